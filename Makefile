@@ -1,0 +1,27 @@
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint format build clean
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Try co in a copy of a small project, with a model that runs here
+	@python3 scripts/demo.py
+
+test: ## Run every test: the set-up, the backend, Lua, and all of it together
+	@bash scripts/test.sh
+
+bench: ## Measure how fast it is, beside the least it could take (docs/BENCHMARKS.md)
+	CO_TEST_NVIM="$$(python3 scripts/tools.py nvim)" cargo bench --locked --bench exec --bench sandbox --bench policy --bench editor
+
+lint: ## Check formats, lints, types, documentation and spelling
+	@bash scripts/lint.sh
+
+format: ## Mend the format of Rust and Lua
+	@bash scripts/lint.sh --format
+
+build: ## Build the backend
+	cargo build --release --locked
+
+clean: ## Remove what was built and installed in the checkout
+	cargo clean
+	rm -rf .tools

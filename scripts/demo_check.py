@@ -1,0 +1,140 @@
+"""Drive the demo as a person would: keys typed into a Neovim that has a terminal.
+
+Neovim draws into a pseudo-terminal of ours and is asked over its own socket, with its own client,
+what its windows hold.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pathlib
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable
+
+PATIENCE_S = 60
+# The text of every window, and of those that float.
+EVERYWHERE = "join(map(range(1, winnr('$')), 'join(getbufline(winbufnr(v:val), 1, \"$\"), \"\\n\")'), \"\\n\")"
+FLOATING = (
+    "join(map(filter(range(1, winnr('$')), 'nvim_win_get_config(win_getid(v:val)).relative != \"\"'), "
+    "'join(getbufline(winbufnr(v:val), 1, \"$\"), \"\\n\")'), \"\\n\")"
+)
+
+
+class CheckError(Exception):
+    """What was waited for and did not come."""
+
+
+class Editor:
+    """A Neovim on a pseudo-terminal."""
+
+    def __init__(self, command: list[str], project: pathlib.Path, env: dict[str, str]) -> None:
+        self.nvim = command[0]
+        self.env = env
+        self.socket = str(project.parent / "nvim.sock")
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        self.process = subprocess.Popen(
+            [*command, "--listen", self.socket],
+            cwd=project,
+            env={**env, "TERM": "xterm-256color"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        threading.Thread(target=self.drain, daemon=True).start()
+
+    def drain(self) -> None:
+        """Read what Neovim draws, so that it never waits for us."""
+        try:
+            while os.read(self.ours, 65536):
+                pass
+        except OSError:
+            return
+
+    def type(self, keys: str) -> None:
+        """Type keys."""
+        self.ask("--remote-send", keys)
+
+    def value(self, expression: str) -> str:
+        """Return what an expression comes to, or nothing while Neovim cannot say."""
+        return self.ask("--remote-expr", expression)
+
+    def ask(self, flag: str, text: str) -> str:
+        """Send one thing to Neovim's socket."""
+        try:
+            done = subprocess.run(
+                [self.nvim, "--headless", "--clean", "--server", self.socket, flag, text],
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=10,
+            )
+        except subprocess.TimeoutExpired:
+            return ""
+        return done.stdout if done.returncode == 0 else ""
+
+    def until(self, what: str, holds: Callable[[], bool]) -> None:
+        """Wait until a condition holds."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not holds():
+            if self.process.poll() is not None:
+                raise CheckError(f"Neovim ended before {what}")
+            if time.monotonic() > deadline:
+                shown = self.value(EVERYWHERE).strip()
+                told = self.value("execute('messages')").strip()
+                raise CheckError(f"no {what}\n--- windows\n{shown}\n--- messages\n{told}")
+            time.sleep(0.1)
+        print(f"demo: {what}", file=sys.stderr)
+
+    def shows(self, what: str, text: str, where: str = EVERYWHERE) -> None:
+        """Wait until a window shows a text."""
+        self.until(what, lambda: text in self.value(where))
+
+    def leave(self) -> None:
+        """Quit, and see that Neovim ends."""
+        self.type("<C-\\><C-N>:qa!<CR>")
+        if self.process.wait(timeout=PATIENCE_S) != 0:
+            raise CheckError(f"Neovim ended with status {self.process.returncode}")
+
+
+def check(command: list[str], project: pathlib.Path, env: dict[str, str]) -> int:
+    """Type what the start page says and return 0 if all of it comes true."""
+    editor = Editor(command, project, env)
+    try:
+        editor.shows("the start page", "what you like")
+        editor.type(":Co! ls -la<CR>")
+        editor.shows("the files, run by hand", "test_change.py")
+        editor.type(":Co make a folder called out with mkdir out<CR>")
+        editor.shows("the question about mkdir", "mkdir out", FLOATING)
+        if (project / "out").exists():
+            raise CheckError("the command ran before it was approved")
+        editor.type("<C-\\><C-N>:Co /approve<CR>")
+
+        def approved() -> bool:
+            # The window swallows keys for a moment, so that none typed elsewhere answers it.
+            if "mkdir out" in editor.value(FLOATING):
+                editor.type("y")
+            return (project / "out").is_dir()
+
+        editor.until("the folder, made by the model", approved)
+        editor.shows("the model's closing sentence", "The folder is there now")
+        editor.leave()
+    except (CheckError, subprocess.TimeoutExpired) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    finally:
+        editor.process.kill()
+        editor.process.wait()
+        os.close(editor.ours)
+    print("demo: the demo works")
+    return 0

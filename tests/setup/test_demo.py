@@ -1,0 +1,65 @@
+"""What the demo starts from. That it works is checked by `scripts/demo.py --check`."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from support import SCRIPTS
+import demo
+
+
+class SampleTest(unittest.TestCase):
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.project = demo.sample(pathlib.Path(temporary.name))
+
+    def test_it_is_a_repository_without_changes(self) -> None:
+        command = ["git", "-C", self.project, "status", "--porcelain"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True)
+        self.assertEqual(shown.stdout, "")
+        self.assertTrue((self.project / ".git").is_dir())
+
+    def test_one_of_its_tests_fails_as_the_start_page_says(self) -> None:
+        command = [sys.executable, "-B", "-m", "unittest"]
+        done = subprocess.run(command, cwd=self.project, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Ran 3 tests", done.stderr)
+        self.assertIn("FAILED (failures=1)", done.stderr)
+
+
+class EnvironmentTest(unittest.TestCase):
+    def test_nothing_of_the_persons_own_reaches_it(self) -> None:
+        own = {
+            "CO_CLI_AUTO_CONFIRM": "of the person",
+            "NVIM": "/run/nvim.sock",
+            "NVIM_APPNAME": "mine",
+            "VIMRUNTIME": "/elsewhere",
+            "XDG_CONFIG_HOME": "/home/me/.config",
+            "XDG_STATE_HOME": "/home/me/.local/state",
+        }
+        with mock.patch.dict(os.environ, own):
+            env = demo.environment(pathlib.Path("/tmp/d"), "http://127.0.0.1:1", pathlib.Path("/b"))
+        self.assertFalse(set(own.values()) & set(env.values()))
+        self.assertEqual(env["XDG_STATE_HOME"], "/tmp/d/state")
+        self.assertEqual(env["PATH"], os.environ["PATH"])
+
+    def test_without_a_terminal_it_says_what_to_do(self) -> None:
+        env = {name: value for name, value in os.environ.items() if name != "DEMO_CHECK"}
+        done = subprocess.run(
+            [sys.executable, SCRIPTS / "demo.py"],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(
+            done.stderr, "demo: the demo needs a terminal: run it in one, or with --check\n"
+        )

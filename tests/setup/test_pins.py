@@ -1,0 +1,49 @@
+"""What is pinned is pinned whole, agrees with itself, and names no place to fetch it from."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+import unittest
+
+from support import ROOT, SCRIPTS
+
+
+class PinsTest(unittest.TestCase):
+    def test_every_wheel_has_a_version_and_hashes(self) -> None:
+        files = sorted((SCRIPTS / "requirements").glob("*.txt"))
+        self.assertGreaterEqual(len(files), 4)
+        for file in files:
+            lines = re.sub(r"\\\n", " ", file.read_text()).splitlines()
+            wheels = [line for line in lines if line and not line.startswith("#")]
+            self.assertTrue(wheels, file)
+            for wheel in wheels:
+                self.assertRegex(wheel, r"^[a-z0-9-]+==[0-9.]+( +--hash=sha256:[0-9a-f]{64})+$", file)
+
+    def test_npm_packages_are_exact_and_have_hashes(self) -> None:
+        wanted = json.loads((SCRIPTS / "npm" / "package.json").read_text())["dependencies"]
+        locked = json.loads((SCRIPTS / "npm" / "package-lock.json").read_text())["packages"]
+        self.assertEqual(locked[""]["dependencies"], wanted)
+        for name, version in wanted.items():
+            self.assertEqual(locked[f"node_modules/{name}"]["version"], version)
+        for name, package in locked.items():
+            if name:
+                self.assertTrue(package["integrity"].startswith("sha512-"), name)
+
+    def test_no_lock_file_names_a_mirror(self) -> None:
+        own = "registry+https://github.com/rust-lang/crates.io-index"
+        cargo = tomllib.loads((ROOT / "Cargo.lock").read_text())
+        self.assertEqual({p["source"] for p in cargo["package"] if "source" in p}, {own})
+        self.assertNotIn("http", (SCRIPTS / "npm" / "package-lock.json").read_text())
+        for file in (SCRIPTS / "requirements").glob("*.txt"):
+            self.assertNotRegex(file.read_text(), r"https?:|--(extra-)?index-url|--find-links")
+
+    def test_the_oldest_rust_is_the_same_everywhere(self) -> None:
+        oldest = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["rust-version"]
+        for name in ("README.md", ".github/workflows/ci.yml"):
+            self.assertIn(oldest, (ROOT / name).read_text(), name)
+
+    def test_licenses_that_are_named_are_there(self) -> None:
+        for name in re.findall(r"licenses/[\w.-]+|LICENSE-\w+", (ROOT / "LICENSE").read_text()):
+            self.assertGreater((ROOT / name).stat().st_size, 1000, name)
