@@ -1,0 +1,141 @@
+//! All text a person reads when something fails: what failed, then what to do next.
+
+use crate::llm::Fault;
+use crate::{exec, store};
+
+/// A failure in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// What failed, the object named, no full stop at its end.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+/// Puts an error into words.
+pub fn text_of<'a, E>(error: &'a E) -> Text
+where
+    Text: From<&'a E>,
+{
+    Text::from(error)
+}
+
+impl Text {
+    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
+    }
+
+    /// One line.
+    pub fn plain(&self) -> String {
+        match &self.hint {
+            None => self.message.clone(),
+            Some(hint) => format!("{}; {hint}", self.message),
+        }
+    }
+
+    /// One line of markdown.
+    pub fn markdown(&self) -> String {
+        match &self.hint {
+            None => format!("**{}**", self.message),
+            Some(hint) => format!("**{}**: {hint}", self.message),
+        }
+    }
+}
+
+impl From<&exec::Error> for Text {
+    fn from(error: &exec::Error) -> Self {
+        Self {
+            message: error.to_string(),
+            hint: None,
+        }
+    }
+}
+
+impl From<&store::Error> for Text {
+    fn from(error: &store::Error) -> Self {
+        Self {
+            message: error.to_string(),
+            hint: None,
+        }
+    }
+}
+
+impl From<&Fault> for Text {
+    fn from(fault: &Fault) -> Self {
+        let retry = "the answer so far is kept; `:Co /retry` tries again";
+        match fault {
+            Fault::NoProvider => Self::new(
+                fault.to_string(),
+                "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start Ollama",
+            ),
+            Fault::UnknownProvider { .. } => Self::new(
+                fault.to_string(),
+                "use anthropic, openai, openai_responses, gemini or ollama",
+            ),
+            Fault::KeyUnusable { cause, .. } => Self::new(fault.to_string(), cause.clone()),
+            Fault::NoKey { variable, .. } => Self::new(
+                fault.to_string(),
+                format!("set {variable} and restart Neovim"),
+            ),
+            Fault::Unreachable { .. } => Self::new(
+                fault.to_string(),
+                "start the server or set base_url; or set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY",
+            ),
+            Fault::Unauthorized { variable, .. } => {
+                Self::new(fault.to_string(), format!("check the key in {variable}"))
+            }
+            Fault::NotFound { .. } => {
+                Self::new(fault.to_string(), "choose another with `:Co /model`")
+            }
+            Fault::RateLimited { .. } | Fault::Server { .. } => {
+                Self::new(fault.to_string(), "try `:Co /retry` later")
+            }
+            Fault::Overflow { .. } => Self::new(
+                fault.to_string(),
+                "`:Co /compact` shortens it, `:Co /new` starts afresh",
+            ),
+            Fault::BadRequest { body, .. } => Self::new(fault.to_string(), first_line(body)),
+            Fault::HtmlPage { url } => Self::new(
+                fault.to_string(),
+                format!(
+                    "something between here and {url} answers for it, such as a proxy or a login page"
+                ),
+            ),
+            Fault::BadArguments { .. } => Self::new(fault.to_string(), "`:Co /retry` tries again"),
+            Fault::Cut | Fault::Malformed { .. } | Fault::Stalled(_) => {
+                Self::new(fault.to_string(), retry)
+            }
+        }
+    }
+}
+
+/// A provider's own words, kept short.
+fn first_line(body: &str) -> String {
+    let line = body.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(300) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_says_what_to_do() {
+        let fault = Fault::Unauthorized {
+            provider: "openai".to_owned(),
+            status: 401,
+            variable: "OPENAI_API_KEY".to_owned(),
+        };
+        assert_eq!(
+            text_of(&fault).plain(),
+            "openai refused the key (HTTP 401); check the key in OPENAI_API_KEY"
+        );
+        assert!(text_of(&Fault::Cut).markdown().contains("/retry"));
+    }
+}

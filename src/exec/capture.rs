@@ -1,0 +1,301 @@
+//! What is kept of a stream: its first bytes, its last lines, and exact counts of all of it.
+//!
+//! The last lines live in blocks that are read into directly and used again, so a flood costs one copy
+//! out of the pipe and one count of newlines. Nothing is decoded here.
+
+use std::collections::VecDeque;
+use std::io;
+
+use super::text::Encoding;
+
+/// A block, and the most one read takes: what a pipe holds.
+pub(super) const BLOCK: usize = 64 << 10;
+/// Kept of the beginning, for the model.
+pub(super) const HEAD: usize = 16 << 10;
+/// Kept of the end, for the model.
+pub(super) const TAIL: usize = 48 << 10;
+/// Kept of the end at most, however long the lines are.
+const MOST: usize = 4 << 20;
+/// Where a stream must hold a NUL byte to be binary.
+const BINARY: usize = 4 << 10;
+
+/// A bounded record of a stream.
+#[derive(Debug)]
+pub(super) struct Capture {
+    head: Vec<u8>,
+    blocks: VecDeque<Block>,
+    /// A block that was dropped, to be read into next.
+    spare: Option<Box<[u8]>>,
+    /// Lines to keep at the end.
+    keep: u64,
+    /// Bytes of the stream before the first block, and newlines among them.
+    dropped: u64,
+    dropped_lines: u64,
+    bytes: u64,
+    newlines: u64,
+    ends_in_newline: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    data: Box<[u8]>,
+    len: usize,
+    newlines: u64,
+}
+
+impl Block {
+    fn bytes(&self) -> &[u8] {
+        &self.data[..self.len]
+    }
+}
+
+/// What the model's view is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ends {
+    pub(super) head: Vec<u8>,
+    /// Follows `head` at once if the two are all there is, else begins a line where it can.
+    pub(super) tail: Vec<u8>,
+    pub(super) bytes: u64,
+    pub(super) lines: u64,
+    pub(super) binary: bool,
+}
+
+impl Ends {
+    /// Returns whether nothing lies between the two.
+    pub(super) fn whole(&self) -> bool {
+        (self.head.len() + self.tail.len()) as u64 == self.bytes
+    }
+}
+
+impl Capture {
+    pub(super) fn new(keep: usize) -> Self {
+        Self {
+            head: Vec::new(),
+            blocks: VecDeque::new(),
+            spare: None,
+            keep: keep as u64,
+            dropped: 0,
+            dropped_lines: 0,
+            bytes: 0,
+            newlines: 0,
+            ends_in_newline: true,
+        }
+    }
+
+    /// Takes in what one call of `read` puts into the space it is given; returns those bytes.
+    pub(super) fn fill(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<&[u8]> {
+        if self.blocks.back().is_none_or(|block| block.len == BLOCK) {
+            self.drop_blocks();
+            let data = self.spare.take();
+            self.blocks.push_back(Block {
+                data: data.unwrap_or_else(|| vec![0; BLOCK].into_boxed_slice()),
+                len: 0,
+                newlines: 0,
+            });
+        }
+        let block = self
+            .blocks
+            .back_mut()
+            .expect("a block was just made sure of");
+        let start = block.len;
+        let count = read(&mut block.data[start..])?;
+        block.len += count;
+        let fresh = &block.data[start..block.len];
+        let newlines = memchr::memchr_iter(b'\n', fresh).count() as u64;
+        block.newlines += newlines;
+        self.newlines += newlines;
+        self.bytes += count as u64;
+        if let Some(last) = fresh.last() {
+            self.ends_in_newline = *last == b'\n';
+        }
+        let room = HEAD - self.head.len();
+        self.head.extend_from_slice(&fresh[..room.min(count)]);
+        Ok(fresh)
+    }
+
+    /// Drops the blocks that nothing needs any more.
+    fn drop_blocks(&mut self) {
+        while self.blocks.len() > 1 {
+            let held = self.blocks.len() * BLOCK;
+            let first = &self.blocks[0];
+            let left = self.newlines - self.dropped_lines - first.newlines;
+            // A full block more than the tail: the last one is empty yet.
+            let enough = left > self.keep && held - BLOCK >= TAIL;
+            if !enough && held < MOST {
+                return;
+            }
+            if let Some(first) = self.blocks.pop_front() {
+                self.dropped += first.len as u64;
+                self.dropped_lines += first.newlines;
+                self.spare = Some(first.data);
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn newlines(&self) -> u64 {
+        self.newlines
+    }
+
+    /// Returns how many lines there are: an unfinished one counts.
+    pub(super) fn lines(&self) -> u64 {
+        self.newlines + u64::from(!self.ends_in_newline)
+    }
+
+    pub(super) fn encoding(&self) -> Encoding {
+        Encoding::of(&self.head)
+    }
+
+    /// Returns whether the stream is no text.
+    pub(super) fn binary(&self) -> bool {
+        let start = &self.head[..self.head.len().min(BINARY)];
+        self.encoding() == Encoding::Utf8 && memchr::memchr(0, start).is_some()
+    }
+
+    /// Returns the bytes from `at` to `end` as far as they are still kept.
+    pub(super) fn range(&self, at: u64, end: u64) -> Vec<u8> {
+        let mut found = Vec::new();
+        let mut start = self.dropped;
+        for block in &self.blocks {
+            let len = block.len as u64;
+            let from = at.clamp(start, start + len) - start;
+            let to = end.clamp(start, start + len) - start;
+            // Both are at most the length of a block.
+            found
+                .extend_from_slice(&block.bytes()[from as usize..(to as usize).max(from as usize)]);
+            start += len;
+        }
+        found
+    }
+
+    /// Returns where the last `lines` lines begin, at most `most` bytes before the end, and how many
+    /// newlines come before that.
+    pub(super) fn last_lines(&self, lines: u64, most: u64) -> (u64, u64) {
+        let floor = self.bytes.saturating_sub(most).max(self.dropped);
+        // The newline that ends the last line begins none.
+        let mut wanted = lines + u64::from(self.ends_in_newline);
+        let mut passed = 0;
+        let mut end = self.bytes;
+        for block in self.blocks.iter().rev() {
+            let start = end - block.len as u64;
+            let from = usize::try_from(floor.saturating_sub(start)).unwrap_or(usize::MAX);
+            let bytes = block.bytes();
+            for at in memchr::memrchr_iter(b'\n', bytes) {
+                if at < from {
+                    break;
+                }
+                wanted -= 1;
+                if wanted == 0 {
+                    return (self.align(start + at as u64 + 1), self.newlines - passed);
+                }
+                passed += 1;
+            }
+            end = start;
+            if start <= floor {
+                break;
+            }
+        }
+        (self.align(floor), self.newlines - passed)
+    }
+
+    /// Returns `at`, moved past the other half of a UTF-16 unit.
+    fn align(&self, at: u64) -> u64 {
+        match self.encoding() {
+            Encoding::Utf16 { .. } => at.next_multiple_of(2).min(self.bytes),
+            Encoding::Utf8 => at,
+        }
+    }
+
+    /// Returns the two ends of the stream.
+    pub(super) fn ends(&self) -> Ends {
+        let head = self.head.clone();
+        let (bytes, binary) = (self.bytes, self.binary());
+        let tail = if bytes <= (HEAD + TAIL) as u64 {
+            self.range(head.len() as u64, bytes)
+        } else {
+            let start = bytes - TAIL as u64;
+            let tail = self.range(start, bytes);
+            let line = memchr::memchr(b'\n', &tail).map(|at| start + at as u64 + 1);
+            let line = self.align(line.filter(|at| *at < bytes).unwrap_or(start));
+            tail[(line - start) as usize..].to_vec()
+        };
+        Ends {
+            head,
+            tail,
+            bytes,
+            lines: self.lines(),
+            binary,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capture(keep: usize, pieces: impl IntoIterator<Item = Vec<u8>>) -> Capture {
+        let mut capture = Capture::new(keep);
+        for piece in pieces {
+            let mut rest = piece.as_slice();
+            while !rest.is_empty() {
+                let read = |space: &mut [u8]| io::Read::read(&mut rest, space);
+                capture.fill(read).unwrap();
+            }
+        }
+        capture
+    }
+
+    #[test]
+    fn a_short_stream_is_whole() {
+        let it = capture(100, [b"one\n".to_vec(), b"two".to_vec()]);
+        let ends = it.ends();
+        assert_eq!(
+            (ends.head.as_slice(), ends.tail.as_slice()),
+            (&b"one\ntwo"[..], &b""[..])
+        );
+        assert!(ends.whole() && !ends.binary);
+        assert_eq!((ends.bytes, ends.lines), (7, 2));
+        assert_eq!(it.last_lines(1, 100), (4, 1));
+        assert_eq!(it.last_lines(9, 100), (0, 0));
+        assert_eq!(it.last_lines(9, 2), (5, 1));
+    }
+
+    #[test]
+    fn a_long_stream_keeps_its_ends_and_counts() {
+        let line = |n: u32| format!("line {n}\n").into_bytes();
+        let it = capture(1_000, (0..500_000).map(line));
+        let total: u64 = (0..500_000).map(|n| line(n).len() as u64).sum();
+        assert_eq!((it.bytes(), it.lines()), (total, 500_000));
+        let ends = it.ends();
+        assert!(ends.head.starts_with(b"line 0\n") && ends.head.len() == HEAD);
+        assert!(ends.tail.ends_with(b"line 499999\n") && ends.tail.starts_with(b"line "));
+        assert!(!ends.whole());
+        assert!(it.blocks.len() <= 3, "{}", it.blocks.len());
+        let (at, before) = it.last_lines(1_000, u64::MAX);
+        assert_eq!(before, 499_000);
+        assert!(it.range(at, total).starts_with(b"line 499000\n"));
+    }
+
+    #[test]
+    fn one_endless_line_stays_bounded() {
+        let it = capture(1_000, (0..400).map(|_| vec![b'x'; BLOCK]));
+        assert!(it.blocks.len() * BLOCK <= MOST + BLOCK);
+        assert_eq!((it.bytes(), it.lines()), (400 * BLOCK as u64, 1));
+        assert_eq!(it.ends().tail.len(), TAIL);
+    }
+
+    #[test]
+    fn nul_at_the_start_is_binary_unless_a_mark_says_utf16() {
+        assert!(capture(9, [b"a\0b".to_vec()]).binary());
+        assert!(!capture(9, [b"\xff\xfea\0".to_vec()]).binary());
+        let mut late = vec![b'x'; BINARY];
+        late.push(0);
+        assert!(!capture(9, [late]).binary());
+    }
+}

@@ -1,0 +1,88 @@
+//! Which children of this process somebody waits for.
+//!
+//! The kernel keeps one list of children for a whole process, so this one thing is global: without it
+//! two executors in one process (or a test beside another) would reap each other's commands.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, WaitOptions};
+
+use super::procfs::{self, Process};
+
+/// What a child is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Command,
+    Watcher,
+}
+
+static OWNED: Mutex<BTreeMap<i32, Kind>> = Mutex::new(BTreeMap::new());
+
+fn owned() -> MutexGuard<'static, BTreeMap<i32, Kind>> {
+    OWNED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// Starts a command as the leader of a new group; until [`reap`] nobody else waits for it.
+pub(super) fn spawn(command: &mut Command, kind: Kind) -> io::Result<Child> {
+    // Held over the spawn: a sweep must not see the child before its name is down.
+    let mut owned = owned();
+    let child = command.spawn()?;
+    owned.insert(pid_of(&child), kind);
+    Ok(child)
+}
+
+/// Waits for a command that has ended; none if it has not, and then a sweep will.
+pub(super) fn reap(child: &mut Child) -> Option<ExitStatus> {
+    // Held over the wait: once it is done the id may be another command's.
+    let mut owned = owned();
+    let status = child.try_wait().ok().flatten();
+    owned.remove(&pid_of(child));
+    status
+}
+
+pub(super) fn pid_of(child: &Child) -> i32 {
+    i32::try_from(child.id()).expect("process ids fit into i32")
+}
+
+/// Returns the children that no [`spawn`] of this process made.
+pub(super) fn adopted() -> Vec<i32> {
+    let mut found = procfs::children(own_pid());
+    let owned = owned();
+    found.retain(|pid| !owned.contains_key(pid));
+    found
+}
+
+/// Returns how many commands run.
+pub(super) fn commands() -> usize {
+    owned()
+        .values()
+        .filter(|kind| **kind == Kind::Command)
+        .count()
+}
+
+/// Reaps the ended orphans that `ours` picks. By id: waiting for any child would steal from others.
+pub(super) fn sweep(ours: impl Fn(&Process) -> bool) {
+    // Held throughout: what is not owned now must not become so under the sweep's hands.
+    let owned = owned();
+    for pid in procfs::children(own_pid()) {
+        if owned.contains_key(&pid) {
+            continue;
+        }
+        let ended = Process::read(pid).is_some_and(|it| it.zombie && ours(&it));
+        if let (true, Some(pid)) = (ended, Pid::from_raw(pid)) {
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+/// Returns whether a child left the group that everything else this process starts stays in.
+pub(super) fn is_outside(process: &Process) -> bool {
+    process.group != rustix::process::getpgrp().as_raw_nonzero().get()
+}

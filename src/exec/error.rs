@@ -1,0 +1,73 @@
+//! Why a command did not start.
+
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// Why a command did not start. What a command that ran came to is an [`super::Outcome`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no command to run: give one")]
+    Empty,
+    #[error("the command holds a NUL byte, which no program can be given: remove it")]
+    Nul,
+    #[error("cannot run in `{}`: {source}; choose a directory that exists", path.display())]
+    Cwd {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot run in `{}`: a working directory must be an absolute path", .0.display())]
+    RelativeCwd(PathBuf),
+    #[error("`{asked}` leads to `{}`, outside the workspace `{}`: stay inside it", to.display(), workspace.display())]
+    OutsideWorkspace {
+        asked: String,
+        to: PathBuf,
+        workspace: PathBuf,
+    },
+    #[error("`{asked}` goes through more than {hops} symbolic links: name the directory itself")]
+    TooManyLinks { asked: String, hops: usize },
+    #[error("a time-out of {asked} s is out of range: give 1 to {max} s")]
+    Timeout { asked: String, max: u64 },
+    #[error("no program named `{program}` on PATH: install it or give its path")]
+    NotFound { program: String },
+    #[error("cannot start `{program}`: {source}")]
+    Spawn {
+        program: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot run the command confined as asked: {0}")]
+    Sandbox(String),
+    #[error("limits need the backend's own program, which was not given")]
+    NoHelper,
+    #[error("`{name}` is {value}, out of range: give {} to {}", range.start(), range.end())]
+    Setting {
+        name: &'static str,
+        value: u64,
+        range: RangeInclusive<u64>,
+    },
+    #[error("`{0}` in `shell_env_allow` is not a variable's name: give NAME or PREFIX_*")]
+    EnvName(String),
+    #[error("the executor is shutting down: start no new command")]
+    Closed,
+    #[error("cannot {what}: {source}")]
+    System {
+        what: &'static str,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Returns whether the system refused for lack of permission.
+    pub fn is_permission(&self) -> bool {
+        match self {
+            Self::Cwd { source, .. } | Self::Spawn { source, .. } => {
+                source.kind() == io::ErrorKind::PermissionDenied
+            }
+            Self::Sandbox(_) => true,
+            _ => false,
+        }
+    }
+}

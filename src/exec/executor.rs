@@ -1,0 +1,301 @@
+//! Starts commands, and sees that nothing of them is left when this process ends.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use super::env::{self, Sources};
+use super::process::{self, Plan, Started};
+use super::supervisor::{Keepers, Parts};
+use super::tree::{self, Tree};
+use super::watcher::Watcher;
+use super::{Error, Job, Launcher, Settings, Spec, Streams, children, job, login, spill, status};
+
+/// How often ended orphans are reaped at most.
+const SWEEP: Duration = Duration::from_millis(100);
+/// How long all that runs is given to end.
+const SHUTDOWN: Duration = Duration::from_secs(2);
+
+/// What an executor is made of.
+#[derive(Debug)]
+pub struct Setup {
+    pub settings: Settings,
+    /// Confines commands; without it every [`Confinement`](super::Confinement) but plain is refused.
+    pub launcher: Option<Launcher>,
+    /// Our own program, whose `main` calls [`helper::run`](super::helper::run) first. It keeps watch and sets
+    /// limits; without it nothing survives a SIGKILL to clean up, and limits are refused.
+    pub program: Option<PathBuf>,
+    /// This process starts nothing that leaves its session but through this executor. Orphans outside it
+    /// are then commands', also where they cleared their environment.
+    pub sole: bool,
+    /// The environment that the allowlist picks from.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl Setup {
+    /// An executor on its own: this process's environment, no sandbox, no watcher.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            launcher: None,
+            program: None,
+            sole: false,
+            env: std::env::vars_os().collect(),
+        }
+    }
+}
+
+/// Starts commands. A cheap handle: clones share everything.
+#[derive(Debug, Clone)]
+pub struct Executor {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: Arc<Settings>,
+    launcher: Option<Launcher>,
+    program: Option<PathBuf>,
+    env: Vec<(OsString, OsString)>,
+    /// What the markers of all its commands hold.
+    token: String,
+    next: AtomicU64,
+    root: CancellationToken,
+    keepers: Keepers,
+    watcher: Mutex<Option<Watcher>>,
+    login_path: OnceCell<Option<String>>,
+}
+
+impl Executor {
+    /// Makes this process the one that orphans come to, starts the watcher and prunes old output.
+    ///
+    /// Must be called within a runtime that has its I/O and time drivers on.
+    ///
+    /// # Errors
+    /// A setting is out of range, or the system refuses.
+    pub fn new(setup: Setup) -> Result<Self, Error> {
+        let Setup {
+            settings,
+            launcher,
+            program,
+            sole,
+            env,
+        } = setup;
+        settings.check()?;
+        let launcher = launcher.map(|it| it.namespaces(settings.namespaces));
+        let system = |what| move |source| Error::System { what, source };
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(std::io::Error::from)
+            .map_err(system("become the one who reaps orphans"))?;
+        let token = token();
+        let watcher = program.as_deref().map(|it| Watcher::start(it, &token));
+        let watcher = watcher.transpose().map_err(system("start the watcher"))?;
+        let (dir, age, total) = (
+            settings.spill_dir.clone(),
+            settings.spill_age,
+            settings.spill_total,
+        );
+        let prune = std::thread::Builder::new().name("prune".to_owned());
+        // Where there is no thread to be had, the next start prunes.
+        let _ = prune.spawn(move || spill::prune(&dir, age, total));
+        let inner = Arc::new(Inner {
+            settings: Arc::new(settings),
+            launcher,
+            program,
+            env,
+            token,
+            next: AtomicU64::new(1),
+            root: CancellationToken::new(),
+            keepers: Keepers {
+                sole,
+                ..Keepers::default()
+            },
+            watcher: Mutex::new(watcher),
+            login_path: OnceCell::new(),
+        });
+        let child = signal(SignalKind::child()).map_err(system("hear of ended children"))?;
+        tokio::spawn(sweep(Arc::downgrade(&inner), child));
+        Ok(Self { inner })
+    }
+
+    /// Returns what a person set.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// Starts a command; does not wait for it.
+    ///
+    /// # Errors
+    /// The command did not start, and nothing of it ran.
+    pub async fn start(&self, spec: Spec) -> Result<Job, Error> {
+        self.start_on(spec, Streams::Whole).await
+    }
+
+    /// Starts a command whose standard input can be written to while it runs; does not wait for it.
+    ///
+    /// What `spec.stdin` holds is the first that is written.
+    ///
+    /// # Errors
+    /// The command did not start, and nothing of it ran.
+    pub async fn start_on(&self, spec: Spec, streams: Streams) -> Result<Job, Error> {
+        let path = if self.inner.settings.login_path {
+            let path = self.inner.login_path.get_or_init(|| self.login_path());
+            path.await.as_deref()
+        } else {
+            None
+        };
+        self.launch(&spec, streams, path, false)
+    }
+
+    fn launch(
+        &self,
+        spec: &Spec,
+        streams: Streams,
+        path: Option<&str>,
+        session: bool,
+    ) -> Result<Job, Error> {
+        let inner = &self.inner;
+        if inner.root.is_cancelled() {
+            return Err(Error::Closed);
+        }
+        let timeout = self.timeout(spec.timeout)?;
+        let number = inner.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", inner.token);
+        // The end of the marker, so that job 1 does not claim what is job 10's.
+        let marker = format!("{name}.");
+        let env = env::build(Sources {
+            host: &inner.env,
+            allow: &inner.settings.env_allow,
+            caller: spec.caller,
+            path,
+            extra: &spec.extra_env,
+            terminal: matches!(streams, Streams::Terminal(_)),
+            marker: &marker,
+        });
+        let started: Started = process::start(Plan {
+            program: &spec.program,
+            cwd: &spec.cwd,
+            stdin: spec.stdin.as_deref(),
+            streams,
+            confinement: &spec.confinement,
+            env,
+            settings: &inner.settings,
+            launcher: inner.launcher.as_ref(),
+            helper: inner.program.as_deref(),
+            session: session && inner.program.is_some(),
+        })?;
+        let leader = children::pid_of(&started.child);
+        let job = job::supervise(Parts {
+            started,
+            streams,
+            tree: Tree::new(leader, marker),
+            caller: spec.caller,
+            timeout,
+            searches: status::searches(&spec.program),
+            name,
+            settings: Arc::clone(&inner.settings),
+            cancel: inner.root.child_token(),
+            keepers: inner.keepers.clone(),
+        });
+        if let (Some(input), Some(text)) = (job.input(), &spec.stdin) {
+            // Nothing waits in it yet.
+            let _ = input.write(text.clone());
+        }
+        Ok(job)
+    }
+
+    fn timeout(&self, asked: Duration) -> Result<Duration, Error> {
+        let most = self.inner.settings.max_timeout;
+        if asked < Duration::from_secs(1) {
+            return Err(Error::Timeout {
+                asked: format!("{}", asked.as_secs_f64()),
+                max: most.as_secs(),
+            });
+        }
+        Ok(asked.min(most))
+    }
+
+    /// Asks the login shell for its PATH. Whatever goes wrong, this process's own serves.
+    async fn login_path(&self) -> Option<String> {
+        let variable = |name| env::value(&self.inner.env, name);
+        let shell = variable("SHELL")?.into_string().ok()?;
+        let home = variable("HOME").map_or_else(|| "/".into(), PathBuf::from);
+        let home = if home.is_dir() { home } else { "/".into() };
+        let token = &self.inner.token;
+        let job = self.launch(
+            &login::spec(&shell, home, token),
+            Streams::Whole,
+            None,
+            true,
+        );
+        let path = match job {
+            Ok(job) => login::path(&job.outcome().await, token),
+            Err(_) => None,
+        };
+        if path.is_none() {
+            tracing::warn!(shell, "the login shell gave no PATH");
+        }
+        path
+    }
+
+    /// Ends every command and all that any of them left, kept or not, and starts none any more.
+    ///
+    /// Returns when nothing is left, or after 2 s.
+    pub async fn shutdown(&self) {
+        let inner = &self.inner;
+        inner.root.cancel();
+        inner.keepers.tasks.close();
+        let _ = tokio::time::timeout(SHUTDOWN, inner.keepers.tasks.wait()).await;
+        // Nothing else goes on any more, so this may block.
+        let none_left = tree::end_marked(&inner.token, None);
+        if inner.keepers.sole {
+            children::sweep(children::is_outside);
+        }
+        // A watcher that is not sent home goes on where this ends.
+        if none_left && let Some(watcher) = self.take_watcher() {
+            watcher.release();
+        }
+    }
+
+    /// Lets go of what commands of a person left running: neither this process's end nor the watcher ends it.
+    pub fn release(&self) {
+        self.inner.keepers.tasks.close();
+        if let Some(watcher) = self.take_watcher() {
+            watcher.release();
+        }
+    }
+
+    fn take_watcher(&self) -> Option<Watcher> {
+        let watcher = self.inner.watcher.lock();
+        watcher.unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Reaps orphans as they end, for as long as the executor lives.
+async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
+    while child.recv().await.is_some() {
+        // What ends together is reaped together.
+        tokio::time::sleep(SWEEP).await;
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        if inner.keepers.sole {
+            children::sweep(children::is_outside);
+        }
+        inner.keepers.swept.notify_waiters();
+    }
+}
+
+/// Returns what no other executor's markers hold.
+fn token() -> String {
+    use std::hash::{BuildHasher, Hasher};
+    // Keyed from the system's randomness.
+    let random = || std::hash::RandomState::new().build_hasher().finish();
+    format!("{:016x}{:08x}", random(), std::process::id())
+}

@@ -1,0 +1,125 @@
+//! The way to a running command's standard input.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Size, Streams, pty};
+
+/// How many writes may wait for the command to read them.
+const WAITING: usize = 256;
+/// What ends the input of a terminal in its usual mode.
+const END_OF_FILE: u8 = 4;
+
+/// Writes to a running command's standard input. A cheap handle; never waits.
+#[derive(Debug, Clone)]
+pub struct Input {
+    acts: mpsc::Sender<Act>,
+    fd: Weak<AsyncFd<OwnedFd>>,
+    terminal: bool,
+}
+
+/// Why nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unwritten {
+    #[error(
+        "the command does not read its input, and what waits for it is as much as may; try again later"
+    )]
+    Full,
+    #[error("its standard input is closed")]
+    Closed,
+}
+
+#[derive(Debug)]
+enum Act {
+    Write(Vec<u8>),
+    Close,
+}
+
+impl Input {
+    /// Starts the task that writes; it ends with the input, or when `over` is told.
+    pub(super) fn start(fd: AsyncFd<OwnedFd>, streams: Streams, over: CancellationToken) -> Self {
+        let fd = Arc::new(fd);
+        let terminal = matches!(streams, Streams::Terminal(_));
+        let (acts, waiting) = mpsc::channel(WAITING);
+        let input = Self {
+            acts,
+            fd: Arc::downgrade(&fd),
+            terminal,
+        };
+        tokio::spawn(async move {
+            tokio::select! {
+                () = over.cancelled() => {}
+                () = serve(&fd, waiting, terminal) => {}
+            }
+        });
+        input
+    }
+
+    /// Hands `bytes` over, to be written as the command reads them.
+    ///
+    /// # Errors
+    /// Too much waits already, or nobody will ever read it.
+    pub fn write(&self, bytes: Vec<u8>) -> Result<(), Unwritten> {
+        self.act(Act::Write(bytes))
+    }
+
+    /// Ends the input after what was handed over. A terminal's is not ended: it is told that there is no more.
+    ///
+    /// # Errors
+    /// Too much waits already, or it is closed.
+    pub fn close(&self) -> Result<(), Unwritten> {
+        self.act(Act::Close)
+    }
+
+    /// Returns whether it is a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Makes the terminal that large; a pipe has no size.
+    pub fn resize(&self, size: Size) {
+        if let (true, Some(fd)) = (self.terminal, self.fd.upgrade()) {
+            // It fails where the command is gone.
+            let _ = pty::resize(fd.get_ref(), size);
+        }
+    }
+
+    fn act(&self, act: Act) -> Result<(), Unwritten> {
+        self.acts.try_send(act).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Unwritten::Full,
+            mpsc::error::TrySendError::Closed(_) => Unwritten::Closed,
+        })
+    }
+}
+
+/// Writes what comes until the input ends or nobody reads it any more.
+async fn serve(fd: &AsyncFd<OwnedFd>, mut waiting: mpsc::Receiver<Act>, terminal: bool) {
+    while let Some(act) = waiting.recv().await {
+        let written = match act {
+            Act::Write(bytes) => write_all(fd, &bytes).await,
+            Act::Close if terminal => write_all(fd, &[END_OF_FILE]).await,
+            Act::Close => return,
+        };
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+async fn write_all(fd: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let mut ready = fd.writable().await?;
+        match ready.try_io(|fd| Ok(rustix::io::write(fd, bytes)?)) {
+            Ok(Ok(count)) => bytes = &bytes[count..],
+            Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}

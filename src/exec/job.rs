@@ -1,0 +1,95 @@
+//! The handle of one running command.
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::reader::Shared;
+use super::supervisor::{Parts, Supervisor};
+use super::{Feed, Input, Outcome, Screen, children};
+
+/// A command that runs. Dropping it cancels.
+#[derive(Debug)]
+pub struct Job {
+    pid: i32,
+    screen: Arc<Screen>,
+    shared: Arc<Shared>,
+    input: Option<Input>,
+    cancel: CancellationToken,
+    supervisor: JoinHandle<Outcome>,
+    armed: Option<DropGuard>,
+}
+
+impl Job {
+    /// Returns the id of the command's own process, and of its group.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Returns what a screen shows of the run; for one who looks.
+    pub fn screen(&self) -> Arc<Screen> {
+        Arc::clone(&self.screen)
+    }
+
+    /// Returns what the run prints, byte for byte; for a terminal.
+    pub fn feed(&self) -> Arc<Feed> {
+        Arc::new(Feed::new(Arc::clone(&self.shared)))
+    }
+
+    /// Returns the way to its standard input, where that stays open.
+    pub fn input(&self) -> Option<Input> {
+        self.input.clone()
+    }
+
+    /// Ends the command and all it started.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Returns what ends the command and all it started, what it left running for a person included.
+    pub fn canceller(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+
+    /// Waits for the end: all output read, all processes dealt with.
+    pub async fn outcome(mut self) -> Outcome {
+        let outcome = (&mut self.supervisor).await;
+        if let Some(armed) = self.armed.take() {
+            armed.disarm();
+        }
+        outcome.unwrap_or_else(|_| Outcome {
+            output: "[the command was given up: its supervisor failed]\n".to_owned(),
+            cancelled: true,
+            ..Outcome::default()
+        })
+    }
+}
+
+/// Hands a started process over to a task of its own.
+pub(super) fn supervise(mut parts: Parts) -> Job {
+    let keep = parts.settings.screen_lines;
+    let shared = Arc::new(Shared::new(keep));
+    let screen = Arc::new(Screen::new(Arc::clone(&shared), keep));
+    let cancel = parts.cancel.clone();
+    let pid = children::pid_of(&parts.started.child);
+    let tasks = parts.keepers.tasks.clone();
+    let over = CancellationToken::new();
+    let end = over.clone().drop_guard();
+    let fd = parts.started.input.take();
+    let input = fd.map(|fd| Input::start(fd, parts.streams, over));
+    let supervisor = Supervisor::new(parts, Arc::clone(&shared));
+    let supervisor = tasks.spawn(async move {
+        let _end = end;
+        supervisor.run().await
+    });
+    Job {
+        pid,
+        screen,
+        shared,
+        input,
+        armed: Some(cancel.clone().drop_guard()),
+        cancel,
+        supervisor,
+    }
+}

@@ -1,0 +1,169 @@
+//! The restricted executor: runs one command, and nothing of it outlives its end.
+//!
+//! Knows nothing of Neovim, models, policy or approval. [`Executor`] starts a [`Spec`] and gives a
+//! [`Job`]; the job's [`Screen`] shows what is printed as it comes, its [`Outcome`] says what it came to.
+
+mod capture;
+mod children;
+mod cwd;
+mod env;
+mod error;
+mod executor;
+mod feed;
+pub mod helper;
+mod input;
+mod job;
+mod login;
+mod model;
+mod process;
+mod procfs;
+mod pty;
+mod reader;
+pub mod sandbox;
+mod screen;
+mod settings;
+mod sgr;
+mod spill;
+mod status;
+mod streams;
+mod supervisor;
+mod terminal;
+mod text;
+mod tree;
+mod watcher;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use cwd::confine_cwd;
+pub use error::Error;
+pub use executor::{Executor, Setup};
+pub use feed::Feed;
+pub use input::{Input, Unwritten};
+pub use job::Job;
+pub use sandbox::Launcher;
+pub use screen::Screen;
+pub use settings::Settings;
+pub use streams::{Size, Streams};
+pub use terminal::detach_terminal;
+
+/// What to run and how.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    pub program: Program,
+    /// An absolute path.
+    pub cwd: PathBuf,
+    /// Who the command runs for: decides the forced variables and what becomes of leftovers.
+    pub caller: Caller,
+    /// Text for standard input; none is `/dev/null`.
+    pub stdin: Option<Vec<u8>>,
+    /// At least a second, at most `Limits::max_timeout`.
+    pub timeout: Duration,
+    pub confinement: Confinement,
+    /// Variables set on top of the allowlist (git's hardening for what runs unasked).
+    pub extra_env: Vec<(String, String)>,
+}
+
+/// The two forms of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// `bash --noprofile --norc -c TEXT`.
+    Shell(String),
+    /// No shell at all.
+    Argv(Vec<String>),
+}
+
+/// Who a command runs for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// A model: what it leaves running is named and ended.
+    Agent,
+    /// A person: what it leaves running is named and kept.
+    Person,
+}
+
+/// What the kernel holds a command to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Confinement {
+    #[default]
+    Plain,
+    /// No write but a private temporary directory, no network, no reads of credentials.
+    ReadOnly { workspace: PathBuf },
+    /// Writes in the workspace and a private temporary directory.
+    Workspace { workspace: PathBuf, network: bool },
+}
+
+/// What a command came to.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct Outcome {
+    /// What the model reads: bounded, plain text, with a status line.
+    pub output: String,
+    pub exit: Option<i32>,
+    pub signal: Option<i32>,
+    pub timed_out: bool,
+    pub cancelled: bool,
+    pub flooded: bool,
+    /// What was still running when the command's own process ended.
+    pub background: Vec<Background>,
+    #[serde(rename = "wall_ms", serialize_with = "millis")]
+    pub wall: Duration,
+    /// Of the raw stream.
+    pub bytes: u64,
+    pub lines: u64,
+    /// Where the whole stream is, as far as the cap.
+    pub spill: Option<PathBuf>,
+    /// What the kernel held the command to in fact: `plain`, `read-only`, `workspace`.
+    pub level: &'static str,
+    /// What it made in the workspace that other programs run unasked, and that nothing held it from.
+    pub appeared: Vec<PathBuf>,
+    /// Exit 1 of a program whose exit 1 means "nothing found" or "they differ".
+    pub nothing_found: bool,
+}
+
+impl Outcome {
+    /// Returns whether the command did what it was asked to.
+    pub fn ok(&self) -> bool {
+        let ended = self.timed_out || self.cancelled || self.flooded;
+        !ended && (self.exit == Some(0) || self.nothing_found)
+    }
+
+    /// Returns one line for a person: how it ended, how long it took and how many lines it printed.
+    pub fn status(&self) -> String {
+        status::line(self)
+    }
+}
+
+fn millis<S: serde::Serializer>(wall: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(wall.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A process that a command left running.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Background {
+    pub pid: i32,
+    pub name: String,
+}
+
+/// A change to what a screen shows of a run: its lines from `from` on are now `lines`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Patch {
+    /// How many lines of the run came before the first one shown.
+    pub skipped: u64,
+    /// Index, among the lines shown, of the first one that changes.
+    pub from: usize,
+    pub lines: Vec<String>,
+    /// Colours and styles of `lines`.
+    pub styles: Vec<Style>,
+}
+
+/// A styled stretch of one line of a [`Patch`].
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Style {
+    /// Index into [`Patch::lines`].
+    pub line: usize,
+    /// Bytes, end exclusive.
+    pub start: usize,
+    pub end: usize,
+    /// SGR parameters in force, normalised, e.g. `1;31` or `38;5;208`.
+    pub sgr: String,
+}

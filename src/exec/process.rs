@@ -1,0 +1,218 @@
+//! Starts one process: by absolute path, in a group of its own, with nothing inherited but three streams.
+//!
+//! Only that form stays on the `posix_spawn` path, whose cost does not grow with this process's memory.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use rustix::fs::Access;
+use rustix::process::{Pid, PidfdFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::children::{self, Kind};
+use super::env::{self, Variables};
+use super::sandbox::{Launcher, Wrapped};
+use super::{Confinement, Error, Program, Settings, Streams, helper, pty, streams};
+
+/// Where bash is looked for, before the command's PATH: what was judged must be what runs.
+const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
+
+/// What to start.
+pub(super) struct Plan<'a> {
+    pub(super) program: &'a Program,
+    pub(super) cwd: &'a Path,
+    pub(super) stdin: Option<&'a [u8]>,
+    pub(super) streams: Streams,
+    pub(super) confinement: &'a Confinement,
+    pub(super) env: Variables,
+    pub(super) settings: &'a Settings,
+    pub(super) launcher: Option<&'a Launcher>,
+    pub(super) helper: Option<&'a Path>,
+    /// In a session of its own.
+    pub(super) session: bool,
+}
+
+/// A process that runs.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) child: Child,
+    /// Readable once the process has ended; pins nothing by itself.
+    pub(super) ended: AsyncFd<OwnedFd>,
+    /// Both of its output streams.
+    pub(super) output: AsyncFd<OwnedFd>,
+    /// Where its standard input can still be written to.
+    pub(super) input: Option<AsyncFd<OwnedFd>>,
+    /// What holds it, with its private temporary directory; none where nothing does.
+    pub(super) confined: Option<Wrapped>,
+}
+
+/// Starts it.
+pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
+    check_cwd(plan.cwd)?;
+    let Plan { mut env, .. } = plan;
+    let mut argv = argv(plan.program, plan.cwd, &env)?;
+    let name = argv[0].to_string_lossy().into_owned();
+    let mut confined = None;
+    if *plan.confinement != Confinement::Plain {
+        let launcher = plan.launcher.ok_or_else(|| {
+            Error::Sandbox("this executor was set up without a sandbox".to_owned())
+        })?;
+        let wrapped = launcher
+            .wrap(plan.confinement, argv, &mut env, plan.cwd)
+            .map_err(|refused| Error::Sandbox(refused.0))?;
+        argv = wrapped.argv.clone();
+        confined = Some(wrapped);
+    }
+    let limits = helper::limits(plan.settings, plan.session);
+    if !limits.is_empty() {
+        argv = helper::wrap(plan.helper.ok_or(Error::NoHelper)?, limits, argv);
+    }
+    let system = |what| move |source: io::Error| Error::System { what, source };
+    let ends = streams::open(plan.streams, plan.stdin).map_err(system("make its streams"))?;
+    let mut command = Command::new(&argv[0]);
+    command
+        .args(&argv[1..])
+        .env_clear()
+        .envs(env)
+        .current_dir(plan.cwd)
+        .stdin(ends.stdin)
+        .stdout(ends.stdout)
+        .stderr(ends.stderr);
+    match plan.streams {
+        Streams::Terminal(_) => pty::lead(&mut command),
+        Streams::Whole | Streams::Open => {
+            command.process_group(0);
+        }
+    }
+    let child = children::spawn(&mut command, Kind::Command);
+    // It holds copies of the output's other end; without this no end of output would ever show.
+    drop(command);
+    let child = child.map_err(|source| match check_cwd(plan.cwd) {
+        Err(gone) => gone,
+        Ok(()) => Error::Spawn {
+            program: name,
+            source,
+        },
+    })?;
+    watch(child, (ends.output, ends.input), confined).map_err(system("watch a command"))
+}
+
+/// Registers a fresh process with the runtime; one that cannot be watched is ended.
+fn watch(
+    mut child: Child,
+    (output, input): (OwnedFd, Option<OwnedFd>),
+    confined: Option<Wrapped>,
+) -> io::Result<Started> {
+    let registered = || {
+        let pid = Pid::from_child(&child);
+        let ended = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+        for fd in std::iter::once(&output).chain(&input) {
+            rustix::io::ioctl_fionbio(fd, true)?;
+        }
+        let input = input
+            .map(|it| register(it, Interest::WRITABLE))
+            .transpose()?;
+        let readable = |it| register(it, Interest::READABLE);
+        io::Result::Ok((readable(ended)?, readable(output)?, input))
+    };
+    match registered() {
+        Ok((ended, output, input)) => Ok(Started {
+            child,
+            ended,
+            output,
+            input,
+            confined,
+        }),
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            children::reap(&mut child);
+            Err(error)
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "the safe forms are deprecated")]
+fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is open, and the same descriptor, until the `AsyncFd` that owns it is dropped.
+    let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
+    registered.map_err(|error| error.into_parts().1)
+}
+
+fn check_cwd(cwd: &Path) -> Result<(), Error> {
+    if !cwd.is_absolute() {
+        return Err(Error::RelativeCwd(cwd.to_owned()));
+    }
+    let source = match cwd.metadata() {
+        Ok(facts) if facts.is_dir() => match rustix::fs::access(cwd, Access::EXEC_OK) {
+            Ok(()) => return Ok(()),
+            Err(error) => error.into(),
+        },
+        Ok(_) => io::ErrorKind::NotADirectory.into(),
+        Err(error) => error,
+    };
+    Err(Error::Cwd {
+        path: cwd.to_owned(),
+        source,
+    })
+}
+
+/// Returns the program by absolute path, and its arguments.
+fn argv(program: &Program, cwd: &Path, env: &Variables) -> Result<Vec<OsString>, Error> {
+    let path = env::value(env, "PATH").unwrap_or_default();
+    let argv: Vec<OsString> = match program {
+        Program::Shell(text) if text.trim().is_empty() => return Err(Error::Empty),
+        Program::Shell(text) => shell(text, &path),
+        Program::Argv(argv) => {
+            let name = argv.first().filter(|name| !name.is_empty());
+            let name = name.ok_or(Error::Empty)?;
+            let found = find(name, cwd, &path).ok_or_else(|| Error::NotFound {
+                program: name.clone(),
+            })?;
+            let rest = argv[1..].iter().map(OsString::from);
+            std::iter::once(found.into_os_string())
+                .chain(rest)
+                .collect()
+        }
+    };
+    if argv.iter().any(|it| it.as_encoded_bytes().contains(&0)) {
+        return Err(Error::Nul);
+    }
+    Ok(argv)
+}
+
+fn shell(text: &str, path: &OsString) -> Vec<OsString> {
+    let fixed = BASH.iter().map(PathBuf::from).find(|it| is_program(it));
+    let words: Vec<OsString> = match fixed.or_else(|| search("bash", path)) {
+        Some(bash) => vec![bash.into(), "--noprofile".into(), "--norc".into()],
+        None => vec!["/bin/sh".into()],
+    };
+    words
+        .into_iter()
+        .chain(["-c".into(), text.into()])
+        .collect()
+}
+
+fn find(name: &str, cwd: &Path, path: &OsString) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(cwd.join(name));
+    }
+    search(name, path)
+}
+
+/// Looks `name` up in the absolute directories of a PATH: others depend on where one is.
+pub(super) fn search(name: &str, path: &OsString) -> Option<PathBuf> {
+    std::env::split_paths(path)
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(name))
+        .find(|it| is_program(it))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
+}

@@ -1,0 +1,144 @@
+//! What `/proc` says of processes. Knows nothing of jobs.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::process::{PidfdFlags, Signal};
+
+/// One process at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) group: i32,
+    pub(super) session: i32,
+    pub(super) zombie: bool,
+    /// Clock ticks after boot: together with `pid` it names a process for good.
+    pub(super) start: u64,
+    name: String,
+}
+
+impl Process {
+    /// Returns the process `pid`, if there is one.
+    pub(super) fn read(pid: i32) -> Option<Self> {
+        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(pid, &String::from_utf8_lossy(&text))
+    }
+
+    fn parse(pid: i32, text: &str) -> Option<Self> {
+        // The name may hold spaces and parentheses: what follows the last one is safe.
+        let (front, rest) = text.rsplit_once(')')?;
+        let name = front.split_once('(')?.1.to_owned();
+        let mut fields = rest.split_ascii_whitespace();
+        let state = fields.next()?;
+        let _parent = fields.next()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
+        let start = fields.nth(15)?.parse().ok()?;
+        let zombie = matches!(state, "Z" | "X");
+        Some(Self {
+            pid,
+            group,
+            session,
+            zombie,
+            start,
+            name,
+        })
+    }
+
+    /// Returns its command line, cut to a line a person reads at a glance.
+    pub(super) fn title(&self) -> String {
+        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        let line: String = line
+            .trim_end_matches('\0')
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .take(80)
+            .collect();
+        if line.is_empty() {
+            self.name.clone()
+        } else {
+            line
+        }
+    }
+
+    /// Sends `signal` to this very process, and not to one that got its id later.
+    pub(super) fn signal(&self, signal: Signal) {
+        let Some(pid) = rustix::process::Pid::from_raw(self.pid) else {
+            return;
+        };
+        let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
+            return;
+        };
+        if Self::read(self.pid).is_some_and(|now| now.start == self.start) {
+            // It may have ended just now, which is what is wanted.
+            let _ = rustix::process::pidfd_send_signal(handle, signal);
+        }
+    }
+}
+
+/// Returns the children of `pid`, whichever of its threads they belong to.
+pub(super) fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for task in tasks.flatten() {
+        let Ok(text) = fs::read_to_string(task.path().join("children")) else {
+            continue;
+        };
+        found.extend(text.split_ascii_whitespace().filter_map(to_pid));
+    }
+    found
+}
+
+/// Returns the ids of all processes.
+pub(super) fn all() -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| to_pid(entry.file_name().to_str()?))
+        .collect()
+}
+
+/// Returns what `pid` was started with under `name`; none where it may not be read or is not set.
+pub(super) fn variable(pid: i32, name: &str) -> Option<String> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    environ
+        .split(|byte| *byte == 0)
+        .filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+        .map(|value| {
+            std::ffi::OsStr::from_bytes(value)
+                .to_string_lossy()
+                .into_owned()
+        })
+        .next()
+}
+
+fn to_pid(text: &str) -> Option<i32> {
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_name_with_parentheses() {
+        let text = "7 (a) b (c)) S 1 5 6 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987 0 0";
+        let process = Process::parse(7, text).unwrap();
+        assert_eq!((process.group, process.session, process.start), (5, 6, 987));
+        assert_eq!(process.name, "a) b (c)");
+        assert!(!process.zombie);
+    }
+
+    #[test]
+    fn finds_itself() {
+        let me = i32::try_from(std::process::id()).unwrap();
+        assert!(all().contains(&me));
+        assert_eq!(Process::read(me).unwrap().pid, me);
+        assert_eq!(variable(me, "NO_SUCH_VARIABLE"), None);
+    }
+}

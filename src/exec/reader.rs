@@ -1,0 +1,176 @@
+//! Reads a command's output as fast as it comes, into a bounded capture and a spill file.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+use tokio_util::sync::CancellationToken;
+
+use super::Settings;
+use super::capture::{BLOCK, Capture, HEAD};
+use super::spill::Spill;
+
+/// Reads between two looks at other tasks: about a millisecond of a flood.
+const BURST: usize = 16;
+
+/// What the reader of a command's output shares with those who look at it.
+#[derive(Debug)]
+pub(super) struct Shared {
+    capture: Mutex<Capture>,
+    over: AtomicBool,
+    changed: Notify,
+    flood: Notify,
+}
+
+impl Shared {
+    pub(super) fn new(keep: usize) -> Self {
+        Self {
+            capture: Mutex::new(Capture::new(keep)),
+            over: AtomicBool::new(false),
+            changed: Notify::new(),
+            flood: Notify::new(),
+        }
+    }
+
+    pub(super) fn capture(&self) -> MutexGuard<'_, Capture> {
+        self.capture.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether nothing more will come.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Completes once there is more, or the end.
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Nothing more will come.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    /// Completes once more was printed than may be.
+    pub(super) async fn flooded(&self) {
+        self.flood.notified().await;
+    }
+}
+
+/// Reads one command's output.
+pub(super) struct Reader {
+    pub(super) output: AsyncFd<OwnedFd>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) settings: Arc<Settings>,
+    /// Names the spill file.
+    pub(super) name: String,
+    pub(super) spill: Option<Spill>,
+    /// Ends the reading before the output does.
+    pub(super) stop: CancellationToken,
+}
+
+/// What one read came to.
+enum Step {
+    More(Option<Vec<u8>>),
+    Nothing,
+    End,
+}
+
+impl Reader {
+    /// Reads until the output ends, or the reading is to.
+    pub(super) async fn run(&mut self) {
+        loop {
+            let stop = self.stop.clone();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                ready = self.output.readable() => if ready.is_err() { return },
+            }
+            for _ in 0..BURST {
+                match self.step() {
+                    Step::More(None) => {}
+                    Step::More(Some(bytes)) => tokio::select! {
+                        biased;
+                        // A disk that hangs must not hold up the end.
+                        () = stop.cancelled() => return,
+                        () = self.spill(bytes) => {}
+                    },
+                    Step::Nothing => break,
+                    Step::End => return,
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        let mut capture = self.shared.capture();
+        let before = capture.bytes();
+        let output = &self.output;
+        let filled = capture.fill(|space| {
+            let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, space)?);
+            output.try_io(tokio::io::Interest::READABLE, read)
+        });
+        let fresh = match filled {
+            Ok([]) => return Step::End,
+            Ok(fresh) => fresh,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Step::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Step::More(None),
+            Err(_) => return Step::End,
+        };
+        let after = before + fresh.len() as u64;
+        let copy = match &self.spill {
+            Some(spill) => spill.open().then(|| fresh.to_vec()),
+            // From here on the capture alone may not hold all of it.
+            None if after > HEAD as u64 && self.settings.spill_max > 0 => {
+                Some(capture.range(0, after))
+            }
+            None => None,
+        };
+        drop(capture);
+        self.shared.changed.notify_waiters();
+        if before <= self.settings.flood_max && after > self.settings.flood_max {
+            self.shared.flood.notify_one();
+        }
+        Step::More(copy)
+    }
+
+    async fn spill(&mut self, bytes: Vec<u8>) {
+        let settings = &self.settings;
+        let start = || Spill::start(&settings.spill_dir, &self.name, settings.spill_max);
+        self.spill.get_or_insert_with(start).write(bytes).await;
+    }
+
+    /// Returns the file that holds all there is up to the cap; `needed` makes one where there is none yet.
+    pub(super) async fn finish(&mut self, needed: bool) -> Option<PathBuf> {
+        if self.spill.is_none() && needed && self.settings.spill_max > 0 {
+            let all = {
+                let capture = self.shared.capture();
+                capture.range(0, capture.bytes())
+            };
+            self.spill(all).await;
+        }
+        self.spill.take()?.finish().await
+    }
+
+    /// Goes on reading to nowhere, so that what still prints is not ended by a closed pipe.
+    pub(super) async fn discard(&mut self) {
+        let mut space = vec![0; BLOCK];
+        loop {
+            let Ok(mut ready) = self.output.readable().await else {
+                return;
+            };
+            match ready.try_io(|fd| Ok(rustix::io::read(fd, &mut space[..])?)) {
+                Ok(Ok(0) | Err(_)) => return,
+                Ok(Ok(_)) => tokio::task::yield_now().await,
+                Err(_) => {}
+            }
+        }
+    }
+}

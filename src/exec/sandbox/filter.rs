@@ -1,0 +1,200 @@
+//! Which system calls a confined command is refused, as a program for the kernel's filter.
+//!
+//! Everything up to the newest call that was looked at is allowed unless named; what is newer is
+//! said not to exist. Only whole argument words are compared: what hides behind a pointer can change
+//! between the look and the use, so such calls are refused whole or held by Landlock.
+
+#[cfg(test)]
+mod tests;
+
+mod tables;
+
+use nix::libc;
+use seccompiler::sock_filter;
+
+use super::plan::Level;
+
+/// What the filter depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub level: Level,
+    /// The version of Landlock that holds beside the filter.
+    pub abi: i32,
+    pub network: bool,
+    /// Whether a read-only file system holds what the filter then need not.
+    pub mounted: bool,
+}
+
+/// A system call that is refused, when, and with what.
+#[derive(Debug, Clone, Copy)]
+struct Rule {
+    call: i64,
+    when: When,
+    errno: i32,
+}
+
+/// What must hold of the low words of a call's arguments for it to be refused.
+#[derive(Debug, Clone, Copy)]
+enum When {
+    Always,
+    /// Some bit of the mask is set in the argument.
+    AnyBit(u8, u32),
+    /// The masked argument equals the value.
+    Masked(u8, u32, u32),
+    In(u8, &'static [u32]),
+    NotIn(u8, &'static [u32]),
+}
+
+impl Rule {
+    const fn always(call: i64) -> Self {
+        Self::new(call, When::Always)
+    }
+
+    const fn new(call: i64, when: When) -> Self {
+        Self {
+            call,
+            when,
+            errno: libc::EPERM,
+        }
+    }
+
+    const fn errno(self, errno: i32) -> Self {
+        Self { errno, ..self }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+const ARCH: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCH: u32 = 0xC000_00B7;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("the numbers of system calls have been looked at for x86_64 and aarch64 only");
+
+const LOAD: u16 = 0x20;
+const AND: u16 = 0x54;
+const RETURN: u16 = 0x06;
+const EQUAL: u16 = 0x15;
+const GREATER: u16 = 0x25;
+const AT_LEAST: u16 = 0x35;
+const ALWAYS: u16 = 0x05;
+const ANY_BIT: u16 = 0x45;
+
+const ALLOW: u32 = 0x7FFF_0000;
+const FAIL: u32 = 0x0005_0000;
+const KILL: u32 = 0x8000_0000;
+
+const NUMBER_AT: u32 = 0;
+const ARCH_AT: u32 = 4;
+
+/// So few numbers are compared one by one.
+const LEAF: usize = 4;
+
+/// The program for one shape, ready for the kernel.
+pub(super) fn program(shape: Shape) -> Vec<sock_filter> {
+    let mut code = vec![
+        step(LOAD, ARCH_AT),
+        jump(EQUAL, ARCH, 1, 0),
+        step(RETURN, KILL),
+        step(LOAD, NUMBER_AT),
+        // Takes the x32 twins with it: their numbers begin far above.
+        jump(GREATER, tables::NEWEST, 0, 1),
+        fail(libc::ENOSYS),
+    ];
+    let mut rules = tables::rules(shape);
+    // Stable, so that the rules of one call stay in their order.
+    rules.sort_by_key(|rule| rule.call);
+    let calls: Vec<&[Rule]> = rules.chunk_by(|one, next| one.call == next.call).collect();
+    search(&calls, &mut code);
+    code
+}
+
+/// Appends a binary search for the number, which is in the accumulator: when a filter is loaded, the
+/// kernel runs it once for every call there is.
+fn search(calls: &[&[Rule]], code: &mut Vec<sock_filter>) {
+    if calls.len() <= LEAF {
+        for rules in calls {
+            let start = code.len();
+            code.push(jump(EQUAL, number(rules), 0, 0));
+            code.extend(rules.iter().flat_map(|rule| body(*rule)));
+            let over = u8::try_from(code.len() - start - 1);
+            code[start].jf = over.expect("the rules of a call are shorter than a jump is far");
+        }
+        code.push(step(RETURN, ALLOW));
+        return;
+    }
+    let (lower, upper) = calls.split_at(calls.len() / 2);
+    // A conditional jump reaches 255 steps only, an unconditional one any.
+    code.push(jump(AT_LEAST, number(upper[0]), 0, 1));
+    let over = code.len();
+    code.push(step(ALWAYS, 0));
+    search(lower, code);
+    code[over].k = (code.len() - over - 1) as u32;
+    search(upper, code);
+}
+
+fn number(rules: &[Rule]) -> u32 {
+    u32::try_from(rules[0].call).expect("the number of a system call is small")
+}
+
+/// The steps for a call whose number is in the accumulator, which is in it again after them.
+fn body(rule: Rule) -> Vec<sock_filter> {
+    let refuse = fail(rule.errno);
+    let again = step(LOAD, NUMBER_AT);
+    match rule.when {
+        When::Always => vec![refuse],
+        When::AnyBit(argument, mask) => vec![
+            step(LOAD, argument_at(argument)),
+            jump(ANY_BIT, mask, 0, 1),
+            refuse,
+            again,
+        ],
+        When::Masked(argument, mask, value) => vec![
+            step(LOAD, argument_at(argument)),
+            step(AND, mask),
+            jump(EQUAL, value, 0, 1),
+            refuse,
+            again,
+        ],
+        When::In(argument, values) => {
+            // A hit goes to the refusal, which stands after a jump around it.
+            let mut steps = vec![step(LOAD, argument_at(argument))];
+            steps.extend(each(values, 1));
+            steps.push(jump(EQUAL, 0, 1, 1));
+            steps.extend([refuse, again]);
+            steps
+        }
+        When::NotIn(argument, values) => {
+            let mut steps = vec![step(LOAD, argument_at(argument))];
+            steps.extend(each(values, 1));
+            steps.extend([refuse, again]);
+            steps
+        }
+    }
+}
+
+/// One comparison a value; a hit skips the rest of them and `further` steps more.
+fn each(values: &[u32], further: usize) -> impl Iterator<Item = sock_filter> {
+    let count = values.len();
+    values.iter().enumerate().map(move |(at, value)| {
+        let over = u8::try_from(count - at - 1 + further).unwrap_or(u8::MAX);
+        jump(EQUAL, *value, over, 0)
+    })
+}
+
+/// Where the low word of an argument lies in what the filter is given (both machines are
+/// little-endian).
+const fn argument_at(argument: u8) -> u32 {
+    16 + 8 * argument as u32
+}
+
+const fn step(code: u16, k: u32) -> sock_filter {
+    jump(code, k, 0, 0)
+}
+
+const fn jump(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+const fn fail(errno: i32) -> sock_filter {
+    step(RETURN, FAIL | errno as u32)
+}

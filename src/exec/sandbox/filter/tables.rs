@@ -1,0 +1,303 @@
+//! The system calls that are refused, and why each group is.
+
+use nix::libc::{self, *};
+
+use super::super::plan::Level;
+use super::{Rule, Shape, When};
+
+/// The newest system call that was looked at; numbers from 424 on are the same everywhere.
+pub(super) const NEWEST: u32 = 470;
+
+const OPEN_TREE: i64 = 428;
+const MOVE_MOUNT: i64 = 429;
+const FSOPEN: i64 = 430;
+const FSCONFIG: i64 = 431;
+const FSMOUNT: i64 = 432;
+const FSPICK: i64 = 433;
+const PIDFD_GETFD: i64 = 438;
+const PROCESS_MADVISE: i64 = 440;
+const MOUNT_SETATTR: i64 = 442;
+const QUOTACTL_FD: i64 = 443;
+const PROCESS_MRELEASE: i64 = 448;
+const FCHMODAT2: i64 = 452;
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const OPEN_TREE_ATTR: i64 = 467;
+const FILE_SETATTR: i64 = 469;
+
+/// Modes, owners, times and extended attributes: Landlock does not know them.
+const ATTRIBUTES: &[i64] = &[
+    SYS_fchmod,
+    SYS_fchmodat,
+    FCHMODAT2,
+    SYS_fchown,
+    SYS_fchownat,
+    SYS_utimensat,
+    SYS_setxattr,
+    SYS_lsetxattr,
+    SYS_fsetxattr,
+    SYS_removexattr,
+    SYS_lremovexattr,
+    SYS_fremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+];
+
+#[cfg(target_arch = "x86_64")]
+const OLD_ATTRIBUTES: &[i64] = &[
+    SYS_chmod,
+    SYS_chown,
+    SYS_lchown,
+    SYS_utime,
+    SYS_utimes,
+    SYS_futimesat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_ATTRIBUTES: &[i64] = &[];
+
+/// Refused at every level, whole.
+const NEVER: &[i64] = &[
+    FILE_SETATTR,
+    // Other processes: their memory, registers, descriptors.
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_kcmp,
+    PIDFD_GETFD,
+    PROCESS_MADVISE,
+    PROCESS_MRELEASE,
+    SYS_perf_event_open,
+    SYS_bpf,
+    SYS_userfaultfd,
+    // The keys of the session.
+    SYS_add_key,
+    SYS_request_key,
+    SYS_keyctl,
+    // Another view of the file system.
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_setns,
+    OPEN_TREE,
+    MOVE_MOUNT,
+    FSOPEN,
+    FSCONFIG,
+    FSMOUNT,
+    FSPICK,
+    MOUNT_SETATTR,
+    OPEN_TREE_ATTR,
+    SYS_open_by_handle_at,
+    SYS_fanotify_init,
+    SYS_quotactl,
+    QUOTACTL_FD,
+    // Memory and queues that are shared by number or name, past every path.
+    SYS_shmget,
+    SYS_shmat,
+    SYS_shmctl,
+    SYS_msgget,
+    SYS_msgsnd,
+    SYS_msgrcv,
+    SYS_msgctl,
+    SYS_semget,
+    SYS_semop,
+    SYS_semtimedop,
+    SYS_semctl,
+    SYS_mq_open,
+    SYS_mq_unlink,
+    // The machine.
+    SYS_acct,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_reboot,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_clock_adjtime,
+    SYS_adjtimex,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_kexec_file_load,
+    SYS_syslog,
+    SYS_vhangup,
+    SYS_nfsservctl,
+    SYS_lookup_dcookie,
+];
+
+#[cfg(target_arch = "x86_64")]
+const OLD_NEVER: &[i64] = &[SYS_iopl, SYS_ioperm];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_NEVER: &[i64] = &[];
+
+/// Said not to exist, so that libraries take the older call, whose arguments can be looked at.
+const ABSENT: &[i64] = &[
+    SYS_clone3,
+    SYS_io_uring_setup,
+    SYS_io_uring_enter,
+    SYS_io_uring_register,
+    SYS_pidfd_send_signal,
+];
+
+/// Refused where there is no network; `socket` itself is dealt with apart.
+const PEERS: &[i64] = &[SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4];
+
+/// New namespaces, by `clone` and `unshare`.
+const NAMESPACES: u32 = (CLONE_NEWNS
+    | CLONE_NEWCGROUP
+    | CLONE_NEWUTS
+    | CLONE_NEWIPC
+    | CLONE_NEWUSER
+    | CLONE_NEWPID
+    | CLONE_NEWNET) as u32;
+const CLONE_NEWTIME: u32 = 0x80;
+
+/// The requests to devices and files that are let through; all others change something, or are
+/// unknown. Missing on purpose: TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD, FS_IOC_SETFLAGS,
+/// FS_IOC_FSSETXATTR, FIFREEZE, those that make btrfs subvolumes, FIOSETOWN.
+const REQUESTS: &[u32] = &[
+    0x5401,
+    0x5402,
+    0x5403,
+    0x5404, // TCGETS to TCSETSF
+    0x5409,
+    0x540A,
+    0x540B, // TCSBRK, TCXONC, TCFLSH
+    0x540E,
+    0x540F,
+    0x5410,
+    0x5411, // TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCOUTQ
+    0x5413,
+    0x5414, // TIOCGWINSZ, TIOCSWINSZ
+    0x541B,
+    0x5421,
+    0x5422,
+    0x5429, // FIONREAD, FIONBIO, TIOCNOTTY, TIOCGSID
+    0x5425, // TCSBRKP
+    0x802C_542A,
+    0x402C_542B,
+    0x402C_542C,
+    0x402C_542D, // TCGETS2 to TCSETSF2
+    0x8004_5430,
+    0x4004_5431,
+    0x5441, // TIOCGPTN, TIOCSPTLCK, TIOCGPTPEER
+    0x5450,
+    0x5451,
+    0x5452,
+    0x5460, // FIONCLEX, FIOCLEX, FIOASYNC, FIOQSIZE
+    0x8008_6601,
+    0x8004_6601,
+    0x801C_581F, // FS_IOC_GETFLAGS, its 32-bit twin, FSGETXATTR
+    0x8008_7601,
+    0xC020_660B,
+    0x2, // FS_IOC_GETVERSION, FIEMAP, FIGETBSZ
+    0x4004_9409,
+    0x4020_940D, // FICLONE, FICLONERANGE: they need a descriptor open for writing
+    0x8905,
+    0x8910,
+    0x8912,
+    0x8913,
+    0x8915,
+    0x891B,
+    0x8921,
+    0x8927,
+    0x8933, // what asks about network interfaces
+];
+
+/// Process priorities, limits and placement: of oneself, by the number 0.
+const OF_OTHERS: &[(i64, u8)] = &[
+    (SYS_setpriority, 1),
+    (SYS_ioprio_set, 1),
+    (SYS_sched_setaffinity, 0),
+    (SYS_sched_setscheduler, 0),
+    (SYS_sched_setparam, 0),
+    (SYS_sched_setattr, 0),
+    (SYS_prlimit64, 0),
+    (SYS_migrate_pages, 0),
+    (SYS_move_pages, 0),
+];
+
+/// All rules of a shape.
+pub(super) fn rules(shape: Shape) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = Vec::with_capacity(160);
+    let whole = |calls: &[i64]| {
+        calls
+            .iter()
+            .map(|call| Rule::always(*call))
+            .collect::<Vec<_>>()
+    };
+    rules.extend(ABSENT.iter().map(|call| Rule::always(*call).errno(ENOSYS)));
+    rules.extend(whole(NEVER));
+    rules.extend(whole(OLD_NEVER));
+    if shape.level != Level::Workspace || !shape.mounted {
+        rules.extend(whole(ATTRIBUTES));
+        rules.extend(whole(OLD_ATTRIBUTES));
+    }
+    rules.extend([
+        Rule::new(SYS_ioctl, When::NotIn(1, REQUESTS)).errno(ENOTTY),
+        Rule::new(SYS_clone, When::AnyBit(0, NAMESPACES)),
+        Rule::new(SYS_unshare, When::AnyBit(0, NAMESPACES | CLONE_NEWTIME)),
+    ]);
+    rules.extend(
+        OF_OTHERS
+            .iter()
+            .map(|(call, argument)| Rule::new(*call, When::NotIn(*argument, &[0]))),
+    );
+    rules.extend(sockets(shape.network));
+    if shape.abi < 3 {
+        rules.extend(truncation());
+    }
+    if shape.abi < 6 {
+        rules.extend(signals());
+    }
+    rules
+}
+
+fn sockets(network: bool) -> Vec<Rule> {
+    // A pair of datagram sockets can be pointed at any address later; of streams it cannot.
+    let mut rules = vec![
+        Rule::new(SYS_socketpair, When::NotIn(0, &[AF_UNIX as u32])),
+        Rule::new(SYS_socketpair, When::Masked(1, 0xF, SOCK_DGRAM as u32)),
+    ];
+    if network {
+        // The editor's socket, docker's and the buses' are AF_UNIX: whoever reaches one is out.
+        let families = &[AF_INET as u32, AF_INET6 as u32];
+        rules.push(Rule::new(SYS_socket, When::NotIn(0, families)));
+    } else {
+        rules.push(Rule::always(SYS_socket));
+        rules.extend(PEERS.iter().map(|call| Rule::always(*call)));
+    }
+    rules
+}
+
+/// Before version 3 Landlock lets a file that may be read be emptied.
+fn truncation() -> Vec<Rule> {
+    let emptying = (O_TRUNC | O_ACCMODE) as u32;
+    let mut rules = vec![
+        Rule::always(SYS_truncate),
+        Rule::always(SYS_openat2).errno(ENOSYS),
+        Rule::new(SYS_openat, When::Masked(2, emptying, O_TRUNC as u32)),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    rules.push(Rule::new(
+        SYS_open,
+        When::Masked(1, emptying, O_TRUNC as u32),
+    ));
+    rules
+}
+
+/// Before version 6 Landlock lets signals out: one's own group can be signalled, nobody else, and
+/// threads only with the signal that some runtimes pre-empt themselves with, which is ignored.
+fn signals() -> Vec<Rule> {
+    let harmless = &[0, SIGURG as u32];
+    vec![
+        Rule::new(SYS_kill, When::NotIn(0, &[0])),
+        Rule::new(SYS_tgkill, When::NotIn(2, harmless)),
+        Rule::always(SYS_tkill),
+        Rule::always(SYS_rt_sigqueueinfo),
+        Rule::always(SYS_rt_tgsigqueueinfo),
+        Rule::new(SYS_fcntl, When::In(1, &[libc::F_SETOWN as u32, 15])),
+    ]
+}

@@ -1,0 +1,276 @@
+use nix::libc::*;
+
+use super::*;
+
+/// What the filter answers, by running its program as the kernel does.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Allow,
+    Errno(i32),
+    Kill,
+}
+
+fn answer(shape: Shape, arch: u32, number: i64, arguments: [u64; 6]) -> Answer {
+    let mut data = Vec::new();
+    data.extend(u32::try_from(number).unwrap().to_le_bytes());
+    data.extend(arch.to_le_bytes());
+    data.extend(0_u64.to_le_bytes());
+    data.extend(arguments.iter().flat_map(|argument| argument.to_le_bytes()));
+    let word = |at: u32| {
+        let at = at as usize;
+        u32::from_le_bytes(data[at..at + 4].try_into().unwrap())
+    };
+    let code = program(shape);
+    let (mut at, mut accumulator) = (0_usize, 0_u32);
+    loop {
+        let step = &code[at];
+        at += 1;
+        let hit = match step.code {
+            LOAD => {
+                accumulator = word(step.k);
+                continue;
+            }
+            AND => {
+                accumulator &= step.k;
+                continue;
+            }
+            RETURN if step.k == ALLOW => return Answer::Allow,
+            RETURN if step.k == KILL => return Answer::Kill,
+            RETURN => return Answer::Errno(i32::try_from(step.k & 0xFFFF).unwrap()),
+            ALWAYS => {
+                at += step.k as usize;
+                continue;
+            }
+            AT_LEAST => accumulator >= step.k,
+            EQUAL => accumulator == step.k,
+            GREATER => accumulator > step.k,
+            ANY_BIT => accumulator & step.k != 0,
+            other => panic!("an instruction that the filter should not have: {other}"),
+        };
+        at += usize::from(if hit { step.jt } else { step.jf });
+    }
+}
+
+const READ_ONLY: Shape = Shape {
+    level: Level::ReadOnly,
+    abi: 7,
+    network: false,
+    mounted: false,
+};
+
+fn check(shape: Shape, number: i64, arguments: &[u64], expected: Answer) {
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    let found = answer(shape, ARCH, number, all);
+    assert_eq!(
+        found, expected,
+        "call {number} with {arguments:?} at {shape:?}"
+    );
+}
+
+fn refused(shape: Shape, number: i64, arguments: &[u64]) {
+    check(shape, number, arguments, Answer::Errno(EPERM));
+}
+
+fn allowed(shape: Shape, number: i64, arguments: &[u64]) {
+    check(shape, number, arguments, Answer::Allow);
+}
+
+#[test]
+fn what_programs_live_on_is_allowed() {
+    for number in [
+        SYS_read, SYS_write, SYS_openat, SYS_execve, SYS_mmap, SYS_futex, SYS_wait4,
+    ] {
+        allowed(READ_ONLY, number, &[]);
+    }
+    allowed(READ_ONLY, SYS_clone, &[0x0100_0000 | SIGCHLD as u64]);
+    allowed(READ_ONLY, SYS_kill, &[1]);
+}
+
+#[test]
+fn attributes_are_changed_only_where_mounts_hold_them() {
+    let workspace = Shape {
+        level: Level::Workspace,
+        ..READ_ONLY
+    };
+    let mounted = Shape {
+        mounted: true,
+        ..workspace
+    };
+    for number in [
+        SYS_fchmodat,
+        SYS_fchownat,
+        SYS_utimensat,
+        SYS_setxattr,
+        452,
+        463,
+    ] {
+        refused(READ_ONLY, number, &[]);
+        refused(workspace, number, &[]);
+        allowed(mounted, number, &[]);
+    }
+    for number in [469, SYS_ptrace, SYS_mount, SYS_keyctl, SYS_bpf] {
+        refused(mounted, number, &[]);
+    }
+}
+
+#[test]
+fn another_machine_a_twin_and_the_unknown_are_not_there() {
+    assert_eq!(answer(READ_ONLY, 0x4000_0003, 1, [0; 6]), Answer::Kill);
+    for number in [
+        0x4000_0000 + 41,
+        0x4000_0000,
+        i64::from(tables::NEWEST) + 1,
+        0xFFFF_FFFF,
+    ] {
+        check(READ_ONLY, number, &[], Answer::Errno(ENOSYS));
+    }
+    for number in [SYS_clone3, SYS_io_uring_setup, SYS_pidfd_send_signal] {
+        check(READ_ONLY, number, &[], Answer::Errno(ENOSYS));
+    }
+}
+
+#[test]
+fn sockets_are_as_the_network_is() {
+    let network = Shape {
+        network: true,
+        ..READ_ONLY
+    };
+    for family in [AF_UNIX, AF_NETLINK, AF_PACKET, AF_VSOCK, 38] {
+        refused(READ_ONLY, SYS_socket, &[family as u64]);
+        refused(network, SYS_socket, &[family as u64]);
+    }
+    refused(READ_ONLY, SYS_socket, &[AF_INET as u64]);
+    allowed(network, SYS_socket, &[AF_INET as u64]);
+    allowed(network, SYS_connect, &[]);
+    refused(READ_ONLY, SYS_connect, &[]);
+    for kind in [SOCK_STREAM, SOCK_SEQPACKET, SOCK_STREAM | SOCK_CLOEXEC] {
+        allowed(READ_ONLY, SYS_socketpair, &[AF_UNIX as u64, kind as u64]);
+    }
+    refused(
+        READ_ONLY,
+        SYS_socketpair,
+        &[AF_UNIX as u64, (SOCK_DGRAM | SOCK_NONBLOCK) as u64],
+    );
+    refused(
+        READ_ONLY,
+        SYS_socketpair,
+        &[AF_INET as u64, SOCK_STREAM as u64],
+    );
+}
+
+#[test]
+fn requests_to_devices_are_a_list() {
+    for request in [0x5401_u64, 0x5413, 0x8008_6601, 0x541B] {
+        allowed(READ_ONLY, SYS_ioctl, &[0, request]);
+        // The kernel looks at the low word only.
+        allowed(READ_ONLY, SYS_ioctl, &[0, request | 0xF_0000_0000]);
+    }
+    for request in [
+        0x5412_u64,
+        0x541C,
+        0x4008_6602,
+        0x401C_5820,
+        0x8901,
+        0x5000_940E,
+    ] {
+        check(READ_ONLY, SYS_ioctl, &[0, request], Answer::Errno(ENOTTY));
+        check(
+            READ_ONLY,
+            SYS_ioctl,
+            &[0, request | 0xF_0000_0000],
+            Answer::Errno(ENOTTY),
+        );
+    }
+}
+
+#[test]
+fn every_namespace_is_refused_alone_and_together() {
+    for flag in [
+        0x2_0000_u64,
+        0x200_0000,
+        0x400_0000,
+        0x800_0000,
+        0x1000_0000,
+        0x2000_0000,
+        0x4000_0000,
+    ] {
+        refused(READ_ONLY, SYS_clone, &[flag | SIGCHLD as u64]);
+        refused(READ_ONLY, SYS_unshare, &[flag]);
+    }
+    refused(READ_ONLY, SYS_unshare, &[0x80]);
+    allowed(READ_ONLY, SYS_unshare, &[0x400]);
+}
+
+#[test]
+fn priorities_are_one_s_own() {
+    allowed(READ_ONLY, SYS_setpriority, &[0, 0, 5]);
+    refused(READ_ONLY, SYS_setpriority, &[0, 4000, 5]);
+    allowed(READ_ONLY, SYS_prlimit64, &[0]);
+    refused(READ_ONLY, SYS_prlimit64, &[4000]);
+}
+
+#[test]
+fn an_older_landlock_leaves_more_to_the_filter() {
+    let version = |abi| Shape { abi, ..READ_ONLY };
+    let emptying = (O_RDONLY | O_TRUNC | O_CLOEXEC) as u64;
+    let writing = (O_WRONLY | O_TRUNC) as u64;
+    for abi in [1, 2] {
+        refused(version(abi), SYS_openat, &[0, 0, emptying]);
+        allowed(version(abi), SYS_openat, &[0, 0, writing]);
+        allowed(version(abi), SYS_openat, &[0, 0, O_RDONLY as u64]);
+        refused(version(abi), SYS_truncate, &[]);
+        check(version(abi), SYS_openat2, &[], Answer::Errno(ENOSYS));
+    }
+    allowed(version(3), SYS_openat, &[0, 0, emptying]);
+    for abi in 1..=5 {
+        refused(version(abi), SYS_kill, &[4000, SIGTERM as u64]);
+        refused(version(abi), SYS_kill, &[u64::MAX, SIGTERM as u64]);
+        allowed(version(abi), SYS_kill, &[0, SIGTERM as u64]);
+        refused(version(abi), SYS_tgkill, &[1, 1, SIGKILL as u64]);
+        allowed(version(abi), SYS_tgkill, &[1, 1, SIGURG as u64]);
+        refused(version(abi), SYS_fcntl, &[0, F_SETOWN as u64]);
+        allowed(version(abi), SYS_fcntl, &[0, F_GETFL as u64]);
+    }
+    allowed(version(6), SYS_tgkill, &[1, 1, SIGKILL as u64]);
+}
+
+#[test]
+fn every_jump_lands_inside() {
+    for abi in 1..=9 {
+        for (network, mounted) in [(false, false), (true, true)] {
+            for level in [Level::ReadOnly, Level::Workspace] {
+                let code = program(Shape {
+                    level,
+                    abi,
+                    network,
+                    mounted,
+                });
+                assert!(code.len() < 4096);
+                for (at, step) in code.iter().enumerate() {
+                    let far = if step.code == ALWAYS {
+                        step.k as usize
+                    } else {
+                        usize::from(step.jt.max(step.jf))
+                    };
+                    let farthest = at + 1 + far;
+                    assert!(farthest < code.len() || step.code == RETURN, "step {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_rule_is_found_by_the_search() {
+    for rule in tables::rules(READ_ONLY) {
+        // No argument is in all the lists, and these have every bit that a mask asks for.
+        let hit = match rule.when {
+            When::Always | When::NotIn(..) => u64::MAX,
+            When::AnyBit(_, mask) => mask.into(),
+            When::Masked(_, _, value) => value.into(),
+            When::In(_, values) => values[0].into(),
+        };
+        check(READ_ONLY, rule.call, &[hit; 6], Answer::Errno(rule.errno));
+    }
+}

@@ -1,0 +1,347 @@
+//! Which paths a command may read and write: found once, kept until a directory that was listed
+//! changes.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::plan::{Grant, Level, Mounts, Right, Text};
+use super::{Refused, git, names};
+
+/// What is not under a directory that was listed is looked up again after this long.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// Finds the grants of a command.
+#[derive(Debug)]
+pub(super) struct Grants {
+    home: PathBuf,
+    own: Vec<PathBuf>,
+    root: bool,
+    kept: Mutex<Option<Arc<Kept>>>,
+}
+
+/// The command that they are for.
+pub(super) struct Place<'a> {
+    pub workspace: &'a Path,
+    pub tmp: &'a Path,
+    pub env: &'a [(OsString, OsString)],
+    pub level: Level,
+    pub namespaces: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub grants: Vec<Grant>,
+    pub mounts: Option<Mounts>,
+    /// Names to hold that do not exist, where only existing ones can be held.
+    pub unheld: Vec<PathBuf>,
+}
+
+/// What does not depend on the level or the temporary directory.
+#[derive(Debug)]
+struct Kept {
+    workspace: PathBuf,
+    elsewhere: Vec<PathBuf>,
+    at: Instant,
+    stamps: Vec<(PathBuf, Option<SystemTime>)>,
+    /// The workspace's real path.
+    real: PathBuf,
+    reads: Vec<Grant>,
+    secrets: Vec<PathBuf>,
+    git: git::Layout,
+}
+
+impl Grants {
+    pub(super) fn new(home: PathBuf, own: Vec<PathBuf>) -> Self {
+        Self {
+            home,
+            own,
+            root: rustix::process::geteuid().is_root(),
+            kept: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    pub(super) fn own(&self) -> &[PathBuf] {
+        &self.own
+    }
+
+    /// The grants, mounts and held names of one command.
+    ///
+    /// # Errors
+    /// Where the workspace is not there, or is itself a place of secrets.
+    pub(super) fn find(&self, place: &Place<'_>) -> Result<Found, Refused> {
+        let kept = self.kept(place)?;
+        let mut found = Found::default();
+        let mut grants = BTreeSet::new();
+        grants.extend(
+            names::DEVICES
+                .iter()
+                .map(|path| Grant(Right::Device, Text::from(path))),
+        );
+        grants.insert(Grant(Right::Write, Text::from(place.tmp)));
+        if place.level == Level::Workspace {
+            let writable = kept.writable();
+            if place.namespaces {
+                let mounts = kept.mounts(&writable, place.tmp);
+                for path in &writable {
+                    around(
+                        path,
+                        Right::Write,
+                        &kept.secrets,
+                        &mut grants,
+                        &mut Vec::new(),
+                    );
+                }
+                found.unheld = kept
+                    .git
+                    .held()
+                    .into_iter()
+                    .chain(kept.run_later())
+                    .filter(|p| p.symlink_metadata().is_err())
+                    .collect();
+                found.mounts = Some(mounts);
+            } else {
+                let mut avoid = kept.secrets.clone();
+                avoid.extend(kept.run_later());
+                avoid.extend(kept.git.held());
+                for path in &writable {
+                    around(path, Right::Write, &avoid, &mut grants, &mut Vec::new());
+                }
+            }
+        }
+        found.grants = kept.reads.iter().cloned().chain(grants).collect();
+        Ok(found)
+    }
+
+    fn kept(&self, place: &Place<'_>) -> Result<Arc<Kept>, Refused> {
+        let elsewhere = elsewhere(place.env);
+        let mut slot = self
+            .kept
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(kept) = slot
+            .as_ref()
+            .filter(|kept| kept.serves(place.workspace, &elsewhere))
+        {
+            return Ok(Arc::clone(kept));
+        }
+        let kept = Arc::new(self.look(place.workspace, elsewhere)?);
+        *slot = Some(Arc::clone(&kept));
+        Ok(kept)
+    }
+
+    fn look(&self, workspace: &Path, elsewhere: Vec<PathBuf>) -> Result<Kept, Refused> {
+        let real = workspace.canonicalize().map_err(|error| {
+            Refused(format!(
+                "{} cannot be entered ({error}): work in a directory that exists",
+                workspace.display()
+            ))
+        })?;
+        let home = self
+            .home
+            .canonicalize()
+            .unwrap_or_else(|_| self.home.clone());
+        let secrets = self.secrets(&home, &elsewhere);
+        if secrets.iter().any(|secret| real.starts_with(secret)) {
+            return Err(Refused(format!(
+                "{} holds credentials or co's own files, so nothing runs confined there: work in another directory",
+                workspace.display()
+            )));
+        }
+        let mut reads = BTreeSet::new();
+        let mut listed = vec![home.clone()];
+        let mut places = self.system(&mut listed);
+        places.extend(names::TOOLCHAINS.iter().map(|name| home.join(name)));
+        places.extend(git::configuration(&home));
+        // A directory above the home is no toolchain, whatever a variable says.
+        places.extend(
+            elsewhere
+                .iter()
+                .filter(|path| !home.starts_with(path))
+                .cloned(),
+        );
+        let git = git::Layout::of(&real);
+        places.extend(git.outside.iter().cloned());
+        for path in places.iter().filter_map(|path| path.canonicalize().ok()) {
+            if !home.starts_with(&path) {
+                around(&path, Right::Read, &secrets, &mut reads, &mut listed);
+            }
+        }
+        around(&real, Right::Read, &secrets, &mut reads, &mut listed);
+        if secrets.iter().any(|secret| secret.starts_with(&real)) {
+            // The names at its top, and with them those of the secrets; never their contents.
+            reads.insert(Grant(Right::List, Text::from(&real)));
+        }
+        let reads = outermost(reads);
+        Ok(Kept {
+            workspace: workspace.to_owned(),
+            elsewhere,
+            at: Instant::now(),
+            stamps: listed
+                .into_iter()
+                .map(|path| (path.clone(), changed(&path)))
+                .collect(),
+            real,
+            reads,
+            secrets,
+            git,
+        })
+    }
+
+    /// The system's places. Whoever is not root is kept from the secrets in `/etc` by their modes.
+    fn system(&self, listed: &mut Vec<PathBuf>) -> Vec<PathBuf> {
+        let etc = Path::new("/etc");
+        let mut places: Vec<PathBuf> = names::SYSTEM.iter().map(PathBuf::from).collect();
+        if self.root {
+            places.retain(|path| path != etc);
+            listed.push(etc.to_owned());
+            let wanted = |path: &PathBuf| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                names::ETC.iter().any(|wanted| {
+                    let begin = wanted.strip_suffix('*');
+                    begin.map_or(name == *wanted, |begin| name.starts_with(begin))
+                })
+            };
+            let entries = etc.read_dir().into_iter().flatten().flatten();
+            places.extend(entries.map(|entry| entry.path()).filter(wanted));
+        }
+        places
+    }
+
+    /// The real paths of everything that must not be read, of what there is.
+    fn secrets(&self, home: &Path, elsewhere: &[PathBuf]) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = names::SECRETS.iter().map(|name| home.join(name)).collect();
+        all.extend(self.own.iter().cloned());
+        all.extend(
+            elsewhere
+                .iter()
+                .flat_map(|path| ["credentials", "credentials.toml"].map(|name| path.join(name))),
+        );
+        if self.root {
+            all.extend(names::SYSTEM_SECRETS.iter().map(PathBuf::from));
+        }
+        all.iter()
+            .filter_map(|path| path.canonicalize().ok())
+            .collect()
+    }
+}
+
+impl Kept {
+    fn serves(&self, workspace: &Path, elsewhere: &[PathBuf]) -> bool {
+        self.at.elapsed() < KEPT
+            && self.workspace == workspace
+            && self.elsewhere == elsewhere
+            && self
+                .stamps
+                .iter()
+                .all(|(path, stamp)| changed(path) == *stamp)
+    }
+
+    /// What a command in this workspace works on.
+    fn writable(&self) -> Vec<PathBuf> {
+        let mut all = vec![self.real.clone()];
+        all.extend(self.git.outside.iter().cloned());
+        all
+    }
+
+    fn run_later(&self) -> Vec<PathBuf> {
+        names::RUN_LATER
+            .iter()
+            .map(|name| self.real.join(name))
+            .collect()
+    }
+
+    fn mounts(&self, writable: &[PathBuf], tmp: &Path) -> Mounts {
+        let exists = |path: &PathBuf| path.symlink_metadata().is_ok_and(|m| !m.is_symlink());
+        let inside = |path: &&PathBuf| writable.iter().any(|w| path.starts_with(w));
+        let mut held = self.run_later();
+        held.extend(self.git.held());
+        held.extend(self.secrets.iter().filter(inside).cloned());
+        held.retain(exists);
+        let texts = |paths: &[PathBuf]| paths.iter().map(Text::from).collect::<Vec<_>>();
+        let mut open = texts(writable);
+        open.push(Text::from(tmp));
+        Mounts {
+            writable: open,
+            pinned: texts(&self.git.pinned),
+            held: texts(&held),
+        }
+    }
+}
+
+/// Grants `root`, or, where something to avoid lies in it, what lies around that on the way down.
+fn around(
+    root: &Path,
+    right: Right,
+    avoid: &[PathBuf],
+    grants: &mut BTreeSet<Grant>,
+    listed: &mut Vec<PathBuf>,
+) {
+    if avoid.iter().any(|secret| root.starts_with(secret)) {
+        return;
+    }
+    if !avoid.iter().any(|secret| secret.starts_with(root)) {
+        grants.insert(Grant(right, Text::from(root)));
+        return;
+    }
+    listed.push(root.to_owned());
+    let Ok(entries) = root.read_dir() else {
+        return;
+    };
+    for entry in entries.flatten() {
+        // A link is followed to where it leads, and what is there has, or has not, its own grant.
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            around(&entry.path(), right, avoid, grants, listed);
+        }
+    }
+}
+
+/// Leaves out what another grant of the same right covers: each costs every start.
+fn outermost(grants: BTreeSet<Grant>) -> Vec<Grant> {
+    let mut kept: Vec<Grant> = Vec::new();
+    // In order of right and path, so what covers comes before what is covered.
+    for grant in grants {
+        let covered = |over: &Grant| over.0 == grant.0 && grant.1.0.starts_with(&over.1.0);
+        if !kept.iter().any(covered) {
+            kept.push(grant);
+        }
+    }
+    kept
+}
+
+/// The directories that the command's own variables name.
+fn elsewhere(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let value = |name: &str| {
+        env.iter()
+            .rev()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.as_os_str())
+    };
+    let paths = value("PATH").into_iter().flat_map(std::env::split_paths);
+    let homes = names::TOOLCHAIN_VARIABLES
+        .iter()
+        .filter_map(|name| value(name));
+    let configuration = value("XDG_CONFIG_HOME").map(|path| Path::new(path).join("git"));
+    let global = value("GIT_CONFIG_GLOBAL").map(PathBuf::from);
+    let homes = homes.flat_map(std::env::split_paths::<OsStr>);
+    paths
+        .chain(homes)
+        .chain(configuration)
+        .chain(global)
+        .filter(|path| path.is_absolute())
+        .collect()
+}
+
+fn changed(path: &Path) -> Option<SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}

@@ -1,0 +1,194 @@
+use std::fs;
+
+use super::*;
+
+struct Home {
+    top: tempfile::TempDir,
+    real: PathBuf,
+}
+
+impl Home {
+    fn new() -> Self {
+        let top = tempfile::tempdir().unwrap();
+        let real = top.path().canonicalize().unwrap();
+        let home = Self { top, real };
+        for name in [
+            ".ssh/id",
+            ".cargo/bin/cargo",
+            ".cargo/credentials.toml",
+            ".config/git/config",
+            ".config/git/credentials",
+            ".gitconfig",
+            "work/src/main.rs",
+            "work/.git/HEAD",
+            "work/.envrc",
+            "state/co/session",
+            "notes",
+        ] {
+            let path = home.real.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        home
+    }
+
+    fn grants(&self) -> Grants {
+        Grants::new(self.top.path().to_owned(), vec![self.real.join("state/co")])
+    }
+
+    fn find(
+        &self,
+        grants: &Grants,
+        below: &str,
+        level: Level,
+        namespaces: bool,
+    ) -> Result<Found, Refused> {
+        let workspace = self.real.join(below);
+        grants.find(&Place {
+            workspace: &workspace,
+            tmp: Path::new("/tmp/private"),
+            env: &[("PATH".into(), "/usr/bin:relative::/".into())],
+            level,
+            namespaces,
+        })
+    }
+
+    /// The paths of one right, below the home.
+    fn below(&self, found: &Found, right: Right) -> Vec<String> {
+        let ours = found.grants.iter().filter(|grant| grant.0 == right);
+        ours.filter_map(|grant| grant.1.0.strip_prefix(&self.real).ok())
+            .map(|path| path.to_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+#[test]
+fn read_only_reads_the_workspace_and_toolchains_and_no_credentials() {
+    let home = Home::new();
+    let found = home
+        .find(&home.grants(), "work", Level::ReadOnly, true)
+        .unwrap();
+    let reads = home.below(&found, Right::Read);
+    assert_eq!(
+        reads,
+        [".cargo/bin", ".config/git/config", ".gitconfig", "work"]
+    );
+    assert!(home.below(&found, Right::Write).is_empty());
+    assert!(
+        found
+            .grants
+            .contains(&Grant(Right::Write, Text::from("/tmp/private")))
+    );
+    assert_eq!(found.mounts, None);
+    assert!(!found.grants.iter().any(|grant| grant.1.0 == Path::new("/")));
+}
+
+#[test]
+fn a_home_as_workspace_is_granted_around_its_secrets() {
+    let home = Home::new();
+    let found = home
+        .find(&home.grants(), "", Level::ReadOnly, true)
+        .unwrap();
+    let reads = home.below(&found, Right::Read);
+    assert_eq!(
+        reads,
+        [
+            ".cargo/bin",
+            ".config/git/config",
+            ".gitconfig",
+            "notes",
+            "work"
+        ]
+    );
+    assert_eq!(home.below(&found, Right::List), [""]);
+}
+
+#[test]
+fn the_workspace_is_written_whole_where_mounts_hold_the_rest() {
+    let home = Home::new();
+    let found = home
+        .find(&home.grants(), "work", Level::Workspace, true)
+        .unwrap();
+    assert_eq!(home.below(&found, Right::Write), ["work"]);
+    let mounts = found.mounts.unwrap();
+    let work = home.real.join("work");
+    assert_eq!(
+        mounts.writable,
+        [Text::from(&work), Text::from("/tmp/private")]
+    );
+    assert_eq!(mounts.pinned, [Text::from(&work.join(".git"))]);
+    assert_eq!(mounts.held, [Text::from(&work.join(".envrc"))]);
+    assert!(found.unheld.contains(&work.join(".git/config")));
+    assert!(!found.unheld.contains(&work.join(".envrc")));
+}
+
+#[test]
+fn the_workspace_is_written_around_what_runs_later_where_there_are_no_mounts() {
+    let home = Home::new();
+    let found = home
+        .find(&home.grants(), "work", Level::Workspace, false)
+        .unwrap();
+    assert_eq!(
+        home.below(&found, Right::Write),
+        ["work/.git/HEAD", "work/src"]
+    );
+    assert_eq!(found.mounts, None);
+    assert!(found.unheld.is_empty());
+}
+
+#[test]
+fn a_place_of_secrets_is_no_workspace() {
+    let home = Home::new();
+    for below in [".ssh", "state/co"] {
+        let refused = home
+            .find(&home.grants(), below, Level::ReadOnly, true)
+            .unwrap_err();
+        assert!(
+            refused.0.contains("credentials or co's own files"),
+            "{refused}"
+        );
+    }
+    let refused = home
+        .find(&home.grants(), "absent", Level::ReadOnly, true)
+        .unwrap_err();
+    assert!(refused.0.contains("cannot be entered"), "{refused}");
+}
+
+#[test]
+fn a_secret_is_one_wherever_a_link_puts_it() {
+    let home = Home::new();
+    fs::create_dir(home.real.join("work/keys")).unwrap();
+    fs::rename(home.real.join(".ssh"), home.real.join("work/keys/ssh")).unwrap();
+    std::os::unix::fs::symlink(home.real.join("work/keys/ssh"), home.real.join(".ssh")).unwrap();
+    let found = home
+        .find(&home.grants(), "work", Level::ReadOnly, true)
+        .unwrap();
+    let reads = home.below(&found, Right::Read);
+    assert!(
+        !reads
+            .iter()
+            .any(|path| path == "work" || path.starts_with("work/keys")),
+        "{reads:?}"
+    );
+    assert!(reads.contains(&"work/src".to_owned()), "{reads:?}");
+}
+
+#[test]
+fn what_is_kept_is_looked_up_again_when_a_listed_directory_changes() {
+    let home = Home::new();
+    let grants = home.grants();
+    let first = home.find(&grants, "work", Level::ReadOnly, true).unwrap();
+    assert_eq!(
+        home.find(&grants, "work", Level::ReadOnly, true).unwrap(),
+        first
+    );
+    // A new entry of the home: the toolchain is seen at once.
+    fs::create_dir(home.real.join(".rustup")).unwrap();
+    let second = home.find(&grants, "work", Level::ReadOnly, true).unwrap();
+    assert!(
+        home.below(&second, Right::Read)
+            .contains(&".rustup".to_owned())
+    );
+    let other = home.find(&grants, "", Level::ReadOnly, true).unwrap();
+    assert_ne!(other, second);
+}

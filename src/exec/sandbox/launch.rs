@@ -1,0 +1,151 @@
+//! The launcher: what our binary does when it is started with the hidden argument.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use nix::libc;
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::filter::{self, Shape};
+use super::plan::{Level, Plan};
+use super::support::Support;
+use super::{LAUNCH, mounts, rules};
+
+/// The exit code of what could not be started, as a shell has it.
+const CANNOT_START: u8 = 126;
+
+/// Becomes the launcher if `args`, the whole command line, says so.
+///
+/// Called first in `main`, before any thread or runtime. Returns `None` where this is an ordinary
+/// start. Otherwise restricts this process and becomes the command; it returns only where that
+/// failed, having said why in one sentence on standard error.
+pub fn launch_main(args: &[OsString]) -> Option<ExitCode> {
+    if args.get(1).is_none_or(|first| first != LAUNCH) {
+        return None;
+    }
+    let said = match args.get(2).and_then(|argument| Plan::decode(argument)) {
+        None => "this is how a confined command is started, not a command for people".to_owned(),
+        Some(plan) if plan.level == Level::Trial => return Some(tell(&try_out())),
+        Some(plan) => run(&plan, &args[3..]),
+    };
+    // Nobody is left to tell where standard error itself is closed.
+    let _ = writeln!(std::io::stderr(), "co-nvim: {said}");
+    Some(ExitCode::from(CANNOT_START))
+}
+
+/// Restricts this process and becomes the command; what it returns is why not.
+fn run(plan: &Plan, argv: &[OsString]) -> String {
+    let Some((program, rest)) = argv.split_first() else {
+        return "there is no command to run".to_owned();
+    };
+    if let Err(why) = restrict(plan) {
+        return format!("the command was not started, for it could not be confined: {why}");
+    }
+    let error = Command::new(program).args(rest).exec();
+    format!("{} did not start: {error}", program.display())
+}
+
+/// The order matters: mounts need capabilities and the filter must come last, for it refuses what
+/// the steps before it do.
+fn restrict(plan: &Plan) -> Result<(), String> {
+    close_inherited().map_err(|e| format!("inherited files stay open ({e})"))?;
+    if let Some(mounts) = &plan.mounts {
+        mounts::enter(mounts).map_err(|e| format!("no mount namespace ({e})"))?;
+    }
+    // Through the path, so that it lies on the mounts just made.
+    std::env::set_current_dir(plan.cwd())
+        .map_err(|e| format!("{} cannot be entered ({e})", plan.cwd().display()))?;
+    drop_capabilities().map_err(|e| format!("capabilities stay ({e})"))?;
+    rules::enter(plan)?;
+    let shape = Shape {
+        level: plan.level,
+        abi: plan.abi,
+        network: plan.network,
+        mounted: plan.mounts.is_some(),
+    };
+    seccompiler::apply_filter(&filter::program(shape)).map_err(|e| e.to_string())
+}
+
+/// Closes every descriptor but the three standard ones.
+fn close_inherited() -> std::io::Result<()> {
+    // Older kernels than Landlock's have this call, so there is no other way to keep.
+    let (first, last, flags) = (3_u32, u32::MAX, 0_u32);
+    #[expect(
+        unsafe_code,
+        reason = "no library wraps close_range; listing /proc/self/fd took a tenth of a whole start"
+    )]
+    // SAFETY: nothing in this process has opened a descriptor yet that is closed a second time.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
+}
+
+/// Gives up all capabilities, and the way to any by starting a program.
+fn drop_capabilities() -> rustix::io::Result<()> {
+    rustix::thread::set_no_new_privs(true)?;
+    for bit in 0..64 {
+        // Without CAP_SETPCAP the bounding set stays; no_new_privs then keeps it from being reached.
+        // The first number that does not exist ends the list.
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        if let Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) =
+            rustix::thread::remove_capability_from_bounding_set(capability)
+        {
+            break;
+        }
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    rustix::thread::set_capabilities(None, none)
+}
+
+/// Does each thing once, in this process that ends with it.
+fn try_out() -> Support {
+    let namespaces = mounts::enter(&super::plan::Mounts::default());
+    let capabilities = drop_capabilities();
+    let landlock = rules::try_out();
+    let shape = Shape {
+        level: Level::ReadOnly,
+        abi: 1,
+        network: false,
+        mounted: false,
+    };
+    let seccomp = seccompiler::apply_filter(&filter::program(shape));
+    let why = [
+        landlock.as_ref().err().cloned(),
+        seccomp
+            .as_ref()
+            .err()
+            .map(|e| format!("no seccomp filter: {e}")),
+        capabilities
+            .err()
+            .map(|e| format!("capabilities cannot be dropped: {e}")),
+        namespaces
+            .as_ref()
+            .err()
+            .map(|e| format!("no mount namespace: {e}")),
+    ];
+    Support {
+        abi: landlock.ok(),
+        seccomp: seccomp.is_ok() && capabilities.is_ok(),
+        namespaces: namespaces.is_ok(),
+        why: why.into_iter().flatten().next(),
+    }
+}
+
+fn tell(support: &Support) -> ExitCode {
+    let told = serde_json::to_vec(support).map(|text| std::io::stdout().write_all(&text));
+    if matches!(told, Ok(Ok(()))) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(CANNOT_START)
+    }
+}

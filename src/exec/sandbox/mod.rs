@@ -1,0 +1,242 @@
+//! What the kernel holds a command to: Landlock, a seccomp filter and a mount namespace.
+//!
+//! Our own binary is started again with a hidden first argument; it restricts itself while it has
+//! one thread and no runtime, and then becomes the command. So the side that spawns stays on the
+//! fast path, and nothing here forks. Knows nothing of approval, output or time limits.
+
+#[cfg(target_os = "linux")]
+mod filter;
+mod git;
+mod grants;
+#[cfg(target_os = "linux")]
+mod launch;
+#[cfg(target_os = "linux")]
+mod mounts;
+mod names;
+mod plan;
+#[cfg(target_os = "linux")]
+mod rules;
+mod seatbelt;
+mod support;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+#[cfg(target_os = "linux")]
+pub use launch::launch_main;
+pub use support::Support;
+
+use self::grants::{Grants, Place};
+use self::plan::{Level, Plan, Text};
+use super::Confinement;
+
+/// The first argument that makes our binary the launcher.
+const LAUNCH: &str = "__launch";
+
+/// Variables that lead a command to somebody who acts for it: the editor, agents, buses.
+const LEADS_OUT: [&str; 3] = ["NVIM", "SSH_AUTH_SOCK", "DBUS_"];
+
+/// Starts commands confined: our own binary restricts itself, then becomes the command.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    exe: PathBuf,
+    namespaces: bool,
+    support: Arc<OnceLock<Support>>,
+    grants: Arc<Grants>,
+}
+
+/// A command as it is to be spawned.
+#[derive(Debug)]
+pub struct Wrapped {
+    pub argv: Vec<OsString>,
+    /// What the kernel will hold it to: `plain`, `read-only`, `workspace`.
+    pub level: &'static str,
+    /// The command's private TMPDIR, removed when dropped.
+    pub guard: Option<tempfile::TempDir>,
+    /// Names that other programs run unasked, that did not exist, and that could not be held.
+    pub unheld: Vec<PathBuf>,
+}
+
+/// Why a command cannot be confined as asked, in one sentence with what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+impl Launcher {
+    /// A launcher that is `exe` itself, which calls [`launch_main`] first thing in its `main`.
+    ///
+    /// `home` is the person's; what lies in `own`, our configuration, state and data directories,
+    /// is never readable to what runs confined.
+    pub fn new(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>) -> Self {
+        Self {
+            exe,
+            namespaces: true,
+            support: Arc::default(),
+            grants: Arc::new(Grants::new(home, own)),
+        }
+    }
+
+    /// The same on a kernel that is said to hold `support`, whatever this one does.
+    pub fn with_support(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>, support: Support) -> Self {
+        Self {
+            support: Arc::new(OnceLock::from(support)),
+            ..Self::new(exe, home, own)
+        }
+    }
+
+    /// Whether to use namespaces where the kernel lets us; it is the default.
+    #[must_use]
+    pub fn namespaces(mut self, wanted: bool) -> Self {
+        self.namespaces = wanted;
+        self
+    }
+
+    /// What the kernel can hold here, found by trying it once.
+    pub fn support(&self) -> &Support {
+        self.support.get_or_init(|| Support::try_out(&self.exe))
+    }
+
+    /// Makes of a command line and its environment one that runs confined.
+    ///
+    /// # Errors
+    /// Where the kernel cannot hold it, or the workspace cannot be told from what must not be read.
+    pub fn wrap(
+        &self,
+        confinement: &Confinement,
+        argv: Vec<OsString>,
+        env: &mut Vec<(OsString, OsString)>,
+        cwd: &Path,
+    ) -> Result<Wrapped, Refused> {
+        let (workspace, level, network) = match confinement {
+            Confinement::Plain => return Ok(Wrapped::plain(argv)),
+            Confinement::ReadOnly { workspace } => (workspace, Level::ReadOnly, false),
+            Confinement::Workspace { workspace, network } => {
+                (workspace, Level::Workspace, *network)
+            }
+        };
+        self.support().check()?;
+        let guard = private_tmp()?;
+        clean(env, guard.path());
+        let place = Place {
+            workspace,
+            tmp: guard.path(),
+            env,
+            level,
+            namespaces: self.namespaces && self.support().namespaces,
+        };
+        let (argv, unheld) = if cfg!(target_os = "macos") {
+            (self.by_profile(&place, network, argv), Vec::new())
+        } else {
+            self.by_launcher(&place, network, cwd, argv)?
+        };
+        Ok(Wrapped {
+            argv,
+            level: level.name(),
+            guard: Some(guard),
+            unheld,
+        })
+    }
+
+    fn by_profile(&self, place: &Place<'_>, network: bool, argv: Vec<OsString>) -> Vec<OsString> {
+        let profile = seatbelt::profile(&seatbelt::Request {
+            home: self.grants.home(),
+            own: self.grants.own(),
+            workspace: place.workspace,
+            tmp: place.tmp,
+            writes: place.level == Level::Workspace,
+            network,
+        });
+        seatbelt::argv(profile, argv)
+    }
+
+    /// The command line through our own binary, and the names that it cannot hold.
+    fn by_launcher(
+        &self,
+        place: &Place<'_>,
+        network: bool,
+        cwd: &Path,
+        argv: Vec<OsString>,
+    ) -> Result<(Vec<OsString>, Vec<PathBuf>), Refused> {
+        let found = self.grants.find(place)?;
+        let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
+        let plan = Plan {
+            level: place.level,
+            abi: abi.unwrap_or(0),
+            network,
+            cwd: Text::from(cwd),
+            grants: found.grants,
+            mounts: found.mounts,
+        };
+        let plan = plan.encode().ok_or_else(|| {
+            Refused(format!(
+                "{} has too many entries to grant one by one around what is closed in it: work in a directory below it",
+                place.workspace.display()
+            ))
+        })?;
+        let exe = self.exe.clone().into_os_string();
+        let launch = [exe, LAUNCH.into(), plan.into()];
+        Ok((launch.into_iter().chain(argv).collect(), found.unheld))
+    }
+}
+
+impl Wrapped {
+    fn plain(argv: Vec<OsString>) -> Self {
+        Self {
+            argv,
+            level: "plain",
+            guard: None,
+            unheld: Vec::new(),
+        }
+    }
+
+    /// What the command made of the names that could not be held, to be told to the person.
+    pub fn appeared(&self) -> Vec<PathBuf> {
+        let exists = |path: &&PathBuf| path.symlink_metadata().is_ok();
+        self.unheld.iter().filter(exists).cloned().collect()
+    }
+}
+
+impl Level {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::Workspace => "workspace",
+            Self::Trial => "trial",
+        }
+    }
+}
+
+fn private_tmp() -> Result<tempfile::TempDir, Refused> {
+    tempfile::Builder::new()
+        .prefix("co-tmp-")
+        .tempdir()
+        .map_err(|error| {
+            Refused(format!(
+                "no private temporary directory could be made ({error}): make room in {} or set TMPDIR",
+                std::env::temp_dir().display()
+            ))
+        })
+}
+
+/// Takes out what leads outside, and sets the private temporary directory.
+fn clean(env: &mut Vec<(OsString, OsString)>, tmp: &Path) {
+    let leads_out = |name: &OsStr| {
+        LEADS_OUT
+            .iter()
+            .any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+    };
+    env.retain(|(name, _)| {
+        !leads_out(name) && !["TMPDIR", "TMP", "TEMP"].iter().any(|t| name == t)
+    });
+    env.push(("TMPDIR".into(), tmp.into()));
+}
+
+/// Elsewhere than on Linux nothing needs a launcher.
+#[cfg(not(target_os = "linux"))]
+pub fn launch_main(_args: &[OsString]) -> Option<std::process::ExitCode> {
+    None
+}
+
+#[cfg(test)]
+mod tests;

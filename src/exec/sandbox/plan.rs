@@ -1,0 +1,145 @@
+//! What the launcher is told to hold: one argument, in which nothing depends on the environment.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The most bytes that Linux passes in a single argument, less some room.
+const ARGUMENT_MAX: usize = 120 * 1024;
+
+/// What to hold a command to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    pub level: Level,
+    /// The Landlock version to ask the kernel for; it has been seen to have it.
+    pub abi: i32,
+    pub network: bool,
+    pub cwd: Text,
+    pub grants: Vec<Grant>,
+    /// Given, the command gets a mount namespace of its own.
+    pub mounts: Option<Mounts>,
+}
+
+/// The two confined levels, and the trial that finds out what a kernel holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Level {
+    ReadOnly,
+    Workspace,
+    Trial,
+}
+
+/// A path, and what may be done to it and all beneath it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Grant(pub Right, pub Text);
+
+/// What may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Right {
+    /// Names of entries, not their contents.
+    #[serde(rename = "l")]
+    List,
+    /// Reading, listing, executing.
+    #[serde(rename = "r")]
+    Read,
+    /// Reading and writing what exists: device files.
+    #[serde(rename = "d")]
+    Device,
+    /// Everything but making device files.
+    #[serde(rename = "w")]
+    Write,
+}
+
+/// A file system that is read-only but for `writable`, in which `held` stay as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mounts {
+    pub writable: Vec<Text>,
+    /// Directories that may not be renamed, in the order of their depth.
+    pub pinned: Vec<Text>,
+    pub held: Vec<Text>,
+}
+
+/// A path whose bytes survive JSON: each byte is one character.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Text(pub PathBuf);
+
+impl<T: AsRef<OsStr> + ?Sized> From<&T> for Text {
+    fn from(path: &T) -> Self {
+        Self(PathBuf::from(path.as_ref()))
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let bytes = self.0.as_os_str().as_bytes();
+        to.collect_str(&bytes.iter().map(|b| char::from(*b)).collect::<String>())
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(from)?;
+        let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
+        let bytes = bytes.map_err(serde::de::Error::custom)?;
+        Ok(Self(OsString::from_vec(bytes).into()))
+    }
+}
+
+impl Plan {
+    /// The argument that carries this plan; `None` where it is too long for one.
+    pub(super) fn encode(&self) -> Option<String> {
+        let text = serde_json::to_string(self).ok()?;
+        (text.len() < ARGUMENT_MAX).then_some(text)
+    }
+
+    pub(super) fn decode(argument: &OsStr) -> Option<Self> {
+        serde_json::from_slice(argument.as_bytes()).ok()
+    }
+
+    pub(super) fn cwd(&self) -> &Path {
+        &self.cwd.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_path_survives() {
+        let bytes: Vec<u8> = (1..=255).collect();
+        let path = PathBuf::from(OsString::from_vec(bytes));
+        let plan = Plan {
+            level: Level::Workspace,
+            abi: 7,
+            network: true,
+            cwd: Text::from(&path),
+            grants: vec![Grant(Right::Write, Text::from(&path))],
+            mounts: Some(Mounts::default()),
+        };
+        let text = plan.encode().unwrap();
+        assert_eq!(Plan::decode(OsStr::new(&text)), Some(plan));
+    }
+
+    #[test]
+    fn what_does_not_fit_an_argument_is_no_plan() {
+        let grant = Grant(Right::Read, Text::from("/a/rather/long/path/to/somewhere"));
+        let plan = Plan {
+            level: Level::ReadOnly,
+            abi: 1,
+            network: false,
+            cwd: Text::from("/"),
+            grants: vec![grant; 10_000],
+            mounts: None,
+        };
+        assert_eq!(plan.encode(), None);
+    }
+
+    #[test]
+    fn garbage_is_no_plan() {
+        assert_eq!(Plan::decode(OsStr::new("{}")), None);
+        assert_eq!(Plan::decode(OsStr::new("")), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! Landlock: which rights exist in which version, and the domain a command runs in.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+
+use super::plan::{Grant, Plan, Right};
+
+/// What a domain handles: all of it is refused where no grant says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Handled {
+    pub files: BitFlags<AccessFs>,
+    pub ports: BitFlags<AccessNet>,
+    pub scopes: BitFlags<Scope>,
+}
+
+impl Handled {
+    pub(super) fn new(abi: i32, network: bool) -> Self {
+        let abi = ABI::from(abi);
+        let ports = if network {
+            BitFlags::EMPTY
+        } else {
+            AccessNet::from_all(abi)
+        };
+        Self {
+            files: AccessFs::from_all(abi),
+            ports,
+            scopes: Scope::from_all(abi),
+        }
+    }
+}
+
+/// The rights that a grant stands for in one version of Landlock.
+pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
+    let known = AccessFs::from_all(ABI::from(abi));
+    let read = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
+    let wanted = match right {
+        Right::List => AccessFs::ReadDir.into(),
+        Right::Read => read,
+        // What may be asked of them is on the filter's list.
+        Right::Device => {
+            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
+        }
+        Right::Write => {
+            read | AccessFs::WriteFile
+                | AccessFs::Truncate
+                | AccessFs::RemoveDir
+                | AccessFs::RemoveFile
+                | AccessFs::MakeDir
+                | AccessFs::MakeReg
+                | AccessFs::MakeSym
+                | AccessFs::MakeFifo
+                | AccessFs::MakeSock
+                | AccessFs::Refer
+        }
+    };
+    wanted & known
+}
+
+/// Puts this process, and all it becomes and starts, into a domain.
+///
+/// # Errors
+/// Where the kernel does not hold the whole of it.
+pub(super) fn enter(plan: &Plan) -> Result<(), String> {
+    let handled = Handled::new(plan.abi, plan.network);
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset = ruleset
+        .handle_access(handled.files)
+        .map_err(|e| e.to_string())?;
+    if !handled.ports.is_empty() {
+        ruleset = ruleset
+            .handle_access(handled.ports)
+            .map_err(|e| e.to_string())?;
+    }
+    if !handled.scopes.is_empty() {
+        ruleset = ruleset.scope(handled.scopes).map_err(|e| e.to_string())?;
+    }
+    let mut domain = ruleset
+        .create()
+        .map_err(|e| e.to_string())?
+        // A file takes fewer rights than a directory: the library leaves out those it cannot have.
+        .set_compatibility(CompatLevel::BestEffort);
+    for Grant(right, path) in &plan.grants {
+        // What went away since the paths were looked up needs no grant.
+        let Ok(place) = PathFd::new(&path.0) else {
+            continue;
+        };
+        let rule = PathBeneath::new(place, rights(*right, plan.abi));
+        domain = domain.add_rule(rule).map_err(|e| e.to_string())?;
+    }
+    let status = domain.restrict_self().map_err(|e| e.to_string())?;
+    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+        return Err("the kernel did not enforce it".to_owned());
+    }
+    Ok(())
+}
+
+/// The version of Landlock that this kernel enforces, found by entering a domain.
+///
+/// # Errors
+/// The reason why there is none.
+pub(super) fn try_out() -> Result<u32, String> {
+    let status = Ruleset::default()
+        .handle_access(AccessFs::from_all(ABI::V1))
+        .and_then(Ruleset::create)
+        .and_then(landlock::RulesetCreated::restrict_self)
+        .map_err(|e| e.to_string())?;
+    match status.landlock {
+        LandlockStatus::NotEnabled => Err(
+            "the kernel has Landlock but it is not among the security modules in its lsm= option"
+                .to_owned(),
+        ),
+        LandlockStatus::NotImplemented => Err("the kernel has no Landlock".to_owned()),
+        LandlockStatus::Available { .. } if status.ruleset == RulesetStatus::NotEnforced => {
+            Err("the kernel did not enforce Landlock".to_owned())
+        }
+        LandlockStatus::Available { effective_abi, .. } => Ok(effective_abi as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_handles_what_it_knows() {
+        let files = |abi| Handled::new(abi, false).files;
+        assert!(!files(1).contains(AccessFs::Refer));
+        assert!(files(2).contains(AccessFs::Refer) && !files(2).contains(AccessFs::Truncate));
+        assert!(files(3).contains(AccessFs::Truncate) && !files(4).contains(AccessFs::IoctlDev));
+        assert!(files(5).contains(AccessFs::IoctlDev) && !files(8).contains(AccessFs::ResolveUnix));
+        assert!(files(9).contains(AccessFs::ResolveUnix));
+        assert!(Handled::new(3, false).ports.is_empty());
+        assert_eq!(
+            Handled::new(4, false).ports,
+            AccessNet::BindTcp | AccessNet::ConnectTcp
+        );
+        assert!(Handled::new(4, true).ports.is_empty());
+        assert!(Handled::new(5, false).scopes.is_empty());
+        assert_eq!(
+            Handled::new(6, true).scopes,
+            Scope::AbstractUnixSocket | Scope::Signal
+        );
+    }
+
+    #[test]
+    fn no_grant_gives_what_harms() {
+        for abi in 1..=9 {
+            let write = rights(Right::Write, abi);
+            let device = AccessFs::MakeChar
+                | AccessFs::MakeBlock
+                | AccessFs::IoctlDev
+                | AccessFs::ResolveUnix;
+            assert!(!write.intersects(device), "version {abi}");
+            assert!(
+                Handled::new(abi, true).files.contains(write),
+                "version {abi}"
+            );
+            let read = rights(Right::Read, abi);
+            assert_eq!(
+                read,
+                AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute
+            );
+            assert_eq!(rights(Right::List, abi), BitFlags::from(AccessFs::ReadDir));
+        }
+    }
+}

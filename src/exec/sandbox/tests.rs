@@ -1,0 +1,102 @@
+use super::*;
+
+fn launcher(support: Support) -> Launcher {
+    Launcher::with_support("/bin/co".into(), "/nonexistent".into(), Vec::new(), support)
+}
+
+fn whole() -> Support {
+    Support {
+        abi: Some(7),
+        seccomp: true,
+        namespaces: true,
+        why: None,
+    }
+}
+
+fn read_only() -> Confinement {
+    Confinement::ReadOnly {
+        workspace: std::env::temp_dir(),
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_command_follows_the_launcher_and_its_plan() {
+    let mut env = Vec::new();
+    let argv = vec!["/bin/ls".into(), "-l".into()];
+    let wrapped = launcher(whole())
+        .wrap(&read_only(), argv, &mut env, Path::new("/"))
+        .unwrap();
+    assert_eq!(wrapped.level, "read-only");
+    assert_eq!(wrapped.argv[..2], ["/bin/co", LAUNCH]);
+    assert_eq!(wrapped.argv[3..], ["/bin/ls", "-l"]);
+    let plan = Plan::decode(&wrapped.argv[2]).unwrap();
+    assert_eq!(
+        (plan.level, plan.abi, plan.network),
+        (Level::ReadOnly, 7, false)
+    );
+}
+
+#[test]
+fn the_environment_loses_what_leads_out() {
+    let mut env: Vec<(OsString, OsString)> = [
+        "NVIM",
+        "NVIM_LISTEN_ADDRESS",
+        "SSH_AUTH_SOCK",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "TMPDIR",
+        "TMP",
+        "PATH",
+    ]
+    .map(|name| (name.into(), "x".into()))
+    .to_vec();
+    clean(&mut env, Path::new("/private"));
+    assert_eq!(
+        env,
+        [
+            ("PATH".into(), "x".into()),
+            ("TMPDIR".into(), "/private".into())
+        ]
+    );
+}
+
+#[test]
+fn plain_is_left_as_it_is() {
+    let mut env = vec![("NVIM".into(), "x".into())];
+    let support = Support::none("nothing");
+    let wrapped = launcher(support)
+        .wrap(
+            &Confinement::Plain,
+            vec!["ls".into()],
+            &mut env,
+            Path::new("/"),
+        )
+        .unwrap();
+    assert_eq!((wrapped.argv, wrapped.level), (vec!["ls".into()], "plain"));
+    assert!(wrapped.guard.is_none() && env.len() == 1);
+}
+
+#[test]
+fn words_say_what_does_not_hold() {
+    if cfg!(target_os = "macos") {
+        return;
+    }
+    let words = |support: Support| support.words();
+    assert_eq!(words(whole()), "Landlock ABI 7, seccomp, mount namespace");
+    let old = Support {
+        abi: Some(2),
+        namespaces: false,
+        ..whole()
+    };
+    assert_eq!(
+        words(old),
+        "Landlock ABI 2, seccomp, no namespaces: nothing new at the top of a workspace, no signals but to one's own group"
+    );
+    let half = Support {
+        seccomp: false,
+        why: Some("no filter".into()),
+        ..whole()
+    };
+    assert_eq!(words(half.clone()), "no sandbox: no filter");
+    assert!(half.check().is_err());
+}

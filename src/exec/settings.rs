@@ -1,0 +1,126 @@
+//! What a person may set of the executor, with the ranges it takes.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Error;
+
+/// What a person may set of the executor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Names and `PREFIX_*` that pass on top of the allowlist.
+    pub env_allow: Vec<String>,
+    /// Take PATH once from the login shell.
+    pub login_path: bool,
+    /// Ceiling of a command's time.
+    pub max_timeout: Duration,
+    /// Bytes the model reads of one command at most.
+    pub max_output: usize,
+    /// Lines the screen keeps of one run.
+    pub screen_lines: usize,
+    /// Bytes written to a spill file; the rest is counted only. 0: no spill.
+    pub spill_max: u64,
+    /// Bytes after which a command is ended as a flood.
+    pub flood_max: u64,
+    /// Where spill files go, 0700.
+    pub spill_dir: PathBuf,
+    /// Spill files older than this, or beyond this many bytes in all, are removed.
+    pub spill_age: Duration,
+    pub spill_total: u64,
+    /// prlimit: none is no limit. Bytes, seconds, count, bytes.
+    pub memory: Option<u64>,
+    pub cpu_seconds: Option<u64>,
+    pub open_files: Option<u64>,
+    pub file_size: Option<u64>,
+    /// Use a pid namespace and mounts where the kernel lets us.
+    pub namespaces: bool,
+}
+
+impl Settings {
+    /// The defaults, spilling into `spill_dir`.
+    pub fn new(spill_dir: PathBuf) -> Self {
+        Self {
+            env_allow: [
+                "CARGO_HOME",
+                "RUSTUP_HOME",
+                "GOPATH",
+                "GOROOT",
+                "JAVA_HOME",
+                "NVM_DIR",
+                "VIRTUAL_ENV",
+                "CONDA_PREFIX",
+                "PYENV_ROOT",
+                "LC_*",
+                "TZ",
+                "COLORTERM",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            login_path: false,
+            max_timeout: Duration::from_secs(600),
+            max_output: 30_000,
+            screen_lines: 10_000,
+            spill_max: 64 << 20,
+            flood_max: 1 << 30,
+            spill_dir,
+            spill_age: Duration::from_secs(7 * 24 * 3600),
+            spill_total: 1 << 30,
+            memory: None,
+            cpu_seconds: None,
+            open_files: None,
+            file_size: None,
+            namespaces: true,
+        }
+    }
+}
+
+impl Settings {
+    /// Checks every value against its range.
+    ///
+    /// # Errors
+    /// Names the first setting that is out of range, and what it takes.
+    pub fn check(&self) -> Result<(), Error> {
+        let seconds = self.max_timeout.as_secs();
+        within("shell_max_timeout", seconds, 1..=86_400)?;
+        within("shell_max_output", self.max_output as u64, 1_000..=1 << 20)?;
+        within(
+            "shell_screen_lines",
+            self.screen_lines as u64,
+            100..=1_000_000,
+        )?;
+        within("shell_spill_max", self.spill_max, 0..=1 << 40)?;
+        within("shell_flood_max", self.flood_max, 1 << 20..=1 << 40)?;
+        within("shell_spill_total", self.spill_total, 0..=1 << 44)?;
+        let limits = [
+            ("shell_memory", self.memory, 1 << 20..=1 << 44),
+            ("shell_cpu_seconds", self.cpu_seconds, 1..=1 << 31),
+            ("shell_open_files", self.open_files, 8..=1 << 20),
+            ("shell_file_size", self.file_size, 0..=1 << 44),
+        ];
+        for (name, value, range) in limits {
+            if let Some(value) = value {
+                within(name, value, range)?;
+            }
+        }
+        match self.env_allow.iter().find(|name| !is_name(name)) {
+            Some(name) => Err(Error::EnvName(name.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn within(name: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<(), Error> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(Error::Setting { name, value, range })
+}
+
+/// Returns whether `name` is a variable's name or `PREFIX_*`.
+fn is_name(name: &str) -> bool {
+    let stem = name.strip_suffix('*').unwrap_or(name);
+    !stem.is_empty()
+        && !stem.starts_with(|c: char| c.is_ascii_digit())
+        && stem.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

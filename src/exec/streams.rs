@@ -1,0 +1,74 @@
+//! What a command's three streams are connected to, and the ends that stay here.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+
+use rustix::fs::MemfdFlags;
+use rustix::pipe::PipeFlags;
+
+use super::pty;
+
+/// What a command's streams are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Streams {
+    /// Standard input is known as a whole at the start; output is one pipe.
+    #[default]
+    Whole,
+    /// Standard input is a pipe that can be written to until it is closed; output is one pipe.
+    Open,
+    /// A terminal of this size.
+    Terminal(Size),
+}
+
+/// The size of a terminal, in cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+pub struct Size {
+    pub columns: u16,
+    pub rows: u16,
+}
+
+/// Both sides of the streams.
+pub(super) struct Ends {
+    pub(super) stdin: Stdio,
+    pub(super) stdout: Stdio,
+    pub(super) stderr: Stdio,
+    /// Where its output is read.
+    pub(super) output: OwnedFd,
+    /// Where its input is written, if it stays open.
+    pub(super) input: Option<OwnedFd>,
+}
+
+/// Makes the streams. `text` is standard input, where that is known as a whole.
+pub(super) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<Ends> {
+    if let Streams::Terminal(size) = streams {
+        return pty::open(size);
+    }
+    let (output, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let (stdin, input) = if streams == Streams::Open {
+        let (read, input) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        (read.into(), Some(input))
+    } else {
+        (whole(text)?, None)
+    };
+    Ok(Ends {
+        stdin,
+        stdout: write.try_clone()?.into(),
+        stderr: write.into(),
+        output,
+        input,
+    })
+}
+
+/// Returns the text as a file that has no name: nothing needs to feed it, so nothing can hang on it.
+fn whole(text: Option<&[u8]>) -> io::Result<Stdio> {
+    let Some(text) = text else {
+        return Ok(Stdio::null());
+    };
+    let file = rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(file);
+    file.write_all(text)?;
+    file.rewind()?;
+    Ok(file.into())
+}

@@ -1,0 +1,348 @@
+//! The life of one command: timed, ended, reaped, its leftovers named, and told as an [`Outcome`].
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::process::Started;
+use super::reader::{Reader, Shared};
+use super::sandbox::Wrapped;
+use super::tree::Tree;
+use super::{Background, Caller, Outcome, Settings, Streams, children, model, status};
+
+/// Silence after which nothing more is waited for, once the command itself has ended.
+const QUIET: Duration = Duration::from_millis(50);
+/// The most that is read of what is left running.
+const SETTLE: Duration = Duration::from_millis(500);
+/// The most that is waited for output after everything was ended.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// How many of the processes left running the status line names.
+const NAMED: usize = 10;
+
+/// What a job is made of.
+pub(super) struct Parts {
+    pub(super) started: Started,
+    pub(super) streams: Streams,
+    pub(super) tree: Tree,
+    pub(super) caller: Caller,
+    pub(super) timeout: Duration,
+    /// Exit 1 is no failure.
+    pub(super) searches: bool,
+    /// Names the spill file.
+    pub(super) name: String,
+    pub(super) settings: Arc<Settings>,
+    pub(super) cancel: CancellationToken,
+    pub(super) keepers: Keepers,
+}
+
+/// Who looks after what commands left running for a person.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Keepers {
+    pub(super) tasks: TaskTracker,
+    pub(super) count: Arc<AtomicUsize>,
+    /// Orphans outside this process's session are commands'.
+    pub(super) sole: bool,
+    /// Told when orphans have ended.
+    pub(super) swept: Arc<Notify>,
+}
+
+impl Keepers {
+    /// Returns whether an orphan without a marker can be nobody's but a running command's.
+    fn none(&self) -> bool {
+        self.sole && self.count.load(Ordering::Acquire) == 0
+    }
+}
+
+/// Why a command is at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Exit,
+    Cancelled,
+    TimedOut,
+    Flooded,
+}
+
+/// The task that owns a running command.
+pub(super) struct Supervisor {
+    child: Child,
+    ended: AsyncFd<OwnedFd>,
+    confined: Option<Wrapped>,
+    tree: Tree,
+    caller: Caller,
+    timeout: Duration,
+    searches: bool,
+    settings: Arc<Settings>,
+    cancel: CancellationToken,
+    keepers: Keepers,
+    shared: Arc<Shared>,
+    reader: Reading,
+    began: Instant,
+}
+
+/// The reader: at work, or done; none if it failed.
+enum Reading {
+    Busy(JoinHandle<Reader>, CancellationToken),
+    Done(Option<Box<Reader>>),
+}
+
+impl Supervisor {
+    pub(super) fn new(parts: Parts, shared: Arc<Shared>) -> Self {
+        let Started {
+            child,
+            ended,
+            output,
+            confined,
+            input: _,
+        } = parts.started;
+        let stop = CancellationToken::new();
+        let mut reader = Reader {
+            output,
+            shared: Arc::clone(&shared),
+            settings: Arc::clone(&parts.settings),
+            name: parts.name,
+            spill: None,
+            stop: stop.clone(),
+        };
+        let reading = tokio::spawn(async move {
+            reader.run().await;
+            reader
+        });
+        Self {
+            child,
+            ended,
+            confined,
+            tree: parts.tree,
+            caller: parts.caller,
+            timeout: parts.timeout,
+            searches: parts.searches,
+            settings: parts.settings,
+            cancel: parts.cancel,
+            keepers: parts.keepers,
+            shared,
+            reader: Reading::Busy(reading, stop),
+            began: Instant::now(),
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Outcome {
+        let cause = self.wait().await;
+        let wall = self.began.elapsed();
+        let mut background = Vec::new();
+        if cause == Cause::Exit {
+            background = self.settle().await;
+            if !background.is_empty() && self.caller == Caller::Agent {
+                self.end_tree().await;
+            }
+        } else {
+            self.end_tree().await;
+        }
+        let kept = cause == Cause::Exit && self.caller == Caller::Person && !background.is_empty();
+        if !kept {
+            self.reader.finish(DRAIN).await;
+        }
+        if self.tree.saw_orphans() {
+            self.tree.sweep();
+        }
+        let status = children::reap(&mut self.child);
+        self.tree.reaped();
+        self.reader.stop().await;
+        let mut outcome = self.outcome(cause, status, background);
+        outcome.wall = wall;
+        self.tell(&mut outcome).await;
+        self.shared.end();
+        if kept {
+            self.keep();
+        }
+        outcome
+    }
+
+    async fn wait(&mut self) -> Cause {
+        tokio::select! {
+            biased;
+            _ = self.ended.readable() => Cause::Exit,
+            () = self.cancel.cancelled() => Cause::Cancelled,
+            () = self.shared.flooded() => Cause::Flooded,
+            () = tokio::time::sleep(self.timeout) => Cause::TimedOut,
+        }
+    }
+
+    /// Reads what comes until it ends or falls silent; returns what still runs.
+    async fn settle(&mut self) -> Vec<Background> {
+        let began = Instant::now();
+        let mut bytes = self.shared.capture().bytes();
+        loop {
+            // The end of the output first: with nothing left to run, as is the rule, it is there already.
+            let done = self.reader.finish(QUIET).await;
+            let mut left = self.background();
+            if done && left.is_empty() {
+                return left;
+            }
+            if done {
+                // It may be about to end by itself: then it is not worth a word.
+                tokio::time::sleep(QUIET).await;
+                left = self.background();
+            }
+            let now = self.shared.capture().bytes();
+            if now == bytes || done || began.elapsed() > SETTLE {
+                return left;
+            }
+            bytes = now;
+        }
+    }
+
+    fn background(&mut self) -> Vec<Background> {
+        self.tree.alone = self.keepers.none();
+        self.tree.background()
+    }
+
+    async fn end_tree(&mut self) {
+        self.tree.alone = self.keepers.none();
+        if !self.tree.end().await {
+            tracing::warn!("a command's processes could not be ended");
+        }
+    }
+
+    fn outcome(
+        &self,
+        cause: Cause,
+        status: Option<ExitStatus>,
+        background: Vec<Background>,
+    ) -> Outcome {
+        let exit = status.and_then(|status| status.code());
+        let (bytes, lines) = {
+            let capture = self.shared.capture();
+            (capture.bytes(), capture.lines())
+        };
+        Outcome {
+            exit,
+            signal: status.and_then(|status| status.signal()),
+            timed_out: cause == Cause::TimedOut,
+            cancelled: cause == Cause::Cancelled,
+            flooded: cause == Cause::Flooded,
+            background,
+            bytes,
+            lines,
+            level: self.confined.as_ref().map_or("plain", |it| it.level),
+            appeared: self
+                .confined
+                .as_ref()
+                .map_or_else(Vec::new, Wrapped::appeared),
+            nothing_found: self.searches && exit == Some(1) && cause == Cause::Exit,
+            ..Outcome::default()
+        }
+    }
+
+    /// Fills in what the model reads, and where the whole of it is.
+    async fn tell(&mut self, outcome: &mut Outcome) {
+        let ends = self.shared.capture().ends();
+        let max = self.settings.max_output;
+        let mut view = model::view(&ends, max, None);
+        if let Reading::Done(Some(reader)) = &mut self.reader {
+            outcome.spill = reader.finish(view.lossy).await;
+        }
+        if view.lossy && outcome.spill.is_some() {
+            view = model::view(&ends, max, outcome.spill.as_deref());
+        }
+        let mut left: Vec<_> = outcome
+            .background
+            .iter()
+            .map(|it| format!("{} (pid {})", it.name, it.pid))
+            .collect();
+        if left.len() > NAMED {
+            let more = left.split_off(NAMED).len();
+            left.push(format!("{more} more"));
+        }
+        let fate = match self.caller {
+            Caller::Agent => "ended",
+            Caller::Person => "kept",
+        };
+        let left =
+            (!left.is_empty()).then(|| format!("still running, {fate}: {}", left.join(", ")));
+        let how = status::explain(outcome);
+        outcome.output = view.text;
+        let appeared = status::appeared(outcome);
+        for line in left.into_iter().chain(appeared).chain(how) {
+            if !outcome.output.is_empty() && !outcome.output.ends_with('\n') {
+                outcome.output.push('\n');
+            }
+            outcome.output.push_str(&format!("[{line}]\n"));
+        }
+    }
+
+    /// Leaves a person's processes running: they can print, and can still be cancelled.
+    fn keep(self) {
+        let Self {
+            mut tree,
+            reader,
+            cancel,
+            keepers,
+            confined,
+            ..
+        } = self;
+        let Reading::Done(Some(mut reader)) = reader else {
+            return;
+        };
+        keepers.count.fetch_add(1, Ordering::AcqRel);
+        let Keepers {
+            tasks,
+            count,
+            swept,
+            ..
+        } = keepers;
+        tasks.spawn(async move {
+            let gone = async {
+                reader.discard().await;
+                loop {
+                    let next = swept.notified();
+                    tree.sweep();
+                    if tree.background().is_empty() {
+                        return;
+                    }
+                    next.await;
+                }
+            };
+            let cancelled = tokio::select! {
+                () = cancel.cancelled() => true,
+                () = gone => false,
+            };
+            if cancelled {
+                tree.end().await;
+            }
+            drop(confined);
+            count.fetch_sub(1, Ordering::AcqRel);
+        });
+    }
+}
+
+impl Reading {
+    /// Waits for the end of the output, up to `most`; returns whether it came.
+    async fn finish(&mut self, most: Duration) -> bool {
+        let Self::Busy(task, _) = self else {
+            return true;
+        };
+        match tokio::time::timeout(most, task).await {
+            Ok(Ok(reader)) => *self = Self::Done(Some(Box::new(reader))),
+            Ok(Err(_)) => *self = Self::Done(None),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Reads no further.
+    async fn stop(&mut self) {
+        if let Self::Busy(_, stop) = self {
+            stop.cancel();
+            self.finish(Duration::MAX).await;
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Bytes of a command's output into lines of text, as a terminal would leave them.
+//!
+//! Streaming: however the bytes are cut, the lines are the same. A newline ends every sequence, so
+//! there are always as many lines as newline bytes. Memory is one line of at most [`LONGEST`] characters.
+
+use super::sgr::Sgr;
+
+/// Characters kept of one line; what comes after them is not shown.
+pub(super) const LONGEST: usize = 1 << 16;
+/// Bytes kept of a control sequence's parameters.
+const PARAMETERS: usize = 64;
+
+/// How the bytes stand for characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Utf8,
+    Utf16 { little: bool },
+}
+
+impl Encoding {
+    /// Returns what the first bytes of a stream say.
+    pub(super) fn of(start: &[u8]) -> Self {
+        match start {
+            [0xff, 0xfe, ..] => Self::Utf16 { little: true },
+            [0xfe, 0xff, ..] => Self::Utf16 { little: false },
+            _ => Self::Utf8,
+        }
+    }
+}
+
+/// One line, without its end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Line {
+    pub(super) text: String,
+    pub(super) spans: Vec<Span>,
+    /// Bytes of the stream it was made of, its end included.
+    pub(super) raw: u64,
+}
+
+/// A stretch of a line in one style; bytes, end exclusive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) sgr: Sgr,
+}
+
+/// The streaming normaliser.
+#[derive(Debug)]
+pub(super) struct Text {
+    encoding: Encoding,
+    /// The bytes of a UTF-16 unit that came in halves, and a first half of a pair.
+    half: Option<u8>,
+    surrogate: Option<u16>,
+    /// A UTF-8 sequence that is not whole yet.
+    partial: Vec<u8>,
+    state: State,
+    parameters: Vec<u8>,
+    sgr: Sgr,
+    cells: Vec<Cell>,
+    column: usize,
+    raw: u64,
+    done: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    char: char,
+    sgr: Sgr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ground,
+    Escape,
+    /// `ESC ( B` and its like: one more byte.
+    Designate,
+    Csi,
+    /// OSC, DCS, APC, PM, SOS: up to BEL or `ESC \`.
+    String,
+    StringEscape,
+}
+
+impl Text {
+    pub(super) fn new(encoding: Encoding) -> Self {
+        Self {
+            encoding,
+            half: None,
+            surrogate: None,
+            partial: Vec::new(),
+            state: State::Ground,
+            parameters: Vec::new(),
+            sgr: Sgr::default(),
+            cells: Vec::new(),
+            column: 0,
+            raw: 0,
+            done: Vec::new(),
+        }
+    }
+
+    /// Takes in the next bytes.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        match self.encoding {
+            Encoding::Utf8 => self.feed_utf8(bytes),
+            Encoding::Utf16 { little } => self.feed_utf16(bytes, little),
+        }
+    }
+
+    /// The stream is over: what was cut off in the middle of a character is replaced.
+    pub(super) fn finish(&mut self) {
+        if !self.partial.is_empty() {
+            self.partial.clear();
+            self.char(char::REPLACEMENT_CHARACTER);
+        }
+        if self.half.take().is_some() | self.surrogate.take().is_some() {
+            self.char(char::REPLACEMENT_CHARACTER);
+        }
+    }
+
+    /// Takes the lines that are whole.
+    pub(super) fn take(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Returns the line that has not ended yet, if there is anything on it.
+    pub(super) fn rest(&self) -> Option<Line> {
+        (!self.cells.is_empty()).then(|| self.line())
+    }
+
+    fn feed_utf8(&mut self, mut bytes: &[u8]) {
+        while let Some(&byte) = bytes.first() {
+            if self.partial.is_empty() && byte < 0x80 {
+                let run = self.plain_run(bytes);
+                bytes = &bytes[run..];
+                if run == 0 {
+                    self.raw += 1;
+                    self.char(char::from(byte));
+                    bytes = &bytes[1..];
+                }
+                continue;
+            }
+            self.raw += 1;
+            self.partial.push(byte);
+            bytes = &bytes[1..];
+            self.decode();
+        }
+    }
+
+    /// Takes printable ASCII at the end of the line in one go; returns how many bytes.
+    fn plain_run(&mut self, bytes: &[u8]) -> usize {
+        if self.state != State::Ground || self.column != self.cells.len() {
+            return 0;
+        }
+        let room = LONGEST - self.column;
+        let run = bytes
+            .iter()
+            .take(room)
+            .take_while(|byte| (0x20..0x7f).contains(*byte))
+            .count();
+        let sgr = self.sgr;
+        let cells = bytes[..run].iter().map(|&byte| Cell {
+            char: char::from(byte),
+            sgr,
+        });
+        self.cells.extend(cells);
+        self.column += run;
+        self.raw += run as u64;
+        run
+    }
+
+    /// Turns the pending bytes into characters as far as they are whole.
+    fn decode(&mut self) {
+        while !self.partial.is_empty() {
+            let pending = std::mem::take(&mut self.partial);
+            match std::str::from_utf8(&pending) {
+                Ok(text) => text.chars().for_each(|c| self.char(c)),
+                Err(error) => match error.error_len() {
+                    None => {
+                        self.partial = pending;
+                        return;
+                    }
+                    Some(bad) => {
+                        self.char(char::REPLACEMENT_CHARACTER);
+                        self.partial = pending[bad..].to_vec();
+                    }
+                },
+            }
+        }
+    }
+
+    fn feed_utf16(&mut self, bytes: &[u8], little: bool) {
+        for &byte in bytes {
+            self.raw += 1;
+            let Some(first) = self.half.take() else {
+                self.half = Some(byte);
+                continue;
+            };
+            let unit = if little {
+                u16::from_le_bytes([first, byte])
+            } else {
+                u16::from_be_bytes([first, byte])
+            };
+            let pair = self.surrogate.take();
+            if pair.is_none() && (0xd800..0xdc00).contains(&unit) {
+                self.surrogate = Some(unit);
+                continue;
+            }
+            for decoded in char::decode_utf16(pair.into_iter().chain([unit])) {
+                self.char(decoded.unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+        }
+    }
+
+    fn char(&mut self, c: char) {
+        if c == '\n' {
+            self.state = State::Ground;
+            let line = self.line();
+            self.done.push(line);
+            self.cells.clear();
+            self.column = 0;
+            self.raw = 0;
+            return;
+        }
+        match self.state {
+            State::Ground => self.ground(c),
+            State::Escape => self.escape(c),
+            State::Designate => self.state = State::Ground,
+            State::Csi => self.csi(c),
+            State::String => match c {
+                '\x1b' => self.state = State::StringEscape,
+                '\x07' | '\x18' | '\x1a' | '\u{9c}' => self.state = State::Ground,
+                _ => {}
+            },
+            State::StringEscape if c == '\\' => self.state = State::Ground,
+            State::StringEscape => {
+                // Not the string's end: the escape cut it off and begins a sequence of its own.
+                self.state = State::Escape;
+                self.escape(c);
+            }
+        }
+    }
+
+    fn ground(&mut self, c: char) {
+        match c {
+            '\x1b' => self.state = State::Escape,
+            '\r' => self.column = 0,
+            '\x08' => self.column = self.column.saturating_sub(1),
+            '\t' => self.print(c),
+            '\u{9b}' => self.begin(State::Csi),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.state = State::String,
+            '\u{feff}' if self.cells.is_empty() => {}
+            c if c.is_control() => {}
+            c => self.print(c),
+        }
+    }
+
+    fn print(&mut self, c: char) {
+        let cell = Cell {
+            char: c,
+            sgr: self.sgr,
+        };
+        if self.column < self.cells.len() {
+            self.cells[self.column] = cell;
+        } else if self.column < LONGEST {
+            let blank = Cell {
+                char: ' ',
+                sgr: Sgr::default(),
+            };
+            self.cells.resize(self.column, blank);
+            self.cells.push(cell);
+        } else {
+            return;
+        }
+        self.column += 1;
+    }
+
+    fn escape(&mut self, c: char) {
+        match c {
+            '[' => self.begin(State::Csi),
+            ']' | 'P' | 'X' | '^' | '_' => self.state = State::String,
+            '\x20'..='\x2f' => self.state = State::Designate,
+            '\x1b' => self.state = State::Escape,
+            // Whatever else it is, it prints nothing.
+            _ => self.state = State::Ground,
+        }
+    }
+
+    fn begin(&mut self, state: State) {
+        self.parameters.clear();
+        self.state = state;
+    }
+
+    fn csi(&mut self, c: char) {
+        match c {
+            '\x20'..='\x3f' => {
+                if self.parameters.len() < PARAMETERS {
+                    self.parameters.push(c as u8);
+                }
+            }
+            '\x40'..='\x7e' => {
+                self.state = State::Ground;
+                self.control(c);
+            }
+            '\x1b' => self.state = State::Escape,
+            '\x18' | '\x1a' => self.state = State::Ground,
+            '\r' => self.column = 0,
+            c if c.is_control() => {}
+            c => {
+                self.state = State::Ground;
+                self.print(c);
+            }
+        }
+    }
+
+    /// Carries out the sequences that matter within a line.
+    fn control(&mut self, last: char) {
+        let number = || {
+            let text = std::str::from_utf8(&self.parameters).ok()?;
+            text.split(';').next()?.parse::<usize>().ok()
+        };
+        let count = number().unwrap_or(1).clamp(1, LONGEST);
+        match last {
+            'm' if self.is_sgr() => self.sgr.apply(&self.parameters),
+            'K' => match number().unwrap_or(0) {
+                0 => self.cells.truncate(self.column),
+                1 => self.blank(),
+                2 => self.cells.clear(),
+                _ => {}
+            },
+            'G' => self.column = count - 1,
+            'C' => self.column = (self.column + count).min(LONGEST),
+            'D' => self.column = self.column.saturating_sub(count),
+            _ => {}
+        }
+    }
+
+    /// Returns whether the parameters are whole, and not a private sequence's.
+    fn is_sgr(&self) -> bool {
+        let private = self
+            .parameters
+            .iter()
+            .any(|byte| (b'<'..=b'?').contains(byte));
+        self.parameters.len() < PARAMETERS && !private
+    }
+
+    /// Blanks the line up to the cursor and under it.
+    fn blank(&mut self) {
+        for cell in self.cells.iter_mut().take(self.column + 1) {
+            *cell = Cell {
+                char: ' ',
+                sgr: Sgr::default(),
+            };
+        }
+    }
+
+    fn line(&self) -> Line {
+        let mut text = String::with_capacity(self.cells.len());
+        let mut spans: Vec<Span> = Vec::new();
+        for cell in &self.cells {
+            let start = text.len();
+            text.push(cell.char);
+            if cell.sgr.is_plain() {
+                continue;
+            }
+            match spans.last_mut() {
+                Some(span) if span.end == start && span.sgr == cell.sgr => span.end = text.len(),
+                _ => spans.push(Span {
+                    start,
+                    end: text.len(),
+                    sgr: cell.sgr,
+                }),
+            }
+        }
+        Line {
+            text,
+            spans,
+            raw: self.raw,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! co: an agent and a shell for Neovim.
+//!
+//! The module list is the code map; arrows point down only.
+
+pub mod app;
+pub mod audit;
+pub mod cli;
+pub mod config;
+pub mod editor;
+pub mod error;
+pub mod exec;
+pub mod llm;
+pub mod logging;
+pub mod nvim;
+pub mod paths;
+pub mod policy;
+pub mod protocol;
+pub mod session;
+pub mod shell;
+pub mod store;
+pub mod tool;
+pub mod transcript;

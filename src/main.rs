@@ -1,0 +1,16 @@
+//! `co-nvim`: what Neovim starts, and its command line.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // The launcher restricts this very process, so it comes before any thread or runtime.
+    if let Some(code) = co::exec::sandbox::launch_main(&args) {
+        return code;
+    }
+    if let Some(code) = co::exec::helper::run(&args) {
+        return code;
+    }
+    co::cli::main(args.into_iter().skip(1).collect())
+}

@@ -1,0 +1,188 @@
+//! Where co keeps things: configuration, state and data of one person.
+//!
+//! The names do not follow `NVIM_APPNAME`: a session started under one configuration of Neovim can be
+//! resumed under another. Directories are made when they are first asked for, for their owner alone.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The directory's name below each of the person's own.
+const NAME: &str = "co-nvim";
+
+/// The three directories everything else is below.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// What the person writes: `config.toml`.
+    pub config: PathBuf,
+    /// What may be lost without harm: the log, whole outputs.
+    pub state: PathBuf,
+    /// What the person wants kept: sessions, saved rules.
+    pub data: PathBuf,
+}
+
+/// Why there is no place to keep things.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no home directory is known; set HOME to an absolute path")]
+    NoHome,
+    #[error("cannot make the directory {path}: {source}; check who owns it and its parent")]
+    Create { path: PathBuf, source: io::Error },
+}
+
+impl Paths {
+    /// Finds the directories: `XDG_*_HOME` where `env` has an absolute one, else the platform's own.
+    ///
+    /// # Errors
+    /// Where neither names a directory.
+    pub fn discover(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let platform = directories::ProjectDirs::from("", "", NAME);
+        let place = |variable: &str, of: fn(&directories::ProjectDirs) -> PathBuf| {
+            env(variable)
+                .map(PathBuf::from)
+                .filter(|given| given.is_absolute())
+                .map(|given| given.join(NAME))
+                .or_else(|| platform.as_ref().map(of))
+                .ok_or(Error::NoHome)
+        };
+        Ok(Self {
+            config: place("XDG_CONFIG_HOME", |dirs| dirs.config_dir().into())?,
+            state: place("XDG_STATE_HOME", |dirs| {
+                dirs.state_dir()
+                    .map_or_else(|| dirs.data_local_dir().join("state"), Into::into)
+            })?,
+            data: place("XDG_DATA_HOME", |dirs| dirs.data_dir().into())?,
+        })
+    }
+
+    /// The person's settings; may not exist.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
+    /// The log; its directory is there afterwards.
+    ///
+    /// # Errors
+    /// Where the directory cannot be made.
+    pub fn log_file(&self) -> Result<PathBuf, Error> {
+        private_dir(&self.state)?;
+        Ok(self.state.join("co.log"))
+    }
+
+    /// Where whole outputs of commands go.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn spill_dir(&self) -> Result<PathBuf, Error> {
+        made(self.state.join("output"))
+    }
+
+    /// Where sessions are recorded.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn sessions_dir(&self) -> Result<PathBuf, Error> {
+        made(self.data.join("sessions"))
+    }
+
+    /// Where saved rules are kept.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn rules_dir(&self) -> Result<PathBuf, Error> {
+        made(self.data.join("rules"))
+    }
+}
+
+fn made(path: PathBuf) -> Result<PathBuf, Error> {
+    private_dir(&path)?;
+    Ok(path)
+}
+
+/// Makes `path` and what is missing above it, 0700; closes one that others may enter.
+///
+/// # Errors
+/// Where it cannot be made, or is not the person's to close.
+pub fn private_dir(path: &Path) -> Result<(), Error> {
+    let make = || {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        if fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
+            fs::set_permissions(path, Permissions::from_mode(0o700))?;
+        }
+        Ok(())
+    };
+    make().map_err(|source| Error::Create {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn below(root: &Path) -> Paths {
+        let root = root.to_str().unwrap().to_owned();
+        Paths::discover(&|name| {
+            let kind = name.strip_prefix("XDG_")?.strip_suffix("_HOME")?;
+            Some(format!("{root}/{}", kind.to_lowercase()))
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn the_environment_names_the_places() {
+        let paths = below(Path::new("/r"));
+        assert_eq!(
+            paths.config_file(),
+            Path::new("/r/config/co-nvim/config.toml")
+        );
+        assert_eq!(paths.state, Path::new("/r/state/co-nvim"));
+        assert_eq!(paths.data, Path::new("/r/data/co-nvim"));
+    }
+
+    #[test]
+    fn a_relative_place_is_ignored() {
+        let relative = Paths::discover(&|_| Some("here".into())).unwrap();
+        assert_eq!(relative, Paths::discover(&|_| None).unwrap());
+        assert!(relative.config.is_absolute());
+    }
+
+    #[test]
+    fn directories_are_their_owners_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = below(root.path());
+        for made in [
+            paths.spill_dir().unwrap(),
+            paths.sessions_dir().unwrap(),
+            paths.rules_dir().unwrap(),
+            paths.log_file().unwrap().parent().unwrap().to_owned(),
+        ] {
+            assert_eq!(mode(&made), 0o700, "{}", made.display());
+        }
+    }
+
+    #[test]
+    fn an_open_directory_is_closed() {
+        let root = tempfile::tempdir().unwrap();
+        let open = root.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        private_dir(&open).unwrap();
+        assert_eq!(mode(&open), 0o700);
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        fs::write(&file, "").unwrap();
+        let told = private_dir(&file.join("below")).unwrap_err().to_string();
+        assert!(told.contains(file.to_str().unwrap()), "{told}");
+    }
+}
