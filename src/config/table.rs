@@ -1,0 +1,403 @@
+//! The one list of settings.
+
+use std::time::Duration;
+
+use super::value::Kind;
+use super::{Backend, Network};
+
+/// One thing a person may set.
+pub(super) struct Setting {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// The default as one would write it in the environment; in parentheses where it cannot be written.
+    pub(super) default: &'static str,
+    pub(super) help: &'static str,
+}
+
+impl Setting {
+    /// Returns the environment variable that sets it.
+    pub(super) fn variable(&self) -> String {
+        format!("CO_CLI_{}", self.name.to_uppercase())
+    }
+}
+
+const fn row(name: &'static str, default: &'static str, kind: Kind, help: &'static str) -> Setting {
+    Setting {
+        name,
+        kind,
+        default,
+        help,
+    }
+}
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+const DAY: u64 = 24 * 3600;
+
+/// The setters' numbers are in range: [`Kind`] has seen to it.
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn index(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Every setting, in the order of the help.
+pub(super) static TABLE: &[Setting] = &[
+    row(
+        "provider",
+        "(the first whose key is set, else ollama)",
+        Kind::Choice {
+            of: &[
+                "anthropic",
+                "openai",
+                "openai_responses",
+                "gemini",
+                "ollama",
+            ],
+            set: |c, v| c.llm.provider = Some(v.to_owned()),
+        },
+        "Whose model answers. Unset, a base_url means a server that speaks as OpenAI's does, a model \
+         that starts with claude-, gemini- or gpt- means its maker; else it is the first of \
+         ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY that is in the environment, else Ollama \
+         on this machine.",
+    ),
+    row(
+        "model",
+        "(the provider's usual one)",
+        Kind::Text(|c, v| c.llm.model = Some(v)),
+        "The model's name, as its provider calls it.",
+    ),
+    row(
+        "base_url",
+        "(the provider's own)",
+        Kind::Url(|c, v| c.llm.base_url = Some(v)),
+        "Where requests are sent, such as http://127.0.0.1:8080/v1/.",
+    ),
+    row(
+        "api_key_env",
+        "(the provider's usual one)",
+        Kind::Text(|c, v| c.llm.key_env = Some(v)),
+        "The environment variable that holds the key. The key itself is never a setting.",
+    ),
+    row(
+        "api_key_file",
+        "(none)",
+        Kind::Path(|c, v| c.llm.key_file = Some(v)),
+        "A file that holds the key and that nobody else can read.",
+    ),
+    row(
+        "api_key_cmd",
+        "(none)",
+        Kind::Argv(|c, v| c.llm.key_cmd = Some(v)),
+        "A program that prints the key, and its arguments, such as { 'pass', 'show', 'openai' }.",
+    ),
+    row(
+        "headers",
+        "{}",
+        Kind::Pairs(|c, v| c.llm.headers = v),
+        "Headers that go with every request.",
+    ),
+    row(
+        "extra_body",
+        "(none)",
+        Kind::Object(|c, v| c.llm.extra_body = Some(v)),
+        "Fields that are put into every request's body, such as { temperature = 0 }.",
+    ),
+    row(
+        "max_output_tokens",
+        "none",
+        Kind::Limit {
+            least: 1,
+            most: u32::MAX as u64,
+            set: |c, v| c.llm.max_output_tokens = v.map(small),
+        },
+        "The longest answer to ask for, in tokens; none leaves it to the provider.",
+    ),
+    row(
+        "context_window",
+        "none",
+        Kind::Limit {
+            least: 1000,
+            most: 1_000_000_000,
+            set: |c, v| c.llm.context_window = v,
+        },
+        "How many tokens the model can read. Needed only for models that co does not know.",
+    ),
+    row(
+        "stall_timeout",
+        "120",
+        Kind::Number {
+            least: 1,
+            most: 3600,
+            set: |c, v| c.stall_timeout = Duration::from_secs(v),
+        },
+        "Seconds a model may send nothing before its answer counts as broken off.",
+    ),
+    row(
+        "max_steps",
+        "50",
+        Kind::Number {
+            least: 0,
+            most: 100_000,
+            set: |c, v| c.max_steps = small(v),
+        },
+        "Requests to the model in one turn before it must sum up; 0 is no limit.",
+    ),
+    row(
+        "show_reasoning",
+        "false",
+        Kind::Flag(|c, v| c.show_reasoning = v),
+        "Show what the model thinks before it answers, where its provider tells.",
+    ),
+    row(
+        "redact",
+        "true",
+        Kind::Flag(|c, v| c.redact = v),
+        "Hide what looks like a key in a command's output from the model.",
+    ),
+    row(
+        "session_prune_days",
+        "none",
+        Kind::Limit {
+            least: 1,
+            most: 100_000,
+            set: |c, v| c.session_prune_days = v.map(small),
+        },
+        "Sessions untouched for this many days are removed; none keeps them all.",
+    ),
+    row(
+        "auto_confirm",
+        "false",
+        Kind::Flag(|c, v| c.auto_confirm = v),
+        "Run what the model asks for without a question. Deny rules still refuse, and the winbar says \
+         that it is on.",
+    ),
+    row(
+        "allow",
+        "",
+        Kind::Words(|c, v| c.policy.allow = v),
+        "Commands that run without a question, as an approved one would: cargo test covers \
+         cargo test --lib.",
+    ),
+    row(
+        "ask",
+        "",
+        Kind::Words(|c, v| c.policy.ask = v),
+        "Commands that are always asked about.",
+    ),
+    row(
+        "deny",
+        "",
+        Kind::Words(|c, v| c.policy.deny = v),
+        "Commands that are refused without a question; nothing overrules it.",
+    ),
+    row(
+        "shell_lift_deny",
+        "",
+        Kind::Words(|c, v| c.policy.deny_lifted = v),
+        "Names of built-in deny rules that shall not refuse.",
+    ),
+    row(
+        "shell_safe_commands",
+        "(the built-in list)",
+        Kind::Words(|c, v| c.policy.safe_commands = Some(v)),
+        "Programs that may be proven read-only and then run without a question. What is given takes \
+         the built-in list's place; an empty list proves nothing.",
+    ),
+    row(
+        "auto_without_sandbox",
+        "true",
+        Kind::Flag(|c, v| c.auto_without_sandbox = v),
+        "Run what is proven read-only without a question even where the kernel has no read-only \
+         sandbox to hold it; false asks there.",
+    ),
+    row(
+        "shell_max_timeout",
+        "600",
+        Kind::Number {
+            least: 1,
+            most: 7 * DAY,
+            set: |c, v| c.exec.max_timeout = Duration::from_secs(v),
+        },
+        "Seconds a command may run at most, whatever the model asks for.",
+    ),
+    row(
+        "shell_env_allow",
+        "CARGO_HOME,RUSTUP_HOME,GOPATH,GOROOT,JAVA_HOME,NVM_DIR,VIRTUAL_ENV,CONDA_PREFIX,PYENV_ROOT,\
+         LC_*,TZ,COLORTERM",
+        Kind::Words(|c, v| c.exec.env_allow = v),
+        "Environment variables that commands see, besides PATH, HOME and the like. A name may end in *.",
+    ),
+    row(
+        "shell_login_path",
+        "false",
+        Kind::Flag(|c, v| c.exec.login_path = v),
+        "Take PATH from the login shell, for a Neovim that was started from a desktop.",
+    ),
+    row(
+        "shell_max_output",
+        "30000",
+        Kind::Size {
+            least: 1000,
+            most: 4 * MIB,
+            set: |c, v| c.exec.max_output = index(v),
+        },
+        "Bytes of one command's output that the model reads at most: its beginning and its end.",
+    ),
+    row(
+        "shell_screen_lines",
+        "10000",
+        Kind::Number {
+            least: 100,
+            most: 1_000_000,
+            set: |c, v| c.exec.screen_lines = index(v),
+        },
+        "Lines of one run that its buffer keeps.",
+    ),
+    row(
+        "shell_spill_max",
+        "64MiB",
+        Kind::Size {
+            least: 0,
+            most: TIB,
+            set: |c, v| c.exec.spill_max = v,
+        },
+        "Bytes of one command's output that are kept in a file; 0 keeps none.",
+    ),
+    row(
+        "shell_spill_age",
+        "7",
+        Kind::Number {
+            least: 0,
+            most: 3650,
+            set: |c, v| c.exec.spill_age = Duration::from_secs(v * DAY),
+        },
+        "Days those files are kept.",
+    ),
+    row(
+        "shell_spill_total",
+        "1GiB",
+        Kind::Size {
+            least: 0,
+            most: 16 * TIB,
+            set: |c, v| c.exec.spill_total = v,
+        },
+        "Bytes of all those files together; the oldest go first.",
+    ),
+    row(
+        "shell_flood_max",
+        "1GiB",
+        Kind::Size {
+            least: MIB,
+            most: 16 * TIB,
+            set: |c, v| c.exec.flood_max = v,
+        },
+        "Bytes of output after which a command is ended.",
+    ),
+    row(
+        "shell_memory",
+        "none",
+        Kind::SizeLimit {
+            least: 16 * MIB,
+            set: |c, v| c.exec.memory = v,
+        },
+        "Address space of each process of a command.",
+    ),
+    row(
+        "shell_cpu_seconds",
+        "none",
+        Kind::Limit {
+            least: 1,
+            most: 7 * DAY,
+            set: |c, v| c.exec.cpu_seconds = v,
+        },
+        "Processor seconds of each process of a command.",
+    ),
+    row(
+        "shell_open_files",
+        "none",
+        Kind::Limit {
+            least: 16,
+            most: 1_000_000,
+            set: |c, v| c.exec.open_files = v,
+        },
+        "Files that each process of a command may have open.",
+    ),
+    row(
+        "shell_file_size",
+        "none",
+        Kind::SizeLimit {
+            least: MIB,
+            set: |c, v| c.exec.file_size = v,
+        },
+        "The largest file that a command may write.",
+    ),
+    row(
+        "sandbox_backend",
+        "subprocess",
+        Kind::Choice {
+            of: &["subprocess", "landlock", "docker", "auto"],
+            set: |c, v| {
+                c.sandbox_backend = match v {
+                    "landlock" => Backend::Landlock,
+                    "docker" => Backend::Docker,
+                    "auto" => Backend::Auto,
+                    _ => Backend::Subprocess,
+                };
+            },
+        },
+        "Where approved commands run: as plain processes, held to the workspace by the kernel, or in a \
+         container. One that cannot work here is refused with the reason; auto takes the strongest \
+         that can.",
+    ),
+    row(
+        "sandbox_network",
+        "none",
+        Kind::Choice {
+            of: &["none", "host"],
+            set: |c, v| {
+                c.sandbox_network = if v == "host" {
+                    Network::Host
+                } else {
+                    Network::None
+                };
+            },
+        },
+        "The network of landlock and docker commands.",
+    ),
+    row(
+        "sandbox_namespaces",
+        "true",
+        Kind::Flag(|c, v| c.exec.namespaces = v),
+        "Give sandboxed commands their own processes and mounts where the kernel lets us.",
+    ),
+    row(
+        "docker_image",
+        "co-cli-sandbox",
+        Kind::Text(|c, v| c.docker_image = v),
+        "The image of the container.",
+    ),
+    row(
+        "sandbox_mem_limit",
+        "1GiB",
+        Kind::Size {
+            least: 16 * MIB,
+            most: 1024 * GIB,
+            set: |c, v| c.sandbox_mem_limit = v,
+        },
+        "Memory of the container.",
+    ),
+    row(
+        "sandbox_cpus",
+        "1",
+        Kind::Decimal {
+            least: 0.01,
+            most: 1024.0,
+            set: |c, v| c.sandbox_cpus = v,
+        },
+        "Processors of the container.",
+    ),
+];

@@ -1,0 +1,329 @@
+use serde_json::json;
+
+use super::*;
+
+fn nothing(_: &str) -> Option<String> {
+    None
+}
+
+fn from_lua(lua: &Value) -> (Config, Vec<String>) {
+    load(None, lua, &nothing)
+}
+
+fn from_env(variable: &str, text: &str) -> (Config, Vec<String>) {
+    load(None, &json!({}), &|name| match name {
+        "HOME" => Some("/home/ann".to_owned()),
+        name if name == variable => Some(text.to_owned()),
+        _ => None,
+    })
+}
+
+fn with(change: impl FnOnce(&mut Config)) -> Config {
+    let mut config = Config::default();
+    change(&mut config);
+    config
+}
+
+#[track_caller]
+fn check(lua: Value, change: impl FnOnce(&mut Config)) {
+    assert_eq!(from_lua(&lua), (with(change), Vec::new()), "{lua}");
+}
+
+#[track_caller]
+fn check_env(variable: &str, text: &str, change: impl FnOnce(&mut Config)) {
+    assert_eq!(
+        from_env(variable, text),
+        (with(change), Vec::new()),
+        "{variable}={text}"
+    );
+}
+
+#[track_caller]
+fn check_refused(lua: Value, told: &str) {
+    let (config, problems) = from_lua(&lua);
+    assert_eq!(config, Config::default(), "{lua}");
+    assert_eq!(problems, [told], "{lua}");
+}
+
+#[test]
+fn typed_values_apply() {
+    check(json!({}), |_| {});
+    check(json!([]), |_| {});
+    check(Value::Null, |_| {});
+    check(json!({ "auto_confirm": true }), |c| c.auto_confirm = true);
+    check(json!({ "auto_confirm": null }), |_| {});
+    check(json!({ "max_steps": 0 }), |c| c.max_steps = 0);
+    check(json!({ "max_steps": 7.0 }), |c| c.max_steps = 7);
+    check(json!({ "shell_spill_max": "2GiB" }), |c| {
+        c.exec.spill_max = 2 << 30
+    });
+    check(json!({ "shell_spill_max": "3 MB" }), |c| {
+        c.exec.spill_max = 3_000_000
+    });
+    check(json!({ "shell_spill_max": 4096 }), |c| {
+        c.exec.spill_max = 4096
+    });
+    check(json!({ "sandbox_mem_limit": "512m" }), |c| {
+        c.sandbox_mem_limit = 512 << 20
+    });
+    check(json!({ "sandbox_cpus": 1.5 }), |c| c.sandbox_cpus = 1.5);
+    check(json!({ "sandbox_backend": "auto" }), |c| {
+        c.sandbox_backend = Backend::Auto
+    });
+    check(json!({ "sandbox_network": "host" }), |c| {
+        c.sandbox_network = Network::Host
+    });
+    check(json!({ "shell_memory": "2g" }), |c| {
+        c.exec.memory = Some(2 << 30)
+    });
+    check(json!({ "shell_memory": "none" }), |_| {});
+    check(json!({ "shell_safe_commands": [] }), |c| {
+        c.policy.safe_commands = Some(vec![])
+    });
+    check(json!({ "shell_safe_commands": {} }), |c| {
+        c.policy.safe_commands = Some(vec![])
+    });
+    check(json!({ "deny": ["git push"] }), |c| {
+        c.policy.deny = vec!["git push".into()]
+    });
+    check(json!({ "headers": { "x-a": "b" } }), |c| {
+        c.llm.headers = vec![("x-a".into(), "b".into())]
+    });
+    check(json!({ "headers": [] }), |_| {});
+    check(json!({ "extra_body": { "seed": 1 } }), |c| {
+        c.llm.extra_body = Some(json!({ "seed": 1 }))
+    });
+    check(json!({ "session_prune_days": 30 }), |c| {
+        c.session_prune_days = Some(30)
+    });
+    check(json!({ "base_url": "http://127.0.0.1:1/v1/" }), |c| {
+        c.llm.base_url = Some("http://127.0.0.1:1/v1/".into());
+    });
+}
+
+#[test]
+fn the_environment_is_read_as_text() {
+    check_env("CO_CLI_AUTO_CONFIRM", "1", |c| c.auto_confirm = true);
+    check_env("CO_CLI_AUTO_CONFIRM", "False", |_| {});
+    check_env("CO_CLI_SHELL_MAX_TIMEOUT", " 5 ", |c| {
+        c.exec.max_timeout = Duration::from_secs(5)
+    });
+    check_env("CO_CLI_SHELL_SAFE_COMMANDS", "ls, git status,,", |c| {
+        c.policy.safe_commands = Some(vec!["ls".into(), "git status".into()]);
+    });
+    check_env("CO_CLI_SHELL_SAFE_COMMANDS", "", |c| {
+        c.policy.safe_commands = Some(vec![])
+    });
+    check_env("CO_CLI_DENY", r#"["a, b"]"#, |c| {
+        c.policy.deny = vec!["a, b".into()]
+    });
+    check_env("CO_CLI_API_KEY_CMD", "pass show x", |c| {
+        c.llm.key_cmd = Some(vec!["pass".into(), "show".into(), "x".into()]);
+    });
+    check_env("CO_CLI_API_KEY_FILE", "~/key", |c| {
+        c.llm.key_file = Some("/home/ann/key".into())
+    });
+    check_env("CO_CLI_SANDBOX_CPUS", "0.5", |c| c.sandbox_cpus = 0.5);
+    check_env("CO_CLI_SHELL_CPU_SECONDS", "none", |_| {});
+    check_env("CO_CLI_SHELL_CPU_SECONDS", "9", |c| {
+        c.exec.cpu_seconds = Some(9)
+    });
+    check_env("CO_CLI_EXTRA_BODY", r#"{"a":1}"#, |c| {
+        c.llm.extra_body = Some(json!({ "a": 1 }))
+    });
+    check_env("CO_CLI_MODEL", "m", |c| c.llm.model = Some("m".into()));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_is_accepted() {
+    let lua = "setup{} or vim.g.co";
+    let must = |name: &str, be: &str| {
+        format!("the setting {name} in {lua} must be {be}; that value is left out")
+    };
+    check_refused(
+        json!({ "max_steps": -1 }),
+        &must("max_steps", "a whole number from 0 to 100000"),
+    );
+    check_refused(
+        json!({ "max_steps": 1.5 }),
+        &must("max_steps", "a whole number from 0 to 100000"),
+    );
+    check_refused(
+        json!({ "auto_confirm": "yes" }),
+        &must("auto_confirm", "true or false"),
+    );
+    check_refused(
+        json!({ "shell_max_timeout": 0 }),
+        &must("shell_max_timeout", "a whole number from 1 to 604800"),
+    );
+    check_refused(
+        json!({ "sandbox_backend": "podman" }),
+        &must(
+            "sandbox_backend",
+            "one of subprocess, landlock, docker, auto",
+        ),
+    );
+    check_refused(
+        json!({ "deny": "git push" }),
+        &must("deny", "a list of texts"),
+    );
+    check_refused(json!({ "deny": [1] }), &must("deny", "a list of texts"));
+    check_refused(
+        json!({ "shell_memory": "1" }),
+        &must(
+            "shell_memory",
+            "a size from 16MiB up, in bytes or such as \"64MiB\", or \"none\"",
+        ),
+    );
+    check_refused(
+        json!({ "sandbox_mem_limit": "99999999999g" }),
+        &must(
+            "sandbox_mem_limit",
+            "a size from 16MiB to 1TiB, in bytes or such as \"64MiB\"",
+        ),
+    );
+    check_refused(
+        json!({ "api_key_file": "key" }),
+        &must(
+            "api_key_file",
+            "an absolute path, or one that starts with ~/",
+        ),
+    );
+    check_refused(
+        json!({ "base_url": "localhost:80" }),
+        &must(
+            "base_url",
+            "an address that starts with http:// or https://",
+        ),
+    );
+    check_refused(
+        json!({ "shell_max_timout": 5 }),
+        &format!(
+            "there is no setting shell_max_timout, which {lua} gives; did you mean shell_max_timeout?"
+        ),
+    );
+    check_refused(
+        json!({ "colour\u{1b}": 5 }),
+        &format!(
+            "there is no setting colour\\u{{1b}}, which {lua} gives; :help co-settings lists them all"
+        ),
+    );
+    check_refused(
+        json!([1]),
+        &format!("{lua} must be a table of settings; what it gave is left out"),
+    );
+}
+
+#[test]
+fn a_key_is_no_setting() {
+    let (config, problems) = from_lua(&json!({ "api_key": "sk-secret" }));
+    assert_eq!(config, Config::default());
+    assert!(
+        problems[0].contains("api_key_env") && !problems[0].contains("sk-secret"),
+        "{problems:?}"
+    );
+    let (_, problems) = from_env("CO_CLI_API_KEY", "sk-secret");
+    assert!(
+        problems[0].contains("api_key_cmd") && !problems[0].contains("sk-secret"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn later_layers_win_and_wrong_values_leave_the_earlier_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config.toml");
+    std::fs::write(
+        &file,
+        "model = 'file'\nmax_steps = 1\nredact = false\nprovider = 'openai'\n[headers]\na = 'b'\n",
+    )
+    .unwrap();
+    let lua = json!({ "model": "lua", "max_steps": 2, "redact": "no" });
+    let env = |name: &str| (name == "CO_CLI_MODEL").then(|| "env".to_owned());
+    let (config, problems) = load(Some(&file), &lua, &env);
+    let expected = with(|c| {
+        c.llm.model = Some("env".into());
+        c.llm.provider = Some("openai".into());
+        c.llm.headers = vec![("a".into(), "b".into())];
+        c.max_steps = 2;
+        c.redact = false;
+    });
+    assert_eq!(config, expected);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_no_problem_and_a_broken_one_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config.toml");
+    let read = || load(Some(&file), &json!({ "max_steps": 3 }), &nothing);
+    let expected = with(|c| c.max_steps = 3);
+    assert_eq!(read(), (expected.clone(), Vec::new()));
+    for broken in [
+        &b"max_steps = 1\nmodel = \n"[..],
+        b"model = '\xff'",
+        b"model = 1979-05-27",
+    ] {
+        std::fs::write(&file, broken).unwrap();
+        let (config, problems) = read();
+        assert_eq!(config, expected);
+        let [told] = &problems[..] else {
+            panic!("{problems:?}");
+        };
+        assert!(told.contains(file.to_str().unwrap()), "{told}");
+        assert!(!told.contains('\n'), "{told}");
+    }
+    std::fs::write(&file, "max_steps = 1\nmodel = \n").unwrap();
+    assert!(read().1[0].contains("line 2"), "{:?}", read().1);
+}
+
+#[test]
+fn the_table_tells_the_true_defaults() {
+    for setting in TABLE
+        .iter()
+        .filter(|setting| !setting.default.starts_with('('))
+    {
+        // What only the setting itself changed would show.
+        let mut config = Config::default();
+        let took = setting.kind.take_text(&mut config, setting.default, None);
+        assert_eq!(
+            (took, config),
+            (Ok(()), Config::default()),
+            "{}",
+            setting.name
+        );
+    }
+}
+
+#[test]
+fn names_are_unique_and_near_only_themselves() {
+    for setting in TABLE {
+        let same = TABLE.iter().filter(|other| other.name == setting.name);
+        assert_eq!(same.count(), 1, "{}", setting.name);
+    }
+    assert_eq!(distance("kitten", "sitting"), 3);
+    assert_eq!(distance("", "abc"), 3);
+    assert_eq!(distance("deny", "deny"), 0);
+}
+
+#[test]
+fn the_executor_gets_its_settings_and_the_place_to_spill() {
+    let (config, _) = from_lua(&json!({ "shell_max_output": "64KiB" }));
+    let settings = config.exec_settings("/spill".into());
+    assert_eq!(settings.max_output, 65536);
+    assert_eq!(settings.spill_dir, Path::new("/spill"));
+    assert_eq!(settings.max_timeout, Duration::from_secs(600));
+}
+
+#[test]
+fn the_help_names_every_setting_and_keeps_its_width() {
+    let help = help();
+    for setting in TABLE {
+        assert!(help.contains(&format!("*co-{}*", setting.name)));
+        assert!(help.contains(&format!("${}", setting.variable())));
+    }
+    for line in help.lines() {
+        assert!(line.chars().count() <= 78, "{line}");
+        assert_eq!(line.trim_end(), line);
+    }
+}

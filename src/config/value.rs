@@ -1,0 +1,283 @@
+//! From what a layer holds to a value of a setting's kind.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::Config;
+
+/// What a setting holds and where it goes. The setter gets only values that the kind accepts.
+pub(super) enum Kind {
+    Flag(fn(&mut Config, bool)),
+    Number {
+        least: u64,
+        most: u64,
+        set: fn(&mut Config, u64),
+    },
+    /// A number, or `none`.
+    Limit {
+        least: u64,
+        most: u64,
+        set: fn(&mut Config, Option<u64>),
+    },
+    Decimal {
+        least: f64,
+        most: f64,
+        set: fn(&mut Config, f64),
+    },
+    /// Bytes.
+    Size {
+        least: u64,
+        most: u64,
+        set: fn(&mut Config, u64),
+    },
+    /// Bytes, or `none`.
+    SizeLimit {
+        least: u64,
+        set: fn(&mut Config, Option<u64>),
+    },
+    Choice {
+        of: &'static [&'static str],
+        set: fn(&mut Config, &str),
+    },
+    Text(fn(&mut Config, String)),
+    Url(fn(&mut Config, String)),
+    Path(fn(&mut Config, PathBuf)),
+    Words(fn(&mut Config, Vec<String>)),
+    /// A program and its arguments.
+    Argv(fn(&mut Config, Vec<String>)),
+    Pairs(fn(&mut Config, Vec<(String, String)>)),
+    Object(fn(&mut Config, Value)),
+}
+
+/// The value is not of the kind; [`Kind::accepts`] says what would be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refused;
+
+impl Kind {
+    /// Returns what the kind accepts, to follow "must be".
+    pub(super) fn accepts(&self) -> String {
+        match self {
+            Self::Flag(_) => "true or false".to_owned(),
+            Self::Number { least, most, .. } => format!("a whole number from {least} to {most}"),
+            Self::Limit { least, most, .. } => {
+                format!("a whole number from {least} to {most}, or \"none\"")
+            }
+            Self::Decimal { least, most, .. } => format!("a number from {least} to {most}"),
+            Self::Size { least, most, .. } => format!(
+                "a size from {} to {}, in bytes or such as \"64MiB\"",
+                size_text(*least),
+                size_text(*most)
+            ),
+            Self::SizeLimit { least, .. } => format!(
+                "a size from {} up, in bytes or such as \"64MiB\", or \"none\"",
+                size_text(*least)
+            ),
+            Self::Choice { of, .. } => format!("one of {}", of.join(", ")),
+            Self::Text(_) => "a text that is not empty".to_owned(),
+            Self::Url(_) => "an address that starts with http:// or https://".to_owned(),
+            Self::Path(_) => "an absolute path, or one that starts with ~/".to_owned(),
+            Self::Words(_) => "a list of texts".to_owned(),
+            Self::Argv(_) => "a list of texts, a program and its arguments".to_owned(),
+            Self::Pairs(_) => "a table from names to texts".to_owned(),
+            Self::Object(_) => "a table".to_owned(),
+        }
+    }
+
+    /// Takes a typed value, from TOML or Lua.
+    pub(super) fn take(
+        &self,
+        config: &mut Config,
+        value: &Value,
+        home: Option<&Path>,
+    ) -> Result<(), Refused> {
+        match self {
+            Self::Flag(set) => set(config, value.as_bool().ok_or(Refused)?),
+            Self::Number { least, most, set } => set(config, within(whole(value)?, *least, *most)?),
+            Self::Limit { least, most, set } => {
+                let number = (!none(value))
+                    .then(|| within(whole(value)?, *least, *most))
+                    .transpose()?;
+                set(config, number);
+            }
+            Self::Decimal { least, most, set } => {
+                set(
+                    config,
+                    within(value.as_f64().ok_or(Refused)?, *least, *most)?,
+                );
+            }
+            Self::Size { least, most, set } => set(config, within(size(value)?, *least, *most)?),
+            Self::SizeLimit { least, set } => {
+                let bytes = (!none(value))
+                    .then(|| within(size(value)?, *least, u64::MAX))
+                    .transpose()?;
+                set(config, bytes);
+            }
+            Self::Choice { of, set } => {
+                let given = text(value)?;
+                set(config, of.iter().find(|one| **one == given).ok_or(Refused)?);
+            }
+            Self::Text(set) => set(config, text(value)?.to_owned()),
+            Self::Url(set) => set(config, url(text(value)?)?),
+            Self::Path(set) => set(config, path(text(value)?, home)?),
+            Self::Words(set) => set(config, words(value)?),
+            Self::Argv(set) => {
+                let argv = words(value)?;
+                set(config, if argv.is_empty() { Err(Refused)? } else { argv });
+            }
+            Self::Pairs(set) => set(config, pairs(value)?),
+            Self::Object(set) => set(config, Value::Object(object(value)?)),
+        }
+        Ok(())
+    }
+
+    /// Takes text, from the environment. Lists are separated by commas, or are JSON as tables are.
+    pub(super) fn take_text(
+        &self,
+        config: &mut Config,
+        text: &str,
+        home: Option<&Path>,
+    ) -> Result<(), Refused> {
+        let text = text.trim();
+        let json = || serde_json::from_str(text).map_err(|_| Refused);
+        let value = match self {
+            Self::Flag(_) => match text.to_ascii_lowercase().as_str() {
+                "true" | "1" | "yes" | "on" => Value::Bool(true),
+                "false" | "0" | "no" | "off" => Value::Bool(false),
+                _ => return Err(Refused),
+            },
+            Self::Number { .. } | Self::Decimal { .. } => json()?,
+            Self::Limit { .. } if text != "none" => json()?,
+            Self::Pairs(_) | Self::Object(_) => json()?,
+            Self::Words(_) | Self::Argv(_) if text.starts_with('[') => json()?,
+            Self::Words(_) => split(text.split(',')),
+            Self::Argv(_) => split(text.split_whitespace()),
+            _ => Value::from(text),
+        };
+        self.take(config, &value, home)
+    }
+}
+
+fn split<'a>(parts: impl Iterator<Item = &'a str>) -> Value {
+    parts
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect()
+}
+
+fn none(value: &Value) -> bool {
+    value == "none"
+}
+
+fn within<T: PartialOrd>(value: T, least: T, most: T) -> Result<T, Refused> {
+    (least <= value && value <= most)
+        .then_some(value)
+        .ok_or(Refused)
+}
+
+/// Lua has numbers such as `600.0` for whole ones.
+fn whole(value: &Value) -> Result<u64, Refused> {
+    let exact = |number: f64| {
+        let whole = number.fract() == 0.0 && (0.0..9e15).contains(&number);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole and in range, as just checked"
+        )]
+        whole.then_some(number as u64)
+    };
+    value
+        .as_u64()
+        .or_else(|| value.as_f64().and_then(exact))
+        .ok_or(Refused)
+}
+
+fn text(value: &Value) -> Result<&str, Refused> {
+    value
+        .as_str()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .ok_or(Refused)
+}
+
+fn url(text: &str) -> Result<String, Refused> {
+    let rest = text
+        .strip_prefix("http://")
+        .or_else(|| text.strip_prefix("https://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && !text.contains(char::is_whitespace) => {
+            Ok(text.to_owned())
+        }
+        _ => Err(Refused),
+    }
+}
+
+fn path(text: &str, home: Option<&Path>) -> Result<PathBuf, Refused> {
+    let path = match text.strip_prefix("~/") {
+        Some(rest) => home.ok_or(Refused)?.join(rest),
+        None => PathBuf::from(text),
+    };
+    path.is_absolute().then_some(path).ok_or(Refused)
+}
+
+fn words(value: &Value) -> Result<Vec<String>, Refused> {
+    // Lua cannot tell an empty list from an empty table.
+    if value.as_object().is_some_and(serde_json::Map::is_empty) {
+        return Ok(Vec::new());
+    }
+    let list = value.as_array().ok_or(Refused)?;
+    list.iter()
+        .map(|word| text(word).map(str::to_owned))
+        .collect()
+}
+
+fn object(value: &Value) -> Result<serde_json::Map<String, Value>, Refused> {
+    match value {
+        Value::Object(map) => Ok(map.clone()),
+        Value::Array(list) if list.is_empty() => Ok(serde_json::Map::new()),
+        _ => Err(Refused),
+    }
+}
+
+fn pairs(value: &Value) -> Result<Vec<(String, String)>, Refused> {
+    object(value)?
+        .into_iter()
+        .map(|(name, value)| Ok((name, value.as_str().ok_or(Refused)?.to_owned())))
+        .collect()
+}
+
+/// Reads `4096`, `64k`, `64MiB` (powers of 1024) or `64MB` (powers of 1000).
+fn size(value: &Value) -> Result<u64, Refused> {
+    if let Ok(bytes) = whole(value) {
+        return Ok(bytes);
+    }
+    let text = text(value)?;
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().map_err(|_| Refused)?;
+    let unit = text[digits..].trim_start().to_ascii_lowercase();
+    let (power, base) = match unit.as_str() {
+        "" | "b" => (0, 1024_u64),
+        "k" | "kib" => (1, 1024),
+        "m" | "mib" => (2, 1024),
+        "g" | "gib" => (3, 1024),
+        "t" | "tib" => (4, 1024),
+        "kb" => (1, 1000),
+        "mb" => (2, 1000),
+        "gb" => (3, 1000),
+        "tb" => (4, 1000),
+        _ => return Err(Refused),
+    };
+    number.checked_mul(base.pow(power)).ok_or(Refused)
+}
+
+/// Returns a size as a person would write it, exactly.
+fn size_text(bytes: u64) -> String {
+    for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        if bytes != 0 && bytes.trailing_zeros() >= shift {
+            return format!("{}{unit}", bytes >> shift);
+        }
+    }
+    bytes.to_string()
+}

@@ -1,0 +1,82 @@
+//! What policy must be told of the world, since it looks at nothing itself.
+
+use std::path::{Path, PathBuf};
+
+use super::glob;
+
+/// Answers questions about files, programs and git; [`crate::tool`] implements it.
+pub trait Facts {
+    /// Where bash would find a program by its bare name.
+    fn program(&self, name: &str, cwd: &Path) -> Found;
+    /// What a path is, symbolic links followed.
+    fn path(&self, cwd: &Path, path: &str) -> PathFact;
+    /// What a glob expands to; none where it is too much to tell.
+    fn glob(&self, cwd: &Path, pattern: &glob::Pattern) -> Option<Vec<String>>;
+    /// What git would meet in a directory.
+    fn git(&self, cwd: &Path) -> GitFact;
+    /// What a walk below a directory would meet that a reader must not read unasked.
+    fn survey(&self, root: &Path) -> Survey;
+}
+
+/// Where a program was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    Trusted,
+    /// Nowhere: the command cannot start.
+    Missing,
+    /// In a place that others, or the workspace, can write.
+    Untrusted(PathBuf),
+}
+
+/// What a path is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathFact {
+    /// Below the workspace, as written and by its real path; none is outside.
+    pub inside: Option<Inside>,
+    pub kind: Kind,
+    /// Absolute, with `.` and `..` taken away as text.
+    pub absolute: PathBuf,
+    /// True for a file of co's own.
+    pub own: bool,
+    /// True for a directory that holds one.
+    pub holds_own: bool,
+    /// True for the person's home directory and those above it.
+    pub home: bool,
+}
+
+/// A path relative to the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inside {
+    pub written: PathBuf,
+    pub real: PathBuf,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Missing,
+    File,
+    Directory,
+    /// A device, a FIFO, a socket.
+    Special,
+}
+
+/// What git would meet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitFact {
+    /// Why git may not run unasked here, one sentence each.
+    pub hazards: Vec<String>,
+}
+
+/// What a bounded walk found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Files that a reader should not be handed: links that leave the workspace, devices, FIFOs.
+    pub odd: Vec<PathBuf>,
+    /// Files with the name of a secret.
+    pub secret: Vec<PathBuf>,
+    /// Files whose names xargs would take apart or read as options.
+    pub misread: Vec<PathBuf>,
+    /// False where the walk was cut short.
+    pub complete: bool,
+}

@@ -1,0 +1,270 @@
+//! Splits the words of a program into options and operands by its table.
+//!
+//! Knows no program by name: the tables of [`super::programs`] do.
+
+use std::ops::Range;
+
+use super::Reason;
+use super::paths::{self, Use};
+use super::programs::{Effect, Known, Operands, Program, Takes};
+use super::review::Scene;
+
+/// One word of a command after expansion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Arg {
+    pub text: String,
+    pub span: Range<usize>,
+    /// A glob that starts with a wildcard came to this.
+    pub loose_glob: bool,
+    /// Holds a variable: its text is what was written.
+    pub dynamic: bool,
+}
+
+/// An option's value, with where it stands.
+pub(super) type Spelled = (String, Range<usize>);
+
+/// What a walk over the words found.
+#[derive(Debug, Default)]
+pub(super) struct Parsed<'a> {
+    pub operands: Vec<&'a Arg>,
+    /// Options by their spelling, with the value where they take one.
+    pub options: Vec<(String, Option<Spelled>)>,
+    pub reasons: Vec<Reason>,
+}
+
+impl Parsed<'_> {
+    pub(super) fn has(&self, names: &[&str]) -> bool {
+        self.options
+            .iter()
+            .any(|(name, _)| names.contains(&name.as_str()))
+    }
+
+    fn asks(&mut self, text: String, arg: &Arg) {
+        self.reasons.push(Reason::at(text, arg.span.clone()));
+    }
+}
+
+/// Reads `args` by `program`'s table.
+pub(super) fn parse<'a>(name: &'a str, program: &'a Program, args: &'a [Arg]) -> Parsed<'a> {
+    let mut walk = Walk {
+        name,
+        program,
+        rest: args.iter(),
+        parsed: Parsed::default(),
+    };
+    walk.run();
+    walk.parsed
+}
+
+/// A walk over the words of one command.
+struct Walk<'a> {
+    name: &'a str,
+    program: &'a Program,
+    rest: std::slice::Iter<'a, Arg>,
+    parsed: Parsed<'a>,
+}
+
+impl<'a> Walk<'a> {
+    fn run(&mut self) {
+        let mut only_operands = false;
+        while let Some(arg) = self.rest.next() {
+            let text = arg.text.as_str();
+            if arg.dynamic {
+                self.unknown(arg);
+            } else if only_operands || text == "-" || !text.starts_with('-') {
+                self.parsed.operands.push(arg);
+                only_operands |= self.program.options_first;
+            } else if text == "--" {
+                only_operands = true;
+            } else if !(self.program.numeric && text[1..].bytes().all(|b| b.is_ascii_digit())) {
+                self.option(arg);
+            }
+        }
+    }
+
+    fn unknown(&mut self, arg: &Arg) {
+        let text = format!("nobody knows yet what `{}` will be", arg.text);
+        self.parsed.asks(text, arg);
+    }
+
+    fn unlisted(&mut self, option: &str, arg: &Arg) {
+        let text = format!(
+            "`{}` has no option `{option}` that is known to be safe",
+            self.name
+        );
+        self.parsed.asks(text, arg);
+    }
+
+    fn option(&mut self, arg: &'a Arg) {
+        let text = arg.text.as_str();
+        if let Some(known) = self.program.options.get(text) {
+            self.take(*known, text, None, arg);
+        } else if text.starts_with("--") {
+            let (long, value) = text.split_once('=').unwrap_or((text, ""));
+            match self.program.options.get(long) {
+                Some(Known::Fine(Takes::Nothing)) | None => self.unlisted(long, arg),
+                Some(known) => self.take(*known, long, Some(value), arg),
+            }
+        } else if self.program.cluster {
+            self.cluster(arg);
+        } else {
+            self.letter(arg);
+        }
+    }
+
+    /// `-F:` of awk, `-c16` of xxd: one letter with its value.
+    fn letter(&mut self, arg: &'a Arg) {
+        let text = arg.text.as_str();
+        let letter: String = text.chars().take(2).collect();
+        match self.program.options.get(&letter) {
+            Some(known @ Known::Fine(Takes::Value)) => {
+                self.take(*known, &letter, Some(&text[letter.len()..]), arg);
+            }
+            Some(known @ Known::Asks(_)) => self.take(*known, &letter, None, arg),
+            _ => self.unlisted(text, arg),
+        }
+    }
+
+    /// `-la`: each letter is an option, up to one that takes the rest for its value.
+    fn cluster(&mut self, arg: &'a Arg) {
+        let text = arg.text.as_str();
+        for (at, c) in text.char_indices().skip(1) {
+            let letter = format!("-{c}");
+            let tail = &text[at + c.len_utf8()..];
+            match self.program.options.get(&letter) {
+                None => return self.unlisted(&letter, arg),
+                Some(Known::Fine(Takes::Nothing)) => self.parsed.options.push((letter, None)),
+                Some(known) => {
+                    let value = (!tail.is_empty()).then_some(tail);
+                    return self.take(*known, &letter, value, arg);
+                }
+            }
+        }
+    }
+
+    /// Notes one option, with its value from the same word or the next.
+    fn take(&mut self, known: Known, option: &str, value: Option<&str>, arg: &'a Arg) {
+        let takes = match known {
+            Known::Asks(effect) => {
+                let text = format!("`{} {option}` {}", self.name, says(effect));
+                return self.parsed.asks(text, arg);
+            }
+            Known::Fine(takes) => takes,
+        };
+        let attached = value.map(|value| (value.to_owned(), arg.span.clone()));
+        let (option, value) = match takes {
+            Takes::Nothing => (option.to_owned(), None),
+            Takes::Attached => (option.to_owned(), attached),
+            Takes::Value | Takes::File => {
+                let Some(value) = attached.or_else(|| self.next(option, arg)) else {
+                    return;
+                };
+                let file = if takes == Takes::File { " FILE" } else { "" };
+                (format!("{option}{file}"), Some(value))
+            }
+        };
+        self.parsed.options.push((option, value));
+    }
+
+    /// Returns the next word as a value.
+    fn next(&mut self, option: &str, arg: &Arg) -> Option<Spelled> {
+        match self.rest.next() {
+            Some(next) if next.dynamic || next.loose_glob => self.unknown(next),
+            Some(next) => return Some((next.text.clone(), next.span.clone())),
+            None => {
+                let text = format!("`{} {option}` lacks its value", self.name);
+                self.parsed.asks(text, arg);
+            }
+        }
+        None
+    }
+}
+
+/// A glob that a search is given can aim it at secrets.
+fn globs(name: &str, parsed: &mut Parsed) {
+    const GLOBS: [&str; 4] = ["-g", "--glob", "--iglob", "--include"];
+    // grep searches hidden files anyway; rg does so only where a glob names them.
+    let hidden_too = name != "rg";
+    let found = parsed
+        .options
+        .iter()
+        .filter_map(|(option, value)| match value {
+            Some((value, span))
+                if GLOBS.contains(&option.as_str())
+                    && paths::glob_finds_secret(value, hidden_too) =>
+            {
+                Some(Reason::at(
+                    format!("`{value}` finds files that look like secrets"),
+                    span.clone(),
+                ))
+            }
+            _ => None,
+        });
+    let found: Vec<Reason> = found.collect();
+    parsed.reasons.extend(found);
+}
+
+fn says(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Writes => "writes or changes something",
+        Effect::Runs => "runs another program",
+        Effect::Hangs => "does not end by itself",
+        Effect::Network => "uses the network",
+        Effect::Leaks => "reads what nobody has checked",
+        Effect::Follows => "follows links, which may leave the workspace",
+    }
+}
+
+/// Checks what the options and operands name, by the table.
+pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, scene: &Scene) {
+    for (option, value) in &parsed.options {
+        if let (true, Some((value, span))) = (option.ends_with(" FILE"), value) {
+            parsed
+                .reasons
+                .extend(paths::check(scene.facts, scene.cwd, value, Use::Read, span));
+        }
+    }
+    globs(name, parsed);
+    if let Some(max) = program.max
+        && let Some(extra) = parsed.operands.get(max)
+    {
+        let text = format!("`{name}` takes `{}` for something to write", extra.text);
+        parsed.reasons.push(Reason::at(text, extra.span.clone()));
+    }
+    let given = parsed.options.iter().any(|(option, _)| {
+        program
+            .pattern_options
+            .iter()
+            .any(|p| option.trim_end_matches(" FILE") == p)
+    });
+    let skip = usize::from(program.operands == Operands::Pattern && !given);
+    for (place, operand) in parsed.operands.iter().enumerate() {
+        if operand.loose_glob && program.has_teeth() {
+            parsed.reasons.push(Reason::at(
+                "a glob may turn a file name into an option; write `./*`".to_owned(),
+                operand.span.clone(),
+            ));
+        }
+        let wanted = match program.operands {
+            Operands::Text | Operands::Git => continue,
+            Operands::None => {
+                let text = format!("`{name}` takes no operand");
+                parsed.reasons.push(Reason::at(text, operand.span.clone()));
+                continue;
+            }
+            Operands::Pattern if place < skip => continue,
+            Operands::RegularFiles => Use::ReadFile,
+            Operands::Files | Operands::Pattern => Use::Read,
+        };
+        if operand.text == "-" {
+            continue;
+        }
+        parsed.reasons.extend(paths::check(
+            scene.facts,
+            scene.cwd,
+            &operand.text,
+            wanted,
+            &operand.span,
+        ));
+    }
+}

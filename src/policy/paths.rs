@@ -1,0 +1,279 @@
+//! Which paths may be read unasked: inside the workspace, regular, not secret.
+
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+use super::Reason;
+use super::facts::{Facts, Kind};
+
+/// What an operand will be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// A file or a directory.
+    Read,
+    /// A file; a directory would be walked with links followed.
+    ReadFile,
+}
+
+/// Says why a path may not be read unasked; nothing where it may.
+pub fn check(
+    facts: &dyn Facts,
+    cwd: &Path,
+    path: &str,
+    wanted: Use,
+    span: &Range<usize>,
+) -> Option<Reason> {
+    if path == "/dev/null" {
+        return None;
+    }
+    let say = |text: String| Some(Reason::at(text, span.clone()));
+    if let Some(name) = secret(Path::new(path)) {
+        return say(format!("`{name}` looks like a secret"));
+    }
+    let fact = facts.path(cwd, path);
+    let Some(inside) = fact.inside else {
+        return say(format!("`{path}` is outside the workspace"));
+    };
+    if let Some(name) = secret(&inside.written).or_else(|| secret(&inside.real)) {
+        return say(format!(
+            "`{path}` leads to `{name}`, which looks like a secret"
+        ));
+    }
+    match (fact.kind, wanted) {
+        (Kind::Special, _) => say(format!("`{path}` is not a regular file")),
+        (Kind::Directory, Use::ReadFile) => say(format!("`{path}` is a directory")),
+        _ => None,
+    }
+}
+
+/// Returns the first component that has the name of a secret.
+pub fn secret(path: &Path) -> Option<&str> {
+    path.components().find_map(|component| match component {
+        Component::Normal(name) => name.to_str().filter(|name| is_secret(name)),
+        _ => None,
+    })
+}
+
+/// Takes `.` and `..` away as text.
+pub fn lexical(path: &Path) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(whole.pop()),
+            Component::CurDir => {}
+            other => whole.push(other),
+        }
+    }
+    whole
+}
+
+/// True for the names under which credentials are kept.
+pub fn is_secret(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let lower = lower.as_str();
+    if lower == ".env" {
+        return true;
+    }
+    if let Some(rest) = lower.strip_prefix(".env.") {
+        return !["example", "sample", "template"]
+            .iter()
+            .any(|safe| rest == *safe || rest.ends_with(&format!(".{safe}")));
+    }
+    const NAMES: [&str; 17] = [
+        ".envrc",
+        ".netrc",
+        "_netrc",
+        ".npmrc",
+        ".pypirc",
+        ".git-credentials",
+        ".htpasswd",
+        ".ssh",
+        ".aws",
+        ".gnupg",
+        ".kube",
+        ".docker",
+        ".pgpass",
+        ".azure",
+        "secrets",
+        ".git",
+        ".vault-token",
+    ];
+    const ENDS: [&str; 8] = [
+        ".pem",
+        ".key",
+        ".p12",
+        ".pfx",
+        ".kdbx",
+        ".tfstate",
+        ".keystore",
+        ".jks",
+    ];
+    NAMES.contains(&lower)
+        || ENDS.iter().any(|end| lower.ends_with(end))
+        || (lower.starts_with("id_") && !lower.contains('.') && KEY_KINDS.contains(&lower))
+        || lower.starts_with("credentials")
+        || [
+            "secrets.yaml",
+            "secrets.yml",
+            "secrets.json",
+            "secrets.toml",
+        ]
+        .contains(&lower)
+}
+
+const KEY_KINDS: [&str; 6] = [
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_ecdsa_sk",
+    "id_ed25519_sk",
+];
+
+/// True where a glob of a search (`-g '.env'`, `--include='*.pem'`) finds a secret that the search
+/// would else pass over, or aims at secrets alone.
+pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
+    const HIDDEN: [&str; 6] = [
+        ".env",
+        ".env.local",
+        ".netrc",
+        ".npmrc",
+        ".git-credentials",
+        ".htpasswd",
+    ];
+    const PLAIN: [&str; 6] = [
+        "server.pem",
+        "server.key",
+        "id_rsa",
+        "credentials.json",
+        "secrets.yaml",
+        "x.tfstate",
+    ];
+    if glob.starts_with('!') {
+        return false;
+    }
+    let last = glob
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or(glob);
+    let dirs = glob.split('/').any(is_secret);
+    dirs || alternatives(last).iter().any(|form| {
+        let pattern = super::glob::Pattern::new(form);
+        let finds = |names: &[&str]| names.iter().any(|name| pattern.matches(name));
+        (!hidden_too && finds(&HIDDEN))
+            || ((finds(&HIDDEN) || finds(&PLAIN)) && !pattern.matches("main"))
+                && !ORDINARY.iter().any(|ext| form.ends_with(ext))
+    })
+}
+
+/// Kinds of files that are searched anyway, secret or not.
+const ORDINARY: [&str; 5] = [".json", ".yaml", ".yml", ".toml", ".*"];
+
+/// Spreads one list of braces; anything deeper is read as any name.
+fn alternatives(glob: &str) -> Vec<String> {
+    let Some((before, rest)) = glob.split_once('{') else {
+        return vec![glob.to_owned()];
+    };
+    match rest.split_once('}') {
+        Some((inner, after)) if !inner.contains('{') && !after.contains('{') => inner
+            .split(',')
+            .map(|choice| format!("{before}{choice}{after}"))
+            .collect(),
+        _ => vec!["*".to_owned()],
+    }
+}
+
+/// Says whether a word that no table explains mentions a secret or a place outside the workspace.
+pub fn mention(facts: &dyn Facts, cwd: &Path, word: &str, span: &Range<usize>) -> Option<Reason> {
+    let mut pieces = vec![word];
+    pieces.extend(
+        word.split(['=', ':', ',', '@'])
+            .filter(|piece| *piece != word),
+    );
+    if word.starts_with('-')
+        && let Some(at) = word.find(['/', '.'])
+    {
+        pieces.push(&word[at..]);
+    }
+    for piece in pieces {
+        if piece.is_empty() || piece.contains("//") && word.contains("://") {
+            continue;
+        }
+        if piece.starts_with('~') {
+            return Some(Reason::at(
+                format!("`{piece}` is outside the workspace"),
+                span.clone(),
+            ));
+        }
+        if let Some(name) = secret(Path::new(piece)) {
+            return Some(Reason::at(
+                format!("`{name}` looks like a secret"),
+                span.clone(),
+            ));
+        }
+        if piece == "/dev/null" {
+            continue;
+        }
+        let fact = facts.path(cwd, piece);
+        let leaves = piece.starts_with('/') || piece.split('/').any(|part| part == "..");
+        match fact.inside {
+            None if leaves || fact.kind != Kind::Missing => {
+                return Some(Reason::at(
+                    format!("`{piece}` is outside the workspace"),
+                    span.clone(),
+                ));
+            }
+            Some(inside) if fact.kind != Kind::Missing => {
+                if let Some(name) = secret(&inside.real) {
+                    return Some(Reason::at(
+                        format!("`{piece}` leads to `{name}`, which looks like a secret"),
+                        span.clone(),
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_secret;
+
+    #[test]
+    fn names_of_secrets() {
+        for name in [
+            ".env",
+            ".env.local",
+            ".ENV",
+            "server.pem",
+            "id_rsa",
+            "id_ed25519",
+            ".netrc",
+            "credentials.json",
+            "secrets",
+            "secrets.yaml",
+            "x.tfstate",
+            ".git",
+            ".ssh",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in [
+            ".env.example",
+            ".env.local.sample",
+            "env",
+            "key.rs",
+            "id_rsa.pub",
+            "id_map",
+            "keys",
+            ".gitignore",
+            "secret.rs",
+            "environment.rs",
+        ] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+}

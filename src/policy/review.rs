@@ -1,0 +1,323 @@
+//! Reads one command: what of it is proved, what is not, and what no rule may cover.
+//!
+//! Knows no rule of a person's: [`super::verdict`] weighs what is found here.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::Reason;
+use super::bash::{self, Join, Script, Simple};
+use super::deny::{self, Denied};
+use super::facts::{Facts, Kind};
+use super::options::Arg;
+use super::paths;
+use super::rules;
+use super::wrap::{self, Look};
+
+mod expand;
+mod segment;
+
+use expand::{Ready, expand};
+use segment::{destroys, judge};
+
+/// What one simple command is judged against.
+pub struct Scene<'a> {
+    pub facts: &'a dyn Facts,
+    pub cwd: &'a Path,
+}
+
+/// What was found of a whole command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Assessment {
+    /// The command; of an argument vector, the words as a shell would have them.
+    pub command: String,
+    pub segments: Vec<Segment>,
+    /// Why the whole is not understood.
+    pub refusals: Vec<Reason>,
+    pub denied: Vec<Denied>,
+    /// Words of every command in it, those inside wrappers too.
+    pub looks: Vec<Vec<String>>,
+    pub destructive: bool,
+    /// What the workspace's own file adds.
+    pub deny: Vec<rules::Pattern>,
+    pub ask: Vec<rules::Pattern>,
+    /// Why the workspace's own file cannot be read.
+    pub broken: Option<String>,
+}
+
+/// One simple command of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Segment {
+    pub span: Range<usize>,
+    /// The words after expansion; none where one cannot be known.
+    pub words: Option<Vec<String>>,
+    /// The program with its sub-command, for the list of safe commands.
+    pub name: Vec<String>,
+    /// Why it is not proved; empty is proved.
+    pub unproved: Vec<Reason>,
+    /// Why a prefix rule does not cover it.
+    pub uncovered: Vec<Reason>,
+    /// A `cd`, which is no program.
+    pub moves: bool,
+    pub git: bool,
+}
+
+/// Judges the text of a command.
+pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
+    let script = bash::parse(command);
+    let mut found = Assessment {
+        command: command.to_owned(),
+        refusals: script.refusals.clone(),
+        ..Assessment::default()
+    };
+    if script.fork_bomb {
+        found.denied.push(Denied {
+            rule: "fork-bomb",
+            why: "a function that starts itself again and again fills the machine".to_owned(),
+        });
+    }
+    let looks: Vec<Look> = script.commands.iter().flat_map(wrap::looks).collect();
+    look(&mut found, looks, cwd, facts);
+    found.refusals.extend(misplaced(cwd, facts));
+    if found.refusals.is_empty() {
+        walk(&script, cwd, facts, &mut found);
+    }
+    found
+}
+
+/// Judges an argument vector, which no shell sees.
+pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment {
+    let mut found = Assessment {
+        command: rules::shell_join(argv),
+        ..Assessment::default()
+    };
+    if argv.iter().all(|word| word.trim().is_empty()) {
+        found.command.clear();
+        return found;
+    }
+    if let Some((_, c)) = argv.iter().find_map(|word| super::text::first_hidden(word)) {
+        found.refusals.push(Reason::whole(format!(
+            "it holds an invisible or control character ({})",
+            c.escape_unicode()
+        )));
+    }
+    let mut at = 0;
+    let args = argv
+        .iter()
+        .map(|word| {
+            let length = rules::shell_join(std::slice::from_ref(word)).len();
+            let span = at..at + length;
+            at += length + 1;
+            Arg {
+                text: word.clone(),
+                span,
+                loose_glob: false,
+                dynamic: false,
+            }
+        })
+        .collect();
+    let looks = vec![Look {
+        words: argv.to_vec(),
+        writes: Vec::new(),
+    }];
+    look(&mut found, looks, cwd, facts);
+    found.refusals.extend(misplaced(cwd, facts));
+    let ready = Ready {
+        span: 0..found.command.len(),
+        args,
+        bare: true,
+        problems: Vec::new(),
+        builtin: false,
+    };
+    found.segments.push(judge(&ready, &[], cwd, facts));
+    found
+}
+
+/// A command that runs outside the workspace reads there without naming it.
+fn misplaced(cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
+    let outside = facts.path(cwd, ".").inside.is_none();
+    outside.then(|| Reason::whole("it runs outside the workspace".to_owned()))
+}
+
+/// Notes every command for deny and ask rules, wrappers looked through.
+fn look(found: &mut Assessment, looks: Vec<Look>, cwd: &Path, facts: &dyn Facts) {
+    let mut moved: Option<String> = None;
+    for look in looks {
+        let mut all = vec![look.clone()];
+        wrap::inner(&look.words, 0, &mut all);
+        for look in all {
+            for denied in deny::check(&look, moved.as_deref(), cwd, facts) {
+                if !found.denied.contains(&denied) {
+                    found.denied.push(denied);
+                }
+            }
+            found.destructive |= destroys(&look);
+            found.looks.push(look.words);
+        }
+        if look.words.first().is_some_and(|name| name == "cd") {
+            moved = look.words.get(1).cloned();
+        }
+    }
+}
+
+/// Directories a list may be in: after success, after failure.
+struct Places {
+    good: Vec<PathBuf>,
+    bad: Vec<PathBuf>,
+}
+
+/// Judges the pipelines in order, following `cd`.
+fn walk(script: &Script, cwd: &Path, facts: &dyn Facts, found: &mut Assessment) {
+    let mut places = Places {
+        good: vec![cwd.to_owned()],
+        bad: Vec::new(),
+    };
+    for (join, pipeline) in &script.pipelines {
+        let here = match join {
+            Join::And => places.good.clone(),
+            Join::Or => places.bad.clone(),
+            Join::Then => union(&places.good, &places.bad),
+        };
+        let here = if here.is_empty() {
+            union(&places.good, &places.bad)
+        } else {
+            here
+        };
+        let after = pipe(script, pipeline, &here, facts, found);
+        places = match join {
+            Join::Then => after,
+            Join::And => Places {
+                bad: union(&after.bad, &places.bad),
+                good: after.good,
+            },
+            Join::Or => Places {
+                good: union(&after.good, &places.good),
+                bad: after.bad,
+            },
+        };
+    }
+}
+
+fn union(a: &[PathBuf], b: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all = a.to_vec();
+    all.extend(b.iter().filter(|path| !a.contains(path)).cloned());
+    all
+}
+
+/// Judges one pipeline in every directory it may run in, and says where that leaves the shell.
+fn pipe(
+    script: &Script,
+    pipeline: &[usize],
+    here: &[PathBuf],
+    facts: &dyn Facts,
+    found: &mut Assessment,
+) -> Places {
+    let stay = Places {
+        good: here.to_vec(),
+        bad: here.to_vec(),
+    };
+    if let [only] = pipeline
+        && is_cd(&script.commands[*only])
+    {
+        let (segment, target) = change(&script.commands[*only], here, facts);
+        found.segments.push(segment);
+        return match target {
+            Some(target) => Places {
+                good: vec![target],
+                bad: here.to_vec(),
+            },
+            None => stay,
+        };
+    }
+    let mut merged: Vec<Segment> = Vec::new();
+    for cwd in here {
+        let ready: Vec<Ready> = pipeline
+            .iter()
+            .map(|index| expand(&script.commands[*index], cwd, facts))
+            .collect();
+        for (place, one) in ready.iter().enumerate() {
+            let segment = judge(one, &ready[..place], cwd, facts);
+            match merged.get_mut(place) {
+                None => merged.push(segment),
+                Some(before) => before.merge(segment),
+            }
+        }
+    }
+    found.segments.append(&mut merged);
+    stay
+}
+
+impl Segment {
+    /// Joins what was found of the same command in another directory.
+    fn merge(&mut self, other: Self) {
+        for (mine, theirs) in [
+            (&mut self.unproved, other.unproved),
+            (&mut self.uncovered, other.uncovered),
+        ] {
+            for reason in theirs {
+                if !mine.contains(&reason) {
+                    mine.push(reason);
+                }
+            }
+        }
+        if self.words != other.words {
+            self.words = None;
+        }
+    }
+}
+
+fn is_cd(simple: &Simple) -> bool {
+    simple.words.first().is_some_and(|word| word.raw == "cd")
+}
+
+/// `cd DIR` into the workspace; everything else of `cd` asks.
+fn change(simple: &Simple, here: &[PathBuf], facts: &dyn Facts) -> (Segment, Option<PathBuf>) {
+    let mut segment = Segment {
+        span: simple.span.clone(),
+        name: vec!["cd".to_owned()],
+        moves: true,
+        ..Segment::default()
+    };
+    let mut ask = |text: &str| {
+        let reason = Reason::at(text.to_owned(), simple.span.clone());
+        segment.unproved.push(reason.clone());
+        segment.uncovered.push(reason);
+    };
+    let target = match (simple.words.get(1), simple.words.len()) {
+        (Some(word), 2) => word
+            .literal()
+            .filter(|target| !target.starts_with('-') && !target.is_empty()),
+        _ => None,
+    };
+    let (Some(target), [cwd]) = (target, here) else {
+        ask("where `cd` leads cannot be told");
+        return (segment, None);
+    };
+    if !simple.redirects.is_empty() || !simple.assignments.is_empty() {
+        ask("where `cd` leads cannot be told");
+        return (segment, None);
+    }
+    let fact = facts.path(cwd, &target);
+    match fact.inside {
+        Some(inside) if fact.kind == Kind::Directory && inside.written == inside.real => {
+            if paths::secret(&inside.real).is_some() {
+                ask("it moves into a directory that looks like a secret");
+                return (segment, None);
+            }
+            segment.words = Some(vec!["cd".to_owned(), target]);
+            (segment, Some(fact.absolute))
+        }
+        Some(_) if fact.kind == Kind::Directory => {
+            ask("`cd` follows a link");
+            (segment, None)
+        }
+        Some(_) => {
+            ask("the directory is not there");
+            (segment, None)
+        }
+        None => {
+            ask("it moves out of the workspace");
+            (segment, None)
+        }
+    }
+}

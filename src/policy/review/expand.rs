@@ -1,0 +1,144 @@
+//! The words of a simple command as bash will expand them, and what stands around them.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::policy::Reason;
+use crate::policy::bash::{Redirect, Simple};
+use crate::policy::facts::Facts;
+use crate::policy::options::Arg;
+use crate::policy::paths::{self, Use};
+use crate::policy::special::xargs::Stage;
+use crate::policy::word::{self, Word};
+
+/// A simple command with its words expanded.
+pub(super) struct Ready {
+    pub(super) span: Range<usize>,
+    pub(super) args: Vec<Arg>,
+    pub(super) bare: bool,
+    pub(super) problems: Vec<Reason>,
+    pub(super) builtin: bool,
+}
+
+impl Ready {
+    /// Returns what xargs must know of a command before it.
+    pub(super) fn stage(&self) -> Option<Stage<'_>> {
+        let (first, args) = self.args.split_first()?;
+        Some(Stage {
+            name: &first.text,
+            args,
+        })
+    }
+}
+
+/// Expands the words of a command as bash will, and notes what around them is not harmless.
+pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
+    let mut ready = Ready {
+        span: simple.span.clone(),
+        args: Vec::new(),
+        bare: simple.words.first().is_some_and(|word| word.bare),
+        problems: Vec::new(),
+        builtin: true,
+    };
+    for word in &simple.words {
+        spread(word, cwd, facts, &mut ready);
+    }
+    for (name, value) in &simple.assignments {
+        let plain = value.literal().is_some_and(|value| harmless(name, &value));
+        if !plain {
+            ready.problems.push(Reason::at(
+                format!("it sets `{name}` for the command"),
+                simple.span.clone(),
+            ));
+        }
+    }
+    for redirect in &simple.redirects {
+        ready.problems.extend(redirection(redirect, cwd, facts));
+    }
+    ready
+}
+
+fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
+    for form in word.forms.iter().filter(|form| !form.is_empty()) {
+        let mut arg = Arg {
+            text: String::new(),
+            span: word.span.clone(),
+            loose_glob: false,
+            dynamic: false,
+        };
+        match word::literal(form) {
+            None => {
+                arg.text.clone_from(&word.raw);
+                arg.dynamic = true;
+                ready.args.push(arg);
+            }
+            Some(text) if !word::has_glob(form) => {
+                arg.text = text;
+                ready.args.push(arg);
+            }
+            Some(text) => {
+                let loose = matches!(form.first(), Some(word::Piece::Text { text, quoted: false }) if text.starts_with(['*', '?', '[']));
+                match facts.glob(cwd, &word::pattern(form)) {
+                    Some(matches) if matches.is_empty() => {
+                        arg.text = text;
+                        arg.loose_glob = loose;
+                        ready.args.push(arg);
+                    }
+                    Some(matches) => {
+                        for text in matches {
+                            let option = text.starts_with('-');
+                            if option {
+                                ready.problems.push(Reason::at(
+                                    format!("the glob matches a file that looks like an option: `{text}`"),
+                                    word.span.clone(),
+                                ));
+                            }
+                            ready.args.push(Arg {
+                                text,
+                                loose_glob: loose,
+                                ..arg.clone()
+                            });
+                        }
+                    }
+                    None => ready.problems.push(Reason::at(
+                        format!("`{}` matches too many files to check", word.raw),
+                        word.span.clone(),
+                    )),
+                }
+            }
+        }
+    }
+}
+
+/// Variables that change how things look and nothing else.
+fn harmless(name: &str, value: &str) -> bool {
+    let known = name.starts_with("LC_")
+        || [
+            "LANG",
+            "TZ",
+            "NO_COLOR",
+            "CLICOLOR",
+            "COLUMNS",
+            "GIT_OPTIONAL_LOCKS",
+        ]
+        .contains(&name);
+    let plain = value
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_.+-@/".contains(c));
+    (known && plain && !value.starts_with('/') && !value.contains(".."))
+        || (["PAGER", "GIT_PAGER"].contains(&name) && value == "cat")
+}
+
+fn redirection(redirect: &Redirect, cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
+    let ask = |text: String| Some(Reason::at(text, redirect.span.clone()));
+    let Some(target) = redirect.target.as_ref().and_then(Word::literal) else {
+        return ask("a redirection is not understood".to_owned());
+    };
+    match (redirect.operator.as_str(), target.as_str()) {
+        (">" | "1>" | "2>" | "&>", "/dev/null") => None,
+        ("2>&", "1") | (">&" | "1>&", "2") => None,
+        ("<" | "0<", file) => paths::check(facts, cwd, file, Use::ReadFile, &redirect.span),
+        ("<&" | "0<&", _) => ask("a redirection is not understood".to_owned()),
+        _ => ask(format!("it writes to `{target}`")),
+    }
+}

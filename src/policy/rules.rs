@@ -1,0 +1,260 @@
+//! Rules of a person's own: patterns of words, and how long a prefix `always` may offer.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A rule: the words a command starts with, or one whole command after `= `.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pattern(Form);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Form {
+    Prefix(Vec<String>),
+    Exact(String),
+}
+
+/// Why a rule cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("a rule is empty; write the words a command starts with, for example `cargo test`")]
+    Empty,
+    #[error(
+        "the rule `{0}` holds an operator; a rule covers one command, so write one rule for each"
+    )]
+    Operator(String),
+    #[error("the rule `{0}` has a quote that is not closed")]
+    Quote(String),
+}
+
+impl Pattern {
+    /// The rule for this very command and nothing else.
+    pub fn exact(command: &str) -> Self {
+        Self(Form::Exact(command.trim().to_owned()))
+    }
+
+    /// The rule for every command that starts with these words.
+    pub fn prefix<S: Into<String>>(words: impl IntoIterator<Item = S>) -> Self {
+        Self(Form::Prefix(words.into_iter().map(Into::into).collect()))
+    }
+
+    /// True where the words of one simple command start with the pattern; `*` stands for any one word.
+    pub fn covers(&self, words: &[String]) -> bool {
+        match &self.0 {
+            Form::Prefix(prefix) => {
+                prefix.len() <= words.len()
+                    && prefix
+                        .iter()
+                        .zip(words)
+                        .all(|(want, word)| want == "*" || want == word)
+            }
+            Form::Exact(_) => false,
+        }
+    }
+
+    /// True where the pattern is this whole command.
+    pub fn is_exactly(&self, command: &str) -> bool {
+        matches!(&self.0, Form::Exact(text) if text == command.trim())
+    }
+
+    /// Returns the first word of a prefix.
+    pub fn program(&self) -> Option<&str> {
+        match &self.0 {
+            Form::Prefix(words) => words.first().map(String::as_str),
+            Form::Exact(_) => None,
+        }
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let text = text.trim();
+        if let Some(command) = text.strip_prefix("= ") {
+            let command = command.trim();
+            return match command {
+                "" => Err(Error::Empty),
+                _ => Ok(Self::exact(command)),
+            };
+        }
+        let words = split(text)?;
+        if words.is_empty() {
+            return Err(Error::Empty);
+        }
+        Ok(Self(Form::Prefix(words)))
+    }
+}
+
+/// Splits a rule into words with the quotes of a shell and nothing else of it.
+fn split(text: &str) -> Result<Vec<String>, Error> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            c if c.is_whitespace() => words.extend(word.take()),
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next() {
+                        Some(end) if end == c => break,
+                        Some('\\') if c == '"' => word.extend(chars.next()),
+                        Some(inner) => word.push(inner),
+                        None => return Err(Error::Quote(text.to_owned())),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            ';' | '&' | '|' | '<' | '>' | '`' | '\n' => {
+                return Err(Error::Operator(text.to_owned()));
+            }
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Prefix(words) => f.write_str(&join(words)),
+            Form::Exact(command) => write!(f, "= {command}"),
+        }
+    }
+}
+
+impl serde::Serialize for Pattern {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Pattern {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Joins words so that a rule reads the same words again: a bare `*` stays one.
+pub fn join<S: AsRef<str>>(words: &[S]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote(word.as_ref(), "*")).collect();
+    quoted.join(" ")
+}
+
+/// Joins words so that a shell reads the same words again.
+pub fn shell_join<S: AsRef<str>>(words: &[S]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote(word.as_ref(), "")).collect();
+    quoted.join(" ")
+}
+
+fn quote(word: &str, bare: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c) || bare.contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[derive(serde::Deserialize)]
+struct ArityFile {
+    words: usize,
+    programs: String,
+    two: Group,
+    three: Prefixes,
+}
+
+#[derive(serde::Deserialize)]
+struct Group {
+    programs: String,
+}
+
+#[derive(serde::Deserialize)]
+struct Prefixes {
+    prefixes: String,
+}
+
+static ARITY: std::sync::LazyLock<ArityFile> = std::sync::LazyLock::new(|| {
+    toml::from_str(include_str!("programs/arity.toml"))
+        .expect("the built-in table is tested to parse")
+});
+
+/// Returns the prefix that `always` may offer for a command, no shorter than its sub-command.
+pub fn offer(words: &[String]) -> Option<Pattern> {
+    let program = words.first()?.as_str();
+    let plain = |word: &String| {
+        !word.starts_with('-') && !word.contains(['*', '=', '/', '\n']) && !word.is_empty()
+    };
+    let arity = &*ARITY;
+    let pair = words.get(1).map(|second| format!("{program} {second}"));
+    let three = arity
+        .three
+        .prefixes
+        .split(['|', '\n'])
+        .any(|p| Some(p.trim()) == pair.as_deref());
+    let length = if three {
+        3
+    } else if arity.two.programs.split_whitespace().any(|p| p == program) {
+        2
+    } else if arity.programs.split_whitespace().any(|p| p == program) {
+        arity.words
+    } else {
+        return None;
+    };
+    let taken = words.get(..length)?;
+    (taken.iter().all(plain)).then(|| Pattern::prefix(taken.iter().cloned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn offers_no_less_than_the_subcommand() {
+        let cases = [
+            ("git commit -m x", Some("git commit")),
+            ("git -c a=b commit", None),
+            ("npm run build", Some("npm run build")),
+            ("npm run", None),
+            ("pytest -x", Some("pytest")),
+            ("bash -c x", None),
+            ("env cargo test", None),
+            ("sudo ls", None),
+            ("python3 x.py", None),
+            ("rm -rf x", None),
+            ("cargo test --lib", Some("cargo test")),
+        ];
+        for (command, expected) in cases {
+            let offered = offer(&words(command)).map(|pattern| pattern.to_string());
+            assert_eq!(offered.as_deref(), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn reads_what_it_prints() {
+        for text in ["cargo test", "git commit -m 'a b'", "= ls; rm x", "echo ''"] {
+            let pattern: Pattern = text.parse().unwrap();
+            assert_eq!(pattern.to_string().parse::<Pattern>().unwrap(), pattern);
+        }
+        for text in ["", "  ", "ls; rm", "ls | wc", "echo 'x"] {
+            assert!(text.parse::<Pattern>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn prefixes_and_wholes() {
+        let prefix: Pattern = "git status".parse().unwrap();
+        assert!(prefix.covers(&words("git status --short")));
+        assert!(!prefix.covers(&words("git push --force")));
+        assert!(!prefix.covers(&words("git -c core.pager=x status")));
+        assert!(!prefix.covers(&words("git")));
+        let exact = Pattern::exact("ls; rm x");
+        assert!(exact.is_exactly(" ls; rm x "));
+        assert!(!exact.is_exactly("ls; rm xy"));
+    }
+}

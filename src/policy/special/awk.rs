@@ -1,0 +1,191 @@
+//! awk: programs that only compare, compute and print to standard output.
+
+use crate::policy::Reason;
+use crate::policy::options::Parsed;
+
+/// Names through which a program reaches files, processes or the environment.
+const REACHES_OUT: [&str; 16] = [
+    "system", "getline", "close", "fflush", "ENVIRON", "ARGV", "ARGC", "ARGIND", "PROCINFO",
+    "SYMTAB", "FUNCTAB", "BINMODE", "function", "func", "nextfile", "adump",
+];
+
+pub(super) fn check(parsed: &mut Parsed) {
+    let Some(program) = parsed.operands.first() else {
+        parsed
+            .reasons
+            .push(Reason::whole("`awk` lacks its program".to_owned()));
+        return;
+    };
+    if let Err(why) = scan(&program.text) {
+        parsed
+            .reasons
+            .push(Reason::at(why.to_owned(), program.span.clone()));
+    }
+}
+
+/// What the last token was, which decides whether a `/` divides or starts a pattern.
+#[derive(PartialEq)]
+enum Before {
+    Value,
+    Operator,
+    /// Behind `)` or a word like `else`, where awks read a `/` either way.
+    Either,
+}
+
+fn scan(program: &str) -> Result<(), &'static str> {
+    const PIPES: &str = "the awk program may run a program or write a file";
+    const UNKNOWN: &str = "the awk program is not understood";
+    let chars: Vec<char> = program.chars().collect();
+    let mut before = Before::Operator;
+    let mut at = 0;
+    while let Some(&c) = chars.get(at) {
+        let next = chars.get(at + 1).copied();
+        match c {
+            '"' => {
+                at = skip(&chars, at + 1, '"').ok_or(UNKNOWN)?;
+                before = Before::Value;
+                continue;
+            }
+            '/' if before == Before::Operator => {
+                at = skip(&chars, at + 1, '/').ok_or(UNKNOWN)?;
+                before = Before::Value;
+                continue;
+            }
+            '/' if before == Before::Either => return Err(UNKNOWN),
+            '#' => {
+                while chars.get(at).is_some_and(|c| *c != '\n') {
+                    at += 1;
+                }
+                continue;
+            }
+            c if c.is_ascii_alphabetic() || c == '_' => {
+                let start = at;
+                while chars
+                    .get(at)
+                    .is_some_and(|c| c.is_ascii_alphanumeric() || *c == '_')
+                {
+                    at += 1;
+                }
+                let name: String = chars[start..at].iter().collect();
+                if REACHES_OUT.contains(&name.as_str()) {
+                    return Err(PIPES);
+                }
+                before = match name.as_str() {
+                    "print" | "return" | "in" => Before::Operator,
+                    "else" | "do" | "if" | "while" | "for" | "exit" | "next" | "delete"
+                    | "printf" | "BEGIN" | "END" | "break" | "continue" => Before::Either,
+                    _ => Before::Value,
+                };
+                continue;
+            }
+            '|' if next == Some('|') => at += 1,
+            '&' if next == Some('&') => at += 1,
+            '>' if next == Some('=') => at += 1,
+            '|' | '>' | '&' => return Err(PIPES),
+            // `x++ / y /` could be read both ways.
+            '+' | '-' if next == Some(c) => {
+                at += 2;
+                while chars.get(at).is_some_and(|c| c.is_whitespace()) {
+                    at += 1;
+                }
+                if chars.get(at) == Some(&'/') {
+                    return Err(UNKNOWN);
+                }
+                continue;
+            }
+            ' ' | '\t' => {
+                at += 1;
+                continue;
+            }
+            ')' => {
+                before = Before::Either;
+                at += 1;
+                continue;
+            }
+            ']' | '$' => {
+                before = Before::Value;
+                at += 1;
+                continue;
+            }
+            c if c.is_ascii_digit() || c == '.' => {
+                before = Before::Value;
+                at += 1;
+                continue;
+            }
+            '{' | '}' | '(' | '[' | ',' | ';' | '\n' | '=' | '!' | '<' | '~' | '+' | '-' | '*'
+            | '/' | '%' | '^' | '?' | ':' => {}
+            _ => return Err(UNKNOWN),
+        }
+        before = Before::Operator;
+        at += 1;
+    }
+    Ok(())
+}
+
+/// Skips to behind the unescaped `close`; a class in a pattern may not hide one.
+fn skip(chars: &[char], mut at: usize, close: char) -> Option<usize> {
+    loop {
+        match *chars.get(at)? {
+            '\\' => at += 1,
+            '\n' => return None,
+            '[' if close == '/' => {
+                // Where a class ends is told alike by all only for a plain one.
+                let inside = chars[at + 1..].split(|c| *c == ']').next()?;
+                let members = inside.strip_prefix(&['^']).unwrap_or(inside);
+                if members.is_empty() || inside.iter().any(|c| matches!(c, '/' | '[' | '\\')) {
+                    return None;
+                }
+                at += inside.len() + 1;
+            }
+            c if c == close => return Some(at + 1),
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scan;
+
+    #[test]
+    fn programs() {
+        for program in [
+            "{print $1}",
+            "NR>=2 {print $2}",
+            "/foo/ {print}",
+            "NR==1 || NR==3",
+            "{s+=$1} END {print s}",
+            "BEGIN{FS=\",\"}{print $2 / 2}",
+            "!seen[$0]++",
+            "{printf \"%s\\n\", $1}",
+            "length($0) >= 80",
+            "$1 ~ /^a|b$/ {print \"x > y\"}",
+        ] {
+            assert!(scan(program).is_ok(), "{program}");
+        }
+        for program in [
+            "BEGIN{system(\"id\")}",
+            "{print > \"x\"}",
+            "{print | \"sh\"}",
+            "{\"id\" | getline}",
+            "BEGIN{print ENVIRON[\"K\"]}",
+            "BEGIN{while((getline l < \"/etc/passwd\")>0)print l}",
+            "{print >> \"x\"}",
+            "a++ / system(\"id\") / 1",
+            "BEGIN{ARGV[1]=\"/etc/passwd\";ARGC=2}{print}",
+            "@load \"x\"",
+            "@f()",
+            "{print |& \"x\"}",
+            "x / system(\"id\") / 1",
+            "length / system(\"id\") / 1",
+            "$0 > 3",
+            "BEGIN{a=/[]/]\"/; system(\"id\")} #\"",
+            "BEGIN{a=/[[:alpha:]/]\"/; system(\"id\")} #\"",
+            "BEGIN{if(0);else /\"/; system(\"id\") } #\"",
+            "BEGIN{if(1)/\"/;system(\"id\")}#\"",
+        ] {
+            assert!(scan(program).is_err(), "{program}");
+        }
+    }
+}

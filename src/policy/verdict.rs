@@ -1,0 +1,261 @@
+//! The verdict: an assessment weighed against a person's rules.
+
+use super::Reason;
+use super::git::HARDENING;
+use super::review::{Assessment, Segment};
+use super::rules::{self, Pattern};
+
+/// What may become of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Allow(Grant),
+    Ask(Ask),
+    Deny {
+        why: String,
+        /// The rule's name or text, by which a person lifts or removes it.
+        rule: String,
+    },
+}
+
+/// On whose word a command runs unasked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Grant {
+    /// Proved to only look: it runs in the read-only level, with these variables set.
+    Proof { env: Vec<(String, String)> },
+    /// The person's own rule: it runs in the session's backend.
+    Rule { rule: String },
+}
+
+/// A question for the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    pub reasons: Vec<Reason>,
+    pub destructive: bool,
+    /// What `always` may offer besides this very command.
+    pub prefix: Option<Pattern>,
+}
+
+impl Verdict {
+    /// The verdict in one word: `auto`, `ask` or `deny`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Allow(_) => "auto",
+            Self::Ask(_) => "ask",
+            Self::Deny { .. } => "deny",
+        }
+    }
+}
+
+impl Ask {
+    /// A question with one reason, about the whole command.
+    pub fn because(why: impl Into<String>) -> Self {
+        Self {
+            reasons: vec![Reason::whole(why.into())],
+            destructive: false,
+            prefix: None,
+        }
+    }
+}
+
+/// A person's rules, read and ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// None is all that the tables know.
+    pub safe: Option<Vec<Pattern>>,
+    pub allow: Vec<Pattern>,
+    pub ask: Vec<Pattern>,
+    pub deny: Vec<Pattern>,
+    /// Names of built-in deny rules that do not hold.
+    pub lifted: Vec<String>,
+    pub saved: Vec<Pattern>,
+}
+
+/// Decides: deny rules, then ask rules, then session, saved and configured rules, then the proof.
+pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict {
+    if found.command.trim().is_empty() {
+        return Verdict::Deny {
+            why: "the command is empty".to_owned(),
+            rule: "empty".to_owned(),
+        };
+    }
+    if let Some(denied) = denied(found, rules) {
+        return denied;
+    }
+    let asked = asked(found, rules);
+    if !asked.is_empty() {
+        return Verdict::Ask(Ask {
+            reasons: asked,
+            destructive: found.destructive,
+            prefix: None,
+        });
+    }
+    let own = || session.iter().chain(&rules.saved).chain(&rules.allow);
+    if let Some(rule) = own().find(|rule| rule.is_exactly(&found.command)) {
+        return Verdict::Allow(Grant::Rule {
+            rule: rule.to_string(),
+        });
+    }
+    let covering = |segment: &Segment| -> Option<&Pattern> {
+        let words = segment.words.as_ref()?;
+        own().find(|rule| segment.uncovered.is_empty() && rule.covers(words))
+    };
+    let mut reasons = found.refusals.clone();
+    let mut by_rule = Vec::new();
+    let mut by_proof = 0;
+    for segment in &found.segments {
+        match covering(segment) {
+            Some(rule) => by_rule.push(rule.to_string()),
+            None if proved(segment, rules) => by_proof += usize::from(!segment.moves),
+            None => reasons.extend(why(segment, rules, own().any(|rule| near(rule, segment)))),
+        }
+    }
+    if reasons.is_empty() && !found.segments.is_empty() {
+        if by_rule.is_empty() && (by_proof > 0 || found.segments.iter().all(|s| s.moves)) {
+            return Verdict::Allow(Grant::Proof { env: env(found) });
+        }
+        by_rule.dedup();
+        return Verdict::Allow(Grant::Rule {
+            rule: by_rule.join(", "),
+        });
+    }
+    if reasons.is_empty() {
+        reasons.push(Reason::whole("there is no program in it".to_owned()));
+    }
+    Verdict::Ask(Ask {
+        reasons: unique(reasons),
+        destructive: found.destructive,
+        prefix: offer(found),
+    })
+}
+
+fn denied(found: &Assessment, rules: &Rules) -> Option<Verdict> {
+    let built_in = found
+        .denied
+        .iter()
+        .find(|denied| !rules.lifted.iter().any(|name| name == denied.rule));
+    if let Some(denied) = built_in {
+        return Some(Verdict::Deny {
+            why: denied.why.clone(),
+            rule: denied.rule.to_owned(),
+        });
+    }
+    let rule = matching(found, rules.deny.iter().chain(&found.deny))?;
+    Some(Verdict::Deny {
+        why: format!("the rule `{rule}` forbids it"),
+        rule: rule.to_string(),
+    })
+}
+
+fn matching<'a>(
+    found: &Assessment,
+    rules: impl Iterator<Item = &'a Pattern>,
+) -> Option<&'a Pattern> {
+    let segments = || {
+        found
+            .segments
+            .iter()
+            .filter_map(|segment| segment.words.as_ref())
+    };
+    let mut rules = rules;
+    rules.find(|rule| {
+        rule.is_exactly(&found.command)
+            || found.looks.iter().chain(segments()).any(|words| {
+                rule.covers(words) || by_name(words).is_some_and(|words| rule.covers(&words))
+            })
+    })
+}
+
+/// The words with the program's directory taken away: `/bin/rm` is `rm` to a rule that forbids.
+fn by_name(words: &[String]) -> Option<Vec<String>> {
+    let (_, name) = words.first()?.rsplit_once('/')?;
+    let mut words = words.to_vec();
+    words[0] = name.to_owned();
+    Some(words)
+}
+
+fn asked(found: &Assessment, rules: &Rules) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    if let Some(broken) = &found.broken {
+        reasons.push(Reason::whole(format!(
+            "the workspace's `.co/policy.toml` cannot be read, so everything asks: {broken}"
+        )));
+    }
+    if let Some(rule) = matching(found, rules.ask.iter().chain(&found.ask)) {
+        reasons.push(Reason::whole(format!("the rule `{rule}` says to ask")));
+    }
+    reasons
+}
+
+fn proved(segment: &Segment, rules: &Rules) -> bool {
+    segment.unproved.is_empty() && listed(segment, rules)
+}
+
+fn listed(segment: &Segment, rules: &Rules) -> bool {
+    match &rules.safe {
+        None => true,
+        // `cd` is no program: it is as safe as what stands beside it.
+        Some(safe) if segment.moves => !safe.is_empty(),
+        Some(safe) => safe.iter().any(|pattern| pattern.covers(&segment.name)),
+    }
+}
+
+/// True where a rule was meant for this command and something in it kept the rule from it.
+fn near(rule: &Pattern, segment: &Segment) -> bool {
+    segment
+        .words
+        .as_ref()
+        .is_some_and(|words| rule.covers(words))
+}
+
+fn why(segment: &Segment, rules: &Rules, near: bool) -> Vec<Reason> {
+    if near {
+        return segment.uncovered.clone();
+    }
+    if segment.unproved.is_empty() && !listed(segment, rules) {
+        let name = segment.name.first().map(String::as_str).unwrap_or_default();
+        return vec![Reason::at(
+            format!("`{name}` is not in `shell_safe_commands`"),
+            segment.span.clone(),
+        )];
+    }
+    segment
+        .unproved
+        .iter()
+        .map(|reason| Reason {
+            text: reason.text.clone(),
+            span: reason.span.clone().or_else(|| Some(segment.span.clone())),
+        })
+        .collect()
+}
+
+fn unique(reasons: Vec<Reason>) -> Vec<Reason> {
+    let mut kept: Vec<Reason> = Vec::new();
+    for reason in reasons {
+        if !kept.contains(&reason) {
+            kept.push(reason);
+        }
+    }
+    kept
+}
+
+/// A prefix, and only where the command would then run.
+fn offer(found: &Assessment) -> Option<Pattern> {
+    let [segment] = found.segments.as_slice() else {
+        return None;
+    };
+    let words = segment.words.as_ref()?;
+    if !found.refusals.is_empty() || !segment.uncovered.is_empty() || segment.moves {
+        return None;
+    }
+    rules::offer(words).filter(|pattern| pattern.covers(words))
+}
+
+fn env(found: &Assessment) -> Vec<(String, String)> {
+    if !found.segments.iter().any(|segment| segment.git) {
+        return Vec::new();
+    }
+    HARDENING
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}

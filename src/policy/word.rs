@@ -1,0 +1,348 @@
+//! One word of bash: quote removal, globs, literal brace lists.
+//!
+//! Knows nothing of the grammar around it: a span of text either reads whole as one word or is opaque.
+
+use std::ops::Range;
+
+use super::glob;
+
+/// A word as bash will see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Word {
+    pub span: Range<usize>,
+    /// One form a brace alternative; exactly one without braces.
+    pub forms: Vec<Vec<Piece>>,
+    /// Why the word cannot be known.
+    pub opaque: Option<&'static str>,
+    /// True where nothing in it is quoted or escaped.
+    pub bare: bool,
+    /// The word as it was written.
+    pub raw: String,
+}
+
+/// A stretch of a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    Text { text: String, quoted: bool },
+    Variable(String),
+}
+
+/// Brace lists that come to more words than this are opaque.
+const MAX_FORMS: usize = 64;
+
+impl Word {
+    /// Returns the word if it is one literal without globs.
+    pub fn literal(&self) -> Option<String> {
+        let [form] = self.forms.as_slice() else {
+            return None;
+        };
+        if self.opaque.is_some() || has_glob(form) {
+            return None;
+        }
+        literal(form)
+    }
+
+    /// Returns the words it comes to, as well as that can be told: globs and variables stay as written.
+    pub fn shown(&self) -> Vec<String> {
+        if self.opaque.is_some() {
+            return vec![self.raw.replace(['"', '\'', '\\'], "")];
+        }
+        self.forms
+            .iter()
+            .filter(|form| !form.is_empty())
+            .map(|form| {
+                form.iter()
+                    .map(|piece| match piece {
+                        Piece::Text { text, .. } => text.clone(),
+                        Piece::Variable(name) => format!("${name}"),
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+/// Returns the text of a form that holds no variable.
+pub(super) fn literal(form: &[Piece]) -> Option<String> {
+    let mut all = String::new();
+    for piece in form {
+        match piece {
+            Piece::Text { text, .. } => all.push_str(text),
+            Piece::Variable(_) => return None,
+        }
+    }
+    Some(all)
+}
+
+/// True where an unquoted `*`, `?` or closed `[` may expand.
+pub(super) fn has_glob(form: &[Piece]) -> bool {
+    let unquoted = |c: char| {
+        form.iter().position(
+            |piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(c)),
+        )
+    };
+    unquoted('*').is_some()
+        || unquoted('?').is_some()
+        || (unquoted('[').is_some() && unquoted(']').is_some())
+}
+
+/// Returns the glob a form is.
+pub(super) fn pattern(form: &[Piece]) -> glob::Pattern {
+    let mut source = String::new();
+    for piece in form {
+        if let Piece::Text { text, quoted } = piece {
+            for c in text.chars() {
+                if *quoted && matches!(c, '*' | '?' | '[' | ']' | '\\' | '-' | '!' | '^') {
+                    source.push('\\');
+                }
+                source.push(c);
+            }
+        }
+    }
+    glob::Pattern::new(&source)
+}
+
+/// True for what bash takes as the name of a variable.
+pub(super) fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Splits a span into words at its unquoted blanks.
+pub(super) fn split(source: &str, span: Range<usize>) -> Vec<Range<usize>> {
+    let mut words: Vec<Range<usize>> = Vec::new();
+    let mut start = None;
+    let mut quote = None;
+    let mut escaped = false;
+    for (at, c) in source[span.clone()].char_indices() {
+        let at = span.start + at;
+        if quote.is_none() && !escaped && matches!(c, ' ' | '\t') {
+            words.extend(start.take().map(|start| start..at));
+            continue;
+        }
+        start.get_or_insert(at);
+        match (quote, c) {
+            _ if escaped => escaped = false,
+            (None | Some('"'), '\\') => escaped = true,
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+    }
+    words.extend(start.map(|start| start..span.end));
+    words
+}
+
+/// Reads `source[span]`, which must be one whole word.
+pub(super) fn read(source: &str, span: Range<usize>) -> Word {
+    let raw = source.get(span.clone()).unwrap_or_default();
+    let mut scan = Scan {
+        chars: raw.chars().peekable(),
+        items: Vec::new(),
+        opaque: None,
+        bare: true,
+        before: None,
+    };
+    scan.run();
+    let (forms, braces) = match scan.opaque {
+        None => expand(&scan.items),
+        Some(_) => (vec![collect(&scan.items)], None),
+    };
+    Word {
+        span,
+        forms,
+        opaque: scan.opaque.or(braces),
+        bare: scan.bare,
+        raw: raw.to_owned(),
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Item {
+    Char(char, bool),
+    Variable(String),
+    /// An empty pair of quotes keeps an otherwise empty word.
+    Nothing,
+}
+
+struct Scan<'a> {
+    chars: std::iter::Peekable<std::str::Chars<'a>>,
+    items: Vec<Item>,
+    opaque: Option<&'static str>,
+    bare: bool,
+    before: Option<char>,
+}
+
+impl Scan<'_> {
+    fn fail(&mut self, why: &'static str) {
+        self.opaque.get_or_insert(why);
+    }
+
+    fn run(&mut self) {
+        while let Some(c) = self.chars.next() {
+            match c {
+                '\'' => self.single(),
+                '"' => self.double(),
+                '\\' => self.escape(),
+                '`' => self.fail("it runs a command inside a word"),
+                '$' => self.dollar(false),
+                '~' if self.before.is_none_or(|b| matches!(b, '=' | ':')) => {
+                    self.fail("it holds a `~`, which bash turns into another path");
+                }
+                ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>' => {
+                    self.fail("part of it is not understood");
+                }
+                c if !c.is_ascii() => self.fail("it holds an unquoted character outside ASCII"),
+                c => self.items.push(Item::Char(c, false)),
+            }
+            self.before = Some(c);
+        }
+    }
+
+    fn single(&mut self) {
+        self.bare = false;
+        self.items.push(Item::Nothing);
+        loop {
+            match self.chars.next() {
+                Some('\'') => return,
+                Some(c) => self.items.push(Item::Char(c, true)),
+                None => return self.fail("a quote is not closed"),
+            }
+        }
+    }
+
+    fn double(&mut self) {
+        self.bare = false;
+        self.items.push(Item::Nothing);
+        loop {
+            match self.chars.next() {
+                Some('"') => return,
+                Some('`') => self.fail("it runs a command inside a word"),
+                Some('$') => self.dollar(true),
+                Some('\\') => match self.chars.peek().copied() {
+                    Some(c @ ('$' | '`' | '"' | '\\')) => {
+                        self.chars.next();
+                        self.items.push(Item::Char(c, true));
+                    }
+                    Some('\n') => {
+                        self.chars.next();
+                    }
+                    _ => self.items.push(Item::Char('\\', true)),
+                },
+                Some(c) => self.items.push(Item::Char(c, true)),
+                None => return self.fail("a quote is not closed"),
+            }
+        }
+    }
+
+    fn escape(&mut self) {
+        self.bare = false;
+        match self.chars.next() {
+            Some('\n') => {}
+            Some(c) if c.is_ascii() => self.items.push(Item::Char(c, true)),
+            Some(_) => self.fail("it holds an unquoted character outside ASCII"),
+            None => self.fail("it ends in a backslash"),
+        }
+    }
+
+    fn dollar(&mut self, quoted: bool) {
+        match self.chars.peek().copied() {
+            Some('?') => {
+                self.chars.next();
+                self.items.push(Item::Variable("?".to_owned()));
+            }
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let mut name = String::new();
+                while let Some(c) = self.chars.peek().copied()
+                    && (c.is_ascii_alphanumeric() || c == '_')
+                {
+                    name.push(c);
+                    self.chars.next();
+                }
+                self.items.push(Item::Variable(name));
+            }
+            Some('"' | ' ' | '|' | ')') if quoted => self.items.push(Item::Char('$', true)),
+            Some('(' | '`') => self.fail("it runs a command inside a word"),
+            Some('\'' | '"') => self.fail("it holds a `$'…'` or `$\"…\"` string"),
+            _ => self.fail("it computes a word that nobody has seen"),
+        }
+    }
+}
+
+/// Expands literal brace lists; anything more than `{a,b}` is opaque.
+fn expand(items: &[Item]) -> (Vec<Vec<Piece>>, Option<&'static str>) {
+    const WHY: &str = "it holds braces that are more than a plain list";
+    let mut forms: Vec<Vec<Item>> = vec![Vec::new()];
+    let mut at = 0;
+    while at < items.len() {
+        if !matches!(items[at], Item::Char('{', false)) {
+            for form in &mut forms {
+                form.push(items[at].clone());
+            }
+            at += 1;
+            continue;
+        }
+        let Some(end) = items[at..]
+            .iter()
+            .position(|item| matches!(item, Item::Char('}', false)))
+        else {
+            return (vec![collect(items)], Some(WHY));
+        };
+        let inner = &items[at + 1..at + end];
+        if inner
+            .iter()
+            .any(|item| matches!(item, Item::Char('{', false)))
+        {
+            return (vec![collect(items)], Some(WHY));
+        }
+        let range = inner
+            .windows(2)
+            .any(|two| matches!(two, [Item::Char('.', false), Item::Char('.', false)]));
+        let choices: Vec<&[Item]> = inner
+            .split(|item| matches!(item, Item::Char(',', false)))
+            .collect();
+        if range || choices.len() * forms.len() > MAX_FORMS {
+            return (vec![collect(items)], Some(WHY));
+        }
+        forms = if choices.len() < 2 {
+            forms
+                .into_iter()
+                .map(|form| [&form[..], &items[at..=at + end]].concat())
+                .collect()
+        } else {
+            forms
+                .iter()
+                .flat_map(|form| {
+                    choices
+                        .iter()
+                        .map(move |choice| [&form[..], choice].concat())
+                })
+                .collect()
+        };
+        at += end + 1;
+    }
+    (forms.iter().map(|form| collect(form)).collect(), None)
+}
+
+fn collect(items: &[Item]) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for item in items {
+        match (item, pieces.last_mut()) {
+            (Item::Char(c, q), Some(Piece::Text { text, quoted })) if q == quoted => text.push(*c),
+            (Item::Char(c, quoted), _) => pieces.push(Piece::Text {
+                text: c.to_string(),
+                quoted: *quoted,
+            }),
+            (Item::Variable(name), _) => pieces.push(Piece::Variable(name.clone())),
+            (Item::Nothing, Some(Piece::Text { quoted: true, .. })) => {}
+            (Item::Nothing, _) => pieces.push(Piece::Text {
+                text: String::new(),
+                quoted: true,
+            }),
+        }
+    }
+    pieces
+}
