@@ -1,0 +1,322 @@
+//! The person's key: from a variable, a file only they can read, or a program that prints it.
+//!
+//! A key is never logged, shown or put into an error.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::OnceCell;
+
+use super::choice::{Choice, Protocol};
+use super::{Fault, Settings};
+
+/// A program that asks for a passphrase takes a while; one that hangs must not hang a turn.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+
+/// Where the key comes from.
+#[derive(Debug)]
+pub(super) struct Key {
+    source: Source,
+    /// What the person can set to have another key.
+    pub(super) variable: String,
+}
+
+#[derive(Debug)]
+enum Source {
+    None,
+    Known(SecretString),
+    Command {
+        argv: Vec<String>,
+        printed: OnceCell<SecretString>,
+    },
+}
+
+impl Key {
+    /// Finds the key, or the program that has it; a provider's own API cannot be used without one.
+    pub(super) fn find(
+        choice: &Choice,
+        settings: &Settings,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Fault> {
+        let usual = choice.protocol.variable();
+        let variable = settings
+            .key_env
+            .clone()
+            .or_else(|| usual.map(str::to_owned))
+            .unwrap_or_else(|| "api_key_env".to_owned());
+        let missing = || Fault::NoKey {
+            provider: choice.title.clone(),
+            variable: variable.clone(),
+        };
+        let source = if settings.key_env.is_some() {
+            Source::Known(from_env(env, &variable).ok_or_else(missing)?)
+        } else if let Some(path) = &settings.key_file {
+            Source::Known(from_file(path)?)
+        } else if let Some(argv) = &settings.key_cmd {
+            Source::Command {
+                argv: argv.clone(),
+                printed: OnceCell::new(),
+            }
+        } else if let Some(key) = usual.and_then(|usual| from_env(env, usual)) {
+            Source::Known(key)
+        } else if choice.own && choice.protocol != Protocol::Ollama {
+            return Err(missing());
+        } else {
+            Source::None
+        };
+        Ok(Self { source, variable })
+    }
+
+    /// Returns the key, running the program that prints it if it was not run yet.
+    pub(super) async fn get(&self) -> Result<Option<SecretString>, Fault> {
+        match &self.source {
+            Source::None => Ok(None),
+            Source::Known(key) => Ok(Some(key.clone())),
+            Source::Command { argv, printed } => printed
+                .get_or_try_init(|| from_command(argv))
+                .await
+                .map(|key| Some(key.clone())),
+        }
+    }
+
+    /// Returns the variable, file or program that has the key, if there is one to have.
+    pub(super) fn source_name(&self, settings: &Settings) -> Option<String> {
+        match &self.source {
+            Source::None => None,
+            Source::Command { argv, .. } => argv.first().cloned(),
+            Source::Known(_) => Some(match &settings.key_file {
+                Some(file) if settings.key_env.is_none() => file.display().to_string(),
+                _ => self.variable.clone(),
+            }),
+        }
+    }
+
+    /// Returns the key if it is known by now.
+    pub(super) fn known(&self) -> Option<&str> {
+        match &self.source {
+            Source::None => None,
+            Source::Known(key) => Some(key.expose_secret()),
+            Source::Command { printed, .. } => printed.get().map(ExposeSecret::expose_secret),
+        }
+    }
+}
+
+/// Returns every key that can be had without running anything.
+pub(super) fn known(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let variables = [
+        settings.key_env.as_deref(),
+        Protocol::Anthropic.variable(),
+        Protocol::OpenAi.variable(),
+        Protocol::Gemini.variable(),
+    ];
+    let mut keys: Vec<String> = variables.into_iter().flatten().filter_map(env).collect();
+    if let Some(Ok(key)) = settings.key_file.as_deref().map(from_file) {
+        keys.push(key.expose_secret().to_owned());
+    }
+    for (name, value) in &settings.headers {
+        if is_secret_header(name) {
+            keys.push(value.clone());
+            keys.extend(value.strip_prefix("Bearer ").map(str::to_owned));
+        }
+    }
+    keys.retain(|key| !key.trim().is_empty());
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+fn is_secret_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["authorization", "api-key", "apikey", "token", "secret"]
+        .iter()
+        .any(|part| name.contains(part))
+}
+
+fn from_env(env: &dyn Fn(&str) -> Option<String>, variable: &str) -> Option<SecretString> {
+    let value = env(variable)?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| SecretString::from(value))
+}
+
+fn from_file(path: &Path) -> Result<SecretString, Fault> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let path = home(path);
+    let unusable = |cause: String| Fault::KeyUnusable {
+        source_name: path.display().to_string(),
+        cause,
+    };
+    let mode = std::fs::metadata(&path)
+        .map_err(|error| unusable(error.to_string()))?
+        .permissions()
+        .mode();
+    if mode & 0o077 != 0 {
+        return Err(unusable(format!(
+            "others can read it (mode {:04o}); run chmod 600 on it",
+            mode & 0o7777
+        )));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
+    match text.trim() {
+        "" => Err(unusable("it is empty".to_owned())),
+        key => Ok(SecretString::from(key)),
+    }
+}
+
+fn home(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), directories::BaseDirs::new()) {
+        (Ok(rest), Some(dirs)) => dirs.home_dir().join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// What it prints may hold other things than the key (a password store's notes): the first line counts.
+async fn from_command(argv: &[String]) -> Result<SecretString, Fault> {
+    let unusable = |cause: String| Fault::KeyUnusable {
+        source_name: format!("`{}`", argv.join(" ")),
+        cause,
+    };
+    let [program, arguments @ ..] = argv else {
+        return Err(unusable("api_key_cmd is empty".to_owned()));
+    };
+    let output = tokio::process::Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(COMMAND_LIMIT, output)
+        .await
+        .map_err(|_| unusable(format!("it took more than {} s", COMMAND_LIMIT.as_secs())))?
+        .map_err(|error| unusable(error.to_string()))?;
+    if !output.status.success() {
+        return Err(unusable(format!("it ended with {}", output.status)));
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    match printed.lines().next().map(str::trim) {
+        None | Some("") => Err(unusable("it printed nothing".to_owned())),
+        Some(key) => Ok(SecretString::from(key)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn find(settings: &Settings, set: &[(&str, &str)]) -> Result<Key, Fault> {
+        let env = |name: &str| {
+            set.iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
+        let choice = Choice::new(settings, &env)?;
+        Key::find(&choice, settings, &env)
+    }
+
+    #[test]
+    fn a_missing_key_names_the_variable() {
+        let settings = Settings {
+            provider: Some("anthropic".into()),
+            ..Settings::default()
+        };
+        assert_eq!(
+            find(&settings, &[]).unwrap_err(),
+            Fault::NoKey {
+                provider: "Anthropic".into(),
+                variable: "ANTHROPIC_API_KEY".into()
+            }
+        );
+        let settings = Settings {
+            key_env: Some("WORK_KEY".into()),
+            ..settings
+        };
+        assert_eq!(
+            find(&settings, &[("ANTHROPIC_API_KEY", "other")]).unwrap_err(),
+            Fault::NoKey {
+                provider: "Anthropic".into(),
+                variable: "WORK_KEY".into()
+            }
+        );
+        let found = find(&settings, &[("WORK_KEY", " mine\n")]).unwrap();
+        assert_eq!(found.known(), Some("mine"));
+    }
+
+    #[test]
+    fn a_server_of_ones_own_needs_no_key() {
+        let settings = Settings {
+            base_url: Some("http://127.0.0.1:1".into()),
+            ..Settings::default()
+        };
+        assert_eq!(find(&settings, &[]).unwrap().known(), None);
+    }
+
+    #[test]
+    fn a_key_file_others_can_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        std::fs::write(&path, "from-file\n").unwrap();
+        let settings = Settings {
+            provider: Some("openai".into()),
+            key_file: Some(path.clone()),
+            ..Settings::default()
+        };
+        let chmod = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        chmod(0o644);
+        let refused = find(&settings, &[]).unwrap_err();
+        assert!(
+            matches!(&refused, Fault::KeyUnusable { cause, .. } if cause.contains("chmod 600")),
+            "{refused:?}"
+        );
+        chmod(0o600);
+        assert_eq!(find(&settings, &[]).unwrap().known(), Some("from-file"));
+        assert_eq!(known(&settings, &|_| None), ["from-file"]);
+    }
+
+    #[tokio::test]
+    async fn a_key_command_runs_once_and_late() {
+        let dir = tempfile::tempdir().unwrap();
+        let count = dir.path().join("count");
+        let script = format!("echo x >> {}; echo secret; echo note", count.display());
+        let settings = Settings {
+            provider: Some("openai".into()),
+            key_cmd: Some(vec!["sh".into(), "-c".into(), script]),
+            ..Settings::default()
+        };
+        let key = find(&settings, &[]).unwrap();
+        assert!(!count.exists());
+        for _ in 0..2 {
+            let got = key.get().await.unwrap().unwrap();
+            assert_eq!(got.expose_secret(), "secret");
+        }
+        assert_eq!(std::fs::read_to_string(count).unwrap(), "x\n");
+    }
+
+    #[tokio::test]
+    async fn a_key_command_that_fails_is_named() {
+        let settings = Settings {
+            provider: Some("openai".into()),
+            key_cmd: Some(vec!["false".into()]),
+            ..Settings::default()
+        };
+        let fault = find(&settings, &[]).unwrap().get().await.unwrap_err();
+        assert!(
+            matches!(&fault, Fault::KeyUnusable { source_name, .. } if source_name == "`false`"),
+            "{fault:?}"
+        );
+    }
+
+    #[test]
+    fn a_debug_print_shows_no_key() {
+        let settings = Settings {
+            provider: Some("openai".into()),
+            ..Settings::default()
+        };
+        let key = find(&settings, &[("OPENAI_API_KEY", "very-secret")]).unwrap();
+        assert!(!format!("{key:?}").contains("very-secret"));
+    }
+}

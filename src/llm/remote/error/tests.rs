@@ -1,0 +1,120 @@
+use serde_json::json;
+
+use super::*;
+
+fn wire() -> Wire {
+    Wire {
+        protocol: Protocol::OpenAi,
+        title: "OpenAI".into(),
+        url: "http://h/v1/".into(),
+        own: true,
+        model: "m".into(),
+        variable: "OPENAI_API_KEY".into(),
+        key: Some("sk-very-secret".into()),
+        guessed: false,
+        stall: Duration::from_secs(120),
+    }
+}
+
+fn http(status: u16, body: &str, headers: &[(&'static str, &str)]) -> Fault {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.insert(*name, value.parse().unwrap());
+    }
+    wire().http(StatusCode::from_u16(status).unwrap(), body, &map)
+}
+
+#[test]
+fn statuses_are_told_apart() {
+    assert!(matches!(http(429, "", &[]), Fault::RateLimited { .. }));
+    for status in [408, 500, 502, 503, 529] {
+        assert!(
+            matches!(http(status, "", &[]), Fault::Server { .. }),
+            "{status}"
+        );
+    }
+    for status in [401, 402, 403] {
+        assert_eq!(
+            http(status, "", &[]),
+            Fault::Unauthorized {
+                provider: "OpenAI".into(),
+                status,
+                variable: "OPENAI_API_KEY".into()
+            }
+        );
+    }
+    assert!(matches!(http(404, "", &[]), Fault::NotFound { .. }));
+    assert!(matches!(http(400, "", &[]), Fault::BadRequest { .. }));
+    assert!(matches!(http(422, "", &[]), Fault::BadRequest { .. }));
+    assert!(matches!(http(413, "", &[]), Fault::Overflow { .. }));
+    assert!(matches!(http(302, "", &[]), Fault::HtmlPage { .. }));
+}
+
+#[test]
+fn a_proxys_page_is_no_refused_key() {
+    let page = "<!DOCTYPE html><html><body>Login</body></html>";
+    assert!(matches!(http(403, page, &[]), Fault::HtmlPage { .. }));
+    assert!(matches!(
+        http(404, "gone", &[("content-type", "text/html; charset=utf-8")]),
+        Fault::HtmlPage { .. }
+    ));
+    // A gateway's page over a server that is down goes by.
+    assert!(matches!(http(502, page, &[]), Fault::Server { .. }));
+}
+
+#[test]
+fn overflow_by_name_and_where_there_is_none_by_sentence() {
+    for body in [
+        json!({"error": {"code": "context_length_exceeded", "message": "x"}}),
+        json!({"error": {"type": "exceed_context_size_error", "message": "x"}}),
+        json!({"type": "error", "error": {"type": "invalid_request_error",
+               "message": "prompt is too long: 210000 tokens > 200000 maximum"}}),
+        json!([{"error": {"status": "INVALID_ARGUMENT",
+               "message": "The input token count (2) exceeds the maximum"}}]),
+    ] {
+        let fault = http(400, &body.to_string(), &[]);
+        assert!(matches!(fault, Fault::Overflow { .. }), "{body}: {fault:?}");
+    }
+    let other = json!({"error": {"type": "invalid_request_error", "message": "bad tool"}});
+    assert_eq!(
+        http(400, &other.to_string(), &[]),
+        Fault::BadRequest {
+            provider: "OpenAI".into(),
+            body: "bad tool".into()
+        }
+    );
+}
+
+#[test]
+fn an_echoed_key_is_not_shown() {
+    let body = json!({"error": {"message": "unknown thing sk-very-secret given"}});
+    let Fault::BadRequest { body, .. } = http(400, &body.to_string(), &[]) else {
+        panic!("not a bad request");
+    };
+    assert_eq!(body, "unknown thing [key] given");
+}
+
+#[test]
+fn errors_inside_an_answer_go_by_their_type() {
+    let check = |body: Value, expected: fn(&Fault) -> bool| {
+        let fault = wire().event(&body);
+        assert!(expected(&fault), "{body}: {fault:?}");
+    };
+    check(
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+        |fault| matches!(fault, Fault::Server { status: 529, .. }),
+    );
+    check(json!({"type": "server_error", "message": "x"}), |fault| {
+        matches!(fault, Fault::Server { status: 500, .. })
+    });
+    check(json!({"code": 429, "message": "x"}), |fault| {
+        matches!(fault, Fault::RateLimited { .. })
+    });
+    check(json!({"code": "context_length_exceeded"}), |fault| {
+        matches!(fault, Fault::Overflow { .. })
+    });
+    check(json!({"code": "invalid_api_key"}), |fault| {
+        matches!(fault, Fault::Unauthorized { .. })
+    });
+    check(Value::Null, |fault| matches!(fault, Fault::Server { .. }));
+}

@@ -1,0 +1,292 @@
+//! Items to the messages of a request.
+//!
+//! Repairs what it is given first, so that no provider ever sees a call without its result.
+
+use std::collections::HashMap;
+
+use genai::chat::{
+    CacheControl, ChatMessage, ChatRequest, ChatRole, ContentPart, CustomPart, MessageContent,
+    MessageOptions, Tool, ToolCall, ToolResponse,
+};
+
+use super::error::Wire;
+use crate::llm::choice::Protocol;
+use crate::llm::{Request, ToolSpec};
+use crate::transcript::{self, Call, Context, Item, Outcome};
+
+/// What a model is told where its own words would be the last of the request: most refuse that.
+const GO_ON: &str = "Go on from where you stopped.";
+const BEGIN: &str = "(The conversation goes on.)";
+
+/// Returns the request in `genai`'s words.
+pub(super) fn chat(wire: &Wire, request: &Request) -> ChatRequest {
+    let (items, _) = transcript::repair(transcript::view(&request.items));
+    let mut writer = Writer::new(wire, request.tools.is_empty());
+    writer.turn = items
+        .iter()
+        .rposition(|item| matches!(item, Item::User { .. }))
+        .unwrap_or(0);
+    for (index, item) in items.into_iter().enumerate() {
+        writer.item(index, item);
+    }
+    let mut messages = writer.finish();
+    let marked = wire.protocol == Protocol::Anthropic
+        || wire.own && matches!(wire.protocol, Protocol::OpenAi | Protocol::Responses);
+    if marked {
+        mark(&mut messages);
+    }
+    let mut chat = ChatRequest::default();
+    if wire.protocol == Protocol::Anthropic {
+        // As a message it can carry the mark that the tools and the system prompt are to be cached.
+        let system = ChatMessage::system(request.system.as_str()).with_options(cached());
+        messages.insert(0, system);
+    } else {
+        chat = chat.with_system(request.system.as_str());
+    }
+    chat = chat.append_messages(messages);
+    if !request.tools.is_empty() {
+        chat = chat.with_tools(request.tools.iter().map(tool));
+    }
+    chat
+}
+
+/// Returns the signature as it is kept: with whose it is, since nobody else takes it.
+pub(super) fn keep_signature(protocol: Protocol, signature: &str) -> String {
+    format!("{}:{signature}", protocol.name())
+}
+
+fn own_signature(protocol: Protocol, kept: Option<&str>) -> Option<&str> {
+    kept?.strip_prefix(protocol.name())?.strip_prefix(':')
+}
+
+fn tool(spec: &ToolSpec) -> Tool {
+    Tool::new(spec.name.as_str())
+        .with_description(spec.description.as_str())
+        .with_schema(spec.schema.clone())
+}
+
+fn cached() -> MessageOptions {
+    MessageOptions::default().with_cache_control(CacheControl::Ephemeral)
+}
+
+/// Marks the last two messages that are not the model's: what is before them is the same next time.
+fn mark(messages: &mut [ChatMessage]) {
+    messages
+        .iter_mut()
+        .rev()
+        .filter(|message| matches!(message.role, ChatRole::User | ChatRole::Tool))
+        .take(2)
+        .for_each(|message| message.options = Some(cached()));
+}
+
+/// Collects items that go into one message.
+struct Writer<'a> {
+    wire: &'a Wire,
+    /// No tools are offered: calls of the past are told as text, since some refuse them otherwise.
+    plain: bool,
+    /// Where the current turn begins.
+    turn: usize,
+    messages: Vec<ChatMessage>,
+    user: Vec<String>,
+    thoughts: Vec<ContentPart>,
+    said: Vec<ContentPart>,
+    responses: Vec<ToolResponse>,
+    names: HashMap<String, String>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(wire: &'a Wire, plain: bool) -> Self {
+        Self {
+            wire,
+            plain,
+            turn: 0,
+            messages: Vec::new(),
+            user: Vec::new(),
+            thoughts: Vec::new(),
+            said: Vec::new(),
+            responses: Vec::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    fn item(&mut self, index: usize, item: Item) {
+        match item {
+            Item::User { text, context } => self.user_says(with_context(text, &context)),
+            Item::Summary { text, .. } => self.user_says(format!(
+                "What happened before this point, in short:\n\n{text}"
+            )),
+            Item::Text { text } => {
+                self.model_speaks();
+                if !text.trim().is_empty() {
+                    self.said.push(ContentPart::Text(text));
+                }
+            }
+            Item::Reasoning { text, signature } => {
+                self.model_speaks();
+                self.reasoning(index, text, signature.as_deref());
+            }
+            Item::Call(call) => {
+                self.model_speaks();
+                self.call(call);
+            }
+            Item::Outcome(outcome) => self.outcome(outcome),
+            Item::Decision { .. } | Item::End { .. } | Item::Notice { .. } | Item::Unknown => {}
+        }
+    }
+
+    fn user_says(&mut self, text: String) {
+        self.end_model();
+        self.end_responses();
+        self.user.push(text);
+    }
+
+    fn model_speaks(&mut self) {
+        self.end_responses();
+        self.end_user();
+    }
+
+    fn reasoning(&mut self, index: usize, text: String, signature: Option<&str>) {
+        let signature = own_signature(self.wire.protocol, signature);
+        match (self.wire.protocol, signature) {
+            (Protocol::Anthropic, Some(block)) if text.is_empty() && block.starts_with('{') => {
+                if let Ok(data) = serde_json::from_str(block) {
+                    self.thoughts.push(ContentPart::Custom(CustomPart {
+                        model_iden: None,
+                        data,
+                    }));
+                }
+            }
+            // Without its signature it is refused.
+            (Protocol::Anthropic, Some(signature)) => {
+                self.thoughts
+                    .push(ContentPart::ThoughtSignature(signature.to_owned()));
+                self.thoughts.push(ContentPart::ReasoningContent(text));
+            }
+            (Protocol::Responses, Some(signature)) => {
+                self.thoughts
+                    .push(ContentPart::ThoughtSignature(signature.to_owned()));
+            }
+            // It belongs to the part that follows it.
+            (Protocol::Gemini, Some(signature)) => {
+                self.said
+                    .push(ContentPart::ThoughtSignature(signature.to_owned()));
+            }
+            // Compatible servers want it back within the turn, OpenAI itself does not know it.
+            (Protocol::OpenAi, _) if !self.wire.own && index > self.turn && !text.is_empty() => {
+                self.thoughts.push(ContentPart::ReasoningContent(text));
+            }
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, call: Call) {
+        if self.plain {
+            let told = format!("[used {} with {}]", call.name, call.arguments);
+            self.said.push(ContentPart::Text(told));
+            self.names.insert(call.id, call.name);
+            return;
+        }
+        let id = self.id(&call.id);
+        self.names.insert(call.id, call.name.clone());
+        let signature = own_signature(self.wire.protocol, call.signature.as_deref());
+        self.said.push(ContentPart::ToolCall(ToolCall {
+            call_id: id,
+            fn_name: call.name,
+            fn_arguments: call.arguments,
+            thought_signatures: signature.map(|signature| vec![signature.to_owned()]),
+        }));
+    }
+
+    fn outcome(&mut self, outcome: Outcome) {
+        self.end_model();
+        self.end_user();
+        let name = self.names.get(&outcome.call).cloned().unwrap_or_default();
+        if self.plain {
+            self.user
+                .push(format!("[what {name} came to]\n{}", outcome.text));
+            return;
+        }
+        let id = self.id(&outcome.call);
+        self.responses
+            .push(ToolResponse::new(id, outcome.text).with_fn_name(name));
+        // The Ollama adapter takes one result a message; the others want those of a step together.
+        if self.wire.protocol == Protocol::Ollama {
+            self.end_responses();
+        }
+    }
+
+    /// Gemini makes ids that the others refuse.
+    fn id(&self, id: &str) -> String {
+        if self.wire.protocol == Protocol::Gemini {
+            return id.to_owned();
+        }
+        id.chars()
+            .map(|c| match c {
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
+                _ => '_',
+            })
+            .collect()
+    }
+
+    fn end_user(&mut self) {
+        if !self.user.is_empty() {
+            let text = std::mem::take(&mut self.user).join("\n\n");
+            self.messages.push(ChatMessage::user(text));
+        }
+    }
+
+    fn end_model(&mut self) {
+        let said = std::mem::take(&mut self.said);
+        let mut parts = std::mem::take(&mut self.thoughts);
+        let speaks = said
+            .iter()
+            .any(|part| matches!(part, ContentPart::Text(_) | ContentPart::ToolCall(_)));
+        // Thoughts that led to nothing are refused by those who want them back.
+        if !speaks {
+            return;
+        }
+        parts.extend(said);
+        if self.messages.is_empty() {
+            self.messages.push(ChatMessage::user(BEGIN));
+        }
+        self.messages
+            .push(ChatMessage::assistant(MessageContent::from_parts(parts)));
+    }
+
+    fn end_responses(&mut self) {
+        let responses = std::mem::take(&mut self.responses);
+        if !responses.is_empty() {
+            self.messages
+                .push(ChatMessage::tool(MessageContent::from_tool_responses(
+                    responses,
+                )));
+        }
+    }
+
+    fn finish(mut self) -> Vec<ChatMessage> {
+        self.end_model();
+        self.end_responses();
+        self.end_user();
+        let ends_with_model = self
+            .messages
+            .last()
+            .is_none_or(|message| matches!(message.role, ChatRole::Assistant));
+        if ends_with_model {
+            self.messages.push(ChatMessage::user(GO_ON));
+        }
+        self.messages
+    }
+}
+
+fn with_context(text: String, context: &[Context]) -> String {
+    context.iter().fold(text, |told, piece| {
+        format!(
+            "{told}\n\n<context name=\"{}\">\n{}\n</context>",
+            piece.name,
+            piece.text.trim_end_matches('\n')
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

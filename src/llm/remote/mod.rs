@@ -1,0 +1,342 @@
+//! Every network provider, through `genai`.
+//!
+//! Owns the HTTP client, which is built for the first request. What goes out is made in [`message`], what
+//! comes back is read in [`reader`], what went wrong is told in [`error`].
+
+mod error;
+mod message;
+mod reader;
+mod wait;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use genai::adapter::AdapterKind;
+use genai::chat::{ChatOptions, ReasoningEffort};
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, Headers, ModelIden, ServiceTarget};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use self::error::Wire;
+use self::watch::Watch;
+use super::choice::{self, Choice, Protocol};
+use super::key::Key;
+use super::{Delta, Fault, Provider, Request, Settings};
+
+const CONNECT: Duration = Duration::from_secs(15);
+/// Idle connections are closed soon: an editor is open for days, a turn lasts minutes.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// A provider behind HTTP.
+#[derive(Debug)]
+pub(super) struct Remote {
+    choice: Choice,
+    key: Key,
+    headers: Vec<(String, String)>,
+    extra_body: Option<Value>,
+    max_output_tokens: Option<u32>,
+    context_window: Option<u64>,
+    stall: Duration,
+    client: OnceCell<Client>,
+    model: OnceCell<String>,
+}
+
+impl Remote {
+    pub(super) fn new(choice: Choice, key: Key, settings: &Settings, stall: Duration) -> Self {
+        let model = OnceCell::new_with(choice.model.clone());
+        let mut headers: Vec<_> = settings
+            .headers
+            .iter()
+            .map(|(name, value)| (canonical(name), value.clone()))
+            .collect();
+        headers.push((
+            "User-Agent".to_owned(),
+            concat!("co-nvim/", env!("CARGO_PKG_VERSION")).to_owned(),
+        ));
+        Self {
+            choice,
+            key,
+            headers,
+            extra_body: settings.extra_body.clone(),
+            max_output_tokens: settings.max_output_tokens,
+            context_window: settings.context_window,
+            stall,
+            client: OnceCell::new(),
+            model,
+        }
+    }
+
+    fn adapter(&self) -> AdapterKind {
+        match self.choice.protocol {
+            Protocol::Anthropic => AdapterKind::Anthropic,
+            Protocol::OpenAi => AdapterKind::OpenAI,
+            Protocol::Responses => AdapterKind::OpenAIResp,
+            Protocol::Gemini => AdapterKind::Gemini,
+            Protocol::Ollama => AdapterKind::Ollama,
+        }
+    }
+
+    async fn client(&self) -> Result<&Client, Fault> {
+        self.client
+            .get_or_try_init(|| async {
+                let mut builder = reqwest::Client::builder()
+                    .connect_timeout(CONNECT)
+                    .pool_idle_timeout(IDLE)
+                    // A redirect would take the key to another host.
+                    .redirect(reqwest::redirect::Policy::none());
+                if is_local(&self.choice.base_url) {
+                    builder = builder.no_proxy();
+                }
+                let http = builder.build().map_err(|error| Fault::Unreachable {
+                    url: self.choice.base_url.clone(),
+                    cause: error::deepest(&error),
+                })?;
+                Client::builder()
+                    .with_reqwest(http)
+                    .with_adapter_kind(self.adapter())
+                    .build()
+                    .map_err(|error| Fault::Malformed {
+                        detail: error.to_string(),
+                    })
+            })
+            .await
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::from_owned(self.choice.base_url.as_str())
+    }
+
+    async fn auth(&self) -> Result<AuthData, Fault> {
+        let key = self.key.get().await?;
+        // Some word must stand there; a server that needs no key reads none.
+        Ok(AuthData::from_single(match &key {
+            Some(key) => key.expose_secret(),
+            None => "none",
+        }))
+    }
+
+    /// Returns the model's name; asks the server where none is set.
+    async fn model(&self) -> Result<&str, Fault> {
+        self.model
+            .get_or_try_init(|| async {
+                let offered = self.list().await?;
+                offered.into_iter().next().ok_or_else(|| Fault::NotFound {
+                    provider: self.choice.title.clone(),
+                    model: "(none is set)".to_owned(),
+                    body: "the server offers no model".to_owned(),
+                })
+            })
+            .await
+            .map(String::as_str)
+    }
+
+    async fn list(&self) -> Result<Vec<String>, Fault> {
+        let client = self.client().await?;
+        let auth = self.auth().await?;
+        let asked = client.all_model_names(self.adapter(), (self.endpoint(), auth));
+        let wire = self.wire(String::new());
+        match tokio::time::timeout(self.stall, asked).await {
+            Ok(Ok(models)) => Ok(models),
+            Ok(Err(error)) => Err(wire.fault(&error)),
+            Err(_) => Err(Fault::Stalled(self.stall)),
+        }
+    }
+
+    fn wire(&self, model: String) -> Wire {
+        Wire {
+            protocol: self.choice.protocol,
+            title: self.choice.title.clone(),
+            url: self.choice.base_url.clone(),
+            own: self.choice.own,
+            model,
+            variable: self.key.variable.clone(),
+            key: self.key.known().map(str::to_owned),
+            guessed: self.choice.guessed,
+            stall: self.stall,
+        }
+    }
+
+    fn options(&self, model: &str, key: Option<&str>, watch: Arc<Watch>) -> ChatOptions {
+        let mut options = ChatOptions::default()
+            .with_capture_usage(true)
+            .with_capture_tool_calls(true)
+            .with_capture_reasoning_content(self.captures_reasoning(model))
+            // Without them a silent server holds a turn for ever.
+            .with_stream_header_timeout(self.stall)
+            .with_stream_read_timeout(self.stall)
+            .with_raw_frame_sink_arc(watch)
+            .with_extra_headers(self.extra_headers(key));
+        if let Some(body) = &self.extra_body {
+            options = options.with_extra_body(body.clone());
+        }
+        if let Some(tokens) = self.max_output_tokens {
+            options = options.with_max_tokens(tokens);
+        }
+        if matches!(self.choice.protocol, Protocol::OpenAi | Protocol::Responses) {
+            // Otherwise `-max` or `-low` at the end of a model's name is cut off and taken for an effort.
+            options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
+        }
+        options
+    }
+
+    /// The Responses API refuses to be asked for the reasoning of a model that has none.
+    fn captures_reasoning(&self, model: &str) -> bool {
+        self.choice.protocol != Protocol::Responses || !model.starts_with("gpt-4")
+    }
+
+    fn extra_headers(&self, key: Option<&str>) -> Headers {
+        let mut headers = Vec::new();
+        // The Ollama adapter sends no key of its own accord.
+        if let (Protocol::Ollama, Some(key)) = (self.choice.protocol, key) {
+            headers.push(("Authorization".to_owned(), format!("Bearer {key}")));
+        }
+        headers.extend(self.headers.iter().cloned());
+        Headers::from(headers)
+    }
+}
+
+#[async_trait]
+impl Provider for Remote {
+    fn label(&self) -> String {
+        match self.model.get() {
+            Some(model) => format!("{}/{model}", self.choice.protocol.name()),
+            None => self.choice.protocol.name().to_owned(),
+        }
+    }
+
+    async fn stream(
+        &self,
+        request: Request,
+    ) -> Result<BoxStream<'static, Result<Delta, Fault>>, Fault> {
+        let model = self.model().await?.to_owned();
+        let client = self.client().await?.clone();
+        let target = ServiceTarget {
+            endpoint: self.endpoint(),
+            auth: self.auth().await?,
+            model: ModelIden::new(self.adapter(), model.as_str()),
+        };
+        let wire = self.wire(model);
+        let watch = Arc::new(Watch::new(self.choice.protocol));
+        let options = self.options(&wire.model, wire.key.as_deref(), watch.clone());
+        let chat = message::chat(&wire, &request);
+        let response = client
+            .exec_chat_stream(target.clone(), chat, Some(&options))
+            .await
+            .map_err(|error| wire.fault(&error))?;
+        Ok(reader::Reader::new(
+            response.stream,
+            reader::Setting {
+                wire,
+                watch,
+                client,
+                target,
+                options,
+                ids: reader::used_ids(&request.items),
+            },
+        )
+        .into_stream())
+    }
+
+    async fn models(&self) -> Result<Vec<String>, Fault> {
+        let mut models = self.list().await?;
+        for model in &mut models {
+            // Gemini lists them as `models/gemini-…`.
+            if let Some(bare) = model.strip_prefix("models/") {
+                *model = bare.to_owned();
+            }
+        }
+        Ok(models)
+    }
+
+    fn window(&self) -> u64 {
+        self.context_window.unwrap_or_else(|| {
+            choice::window(
+                self.choice.protocol,
+                self.model.get().map(String::as_str).unwrap_or_default(),
+            )
+        })
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        self.key.known().map(str::to_owned).into_iter().collect()
+    }
+}
+
+/// A header set by the person takes the place of `genai`'s own only under the very same spelling.
+fn canonical(name: &str) -> String {
+    const OWN: [&str; 4] = [
+        "Authorization",
+        "x-api-key",
+        "anthropic-version",
+        "x-goog-api-key",
+    ];
+    OWN.into_iter()
+        .find(|own| own.eq_ignore_ascii_case(name))
+        .unwrap_or(name)
+        .to_owned()
+}
+
+/// A server on this machine is never reached through a proxy.
+fn is_local(base_url: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(base_url) else {
+        return false;
+    };
+    match url.host_str() {
+        Some("localhost" | "[::1]") => true,
+        Some(host) => host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback()),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote(guessed: bool) -> Remote {
+        // Nobody listens on a port that was free a moment ago.
+        let port = std::net::TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .unwrap()
+            .port();
+        let settings = Settings {
+            provider: Some("ollama".into()),
+            base_url: Some(format!("http://127.0.0.1:{port}")),
+            ..Settings::default()
+        };
+        let mut choice = Choice::new(&settings, &|_| None).unwrap();
+        choice.guessed = guessed;
+        let key = Key::find(&choice, &settings, &|_| None).unwrap();
+        Remote::new(choice, key, &settings, Duration::from_secs(30))
+    }
+
+    #[tokio::test]
+    async fn a_guess_that_does_not_answer_is_no_provider() {
+        assert_eq!(remote(true).models().await, Err(Fault::NoProvider));
+        let set = remote(false).models().await;
+        assert!(matches!(set, Err(Fault::Unreachable { .. })), "{set:?}");
+    }
+
+    #[test]
+    fn the_client_is_built_late() {
+        assert!(remote(false).client.get().is_none());
+    }
+
+    #[test]
+    fn local_servers_are_reached_directly() {
+        for url in [
+            "http://localhost:1/",
+            "http://127.0.0.1:1/",
+            "http://[::1]:1/",
+        ] {
+            assert!(is_local(url), "{url}");
+        }
+        assert!(!is_local("https://api.openai.com/v1/"));
+    }
+}

@@ -1,0 +1,175 @@
+//! A provider that answers from a script, for tests and for showing the loop without a model.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+
+use super::{Delta, Fault, Provider, Request, Stop};
+
+/// A piece of a scripted answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    Delta(Delta),
+    /// Ends the answer.
+    Fault(Fault),
+    /// Nothing comes for a while.
+    Pause(Duration),
+    /// Nothing comes any more; only dropping the stream ends it.
+    Hang,
+}
+
+impl From<Delta> for Part {
+    fn from(delta: Delta) -> Self {
+        Self::Delta(delta)
+    }
+}
+
+impl From<Fault> for Part {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Answers each request with the next of its answers, and remembers the requests.
+#[derive(Debug, Default)]
+pub struct Scripted {
+    answers: Mutex<VecDeque<Vec<Part>>>,
+    requests: Mutex<Vec<Request>>,
+    window: Option<u64>,
+}
+
+impl Scripted {
+    pub fn new(answers: impl IntoIterator<Item = Vec<Part>>) -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            ..Self::default()
+        })
+    }
+
+    /// The same, of a model whose window holds `window` tokens.
+    pub fn with_window(answers: impl IntoIterator<Item = Vec<Part>>, window: u64) -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            window: Some(window),
+            ..Self::default()
+        })
+    }
+
+    /// Returns an answer that says `text` and stops.
+    pub fn says(text: &str) -> Vec<Part> {
+        vec![
+            Delta::Text(text.to_owned()).into(),
+            Delta::Stop(Stop::Done).into(),
+        ]
+    }
+
+    /// Adds an answer behind the others.
+    pub fn push(&self, answer: Vec<Part>) {
+        self.answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(answer);
+    }
+
+    /// Returns the requests so far, oldest first.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Returns how many answers are left.
+    pub fn left(&self) -> usize {
+        self.answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+}
+
+#[async_trait]
+impl Provider for Scripted {
+    fn label(&self) -> String {
+        "scripted".to_owned()
+    }
+
+    async fn stream(
+        &self,
+        request: Request,
+    ) -> Result<BoxStream<'static, Result<Delta, Fault>>, Fault> {
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(request);
+        let answer = self
+            .answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+            .ok_or_else(|| Fault::Malformed {
+                detail: "the script is at its end".to_owned(),
+            })?;
+        Ok(stream::iter(answer)
+            .filter_map(|part| async {
+                match part {
+                    Part::Delta(delta) => Some(Ok(delta)),
+                    Part::Fault(fault) => Some(Err(fault)),
+                    Part::Pause(time) => {
+                        tokio::time::sleep(time).await;
+                        None
+                    }
+                    Part::Hang => std::future::pending().await,
+                }
+            })
+            .boxed())
+    }
+
+    async fn models(&self) -> Result<Vec<String>, Fault> {
+        Ok(vec!["scripted".to_owned()])
+    }
+
+    fn window(&self) -> u64 {
+        self.window.unwrap_or(super::choice::WINDOW)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_come_in_order_and_requests_are_kept() {
+        let provider = Scripted::new([
+            vec![
+                Delta::Text("a".into()).into(),
+                Part::Pause(Duration::from_secs(3600)),
+                Fault::Cut.into(),
+            ],
+            Scripted::says("b"),
+        ]);
+        let request = |system: &str| Request {
+            system: system.into(),
+            items: Arc::new([]),
+            tools: Arc::new([]),
+        };
+        let first: Vec<_> = provider.stream(request("1")).await.unwrap().collect().await;
+        assert_eq!(first, [Ok(Delta::Text("a".into())), Err(Fault::Cut)]);
+        let second: Vec<_> = provider.stream(request("2")).await.unwrap().collect().await;
+        assert_eq!(
+            second,
+            [Ok(Delta::Text("b".into())), Ok(Delta::Stop(Stop::Done))]
+        );
+        assert!(provider.stream(request("3")).await.is_err());
+        let systems: Vec<_> = provider
+            .requests()
+            .iter()
+            .map(|r| r.system.clone())
+            .collect();
+        assert_eq!(systems, ["1", "2", "3"]);
+    }
+}

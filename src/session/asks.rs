@@ -1,0 +1,57 @@
+//! The open questions of a session. A question that is dropped is a no.
+
+use tokio::sync::oneshot;
+
+use super::turn::Reply;
+use crate::editor::Editor;
+use crate::protocol::{Ask, ToEditor};
+
+pub(super) struct Asks {
+    editor: Editor,
+    open: Vec<(u64, oneshot::Sender<Reply>)>,
+}
+
+impl Asks {
+    pub(super) fn new(editor: Editor) -> Self {
+        Self {
+            editor,
+            open: Vec::new(),
+        }
+    }
+
+    /// Puts a question before the person.
+    pub(super) fn put(&mut self, ask: Ask, reply: oneshot::Sender<Reply>) {
+        self.open.push((ask.id, reply));
+        self.editor.tell(ToEditor::Ask(ask));
+    }
+
+    /// Settles a question; one that is not, or no longer, this session's is left alone: answering twice is harmless.
+    pub(super) fn answer(&mut self, id: u64, reply: Reply) {
+        let Some(index) = self.open.iter().position(|(open, _)| *open == id) else {
+            return;
+        };
+        let word = match &reply {
+            Reply::Once => "approved",
+            Reply::Always(_) => "always",
+            Reply::Deny(_) => "denied",
+            Reply::Edited(_) => "edited",
+        };
+        let (_, sender) = self.open.swap_remove(index);
+        let heard = sender.send(reply).is_ok();
+        self.settled(id, if heard { word } else { "withdrawn" });
+    }
+
+    /// Takes every question away: nobody waits for an answer any more.
+    pub(super) fn withdraw_all(&mut self) {
+        for (id, _) in std::mem::take(&mut self.open) {
+            self.settled(id, "withdrawn");
+        }
+    }
+
+    fn settled(&self, id: u64, decision: &str) {
+        self.editor.tell(ToEditor::Settled {
+            id,
+            decision: decision.to_owned(),
+        });
+    }
+}

@@ -1,0 +1,459 @@
+//! The slash commands that the backend carries out. Nothing here is ever sent to a model.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::SystemTime;
+
+use super::render;
+use super::turn::{Purpose, Standing};
+use super::{Session, State};
+use crate::editor::Target;
+use crate::error;
+use crate::exec::{Caller, Program, Spec};
+use crate::policy::Pattern;
+use crate::protocol::{Choice, Level, ToEditor};
+use crate::store::{self, Entry};
+use crate::tool::judge::workspace_of;
+use crate::tool::rules;
+use crate::transcript::{self, Item};
+
+impl Session {
+    /// Carries out `/name args`.
+    pub(super) async fn command(&mut self, name: &str, args: &str) {
+        match name {
+            "!" => self.shell(args).await,
+            "model" => self.switch_model(args).await,
+            "retry" => self.again(Purpose::Answer).await,
+            "compact" => self.again(Purpose::Compact).await,
+            "cd" => self.change_directory(args),
+            "resume" => self.resume(args).await,
+            "rename" => self.rename(args).await,
+            "delete" => self.delete(args).await,
+            "fork" => self.fork().await,
+            "export" => self.export(args).await,
+            "rules" => self.rules(args),
+            "sandbox" => self.say(self.sandbox_words()),
+            "usage" => self.say(self.usage_words()),
+            other => self.complain(format!(
+                "there is no command /{other}; :Co /help lists them"
+            )),
+        }
+    }
+
+    /// What holds unasked commands, and approved ones.
+    fn sandbox_words(&self) -> String {
+        let isolation = &self.kit.isolation;
+        let approved = isolation.session_words();
+        let approved =
+            approved.unwrap_or_else(|refused| format!("approved ones are refused: {refused}"));
+        format!("{}; {approved}", isolation.words())
+    }
+
+    fn say(&self, message: impl Into<String>) {
+        self.kit.notice(Level::Info, message);
+    }
+
+    fn complain(&self, message: impl Into<String>) {
+        self.kit.notice(Level::Error, message);
+    }
+
+    /// Runs a command that the person typed at the prompt, its output in the chat, no model.
+    async fn shell(&mut self, command: &str) {
+        if command.is_empty() {
+            return self.complain("type a command after the !");
+        }
+        self.paragraph(&render::call(&crate::policy::printable(command)));
+        let confinement = match self.kit.isolation.session(&self.place.workspace) {
+            Ok(confinement) => confinement,
+            Err(refused) => return self.complain(refused.to_string()),
+        };
+        let job = self.kit.executor.start(Spec {
+            program: Program::Shell(command.to_owned()),
+            cwd: self.place.cwd.clone(),
+            caller: Caller::Person,
+            stdin: None,
+            timeout: self.kit.config.max_timeout(),
+            confinement,
+            extra_env: Vec::new(),
+        });
+        let job = job.await;
+        let job = match job {
+            Ok(job) => job,
+            Err(error) => {
+                return self.append(format!("*not run: {}*\n\n", error::text_of(&error).plain()));
+            }
+        };
+        let (session, block) = (self.id, self.kit.id());
+        let showing = self
+            .kit
+            .editor
+            .show(Target::Block { session, block }, job.screen());
+        // One token above all that was typed: <C-c> ends each of them.
+        let all = self
+            .shell_cancel
+            .get_or_insert_with(|| self.cancel.child_token());
+        let (canceller, cancel) = (job.canceller(), all.child_token());
+        let editor = self.kit.editor.clone();
+        self.page.block();
+        tokio::spawn(async move {
+            let outcome = job.outcome();
+            tokio::pin!(outcome);
+            let outcome = tokio::select! {
+                outcome = &mut outcome => outcome,
+                () = cancel.cancelled() => {
+                    canceller.cancel();
+                    outcome.await
+                }
+            };
+            showing.finish(ToEditor::Block {
+                session,
+                block,
+                patch: None,
+                done: true,
+            });
+            editor.tell(ToEditor::Append {
+                session,
+                text: format!("\n*{}*\n\n", outcome.status()),
+            });
+        });
+    }
+
+    async fn switch_model(&mut self, model: &str) {
+        if model.is_empty() {
+            return self.choose_model().await;
+        }
+        match self.kit.provider(Some(model)) {
+            Ok(provider) => {
+                self.model = Some(model.to_owned());
+                self.provider = Some(provider);
+                self.show_state();
+            }
+            Err(fault) => self.complain(error::text_of(&fault).plain()),
+        }
+    }
+
+    /// Asks the server what it offers, off this task: a slow server stops nobody.
+    async fn choose_model(&mut self) {
+        let provider = match self.provider() {
+            Ok(provider) => provider,
+            Err(fault) => return self.complain(error::text_of(&fault).plain()),
+        };
+        let (kit, session) = (Arc::clone(&self.kit), self.id);
+        tokio::spawn(async move {
+            match provider.models().await {
+                Ok(models) => kit.editor.tell(ToEditor::Choose {
+                    session,
+                    name: "model".to_owned(),
+                    title: "Model".to_owned(),
+                    choices: models
+                        .into_iter()
+                        .map(|model| Choice {
+                            label: model.clone(),
+                            value: model,
+                        })
+                        .collect(),
+                }),
+                Err(fault) => kit.notice(Level::Error, error::text_of(&fault).plain()),
+            }
+        });
+    }
+
+    /// Starts a turn without a new prompt: the last one once more, or a summary.
+    async fn again(&mut self, purpose: Purpose) {
+        if self.running.is_some() {
+            return self.complain("a turn is running; <C-c> cancels it");
+        }
+        if !self
+            .recorder
+            .items()
+            .iter()
+            .any(|item| matches!(item, Item::User { .. }))
+        {
+            return self.complain("nothing was said in this chat yet");
+        }
+        self.start_turn(purpose).await;
+    }
+
+    fn change_directory(&mut self, path: &str) {
+        let asked = match path.strip_prefix("~/") {
+            Some(rest) => self.kit.places.home.join(rest),
+            None if path == "~" || path.is_empty() => self.kit.places.home.clone(),
+            None => PathBuf::from(path),
+        };
+        let cwd = self.place.cwd.join(asked);
+        match cwd.canonicalize() {
+            Ok(cwd) if cwd.is_dir() => {
+                if !cwd.starts_with(&self.place.workspace) {
+                    self.place.workspace = workspace_of(&cwd);
+                }
+                self.place.cwd = cwd;
+                self.show_state();
+            }
+            Ok(cwd) => self.complain(format!("{} is not a directory", cwd.display())),
+            Err(error) => self.complain(format!("cannot go to {}: {error}", cwd.display())),
+        }
+    }
+
+    async fn resume(&mut self, id: &str) {
+        if self.running.is_some() {
+            return self.complain("a turn is running; <C-c> cancels it, then /resume");
+        }
+        let kit = Arc::clone(&self.kit);
+        if id.is_empty() {
+            let workspace = self.place.workspace.clone();
+            let found =
+                blocking(move || Ok::<_, store::Error>(kit.store.list(Some(&workspace)))).await;
+            return match found {
+                Ok(entries) => self.choose("resume", "Resume", &entries),
+                Err(why) => self.complain(why),
+            };
+        }
+        if self.recorder.id().as_deref() == Some(id) {
+            return self.say("that is this chat");
+        }
+        let id = id.to_owned();
+        match blocking(move || kit.store.open(&id)).await {
+            Err(why) => self.complain(why),
+            Ok((log, loaded)) => {
+                self.kit.editor.tell(ToEditor::Replace {
+                    session: self.id,
+                    text: render::transcript(&loaded.items, &mut self.page),
+                });
+                for notice in loaded.notices {
+                    self.kit.notice(Level::Warn, notice);
+                }
+                self.usage = transcript::cost(&loaded.items);
+                // What was allowed was allowed in another conversation.
+                self.standing = Standing::default();
+                self.recorder.resume(log, loaded.items);
+                self.set_state(State::Idle, String::new());
+            }
+        }
+    }
+
+    fn choose(&self, name: &str, title: &str, entries: &[Entry]) {
+        if entries.is_empty() {
+            return self.say("no session of this workspace is kept yet");
+        }
+        let choices = entries
+            .iter()
+            .map(|entry| Choice {
+                label: format!("{} · {}", entry.title, age(entry.modified)),
+                value: entry.id.clone(),
+            })
+            .collect();
+        self.kit.editor.tell(ToEditor::Choose {
+            session: self.id,
+            name: name.to_owned(),
+            title: title.to_owned(),
+            choices,
+        });
+    }
+
+    async fn rename(&mut self, title: &str) {
+        let (Some(log), false) = (self.recorder.log(), title.is_empty()) else {
+            return self.complain("say /rename and a new title, in a chat that has begun");
+        };
+        let title = title.to_owned();
+        let renamed = blocking(move || {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.rename(&title)
+        });
+        match renamed.await {
+            Ok(()) => self.say("renamed"),
+            Err(why) => self.complain(why),
+        }
+    }
+
+    async fn delete(&mut self, id: &str) {
+        let kit = Arc::clone(&self.kit);
+        if id.is_empty() {
+            let workspace = self.place.workspace.clone();
+            return match blocking(move || Ok::<_, store::Error>(kit.store.list(Some(&workspace))))
+                .await
+            {
+                Ok(entries) => self.choose("delete", "Delete for good", &entries),
+                Err(why) => self.complain(why),
+            };
+        }
+        if self.recorder.id().as_deref() == Some(id) {
+            return self.complain("that is this chat; delete it from another one");
+        }
+        let id = id.to_owned();
+        match blocking(move || kit.store.delete(&id)).await {
+            Ok(()) => self.say("deleted"),
+            Err(why) => self.complain(why),
+        }
+    }
+
+    /// Goes on in a copy; the original stays as it is.
+    async fn fork(&mut self) {
+        let (Some(id), None) = (self.recorder.id(), &self.running) else {
+            return self.complain("a chat is forked when it has begun and no turn runs");
+        };
+        let kit = Arc::clone(&self.kit);
+        let upto = self.recorder.items().len();
+        match blocking(move || kit.store.fork(&id, upto)).await {
+            Err(why) => self.complain(why),
+            Ok(log) => {
+                let items = self.recorder.items().to_vec();
+                self.recorder.resume(log, items);
+                self.say("this chat is now a copy; /resume finds the original");
+            }
+        }
+    }
+
+    async fn export(&mut self, path: &str) {
+        let name = match path {
+            "" => format!(
+                "co-{}.md",
+                self.recorder.id().unwrap_or_else(|| "chat".to_owned())
+            ),
+            path => path.to_owned(),
+        };
+        let file = self.place.cwd.join(name);
+        let text = store::export_markdown(self.recorder.items());
+        let target = file.clone();
+        let written = blocking(move || {
+            let mut file = std::fs::File::create_new(&target)?;
+            std::io::Write::write_all(&mut file, text.as_bytes())
+        })
+        .await;
+        match written {
+            Ok(()) => self.say(format!("exported to {}", file.display())),
+            Err(why) => self.complain(format!("cannot export to {}: {why}", file.display())),
+        }
+    }
+
+    /// Shows every rule; choosing one that was added removes it.
+    fn rules(&mut self, value: &str) {
+        if let Some(rule) = value.strip_prefix("session:") {
+            self.standing.rules.retain(|kept| kept.to_string() != rule);
+            self.revoked();
+            return self.say(format!("no longer allowed: {rule}"));
+        }
+        if value == "everything:" {
+            self.standing.everything = false;
+            self.revoked();
+            return self.say("every command that is not proven asks again");
+        }
+        if let Some(rule) = value.strip_prefix("saved:") {
+            return self.remove_saved(rule);
+        }
+        if let Some(rule) = value.strip_prefix("config:") {
+            return self.say(format!("{rule} comes from your settings; change it there"));
+        }
+        let choices = self.rule_choices();
+        if choices.is_empty() {
+            return self.say(
+                "no rules yet: `a` in a question adds one, allow/ask/deny in the settings too",
+            );
+        }
+        self.kit.editor.tell(ToEditor::Choose {
+            session: self.id,
+            name: "rules".to_owned(),
+            title: "Rules (choose one to remove it)".to_owned(),
+            choices,
+        });
+    }
+
+    /// A turn that runs was given what is no longer allowed, so it ends.
+    fn revoked(&self) {
+        if let Some(running) = &self.running {
+            running.cancel.cancel();
+            self.say(
+                "the running turn was cancelled, since it had that rule; /retry goes on without it",
+            );
+        }
+    }
+
+    fn remove_saved(&self, rule: &str) {
+        let removed = rule
+            .parse::<Pattern>()
+            .map_err(|error| error.to_string())
+            .and_then(|rule| {
+                rules::remove(&self.kit.places.rules, &self.place.workspace, &rule)
+                    .map_err(|error| error.to_string())
+            });
+        match removed {
+            Ok(true) => {
+                self.kit.forget_judge(&self.place.workspace);
+                self.revoked();
+                self.say(format!("no longer saved: {rule}"));
+            }
+            Ok(false) => self.say(format!("{rule} was not saved")),
+            Err(why) => self.complain(why),
+        }
+    }
+
+    fn rule_choices(&self) -> Vec<Choice> {
+        let choice = |kind: &str, effect: &str, rule: &str| Choice {
+            label: format!("{effect} {rule} ({kind})"),
+            value: format!("{kind}:{rule}"),
+        };
+        let mut choices = Vec::new();
+        if self.standing.everything {
+            choices.push(Choice {
+                label: "allow everything (session)".to_owned(),
+                value: "everything:".to_owned(),
+            });
+        }
+        choices.extend(
+            self.standing
+                .rules
+                .iter()
+                .map(|rule| choice("session", "allow", &rule.to_string())),
+        );
+        match rules::load(&self.kit.places.rules, &self.place.workspace) {
+            Ok(saved) => choices.extend(
+                saved
+                    .iter()
+                    .map(|rule| choice("saved", "allow", &rule.to_string())),
+            ),
+            Err(error) => self.complain(error.to_string()),
+        }
+        let policy = &self.kit.config.policy;
+        for (effect, rules) in [
+            ("allow", &policy.allow),
+            ("ask", &policy.ask),
+            ("deny", &policy.deny),
+        ] {
+            choices.extend(rules.iter().map(|rule| choice("config", effect, rule)));
+        }
+        choices
+    }
+
+    fn usage_words(&self) -> String {
+        let usage = self.usage;
+        format!(
+            "{} tokens in ({} of them cached), {} out",
+            usage.input, usage.cached, usage.output
+        )
+    }
+}
+
+/// Runs file work off the runtime's thread; an error comes as the sentence a person reads.
+async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, String>
+where
+    T: Send + 'static,
+    E: std::fmt::Display + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// How long ago, as a person says it.
+fn age(then: SystemTime) -> String {
+    let seconds = SystemTime::now()
+        .duration_since(then)
+        .unwrap_or_default()
+        .as_secs();
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}

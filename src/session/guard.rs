@@ -1,0 +1,258 @@
+//! Keeps a turn from going round in circles or on for ever.
+//!
+//! Pure: told of steps and calls, it answers what to do.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+
+/// The longest cycle of calls that is recognised.
+const LONGEST_CYCLE: usize = 5;
+const NUDGE: usize = 3;
+const ASK: usize = 5;
+
+/// Whether another request may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepVerdict {
+    Go,
+    /// One more, without tools: the model sums up.
+    Summarise,
+    Stop,
+}
+
+/// What to do about a call that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repeat {
+    Fine,
+    /// The model is told so, beside the result.
+    Nudge(String),
+    /// The person is asked whether the turn goes on.
+    Ask,
+}
+
+/// The guards of one turn.
+#[derive(Debug)]
+pub struct Guard {
+    max_steps: u32,
+    steps: u32,
+    calls: VecDeque<u64>,
+}
+
+impl Guard {
+    /// `max_steps` requests and one to sum up; 0: as many as it takes.
+    pub fn new(max_steps: u32) -> Self {
+        Self {
+            max_steps,
+            steps: 0,
+            calls: VecDeque::with_capacity(LONGEST_CYCLE * ASK),
+        }
+    }
+
+    /// Says whether a request may be sent, and counts it.
+    pub fn step(&mut self) -> StepVerdict {
+        self.steps = self.steps.saturating_add(1);
+        match self.max_steps {
+            0 => StepVerdict::Go,
+            max if self.steps <= max => StepVerdict::Go,
+            max if self.steps == max.saturating_add(1) => StepVerdict::Summarise,
+            _ => StepVerdict::Stop,
+        }
+    }
+
+    /// Takes in a call and its result.
+    pub fn call(&mut self, name: &str, arguments: &Value, result: &str) -> Repeat {
+        if self.calls.len() == LONGEST_CYCLE * ASK {
+            self.calls.pop_front();
+        }
+        self.calls.push_back(fingerprint(name, arguments, result));
+        for length in 1..=LONGEST_CYCLE {
+            let run = self.run(length);
+            if run >= ASK * length {
+                return Repeat::Ask;
+            }
+            if run == NUDGE * length {
+                return Repeat::Nudge(nudge(length));
+            }
+            if run > NUDGE * length {
+                return Repeat::Fine;
+            }
+        }
+        Repeat::Fine
+    }
+
+    /// Forgets the calls so far: the person said to go on.
+    pub fn forgive(&mut self) {
+        self.calls.clear();
+    }
+
+    /// Returns how many calls at the end repeat what came `length` calls before them, and those.
+    fn run(&self, length: usize) -> usize {
+        let last = self.calls.len();
+        let repeated = (length..last)
+            .rev()
+            .take_while(|at| self.calls[*at] == self.calls[*at - length])
+            .count();
+        match repeated {
+            0 => 0,
+            repeated => repeated + length,
+        }
+    }
+}
+
+fn nudge(length: usize) -> String {
+    let what = match length {
+        1 => "This same call has".to_owned(),
+        _ => format!("These same {length} calls have"),
+    };
+    format!(
+        "{what} now had the same result {NUDGE} times. Doing it again will not change that: \
+         try something else, or say what is in the way."
+    )
+}
+
+fn fingerprint(name: &str, arguments: &Value, result: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hash_value(arguments, &mut hasher);
+    for word in result.split_whitespace() {
+        if !passing(word) {
+            word.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+/// The order of an object's keys says nothing.
+fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<_> = map.keys().collect();
+            keys.sort();
+            keys.len().hash(hasher);
+            for key in keys {
+                key.hash(hasher);
+                hash_value(&map[key], hasher);
+            }
+        }
+        Value::Array(values) => {
+            values.len().hash(hasher);
+            values.iter().for_each(|value| hash_value(value, hasher));
+        }
+        other => other.to_string().hash(hasher),
+    }
+}
+
+/// Returns whether a word is a duration, a time of day or an address: those differ in every run.
+fn passing(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let number = |text: &str| text.split('.').all(digits) && text.matches('.').count() < 2;
+    let duration = ["ns", "us", "µs", "ms", "min", "s", "m", "h"]
+        .iter()
+        .any(|unit| word.strip_suffix(unit).is_some_and(number));
+    let clock = word.contains(':') && word.split(':').all(number);
+    let address = word
+        .strip_prefix("0x")
+        .is_some_and(|hex| hex.len() > 5 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
+    duration || clock || address
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// `calls` names each call by a letter; the answer has `.` for fine, `n` for a nudge, `?` for an ask.
+    fn check(calls: &str, expected: &str) {
+        let mut guard = Guard::new(0);
+        let verdicts: String = calls
+            .chars()
+            .map(
+                |c| match guard.call("run", &json!({"cmd": c.to_string()}), "same") {
+                    Repeat::Fine => '.',
+                    Repeat::Nudge(_) => 'n',
+                    Repeat::Ask => '?',
+                },
+            )
+            .collect();
+        assert_eq!(verdicts, expected, "{calls}");
+    }
+
+    #[test]
+    fn repeats() {
+        check("AAB", "...");
+        check("AABAAC", "......");
+        check("AAAAAA", "..n.??");
+        check("ABABABABAB", ".....n...?");
+        check("ABCABCABC", "........n");
+        check("ABCDEABCDEABCDE", "..............n");
+        check("ABCDEFABCDEFABCDEF", "..................");
+        check("AABAABAAB", "........n");
+        check("ABCDEABCDEABCDEABCDEABCDE", "..............n.........?");
+    }
+
+    #[test]
+    fn another_result_or_argument_is_another_call() {
+        let mut guard = Guard::new(0);
+        for (arguments, result) in [
+            (json!({"id": 1}), "10 %"),
+            (json!({"id": 1}), "20 %"),
+            (json!({"id": 1}), "30 %"),
+            (json!({"id": 2}), "30 %"),
+            (json!({"id": 3}), "30 %"),
+        ] {
+            assert_eq!(guard.call("job_output", &arguments, result), Repeat::Fine);
+        }
+    }
+
+    #[test]
+    fn times_and_addresses_do_not_hide_a_repeat() {
+        let mut guard = Guard::new(0);
+        let mut last = Repeat::Fine;
+        for result in [
+            "12:01:07 failed in 0.52s at 0x7ffe1234",
+            "12:01:09 failed in 1.3s at 0x7ffe5678",
+            "12:02:00 failed  in 12ms at 0x7ffe9abc\n",
+        ] {
+            last = guard.call("run", &json!({"a": 1, "b": 2}), result);
+        }
+        assert!(matches!(last, Repeat::Nudge(_)));
+    }
+
+    #[test]
+    fn the_order_of_keys_says_nothing() {
+        assert_eq!(
+            fingerprint("x", &json!({"a": 1, "b": [1, 2]}), ""),
+            fingerprint("x", &json!({"b": [1, 2], "a": 1}), "")
+        );
+        assert_ne!(
+            fingerprint("x", &json!({"a": 1}), ""),
+            fingerprint("x", &json!({"a": "1"}), "")
+        );
+    }
+
+    #[test]
+    fn after_an_ask_the_count_begins_anew() {
+        let mut guard = Guard::new(0);
+        let mut call = || guard.call("run", &json!({}), "same");
+        for _ in 0..4 {
+            call();
+        }
+        assert_eq!(call(), Repeat::Ask);
+        guard.forgive();
+        let verdict = guard.call("run", &json!({}), "same");
+        assert_eq!(verdict, Repeat::Fine);
+    }
+
+    #[test]
+    fn steps_end_with_a_summary() {
+        use StepVerdict::{Go, Stop, Summarise};
+        let mut guard = Guard::new(3);
+        let verdicts: Vec<_> = (0..5).map(|_| guard.step()).collect();
+        assert_eq!(verdicts, [Go, Go, Go, Summarise, Stop]);
+        let mut guard = Guard::new(0);
+        assert!((0..500).all(|_| guard.step() == Go));
+    }
+}

@@ -1,0 +1,496 @@
+//! One conversation: a task that owns its transcript, its file and its open questions.
+//!
+//! Knows nothing of RPC or of how a provider speaks. What a turn wants comes in as events; what the person
+//! wants as messages; both are handled one at a time, so there are no locks.
+
+mod asks;
+mod commands;
+pub mod guard;
+pub mod kit;
+pub mod prompt;
+mod record;
+mod render;
+mod turn;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use self::asks::Asks;
+use self::kit::Kit;
+use self::record::Recorder;
+use self::turn::{Allowance, Ended, Event, Purpose, Reply, Standing, Turn};
+use crate::editor::Showing;
+use crate::llm::{Fault, Provider};
+use crate::protocol::{Answer, Level, Scope, State, ToEditor};
+use crate::transcript::{self, Context, End, Item, Outcome, Usage};
+
+/// What a turn may have handed over before the session looks: a burst of a fast model's pieces.
+const EVENTS: usize = 256;
+
+/// What the model is told of a call that has no outcome when its turn ends.
+const CUT_OFF: &str = "cut off: the turn ended before this call was carried out";
+
+/// What a session is told.
+#[derive(Debug)]
+pub enum Msg {
+    Prompt(Prompt),
+    /// The turn; where there is none, the queue.
+    Cancel,
+    Command {
+        name: String,
+        args: String,
+    },
+    Answer(Answered),
+}
+
+/// What the person sent.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    pub text: String,
+    pub context: Vec<Context>,
+    pub instructions: Option<String>,
+}
+
+/// The answer to one ask.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    pub id: u64,
+    pub decision: Answer,
+    pub reason: Option<String>,
+    pub scope: Option<Scope>,
+    pub command: Option<String>,
+}
+
+/// Where a session stands.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub workspace: PathBuf,
+    pub cwd: PathBuf,
+}
+
+/// What others hold of a session. Dropping it ends the session.
+pub struct Handle {
+    messages: mpsc::UnboundedSender<Msg>,
+    cancel: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Handle {
+    /// Starts a session.
+    pub fn spawn(id: u64, kit: Arc<Kit>, place: Place, app: &CancellationToken) -> Self {
+        let cancel = app.child_token();
+        // A person types these: the channel needs no bound.
+        let (messages, inbox) = mpsc::unbounded_channel();
+        let session = Session::new(id, kit, place, cancel.clone());
+        let task = tokio::spawn(session.run(inbox));
+        Self {
+            messages,
+            cancel,
+            task,
+        }
+    }
+
+    /// Hands over a message. False where the session has ended.
+    pub fn send(&self, message: Msg) -> bool {
+        self.messages.send(message).is_ok()
+    }
+
+    /// Cancels what it does and waits until all is on disk.
+    pub async fn close(self) {
+        self.cancel.cancel();
+        drop(self.messages);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "a session ended badly");
+        }
+    }
+}
+
+struct Session {
+    id: u64,
+    kit: Arc<Kit>,
+    place: Place,
+    cancel: CancellationToken,
+    /// None until the first turn needs one.
+    provider: Option<Arc<dyn Provider>>,
+    model: Option<String>,
+    recorder: Recorder,
+    asks: Asks,
+    queue: VecDeque<Prompt>,
+    /// The person cancelled and typed nothing since: cancelling again means the queue too.
+    stopping: bool,
+    running: Option<Running>,
+    standing: Standing,
+    instructions: Option<String>,
+    /// Of the whole conversation.
+    usage: Usage,
+    /// Of the turn that runs, or ran last.
+    turn_usage: Usage,
+    state: State,
+    detail: String,
+    /// Whether the model's heading of this turn is on the screen.
+    speaking: bool,
+    page: render::Page,
+    showing: Vec<Showing>,
+    /// Ends the command that the person typed at the prompt.
+    shell_cancel: Option<CancellationToken>,
+}
+
+struct Running {
+    events: mpsc::Receiver<Event>,
+    cancel: CancellationToken,
+    task: JoinHandle<Ended>,
+}
+
+impl Session {
+    fn new(id: u64, kit: Arc<Kit>, place: Place, cancel: CancellationToken) -> Self {
+        Self {
+            id,
+            place,
+            cancel,
+            provider: None,
+            model: None,
+            recorder: Recorder::new(Arc::clone(&kit)),
+            asks: Asks::new(kit.editor.clone()),
+            queue: VecDeque::new(),
+            stopping: false,
+            running: None,
+            standing: Standing::default(),
+            instructions: None,
+            usage: Usage::default(),
+            turn_usage: Usage::default(),
+            state: State::Idle,
+            detail: String::new(),
+            speaking: false,
+            page: render::Page::new(),
+            showing: Vec::new(),
+            shell_cancel: None,
+            kit,
+        }
+    }
+
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Msg>) {
+        loop {
+            tokio::select! {
+                message = inbox.recv() => match message {
+                    Some(message) => self.message(message).await,
+                    None => break,
+                },
+                event = next_event(&mut self.running) => match event {
+                    Some(event) => self.event(event).await,
+                    None => self.ended().await,
+                },
+                () = self.recorder.due() => self.flush().await,
+            }
+        }
+        self.cancel.cancel();
+        self.asks.withdraw_all();
+        while self.running.is_some() {
+            match next_event(&mut self.running).await {
+                Some(event) => self.event(event).await,
+                None => self.ended().await,
+            }
+        }
+    }
+
+    async fn message(&mut self, message: Msg) {
+        match message {
+            Msg::Prompt(prompt) => {
+                self.stopping = false;
+                self.prompt(prompt).await;
+            }
+            Msg::Cancel => self.cancel_turn(),
+            Msg::Command { name, args } => self.command(&name, args.trim()).await,
+            Msg::Answer(answered) => self.answered(answered),
+        }
+    }
+
+    /// Starts a turn, or queues the prompt behind the one that runs.
+    async fn prompt(&mut self, prompt: Prompt) {
+        if self.running.is_some() {
+            self.queue.push_back(prompt);
+            return self.show_state();
+        }
+        let item = Item::User {
+            text: prompt.text.clone(),
+            context: prompt.context.clone(),
+        };
+        if prompt.instructions.is_some() {
+            self.instructions.clone_from(&prompt.instructions);
+        }
+        if !self.recorder.ready(&self.place, &prompt.text).await
+            || !self.recorder.record(item).await
+        {
+            return;
+        }
+        self.paragraph(&render::prompt(&prompt.text, &prompt.context));
+        self.start_turn(Purpose::Answer).await;
+    }
+
+    async fn start_turn(&mut self, purpose: Purpose) {
+        let provider = match self.provider() {
+            Ok(provider) => provider,
+            Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
+        };
+        let (events, receiver) = mpsc::channel(EVENTS);
+        let cancel = self.cancel.child_token();
+        let turn = Turn {
+            session: self.id,
+            log_id: self.recorder.id().unwrap_or_default(),
+            kit: Arc::clone(&self.kit),
+            provider,
+            judge: self.kit.judge(&self.place.workspace),
+            workspace: self.place.workspace.clone(),
+            cwd: self.place.cwd.clone(),
+            instructions: self.instructions.clone(),
+            purpose,
+            standing: self.standing.clone(),
+            events,
+            cancel: cancel.clone(),
+            guard: guard::Guard::new(self.kit.config.max_steps),
+            circling: false,
+        };
+        self.running = Some(Running {
+            events: receiver,
+            cancel,
+            task: tokio::spawn(turn.run()),
+        });
+        self.speaking = false;
+        self.fire("CoTurnStarted", serde_json::json!({ "session": self.id }));
+        self.set_state(State::Thinking, String::new());
+    }
+
+    fn provider(&mut self) -> Result<Arc<dyn Provider>, Fault> {
+        if let Some(provider) = &self.provider {
+            return Ok(Arc::clone(provider));
+        }
+        let provider = self.kit.provider(self.model.as_deref())?;
+        self.provider = Some(Arc::clone(&provider));
+        Ok(provider)
+    }
+
+    async fn event(&mut self, event: Event) {
+        match event {
+            Event::Record(item, done) => {
+                self.flush().await;
+                let written = self.recorder.record(item).await;
+                // A turn that was cancelled meanwhile no longer listens.
+                done.send(if written { Ok(()) } else { Err(()) }).ok();
+            }
+            Event::Snapshot(reply) => {
+                self.flush().await;
+                reply.send(self.recorder.items().to_vec()).ok();
+            }
+            Event::Text(text) => self.recorder.text(&text),
+            Event::Show(text) => {
+                self.flush().await;
+                self.speak();
+                self.paragraph(&text);
+            }
+            Event::Block(target, screen) => self.showing.push(self.kit.editor.show(target, screen)),
+            Event::BlockDone(done) => {
+                if let Some(showing) = self.showing.pop() {
+                    showing.finish(done);
+                }
+                self.page.block();
+            }
+            Event::State(state, detail) => self.set_state(state, detail),
+            Event::Ask(ask, reply) => {
+                self.asks.put(*ask, reply);
+            }
+            Event::Allow(allowance) => self.allow(allowance),
+            Event::Usage(usage) => {
+                self.usage += usage;
+                self.turn_usage += usage;
+                self.show_state();
+            }
+        }
+    }
+
+    /// Writes the model's text that waits and shows it.
+    async fn flush(&mut self) {
+        if let Some(text) = self.recorder.flush().await {
+            self.speak();
+            let text = self.page.text(&text);
+            self.append(text);
+        }
+    }
+
+    /// Puts the model's heading before the first thing of a turn.
+    fn speak(&mut self) {
+        if !self.speaking {
+            self.speaking = true;
+            self.paragraph(render::HEADING);
+        }
+    }
+
+    fn allow(&mut self, allowance: Allowance) {
+        match allowance {
+            Allowance::Everything => self.standing.everything = true,
+            Allowance::Rule(rule) => self.standing.rules.push(rule),
+            // The judge of the next turn knows it.
+            Allowance::Saved(workspace, rule) => {
+                if let Err(error) = self.kit.save_rule(&workspace, &rule) {
+                    self.kit.notice(
+                        Level::Error,
+                        format!("the rule holds for this session but could not be saved: {error}"),
+                    );
+                    self.standing.rules.push(rule);
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, answered: Answered) {
+        let reply = match answered.decision {
+            Answer::Once => Reply::Once,
+            Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),
+            Answer::Deny => Reply::Deny(answered.reason.filter(|reason| !reason.trim().is_empty())),
+            Answer::Edited => match answered
+                .command
+                .filter(|command| !command.trim().is_empty())
+            {
+                Some(command) => Reply::Edited(command),
+                None => Reply::Deny(None),
+            },
+        };
+        self.asks.answer(answered.id, reply);
+    }
+
+    fn cancel_turn(&mut self) {
+        if let Some(shell) = self.shell_cancel.take() {
+            shell.cancel();
+        }
+        if self.stopping || self.running.is_none() {
+            self.queue.clear();
+        }
+        if let Some(running) = &self.running {
+            self.stopping = true;
+            running.cancel.cancel();
+        }
+        self.asks.withdraw_all();
+        self.show_state();
+    }
+
+    async fn ended(&mut self) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        self.flush().await;
+        let cancelled = running.cancel.is_cancelled();
+        let ended = running.task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a turn ended badly");
+            Ended {
+                end: if cancelled {
+                    End::Cancelled
+                } else {
+                    End::Failed
+                },
+                fault: None,
+                failed_confined: Vec::new(),
+            }
+        });
+        self.standing.failed_confined = ended.failed_confined;
+        self.asks.withdraw_all();
+        self.answer_calls().await;
+        self.end_turn(ended.end, ended.fault).await;
+    }
+
+    /// Gives the calls that the turn did not come to an outcome: no file and no request is without one.
+    async fn answer_calls(&mut self) {
+        let open = transcript::unanswered(self.recorder.items());
+        let outcomes: Vec<_> = open
+            .into_iter()
+            .map(|call| Outcome {
+                call: call.id.clone(),
+                text: CUT_OFF.to_owned(),
+                ok: false,
+                spill: None,
+            })
+            .collect();
+        for outcome in outcomes {
+            self.recorder.record(Item::Outcome(outcome)).await;
+        }
+    }
+
+    async fn end_turn(&mut self, end: End, fault: Option<Fault>) {
+        let usage = std::mem::take(&mut self.turn_usage);
+        self.recorder.record(Item::End { reason: end, usage }).await;
+        if let Some(text) = render::end(end, fault.as_ref()) {
+            self.speak();
+            self.paragraph(&text);
+        }
+        self.speaking = false;
+        self.set_state(State::Idle, String::new());
+        self.fire(
+            "CoTurnDone",
+            serde_json::json!({ "session": self.id, "reason": end }),
+        );
+        if let Some(prompt) = self.queue.pop_front()
+            && !self.cancel.is_cancelled()
+        {
+            Box::pin(self.prompt(prompt)).await;
+        }
+    }
+
+    fn set_state(&mut self, state: State, detail: String) {
+        self.state = state;
+        self.detail = detail;
+        self.show_state();
+    }
+
+    fn show_state(&self) {
+        let configured = self
+            .model
+            .clone()
+            .or_else(|| self.kit.config.llm.model.clone());
+        self.kit.editor.tell(ToEditor::State {
+            session: self.id,
+            state: self.state,
+            detail: self.detail.clone(),
+            model: self.provider.as_ref().map_or_else(
+                || configured.unwrap_or_default(),
+                |provider| provider.label(),
+            ),
+            cwd: self.place.cwd.display().to_string(),
+            backend: self.kit.isolation.name().to_owned(),
+            input: self.usage.input,
+            output: self.usage.output,
+            queued: self.queue.len(),
+            kept: self.recorder.id(),
+        });
+    }
+
+    fn paragraph(&mut self, text: &str) {
+        let text = self.page.paragraph(text);
+        self.append(text);
+    }
+
+    fn append(&self, text: String) {
+        self.kit.editor.tell(ToEditor::Append {
+            session: self.id,
+            text,
+        });
+    }
+
+    fn fire(&self, name: &str, data: serde_json::Value) {
+        self.kit.editor.tell(ToEditor::Event {
+            name: name.to_owned(),
+            data,
+        });
+    }
+}
+
+async fn next_event(running: &mut Option<Running>) -> Option<Event> {
+    match running {
+        Some(running) => running.events.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

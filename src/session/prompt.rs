@@ -1,0 +1,128 @@
+//! What a model is told at the start, and how much of the conversation fits beside it.
+//!
+//! Pure. The words are in `system.md`; what is left out of a request stays in the transcript.
+
+mod budget;
+
+pub use budget::{Budget, Fit};
+
+const TEMPLATE: &str = include_str!("system.md");
+
+/// Enough for any instructions a person would read; more would crowd out the work.
+const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
+
+/// What the system prompt says of the place a session works in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    pub cwd: String,
+    pub workspace: String,
+    pub os: String,
+    pub shell: String,
+    pub date: String,
+    /// How approved commands run, as a sentence.
+    pub backend: String,
+    /// What runs without being asked about, as a sentence.
+    pub unasked: String,
+    /// The workspace's own instructions, if the person trusts it.
+    pub instructions: Option<String>,
+}
+
+/// Returns the system prompt.
+pub fn system(surroundings: &Surroundings) -> String {
+    let instructions = surroundings
+        .instructions
+        .as_deref()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .map(|text| {
+            let text = head(text, LONGEST_INSTRUCTIONS);
+            format!("\n# What this workspace asks of you\n{text}\n")
+        })
+        .unwrap_or_default();
+    let values = [
+        ("cwd", surroundings.cwd.as_str()),
+        ("workspace", &surroundings.workspace),
+        ("os", &surroundings.os),
+        ("shell", &surroundings.shell),
+        ("date", &surroundings.date),
+        ("backend", &surroundings.backend),
+        ("unasked", &surroundings.unasked),
+        ("instructions", &instructions),
+    ];
+    fill(TEMPLATE, &values)
+}
+
+/// Puts the values in one pass, so that none of them is read as a template itself.
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut text = String::with_capacity(template.len() * 2);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        text.push_str(before);
+        let Some((name, after)) = after.split_once("}}") else {
+            text.push_str("{{");
+            rest = after;
+            continue;
+        };
+        let value = values.iter().find(|(key, _)| *key == name);
+        text.push_str(value.map_or("", |(_, value)| value));
+        rest = after;
+    }
+    text.push_str(rest);
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn head(text: &str, limit: usize) -> &str {
+    let end = (0..=limit.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0);
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surroundings() -> Surroundings {
+        Surroundings {
+            cwd: "/home/me/{{date}}".into(),
+            workspace: "/home/me".into(),
+            os: "Linux".into(),
+            shell: "bash".into(),
+            date: "2026-01-02".into(),
+            backend: "Approved commands run on this machine.".into(),
+            unasked: "Commands that only read run at once.".into(),
+            instructions: None,
+        }
+    }
+
+    #[test]
+    fn every_place_in_the_template_is_filled() {
+        let text = system(&surroundings());
+        assert!(!text.contains("{{") || text.contains("/home/me/{{date}}"));
+        assert_eq!(text.matches("{{").count(), 1, "{text}");
+        for word in ["Linux", "bash", "2026-01-02", "run at once", "this machine"] {
+            assert!(text.contains(word), "{word} is not in {text}");
+        }
+        assert!(!text.contains("What this workspace asks"));
+    }
+
+    #[test]
+    fn a_value_is_no_template() {
+        assert!(system(&surroundings()).contains("directory: /home/me/{{date}}\n"));
+    }
+
+    #[test]
+    fn instructions_of_a_trusted_workspace_are_told() {
+        let mut surroundings = surroundings();
+        surroundings.instructions = Some(" Use tabs.\n".into());
+        let text = system(&surroundings);
+        assert!(
+            text.ends_with("# What this workspace asks of you\nUse tabs."),
+            "{text}"
+        );
+        surroundings.instructions = Some("é".repeat(LONGEST_INSTRUCTIONS));
+        assert!(system(&surroundings).len() < LONGEST_INSTRUCTIONS + TEMPLATE.len() + 500);
+    }
+}

@@ -1,0 +1,136 @@
+use serde_json::json;
+
+use super::*;
+use crate::transcript::Call;
+
+fn user(text: &str) -> Item {
+    Item::User {
+        text: text.into(),
+        context: Vec::new(),
+    }
+}
+
+fn step(number: usize, output: String) -> [Item; 3] {
+    let id = format!("call-{number}");
+    [
+        Item::Text {
+            text: format!("step {number}"),
+        },
+        Item::Call(Call {
+            id: id.clone(),
+            name: "run_shell_command".into(),
+            arguments: json!({"cmd": format!("make {number}")}),
+            signature: None,
+        }),
+        Item::Outcome(Outcome {
+            call: id,
+            text: output,
+            ok: true,
+            spill: Some(format!("/spill/{number}").into()),
+        }),
+    ]
+}
+
+fn outputs(items: &[Item]) -> Vec<&str> {
+    items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Outcome(outcome) => Some(outcome.text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn what_fits_is_sent_as_it_is() {
+    let mut items = vec![user("go")];
+    items.extend(step(1, "fine".repeat(100)));
+    let fit = Budget { window: 10_000 }.fit("system", &[], &items);
+    assert_eq!(fit.items, items);
+    assert_eq!((fit.pruned, fit.summarise), (0, None));
+}
+
+#[test]
+fn two_hundred_steps_with_five_megabytes_stay_under_and_keep_the_first_words() {
+    let budget = Budget { window: 128_000 };
+    let mut items = vec![user("Rename every Foo to Bar, but never touch vendor/.")];
+    let mut prefixes = 0;
+    let mut last: Vec<Item> = Vec::new();
+    for number in 0..200 {
+        items.extend(step(
+            number,
+            format!("line {number:03}\n").repeat(25_000 / 9),
+        ));
+        let fit = budget.fit("system", &[], &items);
+        assert!(
+            fit.tokens <= 128_000 / 5 * 4,
+            "{} tokens at {number}",
+            fit.tokens
+        );
+        assert_eq!(fit.summarise, None, "at {number}");
+        assert_eq!(fit.items[0], items[0]);
+        assert_eq!(fit.items.len(), items.len());
+        let (_, changed) = transcript::repair(fit.items.clone());
+        assert!(!changed, "a pair was split at {number}");
+        let recent = outputs(&fit.items);
+        assert!(
+            recent[recent.len() - 1].len() > 20_000,
+            "the last output is whole"
+        );
+        prefixes += usize::from(fit.items.starts_with(&last));
+        last = fit.items;
+    }
+    let total: usize = outputs(&items).iter().map(|text| text.len()).sum();
+    assert!(total > 4_800_000, "{total}");
+    assert!(outputs(&last)[0].contains("/spill/0"));
+    // What was sent before is the beginning of what is sent next, most of the time.
+    assert!(
+        prefixes > 100,
+        "only {prefixes} of 200 requests had the last one as their beginning"
+    );
+}
+
+#[test]
+fn one_output_larger_than_the_window_is_cut_in_its_middle() {
+    let mut items = vec![user("go")];
+    items.extend(step(1, format!("first{}last", "ä".repeat(100_000))));
+    let fit = Budget { window: 10_000 }.fit("", &[], &items);
+    assert!(fit.tokens <= 8_000, "{}", fit.tokens);
+    let output = outputs(&fit.items)[0];
+    assert!(output.starts_with("first") && output.ends_with("last"));
+    assert_eq!(fit.summarise, None);
+}
+
+#[test]
+fn talk_alone_asks_for_a_summary_and_keeps_whole_steps() {
+    let mut items = vec![user("the first words")];
+    for number in 0..50 {
+        items.extend(step(number, "ok".into()));
+        items.push(Item::Text {
+            text: "talk ".repeat(200),
+        });
+    }
+    let budget = Budget { window: 10_000 };
+    let fit = budget.fit("", &[], &items);
+    let keep = fit.summarise.unwrap();
+    assert!(keep > 0 && keep < items.len());
+    items.push(Item::Summary {
+        text: "In short: fifty steps.".into(),
+        keep,
+    });
+    let fit = budget.fit("", &[], &items);
+    assert_eq!(fit.summarise, None);
+    assert!(fit.tokens < 5_000, "{}", fit.tokens);
+    assert_eq!(fit.items[0], user("the first words"));
+    let (_, changed) = transcript::repair(fit.items.clone());
+    assert!(!changed, "a pair was split");
+    assert_eq!(fit.items.len(), keep + 2);
+}
+
+#[test]
+fn a_prompt_larger_than_the_window_cannot_be_summed_up() {
+    let budget = Budget { window: 1_000 };
+    let fit = budget.fit("", &[], &[user(&"x".repeat(100_000))]);
+    assert!(fit.tokens > 800);
+    assert_eq!(fit.summarise, None);
+}

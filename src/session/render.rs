@@ -1,0 +1,305 @@
+//! How a transcript reads in the chat buffer: markdown, one heading per speaker.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::error;
+use crate::llm::Fault;
+use crate::policy;
+use crate::tool::ToolCall;
+use crate::tool::files::{self, Look};
+use crate::transcript::{Call, Context, Decision, End, Item, Outcome};
+
+/// The fence around raw output; longer than what a command is likely to print.
+pub(super) const FENCE: &str = "~~~~~~";
+
+/// Where the transcript ends on the screen, so that paragraphs stand one blank line apart.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// Line breaks at its end, two at most.
+    breaks: usize,
+}
+
+impl Page {
+    pub(super) fn new() -> Self {
+        Self { breaks: 2 }
+    }
+
+    /// Text that goes on where the last one ended.
+    pub(super) fn text(&mut self, text: &str) -> String {
+        let kept = text.trim_end_matches('\n');
+        let breaks = text.len() - kept.len();
+        self.breaks = if kept.is_empty() {
+            self.breaks + breaks
+        } else {
+            breaks
+        }
+        .min(2);
+        text.to_owned()
+    }
+
+    /// Text that stands by itself.
+    pub(super) fn paragraph(&mut self, text: &str) -> String {
+        let gap = "\n".repeat(2 - self.breaks);
+        self.breaks = 2;
+        format!("{gap}{}\n\n", text.trim_matches('\n'))
+    }
+
+    /// A block of output was put there; it ends with its own line.
+    pub(super) fn block(&mut self) {
+        self.breaks = 1;
+    }
+}
+
+/// A prompt, as sent.
+pub(super) fn prompt(text: &str, context: &[Context]) -> String {
+    let mut out = format!("## You\n\n{}", text.trim_end());
+    for piece in context {
+        let lines = piece.text.lines().count();
+        out.push_str(&format!("\n\n*with {} ({lines} lines)*", piece.name));
+    }
+    out
+}
+
+/// Opens a model's answer.
+pub(super) const HEADING: &str = "## Co";
+
+/// A call, before it is asked about or run.
+pub(super) fn call(command: &str) -> String {
+    match command.contains('\n') {
+        false => format!("$ {}", code(command)),
+        true => format!("{FENCE}sh\n{}\n{FENCE}", command.trim_end()),
+    }
+}
+
+/// A look, which is no command.
+pub(super) fn look(look: &Look) -> String {
+    code(&policy::printable(&look.line()))
+}
+
+/// What a look came to: what it saw is for the model.
+pub(super) fn summary(summary: &str) -> String {
+    format!("*{}*", policy::printable(summary))
+}
+
+/// Who let it run, or did not.
+pub(super) fn decision(decision: &Decision) -> String {
+    match decision {
+        Decision::Proved => "*runs unasked: it only reads*".to_owned(),
+        Decision::Rule { rule } => format!("*allowed by your rule {}*", code(rule)),
+        Decision::AutoConfirm => "*runs unasked: you allowed everything*".to_owned(),
+        Decision::Approved => "*approved*".to_owned(),
+        Decision::Denied { reason: None } => "*denied*".to_owned(),
+        Decision::Denied {
+            reason: Some(reason),
+        } => format!("*denied: {reason}*"),
+        Decision::Forbidden { why } => format!("*refused: {why}*"),
+        Decision::Withdrawn => "*not answered; nothing was run*".to_owned(),
+    }
+}
+
+/// How a turn ended, where that needs saying.
+pub(super) fn end(end: End, fault: Option<&Fault>) -> Option<String> {
+    let text = match (end, fault) {
+        (End::Done, _) => return None,
+        (End::Failed, Some(fault)) => error::text_of(fault).markdown(),
+        (End::Failed, None) => {
+            "the turn failed; `:Co /log` says more, `:Co /retry` tries again".to_owned()
+        }
+        (End::Cancelled, _) => "cancelled".to_owned(),
+        (End::Guarded, _) => "stopped by a guard; say `go on` to continue".to_owned(),
+        (End::Interrupted, _) => "interrupted; `:Co /retry` tries again".to_owned(),
+    };
+    Some(format!("> {text}"))
+}
+
+/// A whole conversation, for `/resume`.
+pub(super) fn transcript(items: &[Item], page: &mut Page) -> String {
+    *page = Page::new();
+    let mut retold = Retold {
+        page,
+        out: String::new(),
+        speaking: false,
+        calls: HashMap::new(),
+        open: HashSet::new(),
+        proved: HashSet::new(),
+        notices: Vec::new(),
+    };
+    for item in items {
+        retold.item(item);
+    }
+    retold.out
+}
+
+/// Tells a conversation as it was seen: each call with what it came to, also where several were made at once.
+struct Retold<'a> {
+    page: &'a mut Page,
+    out: String,
+    /// Whether the model's heading is there.
+    speaking: bool,
+    calls: HashMap<&'a str, &'a Call>,
+    /// The calls that are not told yet.
+    open: HashSet<&'a str>,
+    proved: HashSet<&'a str>,
+    /// What was said of the next call before that is told.
+    notices: Vec<&'a str>,
+}
+
+impl<'a> Retold<'a> {
+    fn item(&mut self, item: &'a Item) {
+        match item {
+            Item::User { text, context } => {
+                self.speaking = false;
+                self.put(&prompt(text, context));
+            }
+            Item::Text { text } => {
+                self.speak();
+                self.out.push_str(&self.page.text(text));
+            }
+            Item::Call(call) => {
+                self.speak();
+                self.calls.insert(&call.id, call);
+                self.open.insert(&call.id);
+            }
+            // It is told with the outcome.
+            Item::Decision {
+                call,
+                decision: Decision::Proved,
+            } => {
+                self.proved.insert(call);
+            }
+            Item::Decision {
+                call,
+                decision: made,
+            } => {
+                self.call(call);
+                self.put(&decision(made));
+            }
+            Item::Outcome(outcome) => self.outcome(outcome),
+            Item::End { reason, .. } => {
+                if let Some(text) = end(*reason, None) {
+                    self.put(&text);
+                }
+            }
+            Item::Summary { .. } => self.put("> earlier turns were summarised for the model"),
+            Item::Notice { text } if self.open.is_empty() => self.put(&format!("> {text}")),
+            Item::Notice { text } => self.notices.push(text),
+            Item::Reasoning { .. } | Item::Unknown => {}
+        }
+    }
+
+    fn outcome(&mut self, outcome: &Outcome) {
+        let look = self
+            .calls
+            .get(outcome.call.as_str())
+            .is_some_and(|call| files::NAMES.contains(&call.name.as_str()));
+        self.call(&outcome.call);
+        if !look && self.proved.contains(outcome.call.as_str()) {
+            self.put(&decision(&Decision::Proved));
+        }
+        match look {
+            true => self.put(&summary(last_line(&outcome.text))),
+            false => self.put(&format!(
+                "{FENCE}text\n{}\n{FENCE}",
+                outcome.text.trim_end()
+            )),
+        }
+    }
+
+    /// Tells a call that was not told yet.
+    fn call(&mut self, id: &str) {
+        if !self.open.remove(id) {
+            return;
+        }
+        let Some(asked) = self.calls.get(id) else {
+            return;
+        };
+        let text = match ToolCall::parse(asked) {
+            Ok(ToolCall::Look(asked)) => look(&asked),
+            _ => call(&policy::printable(&command_of(asked))),
+        };
+        self.put(&text);
+        for notice in std::mem::take(&mut self.notices) {
+            self.put(&format!("> {notice}"));
+        }
+    }
+
+    fn speak(&mut self) {
+        if !self.speaking {
+            self.speaking = true;
+            self.put(HEADING);
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        self.out.push_str(&self.page.paragraph(text));
+    }
+}
+
+/// The end of what the model was told of a look says how much it saw.
+fn last_line(text: &str) -> &str {
+    let line = text.trim_end().lines().next_back().unwrap_or_default();
+    line.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// What a call would do, in a line: the command where it is one.
+pub(super) fn command_of(call: &Call) -> String {
+    let field = |name: &str| call.arguments.get(name);
+    if let Some(cmd) = field("cmd").and_then(|cmd| cmd.as_str()) {
+        return cmd.to_owned();
+    }
+    if let Some(argv) = field("argv").and_then(|argv| argv.as_array()) {
+        let words: Vec<_> = argv.iter().filter_map(|word| word.as_str()).collect();
+        return words.join(" ");
+    }
+    format!("{} {}", call.name, call.arguments)
+}
+
+/// Inline code whose fence is longer than any run of backquotes in it.
+fn code(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_survives_backquotes() {
+        assert_eq!(code("ls"), "`ls`");
+        assert_eq!(code("echo `id`"), "`` echo `id` ``");
+    }
+
+    #[test]
+    fn a_conversation_has_one_heading_a_speaker() {
+        let text = |text: &str| Item::Text {
+            text: text.to_owned(),
+        };
+        let user = |text: &str| Item::User {
+            text: text.to_owned(),
+            context: Vec::new(),
+        };
+        let done = Item::End {
+            reason: End::Done,
+            usage: crate::transcript::Usage::default(),
+        };
+        let items = [
+            user("hi"),
+            text("Hel"),
+            text("lo."),
+            done,
+            user("again"),
+            text("Yes."),
+        ];
+        assert_eq!(
+            transcript(&items, &mut Page::new()),
+            "## You\n\nhi\n\n## Co\n\nHello.\n\n## You\n\nagain\n\n## Co\n\nYes."
+        );
+    }
+}

@@ -1,0 +1,12 @@
+//! Whole sessions against a scripted model: a real executor, a real judge, a throwaway repository.
+
+mod asks;
+mod calls;
+mod cancel;
+mod chat;
+mod commands;
+mod compact;
+mod faults;
+mod guards;
+mod looks;
+mod talk;

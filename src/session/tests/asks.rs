@@ -1,0 +1,204 @@
+//! What a person is asked and what their answer comes to.
+
+use super::chat::{Chat, calls, says};
+use crate::llm::scripted::Scripted;
+use crate::protocol::{Answer, Scope, ToEditor};
+use crate::transcript::{Decision, Item};
+
+fn decisions(chat: &Chat) -> Vec<Decision> {
+    let disk = chat.disk().into_iter();
+    disk.filter_map(|item| match item {
+        Item::Decision { decision, .. } => Some(decision),
+        _ => None,
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn once_runs_it_once() {
+    let mut chat = Chat::new([
+        calls(&[("1", "mkdir out")]),
+        calls(&[("2", "mkdir out")]),
+        says("ok"),
+    ]);
+    chat.say("make it");
+    let ask = chat.asked().await;
+    assert_eq!((ask.command.as_str(), ask.session), ("mkdir out", 1));
+    assert!(!ask.reasons.is_empty());
+    assert!(
+        chat.screen().contains("$ `mkdir out`"),
+        "shown before it is asked"
+    );
+    assert!(!chat.work.join("out").exists());
+    chat.answer(ask.id, Answer::Once);
+    let again = chat.asked().await;
+    assert!(chat.work.join("out").is_dir());
+    // Twice is once; the id of another question says nothing.
+    chat.answer(ask.id, Answer::Once);
+    chat.answer(again.id, Answer::Deny);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(
+        decisions(&chat),
+        [Decision::Approved, Decision::Denied { reason: None }]
+    );
+    assert_eq!(chat.told("2"), "User denied this action");
+    let settled = chat.seen.iter().filter_map(|message| match message {
+        ToEditor::Settled { id, decision } => Some((*id, decision.as_str())),
+        _ => None,
+    });
+    let settled: Vec<_> = settled.collect();
+    assert_eq!(settled, [(ask.id, "approved"), (again.id, "denied")]);
+}
+
+#[tokio::test]
+async fn a_no_is_told_with_its_reason_and_the_turn_goes_on() {
+    let mut chat = Chat::new([
+        calls(&[("1", "rm -r src"), ("2", "mkdir new")]),
+        says("I see."),
+    ]);
+    chat.write("src/a", "");
+    chat.say("tidy up");
+    let ask = chat.asked().await;
+    assert!(ask.destructive);
+    chat.deny(ask.id, "that is my work");
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.told("1"), "User denied this action: that is my work");
+    assert!(chat.work.join("src/a").exists());
+    assert!(chat.work.join("new").is_dir());
+    assert!(chat.screen().contains("that is my work"));
+}
+
+/// Asks about the first command with `scope` and returns how many questions all of them took.
+async fn always(scope: Scope, commands: &[&str]) -> (Chat, usize) {
+    let answers = commands.iter().enumerate().map(|(index, command)| {
+        let id = index.to_string();
+        calls(&[(id.as_str(), command)])
+    });
+    let mut chat = Chat::new(answers.chain([says("ok")]));
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.always(ask.id, scope);
+    loop {
+        let next = chat.until(|message| match message {
+            ToEditor::Ask(ask) => Some(Some(ask.id)),
+            ToEditor::Event { name, .. } if name == "CoTurnDone" => Some(None),
+            _ => None,
+        });
+        match next.await {
+            Some(id) => chat.answer(id, Answer::Once),
+            None => break,
+        }
+    }
+    let asks = chat.asks();
+    (chat, asks)
+}
+
+#[tokio::test]
+async fn always_reaches_as_far_as_was_said() {
+    let makes = ["touch a", "touch a", "touch b", "mkdir c"];
+    let (_, asks) = always(Scope::Command, &makes).await;
+    assert_eq!(asks, 3, "this command: not touch b, not mkdir c");
+    let (chat, asks) = always(Scope::Everything, &makes).await;
+    assert_eq!(asks, 1);
+    assert!(decisions(&chat).contains(&Decision::AutoConfirm));
+    assert!(chat.work.join("c").is_dir());
+}
+
+#[tokio::test]
+async fn always_for_a_prefix_covers_what_begins_so() {
+    let commands = ["cargo --version", "cargo --version --verbose", "mkdir c"];
+    let offered = {
+        let mut chat = Chat::new([calls(&[("1", commands[0])])]);
+        chat.say("go");
+        chat.asked().await.prefix
+    };
+    let (_, asks) = always(Scope::Prefix, &commands).await;
+    match offered {
+        Some(_) => assert_eq!(asks, 2),
+        None => assert_eq!(asks, 3, "what offers no prefix is allowed alone"),
+    }
+    let commands = ["make one", "make one two", "mkdir c"];
+    let (chat, asks) = always(Scope::PrefixSaved, &commands).await;
+    assert_eq!((asks, chat.rules()), (2, vec!["make one".to_owned()]));
+}
+
+#[tokio::test]
+async fn an_always_holds_for_the_other_calls_of_its_step() {
+    let mut chat = Chat::new([calls(&[("1", "touch a"), ("2", "touch a")]), says("ok")]);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.always(ask.id, Scope::Command);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.asks(), 1);
+    assert!(matches!(decisions(&chat)[1], Decision::Rule { .. }));
+}
+
+#[tokio::test]
+async fn an_edited_command_is_judged_again_and_the_model_is_told() {
+    let mut chat = Chat::new([calls(&[("1", "rm -r src")]), says("ok")]);
+    chat.write("src/a", "");
+    chat.say("tidy up");
+    let ask = chat.asked().await;
+    chat.edit(ask.id, "mkdir kept");
+    let again = chat.asked().await;
+    assert_eq!(again.command, "mkdir kept");
+    chat.answer(again.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert!(chat.work.join("kept").is_dir());
+    assert!(chat.work.join("src/a").exists());
+    let told = chat.told("1");
+    assert!(
+        told.contains("mkdir kept"),
+        "the model reads what ran: {told}"
+    );
+    let disk = serde_json::to_string(&chat.disk()).unwrap();
+    assert!(
+        disk.contains("mkdir kept"),
+        "so does who resumes it: {disk}"
+    );
+}
+
+#[tokio::test]
+async fn an_edit_that_only_reads_needs_no_second_question() {
+    let mut chat = Chat::new([calls(&[("1", "rm -r src")]), says("ok")]);
+    chat.say("tidy up");
+    let ask = chat.asked().await;
+    chat.edit(ask.id, "echo nothing");
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.asks(), 1);
+    assert!(chat.told("1").contains("nothing"));
+}
+
+#[tokio::test]
+async fn a_deny_rule_refuses_without_a_question() {
+    let model = Scripted::new([calls(&[("1", "make all"), ("2", "echo on")]), says("ok")]);
+    let mut chat = Chat::with(model, |config| {
+        config.policy.deny = vec!["make".into()];
+        config.auto_confirm = true;
+    });
+    assert_eq!(chat.turn("go").await, "done");
+    assert_eq!(chat.asks(), 0);
+    assert!(chat.told("1").starts_with("Refused by a deny rule"));
+    assert!(chat.told("2").contains("on"));
+    assert!(decisions(&chat).contains(&Decision::Forbidden {
+        why: "the rule `make` forbids it".into()
+    }));
+    super::chat::eventually("it is audited", || chat.audit().contains("make all")).await;
+}
+
+#[tokio::test]
+async fn an_ended_session_takes_its_question_away() {
+    let mut chat = Chat::new([calls(&[("1", "mkdir out")])]);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.close().await;
+    chat.frame().await;
+    let gone = chat.seen.iter().any(|message| {
+        matches!(message, ToEditor::Settled { id, decision } if *id == ask.id && decision == "withdrawn")
+    });
+    assert!(gone);
+    assert!(!chat.work.join("out").exists());
+    assert_eq!(decisions(&chat), [Decision::Withdrawn]);
+}

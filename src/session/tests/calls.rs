@@ -1,0 +1,196 @@
+//! The calls of a step: proven ones, several, too many, such as cannot be read.
+
+use super::chat::{Chat, call, calls, done, says, text, tool, valid};
+use crate::llm::Fault;
+use crate::protocol::ToEditor;
+use crate::transcript::{Decision, Item};
+
+#[tokio::test]
+async fn a_proven_call_runs_unasked_and_the_model_reads_what_it_printed() {
+    let mut chat = Chat::new([calls(&[("1", "cat note.txt")]), says("It says hello.")]);
+    chat.write("note.txt", "hello from a file\n");
+    assert_eq!(chat.turn("read it").await, "done");
+    assert_eq!(chat.asks(), 0);
+    assert!(chat.told("1").contains("hello from a file"));
+    let disk = chat.disk();
+    let place = |wanted: fn(&Item) -> bool| disk.iter().position(wanted).unwrap();
+    let call = place(|item| matches!(item, Item::Call(_)));
+    let decision = place(|item| {
+        matches!(
+            item,
+            Item::Decision {
+                decision: Decision::Proved,
+                ..
+            }
+        )
+    });
+    let outcome = place(|item| matches!(item, Item::Outcome(_)));
+    assert!(call < decision && decision < outcome, "{disk:#?}");
+    let shown: Vec<_> = chat
+        .seen
+        .iter()
+        .filter_map(|message| match message {
+            ToEditor::Block {
+                patch: Some(patch), ..
+            } => Some(patch.lines.join("\n")),
+            _ => None,
+        })
+        .collect();
+    assert!(shown.concat().contains("hello from a file"), "{shown:?}");
+    let screen = chat.screen();
+    assert!(screen.contains("$ `cat note.txt`"), "{screen}");
+    super::chat::eventually("the call is audited", || {
+        chat.audit().contains("cat note.txt")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn several_proven_calls_of_a_step_run_and_appear_in_order() {
+    let commands = [("1", "cat a"), ("2", "cat b"), ("3", "cat c")];
+    let mut chat = Chat::new([calls(&commands), says("ok")]);
+    for name in ["a", "b", "c"] {
+        chat.write(name, format!("I am {name}\n"));
+    }
+    assert_eq!(chat.turn("read all").await, "done");
+    for (id, name) in [("1", "a"), ("2", "b"), ("3", "c")] {
+        assert!(chat.told(id).contains(&format!("I am {name}")));
+    }
+    let screen = chat.screen();
+    let places: Vec<_> = commands
+        .iter()
+        .map(|(_, command)| screen.find(&format!("$ `{command}`")).unwrap())
+        .collect();
+    assert!(places.is_sorted(), "{screen}");
+    let blocks = chat
+        .seen
+        .iter()
+        .filter(|message| matches!(message, ToEditor::Block { done: true, .. }));
+    assert_eq!(blocks.count(), 3);
+}
+
+#[tokio::test]
+async fn a_failing_call_does_not_stop_its_siblings() {
+    let mut chat = Chat::new([calls(&[("1", "cat gone"), ("2", "cat here")]), says("ok")]);
+    chat.write("here", "still here\n");
+    assert_eq!(chat.turn("read").await, "done");
+    assert!(chat.told("1").contains("exit"), "{}", chat.told("1"));
+    assert!(chat.told("2").contains("still here"));
+}
+
+#[tokio::test]
+async fn of_more_than_eight_calls_the_rest_is_refused_to_the_model() {
+    let ids: Vec<String> = (1..=10).map(|id| id.to_string()).collect();
+    let commands: Vec<String> = ids.iter().map(|id| format!("echo number {id}")).collect();
+    let pairs: Vec<_> = ids
+        .iter()
+        .zip(&commands)
+        .map(|(id, command)| (id.as_str(), command.as_str()))
+        .collect();
+    let mut chat = Chat::new([calls(&pairs), says("ok")]);
+    assert_eq!(chat.turn("go").await, "done");
+    for id in 1..=8 {
+        assert!(chat.told(&id.to_string()).contains(&format!("number {id}")));
+    }
+    for id in ["9", "10"] {
+        assert!(
+            chat.told(id).contains("at most 8 calls"),
+            "{}",
+            chat.told(id)
+        );
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_cannot_be_read_go_back_while_the_good_calls_run() {
+    let bad = Fault::BadArguments {
+        id: "2".into(),
+        name: "run_shell_command".into(),
+        detail: "expected `}`".into(),
+    };
+    let mut chat = Chat::new([
+        vec![text("I look."), call("1", "echo fine"), bad.into()],
+        says("ok"),
+    ]);
+    assert_eq!(chat.turn("go").await, "done");
+    assert!(chat.told("1").contains("fine"));
+    assert!(chat.told("2").contains("not a JSON object"));
+    valid(&chat.last_request().items);
+    let screen = chat.screen();
+    assert!(screen.contains("not a JSON object"), "{screen}");
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_go_back() {
+    let mut chat = Chat::new([
+        vec![
+            tool(
+                "1",
+                "run_shell_command",
+                serde_json::json!({"cmd": "ls", "argv": ["ls"]}),
+            ),
+            tool(
+                "2",
+                "run_shell_command",
+                serde_json::json!({"cmd": "ls", "cwd": "/"}),
+            ),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    assert_eq!(chat.turn("go").await, "done");
+    assert!(chat.told("1").contains("either cmd or argv"));
+    assert!(chat.told("2").contains("outside the workspace"));
+}
+
+#[tokio::test]
+async fn a_time_out_is_told_with_its_seconds() {
+    let mut chat = Chat::with(
+        crate::llm::scripted::Scripted::new([
+            vec![
+                tool(
+                    "1",
+                    "run_shell_command",
+                    serde_json::json!({"cmd": "sleep 600", "timeout": 1}),
+                ),
+                done(),
+            ],
+            says("ok"),
+        ]),
+        |config| config.policy.allow = vec!["sleep".into()],
+    );
+    assert_eq!(chat.turn("go").await, "done");
+    let told = chat.told("1");
+    assert!(told.contains("timed out after 1.0 s"), "{told}");
+    assert!(told.contains("hit it again"), "{told}");
+}
+
+#[tokio::test]
+async fn a_secret_that_a_command_prints_is_kept_from_the_model() {
+    let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut chat = Chat::new([
+        vec![
+            call("1", "cat notes"),
+            tool("2", "read_file", serde_json::json!({"path": "notes"})),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    chat.write("notes", format!("before\n{key}\nafter\n"));
+    assert_eq!(chat.turn("read it").await, "done");
+    for id in ["1", "2"] {
+        let told = chat.told(id);
+        assert!(
+            !told.contains(key) && told.contains("[redacted: "),
+            "{told}"
+        );
+        assert!(told.contains("before") && told.contains("after"), "{told}");
+    }
+    let disk = serde_json::to_string(&chat.disk()).unwrap();
+    assert!(!disk.contains(key));
+    // The person's own screen shows what was printed.
+    let shown = chat.seen.iter().any(|message| {
+        matches!(message, ToEditor::Block { patch: Some(patch), .. } if patch.lines.iter().any(|line| line == key))
+    });
+    assert!(shown);
+}

@@ -1,0 +1,126 @@
+//! Conversations that outgrow the model's window.
+
+use super::chat::{Chat, says, tool, valid};
+use crate::llm::scripted::Scripted;
+use crate::transcript::Item;
+
+const WINDOW: u64 = 10_000;
+
+fn estimate(items: &[Item]) -> usize {
+    items
+        .iter()
+        .map(|item| serde_json::to_string(item).unwrap().len() / 4)
+        .sum()
+}
+
+#[tokio::test]
+async fn what_no_longer_fits_is_summed_up() {
+    let long = "word ".repeat(1_200);
+    let mut chat = Chat::with(
+        Scripted::with_window((0..20).map(|_| says(&long)), WINDOW),
+        |_| {},
+    );
+    let mut turns = 0;
+    let summed_up = |disk: &[Item]| {
+        let summaries = disk.iter();
+        summaries
+            .filter(|item| matches!(item, Item::Summary { .. }))
+            .count()
+    };
+    while turns == 0 || summed_up(&chat.disk()) == 0 {
+        assert_eq!(chat.turn(&format!("words, please, {turns}")).await, "done");
+        turns += 1;
+    }
+    assert!(turns > 1);
+    let disk = chat.disk();
+    assert_eq!(summed_up(&disk), 1);
+    let request = chat.last_request();
+    assert!(estimate(&request.items) < WINDOW as usize * 4 / 5);
+    let first = &request.items[0];
+    assert!(
+        matches!(first, Item::User { text, .. } if text == "words, please, 0"),
+        "the first words are told: {first:?}"
+    );
+    let last = request.items.last().unwrap();
+    assert!(matches!(last, Item::User { text, .. } if text.ends_with(&format!("{}", turns - 1))));
+    valid(&request.items);
+    let said = disk.iter().filter(|item| matches!(item, Item::Text { .. }));
+    assert_eq!(said.count(), turns, "all of it stays in the file");
+    assert!(chat.screen().contains("summed up"));
+}
+
+#[tokio::test]
+async fn compact_by_hand() {
+    let mut chat = Chat::new([says("A long story."), says("In short: a story.")]);
+    assert_eq!(chat.turn("tell me").await, "done");
+    chat.command("compact", "");
+    assert_eq!(chat.ended().await, "done");
+    let disk = chat.disk();
+    let summary = disk.iter().find_map(|item| match item {
+        Item::Summary { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    assert_eq!(summary, Some("In short: a story."));
+    chat.model.push(says("Yes."));
+    assert_eq!(chat.turn("and?").await, "done");
+    let items = chat.last_request().items;
+    assert!(
+        !items.iter().any(|item| matches!(item, Item::Text { .. })),
+        "{items:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn summing_up_is_tried_again_too() {
+    let busy = crate::llm::Fault::Server {
+        provider: "scripted".into(),
+        status: 503,
+        retry_after: None,
+    };
+    let mut chat = Chat::new([says("A long story."), vec![busy.into()], says("In short.")]);
+    assert_eq!(chat.turn("tell me").await, "done");
+    chat.command("compact", "");
+    assert_eq!(chat.ended().await, "done");
+    assert!(
+        chat.disk()
+            .iter()
+            .any(|item| matches!(item, Item::Summary { .. }))
+    );
+}
+
+#[tokio::test]
+async fn compact_needs_something_to_sum_up() {
+    let mut chat = Chat::new([]);
+    chat.command("compact", "");
+    let (_, said) = chat.noticed().await;
+    assert!(said.contains("nothing was said"), "{said}");
+}
+
+/// Many steps with a lot of output, in one turn.
+#[tokio::test]
+async fn much_output_stays_under_the_budget() {
+    let big = "line of some length\n".repeat(400);
+    let mut answers: Vec<_> = (0..12)
+        .map(|number| {
+            let call = tool(
+                &format!("c{number}"),
+                "run_shell_command",
+                serde_json::json!({"cmd": format!("cat big {number}")}),
+            );
+            vec![call, super::chat::done()]
+        })
+        .collect();
+    answers.push(says("Done."));
+    let mut chat = Chat::with(Scripted::with_window(answers, 20_000), |_| {});
+    chat.write("big", &big);
+    for number in 0..12 {
+        chat.write(&number.to_string(), format!("file {number}\n"));
+    }
+    assert_eq!(chat.turn("read everything").await, "done");
+    for request in chat.model.requests() {
+        assert!(estimate(&request.items) < 20_000);
+        valid(&request.items);
+        let first = &request.items[0];
+        assert!(matches!(first, Item::User { text, .. } if text == "read everything"));
+    }
+}

@@ -1,0 +1,178 @@
+//! What goes wrong at the provider's, and what the turn makes of it. Time stands still unless waited for.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::chat::{Chat, calls, done, says, text, valid};
+use crate::llm::Fault;
+use crate::llm::scripted::Part;
+use crate::protocol::{State, ToEditor};
+use crate::transcript::Item;
+
+fn limited(seconds: u64) -> Vec<Part> {
+    let fault = Fault::RateLimited {
+        provider: "scripted".into(),
+        retry_after: Some(Duration::from_secs(seconds)),
+    };
+    vec![fault.into()]
+}
+
+fn failing() -> Vec<Part> {
+    let fault = Fault::Server {
+        provider: "scripted".into(),
+        status: 500,
+        retry_after: None,
+    };
+    vec![fault.into()]
+}
+
+fn refused() -> Vec<Part> {
+    let fault = Fault::BadRequest {
+        provider: "scripted".into(),
+        body: "tool_use without tool_result".into(),
+    };
+    vec![fault.into()]
+}
+
+fn countdown(chat: &Chat) -> Vec<String> {
+    let seen = chat.seen.iter();
+    seen.filter_map(|message| match message {
+        ToEditor::State {
+            state: State::Retrying,
+            detail,
+            ..
+        } => Some(detail.clone()),
+        _ => None,
+    })
+    .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_asks_to_slow_down_gets_its_time() {
+    let mut chat = Chat::new([limited(5), says("Here.")]);
+    let began = Instant::now();
+    assert_eq!(chat.turn("go").await, "done");
+    let waited = began.elapsed().as_secs_f64();
+    assert!((5.0..5.5).contains(&waited), "{waited} s");
+    let shown = countdown(&chat);
+    let expected: Vec<_> = (1..=5)
+        .rev()
+        .map(|left| format!("in {left} s: scripted asks to slow down (HTTP 429)"))
+        .collect();
+    assert_eq!(shown, expected);
+    assert!(chat.screen().ends_with("Here."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_server_is_tried_five_times_more() {
+    let mut chat = Chat::new((0..6).map(|_| failing()));
+    let began = Instant::now();
+    assert_eq!(chat.turn("go").await, "failed");
+    let waited = began.elapsed().as_secs_f64();
+    assert!(
+        (0.8 * 15.5..1.2 * 15.5 + 0.5).contains(&waited),
+        "{waited} s"
+    );
+    assert_eq!(chat.model.requests().len(), 6);
+    assert!(chat.screen().contains("/retry"), "{}", chat.screen());
+    chat.model.push(says("Here."));
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_is_not_waited_for() {
+    let mut chat = Chat::new([limited(3_600)]);
+    let began = Instant::now();
+    assert_eq!(chat.turn("go").await, "failed");
+    assert!(began.elapsed().as_secs() < 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_key_is_one_sentence_that_names_its_variable() {
+    let fault = Fault::Unauthorized {
+        provider: "openai".into(),
+        status: 401,
+        variable: "OPENAI_API_KEY".into(),
+    };
+    let mut chat = Chat::new([vec![fault.into()]]);
+    assert_eq!(chat.turn("go").await, "failed");
+    assert_eq!(chat.model.requests().len(), 1);
+    let screen = chat.screen();
+    let said = screen
+        .lines()
+        .filter(|line| line.contains("OPENAI_API_KEY"));
+    assert_eq!(said.count(), 1, "{screen}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_breaks_off_is_kept_and_tried_again_by_hand() {
+    for end in [vec![Part::from(Fault::Cut)], Vec::new()] {
+        let mut cut = vec![text("The first half")];
+        cut.extend(end);
+        let mut chat = Chat::new([cut]);
+        assert_eq!(chat.turn("go").await, "failed");
+        let screen = chat.screen();
+        assert!(
+            screen.contains("The first half") && screen.contains("/retry"),
+            "{screen}"
+        );
+        chat.model.push(says(" and the second."));
+        chat.command("retry", "");
+        assert_eq!(chat.ended().await, "done");
+        let items = chat.last_request().items;
+        let kept = items
+            .iter()
+            .any(|item| matches!(item, Item::Text { text } if text == "The first half"));
+        assert!(kept, "{items:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_an_answer_that_broke_off_are_not_run() {
+    let mut answer = calls(&[("1", "mkdir out")]);
+    answer.pop();
+    answer.push(Fault::Cut.into());
+    let mut chat = Chat::new([answer]);
+    assert_eq!(chat.turn("go").await, "failed");
+    assert_eq!(chat.asks(), 0);
+    chat.model.push(says("ok"));
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+    valid(&chat.last_request().items);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_refused_twice_recovers() {
+    let mut chat = Chat::new([refused(), refused(), says("Better.")]);
+    assert_eq!(chat.turn("go").await, "done");
+    let items = chat.last_request().items;
+    let told = items.iter().filter(|item| {
+        matches!(item, Item::User { text, .. } if text.contains("tool_use without tool_result"))
+    });
+    assert_eq!(told.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_refused_a_third_time_ends_the_turn() {
+    let mut chat = Chat::new([refused(), refused(), refused(), says("never")]);
+    assert_eq!(chat.turn("go").await, "failed");
+    assert_eq!(chat.model.requests().len(), 3);
+    let screen = chat.screen();
+    assert!(
+        screen.contains("refused the request (HTTP 400)"),
+        "{screen}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_provider_the_turn_says_what_to_do() {
+    let mut chat = Chat::new([]);
+    chat.command("model", "unheard-of");
+    let (_, said) = chat.noticed().await;
+    assert!(said.contains("no provider is set up"), "{said}");
+    // The model it had goes on.
+    chat.model.push(vec![text("ok"), done()]);
+    assert_eq!(chat.turn("go").await, "done");
+}

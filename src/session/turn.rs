@@ -1,0 +1,269 @@
+//! One turn: from the person's text until the model stops. A child task on a snapshot of the transcript; what
+//! it wants recorded, shown or asked it hands to its session, and it owns nothing that lasts.
+
+mod ask;
+mod calls;
+mod compact;
+mod log;
+mod look;
+mod run;
+mod step;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::guard::{Guard, StepVerdict};
+use super::kit::Kit;
+use super::prompt::{self, Budget, Surroundings};
+use crate::editor::Target;
+use crate::exec::Screen;
+use crate::llm::{Fault, Provider, Stop, ToolSpec};
+use crate::policy;
+use crate::protocol::{Ask, Scope, State, ToEditor};
+use crate::tool::{self, judge::Judge};
+use crate::transcript::{End, Item, Usage};
+
+/// What a turn hands to its session.
+pub(super) enum Event {
+    /// On disk before the answer comes; `Err` where it could not be written.
+    Record(Item, oneshot::Sender<Result<(), ()>>),
+    /// A piece of the model's answer.
+    Text(String),
+    /// The transcript so far.
+    Snapshot(oneshot::Sender<Vec<Item>>),
+    /// Text for the screen alone.
+    Show(String),
+    /// A command's output, shown as it comes until [`Event::BlockDone`].
+    Block(Target, Arc<Screen>),
+    BlockDone(ToEditor),
+    State(State, String),
+    /// A question; a dropped reply is a no.
+    Ask(Box<Ask>, oneshot::Sender<Reply>),
+    /// A scope that the person chose with `always`.
+    Allow(Allowance),
+    Usage(Usage),
+}
+
+/// What a person said.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Reply {
+    Once,
+    Always(Scope),
+    Deny(Option<String>),
+    Edited(String),
+}
+
+/// What `always` allows from now on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Allowance {
+    Rule(policy::Pattern),
+    /// In the workspace it was asked in, wherever the session is by then.
+    Saved(PathBuf, policy::Pattern),
+    Everything,
+}
+
+/// What may run unasked in this session, as its person said so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Standing {
+    pub rules: Vec<policy::Pattern>,
+    pub everything: bool,
+    /// Commands that failed in the read-only sandbox: the next time they ask.
+    pub failed_confined: Vec<String>,
+}
+
+/// What a turn is given.
+pub(super) struct Turn {
+    pub session: u64,
+    /// The session's id in the store, for the audit log.
+    pub log_id: String,
+    pub kit: Arc<Kit>,
+    pub provider: Arc<dyn Provider>,
+    pub judge: Arc<Judge>,
+    pub workspace: PathBuf,
+    pub cwd: PathBuf,
+    pub instructions: Option<String>,
+    pub purpose: Purpose,
+    pub standing: Standing,
+    pub events: mpsc::Sender<Event>,
+    pub cancel: CancellationToken,
+    pub guard: Guard,
+    /// Set when the guard wants the person to look.
+    pub circling: bool,
+}
+
+/// What a turn is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To answer the person.
+    Answer,
+    /// To sum up the conversation so far.
+    Compact,
+}
+
+/// How a turn ended.
+pub(super) struct Ended {
+    pub end: End,
+    pub fault: Option<Fault>,
+    pub failed_confined: Vec<String>,
+}
+
+/// Why a turn goes no further.
+enum Halt {
+    Cancelled,
+    Fault(Fault),
+    Guarded,
+    /// The session's file cannot be written, so nothing more may happen.
+    Unrecorded,
+}
+
+impl Turn {
+    /// Runs it to its end.
+    pub(super) async fn run(mut self) -> Ended {
+        let done = match self.purpose {
+            Purpose::Answer => self.steps().await,
+            Purpose::Compact => self.compact(0).await,
+        };
+        let (end, fault) = match done {
+            Ok(()) => (End::Done, None),
+            Err(Halt::Cancelled) => (End::Cancelled, None),
+            Err(Halt::Guarded) => (End::Guarded, None),
+            Err(Halt::Unrecorded) => (End::Failed, None),
+            Err(Halt::Fault(fault)) => (End::Failed, Some(fault)),
+        };
+        Ended {
+            end,
+            fault,
+            failed_confined: self.standing.failed_confined,
+        }
+    }
+
+    async fn steps(&mut self) -> Result<(), Halt> {
+        let system = self.system();
+        let specs = tool::specs(
+            self.kit.config.max_timeout().as_secs(),
+            self.kit.isolation.for_model(),
+        );
+        loop {
+            let tools = match self.guard.step() {
+                StepVerdict::Go => Arc::clone(&specs),
+                StepVerdict::Summarise => Arc::from([]),
+                StepVerdict::Stop => return Err(Halt::Guarded),
+            };
+            let last = tools.is_empty();
+            let answer = match self.step(&system, tools).await {
+                // The last text stands.
+                Err(Halt::Fault(fault)) if last => {
+                    tracing::warn!(%fault, "the turn could not be summed up");
+                    return Err(Halt::Guarded);
+                }
+                answer => answer?,
+            };
+            if last {
+                return Err(Halt::Guarded);
+            }
+            if answer.calls.is_empty() && answer.unread.is_none() {
+                match answer.stop {
+                    Stop::Length => {
+                        self.note(
+                            "the answer reached the model's output limit; say `go on` to continue",
+                        )
+                        .await?
+                    }
+                    Stop::Refused => {
+                        self.note("the provider withheld the rest of this answer")
+                            .await?
+                    }
+                    Stop::Done => {}
+                }
+                return Ok(());
+            }
+            self.calls(answer.calls).await?;
+            if let Some(unread) = answer.unread {
+                self.not_run(&unread.call, unread.why).await?;
+            }
+            if self.circling {
+                self.note("the same call came back with the same result five times")
+                    .await?;
+                return Err(Halt::Guarded);
+            }
+        }
+    }
+
+    fn system(&self) -> String {
+        prompt::system(&Surroundings {
+            cwd: self.cwd.display().to_string(),
+            workspace: self.workspace.display().to_string(),
+            os: std::env::consts::OS.to_owned(),
+            shell: "bash".to_owned(),
+            date: today(),
+            backend: self.kit.isolation.approved_words().to_owned(),
+            unasked: self.kit.isolation.for_model().to_owned(),
+            instructions: self.instructions.clone(),
+        })
+    }
+
+    fn budget(&self) -> Budget {
+        Budget {
+            window: self
+                .kit
+                .config
+                .llm
+                .context_window
+                .unwrap_or_else(|| self.provider.window()),
+        }
+    }
+
+    /// Records an item: it is on disk when this returns, and may be shown and acted on.
+    async fn record(&mut self, item: Item) -> Result<(), Halt> {
+        let (done, written) = oneshot::channel();
+        self.send(Event::Record(item, done)).await?;
+        match written.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(())) => Err(Halt::Unrecorded),
+            Err(_) => Err(Halt::Cancelled),
+        }
+    }
+
+    async fn note(&mut self, text: &str) -> Result<(), Halt> {
+        let text = text.to_owned();
+        self.record(Item::Notice { text: text.clone() }).await?;
+        self.show(&format!("> {text}")).await
+    }
+
+    /// Shows a paragraph.
+    async fn show(&self, text: &str) -> Result<(), Halt> {
+        self.send(Event::Show(text.to_owned())).await
+    }
+
+    async fn snapshot(&self) -> Result<Vec<Item>, Halt> {
+        let (reply, items) = oneshot::channel();
+        self.send(Event::Snapshot(reply)).await?;
+        items.await.map_err(|_| Halt::Cancelled)
+    }
+
+    async fn state(&self, state: State, detail: impl Into<String>) -> Result<(), Halt> {
+        self.send(Event::State(state, detail.into())).await
+    }
+
+    async fn send(&self, event: Event) -> Result<(), Halt> {
+        self.events.send(event).await.map_err(|_| Halt::Cancelled)
+    }
+}
+
+/// What one step came to.
+struct Answer {
+    calls: Vec<crate::transcript::Call>,
+    unread: Option<step::Unread>,
+    stop: Stop,
+}
+
+type Tools = Arc<[ToolSpec]>;
+
+/// The date for the model, in UTC.
+fn today() -> String {
+    let now = time::OffsetDateTime::now_utc();
+    format!("{} (UTC)", now.date())
+}

@@ -1,0 +1,219 @@
+//! The question to the person, and what their answer comes to.
+
+use std::ops::Range;
+
+use tokio::sync::oneshot;
+
+use super::super::render;
+use super::calls::Reviewed;
+use super::run::Cleared;
+use super::{Allowance, Event, Halt, Reply, Turn};
+use crate::policy::{self, Pattern, Verdict};
+use crate::protocol::{Ask, Scope, State};
+use crate::tool::shell::Run;
+use crate::transcript::{Decision, Item};
+
+/// What the model is told of a no.
+const DENIED: &str = "User denied this action";
+
+/// What stands beside the command in the float: printable, and one line whatever a word of it held.
+fn one_line(text: &str) -> String {
+    policy::printable(text).replace('\n', "\\n")
+}
+
+impl Turn {
+    /// Asks the person, again for what they edited, until there is a yes or a no.
+    pub(super) async fn ask(
+        &mut self,
+        mut reviewed: Reviewed,
+        mut question: policy::Ask,
+    ) -> Result<(), Halt> {
+        loop {
+            match self.put(&reviewed, &question).await? {
+                None => return self.withdrawn(reviewed).await,
+                Some(Reply::Once) => {
+                    return self.run_in_session(reviewed, Decision::Approved).await;
+                }
+                Some(Reply::Always(scope)) => {
+                    self.allow(scope, &reviewed, question.prefix.as_ref())
+                        .await?;
+                    return self.run_in_session(reviewed, Decision::Approved).await;
+                }
+                Some(Reply::Deny(reason)) => return self.denied(reviewed, reason).await,
+                Some(Reply::Edited(command)) => match self.edited(&mut reviewed, command).await? {
+                    Verdict::Ask(again) => question = again,
+                    Verdict::Deny { why, .. } => return self.forbid(reviewed, why).await,
+                    // The person wrote it: that is as good as a yes.
+                    Verdict::Allow(_) => {
+                        return self.run_in_session(reviewed, Decision::Approved).await;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Puts one question and waits; none where nobody will answer any more.
+    async fn put(
+        &self,
+        reviewed: &Reviewed,
+        question: &policy::Ask,
+    ) -> Result<Option<Reply>, Halt> {
+        self.state(State::Asking, "").await?;
+        let (reply, answer) = oneshot::channel();
+        let ask = self.question(reviewed, question);
+        self.send(Event::Ask(Box::new(ask), reply)).await?;
+        Ok(tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => None,
+            answer = answer => answer.ok(),
+        })
+    }
+
+    fn question(&self, reviewed: &Reviewed, question: &policy::Ask) -> Ask {
+        let ceiling = self.kit.config.max_timeout();
+        let command = reviewed.request.text();
+        let span = question.reasons.first().and_then(|it| it.span.as_ref());
+        Ask {
+            id: self.kit.id(),
+            session: self.session,
+            span: span.and_then(|span| shown_at(&command, span)),
+            command: policy::printable(&command),
+            cwd: one_line(&reviewed.cwd.display().to_string()),
+            timeout: reviewed.request.timeout.min(ceiling).as_secs(),
+            backend: self.kit.isolation.name().to_owned(),
+            reasons: question
+                .reasons
+                .iter()
+                .map(|reason| one_line(&reason.text))
+                .collect(),
+            destructive: question.destructive,
+            prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
+        }
+    }
+
+    async fn edited(&mut self, reviewed: &mut Reviewed, command: String) -> Result<Verdict, Halt> {
+        let printable = policy::printable(&command);
+        let text = format!("the command was changed to: {printable}");
+        self.record(Item::Notice { text }).await?;
+        let shown = render::call(&printable);
+        self.send(Event::Show(format!("*edited:* {shown}"))).await?;
+        reviewed.request = reviewed.request.edited(command);
+        reviewed.edited = true;
+        let judged = self.judge(&reviewed.request, &reviewed.cwd).await;
+        if let Ok(judged) = judged {
+            reviewed.judged = judged;
+        } else {
+            reviewed.judged.verdict = Verdict::Ask(policy::Ask::because("it could not be judged"));
+        }
+        Ok(reviewed.judged.verdict.clone())
+    }
+
+    async fn allow(
+        &mut self,
+        scope: Scope,
+        reviewed: &Reviewed,
+        prefix: Option<&Pattern>,
+    ) -> Result<(), Halt> {
+        let allowance = match (scope, prefix) {
+            (Scope::Everything, _) => Allowance::Everything,
+            (Scope::Prefix, Some(prefix)) => Allowance::Rule(prefix.clone()),
+            (Scope::PrefixSaved, Some(prefix)) => {
+                Allowance::Saved(self.workspace.clone(), prefix.clone())
+            }
+            _ => Allowance::Rule(Pattern::exact(&reviewed.request.text())),
+        };
+        match &allowance {
+            Allowance::Everything => self.standing.everything = true,
+            Allowance::Rule(rule) | Allowance::Saved(_, rule) => {
+                self.standing.rules.push(rule.clone())
+            }
+        }
+        self.send(Event::Allow(allowance)).await
+    }
+
+    async fn withdrawn(&mut self, reviewed: Reviewed) -> Result<(), Halt> {
+        self.refuse(reviewed, Decision::Withdrawn, DENIED.to_owned())
+            .await?;
+        match self.cancel.is_cancelled() {
+            true => Err(Halt::Cancelled),
+            false => Ok(()),
+        }
+    }
+
+    async fn denied(&mut self, reviewed: Reviewed, reason: Option<String>) -> Result<(), Halt> {
+        let text = match &reason {
+            Some(reason) => format!("{DENIED}: {reason}"),
+            None => DENIED.to_owned(),
+        };
+        self.refuse(reviewed, Decision::Denied { reason }, text)
+            .await
+    }
+
+    /// Refuses a call for a deny rule.
+    pub(super) async fn forbid(&mut self, reviewed: Reviewed, why: String) -> Result<(), Halt> {
+        let text = format!("Refused by a deny rule: {why}");
+        self.refuse(reviewed, Decision::Forbidden { why }, text)
+            .await
+    }
+
+    async fn refuse(
+        &mut self,
+        reviewed: Reviewed,
+        decision: Decision,
+        text: String,
+    ) -> Result<(), Halt> {
+        self.decided(&reviewed.call, &reviewed.judged, &decision)
+            .await?;
+        self.answer(&reviewed.call, text).await
+    }
+
+    /// Runs what a person or their rule allowed, in the session's backend. Its command is on the screen.
+    pub(super) async fn run_in_session(
+        &mut self,
+        reviewed: Reviewed,
+        decision: Decision,
+    ) -> Result<(), Halt> {
+        let confinement = match self.kit.isolation.session(&self.workspace) {
+            Ok(confinement) => confinement,
+            Err(refused) => return self.forbid(reviewed, refused.to_string()).await,
+        };
+        let cleared = Cleared {
+            call: reviewed.call,
+            request: reviewed.request,
+            judged: reviewed.judged,
+            edited: reviewed.edited,
+            run: Run {
+                cwd: reviewed.cwd,
+                confinement,
+                extra_env: Vec::new(),
+            },
+            decision,
+        };
+        let job = self.start(&cleared).await?;
+        self.finish(cleared, job).await
+    }
+}
+
+/// Where a stretch of a command is in what is shown of it; none for all of it, and for what is not in it.
+fn shown_at(command: &str, span: &Range<usize>) -> Option<[usize; 2]> {
+    let marked = command.get(span.clone())?;
+    let whole = marked.is_empty() || marked.len() == command.len();
+    let start = policy::printable(&command[..span.start]).len();
+    (!whole).then(|| [start, start + policy::printable(marked).len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_shown_where_it_speaks_of() {
+        let command = "ls \u{202e}x && rm y";
+        let at = command.find("rm").unwrap();
+        let [start, end] = shown_at(command, &(at..command.len())).unwrap();
+        assert_eq!(&policy::printable(command)[start..end], "rm y");
+        assert_eq!(shown_at(command, &(0..command.len())), None);
+        assert_eq!(shown_at(command, &(4..5)), None, "half a character");
+        assert_eq!(shown_at("ls", &(0..9)), None);
+    }
+}

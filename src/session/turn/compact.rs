@@ -1,0 +1,83 @@
+//! A long conversation is summed up by the model, so that it fits its window again. What was said stays in
+//! the file and on the screen; only what the model is told changes.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+
+use super::{Event, Halt, Turn};
+use crate::llm::retry::Backoff;
+use crate::llm::{Delta, Fault, Provider, Request, Stop};
+use crate::protocol::State;
+use crate::transcript::{Item, Usage};
+
+const SYSTEM: &str = "You sum up a conversation between a person and an agent so that the agent can go on from the summary alone.";
+
+const ASK: &str = "Sum up our conversation so far for yourself: what I asked for in my own words, what was decided, which files \
+                   and commands mattered and what came of them, what is still open. Be brief and exact; leave out what no longer matters.";
+
+impl Turn {
+    /// Has the model sum up all but the last `keep` items and records the summary.
+    pub(super) async fn compact(&mut self, keep: usize) -> Result<(), Halt> {
+        let mut items = self.snapshot().await?;
+        items.truncate(items.len().saturating_sub(keep));
+        items.push(Item::User {
+            text: ASK.to_owned(),
+            context: Vec::new(),
+        });
+        let fit = self.budget().fit(SYSTEM, &[], &items);
+        let request = Request {
+            system: SYSTEM.to_owned(),
+            items: Arc::from(fit.items),
+            tools: Arc::from([]),
+        };
+        let text = self.written(request).await?;
+        self.record(Item::Summary { text, keep }).await?;
+        self.show("> earlier turns were summed up for the model; they stay here and in the file")
+            .await
+    }
+
+    /// The whole text of an answer that nobody watches, with retries.
+    async fn written(&mut self, request: Request) -> Result<String, Halt> {
+        let mut backoff = Backoff::new();
+        loop {
+            self.state(State::Thinking, "summing up earlier turns")
+                .await?;
+            let cancel = self.cancel.clone();
+            let answer = whole(Arc::clone(&self.provider), request.clone());
+            let fault = tokio::select! {
+                () = cancel.cancelled() => return Err(Halt::Cancelled),
+                answer = answer => match answer {
+                    Ok((text, usage)) => {
+                        self.send(Event::Usage(usage)).await?;
+                        return Ok(text);
+                    }
+                    Err(fault) => fault,
+                }
+            };
+            match backoff.next(&fault) {
+                Some(pause) => self.wait(&fault, pause).await?,
+                None => return Err(Halt::Fault(fault)),
+            }
+        }
+    }
+}
+
+/// Asks once and returns what was said, and what it cost.
+async fn whole(provider: Arc<dyn Provider>, request: Request) -> Result<(String, Usage), Fault> {
+    let mut stream = provider.stream(request).await?;
+    let mut text = String::new();
+    let mut usage = Usage::default();
+    while let Some(delta) = stream.next().await {
+        match delta? {
+            Delta::Text(piece) => text.push_str(&piece),
+            Delta::Usage(counted) => usage = counted,
+            Delta::Stop(Stop::Done | Stop::Length) if !text.trim().is_empty() => {
+                return Ok((text, usage));
+            }
+            Delta::Stop(_) => break,
+            Delta::Reasoning(_) | Delta::Signature(_) | Delta::Call(_) => {}
+        }
+    }
+    Err(Fault::Cut)
+}

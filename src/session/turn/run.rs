@@ -1,0 +1,213 @@
+//! Running a call that was cleared: recorded, started, shown as it prints, its outcome told to the model.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::super::guard::Repeat;
+use super::super::render;
+use super::calls::Judged;
+use super::log::CameTo;
+use super::{Event, Halt, Turn};
+use crate::editor::Target;
+use crate::error;
+use crate::exec::{self, Confinement, Job};
+use crate::policy;
+use crate::policy::redact::Redactor;
+use crate::protocol::{State, ToEditor};
+use crate::tool::shell::{self, Run};
+use crate::transcript::{Call, Decision, Item, Outcome};
+
+/// Said to the model when a command fails where it could write nothing.
+const CONFINED: &str = "It ran in a read-only sandbox without network. If it failed because of that, send the same \
+                        command again: the person will be asked to let it run outside of it.";
+
+/// Said to the model where co ended a command.
+const TIMED_OUT: &str = "Its time-out ended it, and the same command will hit it again: give it more time, or less to do.";
+
+/// Said to the model of a command that printed nothing and went well.
+const NO_OUTPUT: &str = "(no output)";
+
+/// A call that may run.
+pub(super) struct Cleared {
+    pub call: Call,
+    pub request: shell::Request,
+    pub run: Run,
+    pub judged: Judged,
+    /// It is not the command that the model sent.
+    pub edited: bool,
+    pub decision: Decision,
+}
+
+impl Turn {
+    /// Puts the decision on disk, then starts the command.
+    pub(super) async fn start(
+        &mut self,
+        cleared: &Cleared,
+    ) -> Result<Result<Job, exec::Error>, Halt> {
+        let item = Item::Decision {
+            call: cleared.call.id.clone(),
+            decision: cleared.decision.clone(),
+        };
+        self.record(item).await?;
+        // The person may have cancelled while that was written.
+        if self.cancel.is_cancelled() {
+            return Err(Halt::Cancelled);
+        }
+        let spec = cleared
+            .request
+            .spec(cleared.run.clone(), self.kit.config.max_timeout());
+        Ok(self.kit.executor.start(spec).await)
+    }
+
+    /// Shows the command of a call that nobody is asked about.
+    pub(super) async fn show_call(&self, cleared: &Cleared) -> Result<(), Halt> {
+        let command = policy::printable(&cleared.request.text());
+        self.send(Event::Show(render::call(&command))).await
+    }
+
+    /// Shows what it prints until it ends and records what it came to.
+    pub(super) async fn finish(
+        &mut self,
+        cleared: Cleared,
+        job: Result<Job, exec::Error>,
+    ) -> Result<(), Halt> {
+        self.send(Event::Show(render::decision(&cleared.decision)))
+            .await?;
+        let job = match job {
+            Ok(job) => job,
+            Err(error) => return self.not_started(cleared, &error).await,
+        };
+        self.state(State::Running, cleared.request.text()).await?;
+        let started = Instant::now();
+        let outcome = self.show_until_done(job).await?;
+        let text = self.for_model(&cleared, &outcome);
+        self.audit(
+            &cleared.call,
+            &cleared.judged,
+            &cleared.decision,
+            CameTo::Command(&outcome),
+        );
+        tracing::debug!(call = cleared.call.id, wall = ?started.elapsed(), "a call ended");
+        self.conclude(&cleared.call, text, outcome.ok(), outcome.spill.clone())
+            .await?;
+        self.show(&format!("*{}*", outcome.status())).await?;
+        match self.cancel.is_cancelled() {
+            true => Err(Halt::Cancelled),
+            false => Ok(()),
+        }
+    }
+
+    async fn show_until_done(&self, job: Job) -> Result<exec::Outcome, Halt> {
+        let block = self.kit.id();
+        let target = Target::Block {
+            session: self.session,
+            block,
+        };
+        self.send(Event::Block(target, job.screen())).await?;
+        let canceller = job.canceller();
+        let outcome = job.outcome();
+        tokio::pin!(outcome);
+        let outcome = tokio::select! {
+            outcome = &mut outcome => outcome,
+            () = self.cancel.cancelled() => {
+                canceller.cancel();
+                outcome.await
+            }
+        };
+        let done = ToEditor::Block {
+            session: self.session,
+            block,
+            patch: None,
+            done: true,
+        };
+        self.send(Event::BlockDone(done)).await?;
+        Ok(outcome)
+    }
+
+    /// What the model reads of an outcome: less the secrets, more what would help it.
+    fn for_model(&mut self, cleared: &Cleared, outcome: &exec::Outcome) -> String {
+        let mut text = self.less_secrets(&outcome.output);
+        if text.trim().is_empty() {
+            text = NO_OUTPUT.to_owned();
+        }
+        if cleared.edited {
+            let ran = cleared.request.text();
+            text = format!("The person changed the command; what ran is:\n{ran}\n\n{text}");
+        }
+        if outcome.timed_out {
+            text.push('\n');
+            text.push_str(TIMED_OUT);
+        }
+        let confined = matches!(cleared.run.confinement, Confinement::ReadOnly { .. });
+        if confined && !outcome.ok() && !outcome.cancelled && !outcome.timed_out {
+            self.standing.failed_confined.push(cleared.request.text());
+            text.push('\n');
+            text.push_str(CONFINED);
+        }
+        text
+    }
+
+    /// What a model may read of a text.
+    pub(super) fn less_secrets(&self, text: &str) -> String {
+        if !self.kit.config.redact {
+            return text.to_owned();
+        }
+        let text = self.kit.redactor.redact(text);
+        // A key that a program gave is known only once it was needed.
+        match self.provider.secrets().as_slice() {
+            [] => text.into_owned(),
+            found => Redactor::new(found).redact(&text).into_owned(),
+        }
+    }
+
+    async fn not_started(&mut self, cleared: Cleared, error: &exec::Error) -> Result<(), Halt> {
+        self.not_run(&cleared.call, error::text_of(error).plain())
+            .await
+    }
+
+    /// Records an outcome that no command came to.
+    pub(super) async fn answer(&mut self, call: &Call, text: String) -> Result<(), Halt> {
+        self.conclude(call, text, false, None).await
+    }
+
+    /// Records what a call came to, with a word to the model where it goes in circles.
+    pub(super) async fn conclude(
+        &mut self,
+        call: &Call,
+        mut text: String,
+        ok: bool,
+        spill: Option<PathBuf>,
+    ) -> Result<(), Halt> {
+        match self.guard.call(&call.name, &call.arguments, &text) {
+            Repeat::Fine => {}
+            Repeat::Nudge(nudge) => {
+                text.push_str("\n\n");
+                text.push_str(&nudge);
+            }
+            Repeat::Ask => self.circling = true,
+        }
+        self.record(Item::Outcome(Outcome {
+            call: call.id.clone(),
+            text,
+            ok,
+            spill,
+        }))
+        .await
+    }
+
+    /// Records, audits and shows a decision that lets nothing run.
+    pub(super) async fn decided(
+        &mut self,
+        call: &Call,
+        judged: &Judged,
+        decision: &Decision,
+    ) -> Result<(), Halt> {
+        self.record(Item::Decision {
+            call: call.id.clone(),
+            decision: decision.clone(),
+        })
+        .await?;
+        self.audit(call, judged, decision, CameTo::Nothing);
+        self.send(Event::Show(render::decision(decision))).await
+    }
+}

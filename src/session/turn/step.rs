@@ -1,0 +1,212 @@
+//! One model request: streamed, retried where that may help, recorded as it comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+
+use super::{Answer, Event, Halt, Tools, Turn};
+use crate::llm::retry::Backoff;
+use crate::llm::{self, Delta, Fault, Request, Stop};
+use crate::protocol::State;
+use crate::transcript::{Call, Item, Usage};
+
+/// Calls of one step that are taken; the rest are refused to the model.
+pub(super) const MAX_CALLS: usize = 8;
+
+/// How often a request that the provider would not take is told to the model before the turn ends.
+const MAX_REFLECTED: u32 = 2;
+
+/// A call whose arguments could not be read.
+pub(super) struct Unread {
+    pub call: Call,
+    /// What the model is told.
+    pub why: String,
+}
+
+impl Unread {
+    fn new(id: String, name: String, detail: &str) -> Self {
+        Self {
+            call: Call {
+                id,
+                name,
+                arguments: serde_json::json!({}),
+                signature: None,
+            },
+            why: format!("The arguments are not a JSON object ({detail}). Send the call again."),
+        }
+    }
+}
+
+/// What came of one try.
+#[derive(Default)]
+struct Heard {
+    /// What is not whole yet.
+    answer: llm::Answer,
+    /// Something of it is in the transcript: asking again would say it twice.
+    kept: bool,
+    speaking: bool,
+    calls: Vec<Call>,
+    usage: Usage,
+    stop: Option<Stop>,
+}
+
+impl Heard {
+    fn answer(self, unread: Option<Unread>) -> Answer {
+        Answer {
+            calls: self.calls,
+            unread,
+            stop: self.stop.unwrap_or(Stop::Done),
+        }
+    }
+}
+
+impl Turn {
+    /// Asks the model once, with retries, and records what it said.
+    pub(super) async fn step(&mut self, system: &str, tools: Tools) -> Result<Answer, Halt> {
+        let mut backoff = Backoff::new();
+        let mut reflected = 0;
+        loop {
+            let request = self.request(system, &tools).await?;
+            let mut heard = Heard::default();
+            let result = self.listen(request, &mut heard).await;
+            if let Err(Halt::Fault(fault)) = &result
+                && !heard.kept
+                && let Some(pause) = backoff.next(fault)
+            {
+                self.wait(fault, pause).await?;
+                continue;
+            }
+            self.settle(&mut heard).await?;
+            match result {
+                Ok(()) => return Ok(heard.answer(None)),
+                Err(Halt::Fault(Fault::BadArguments { id, name, detail })) => {
+                    let unread = Unread::new(id, name, &detail);
+                    self.record(Item::Call(unread.call.clone())).await?;
+                    return Ok(heard.answer(Some(unread)));
+                }
+                Err(Halt::Fault(Fault::BadRequest { body, .. })) if reflected < MAX_REFLECTED => {
+                    reflected += 1;
+                    self.reflect(&body).await?;
+                }
+                Err(halt) => return Err(halt),
+            }
+        }
+    }
+
+    async fn request(&mut self, system: &str, tools: &Tools) -> Result<Request, Halt> {
+        let mut fit = self.budget().fit(system, tools, &self.snapshot().await?);
+        if let Some(keep) = fit.summarise {
+            self.compact(keep).await?;
+            fit = self.budget().fit(system, tools, &self.snapshot().await?);
+        }
+        Ok(Request {
+            system: system.to_owned(),
+            items: Arc::from(fit.items),
+            tools: Arc::clone(tools),
+        })
+    }
+
+    async fn listen(&mut self, request: Request, heard: &mut Heard) -> Result<(), Halt> {
+        self.state(State::Thinking, "").await?;
+        let cancel = self.cancel.clone();
+        let provider = Arc::clone(&self.provider);
+        let mut stream = tokio::select! {
+            () = cancel.cancelled() => return Err(Halt::Cancelled),
+            stream = provider.stream(request) => stream.map_err(Halt::Fault)?,
+        };
+        loop {
+            let delta = tokio::select! {
+                () = cancel.cancelled() => return Err(Halt::Cancelled),
+                delta = stream.next() => delta,
+            };
+            match delta {
+                Some(Ok(delta)) => self.hear(delta, heard).await?,
+                Some(Err(fault)) => return Err(Halt::Fault(fault)),
+                None if heard.stop.is_some() => return Ok(()),
+                None => return Err(Halt::Fault(Fault::Cut)),
+            }
+        }
+    }
+
+    async fn hear(&mut self, delta: Delta, heard: &mut Heard) -> Result<(), Halt> {
+        for item in heard.answer.push(&delta) {
+            self.keep(item, heard).await?;
+        }
+        match delta {
+            Delta::Text(text) => {
+                if !heard.speaking {
+                    heard.speaking = true;
+                    self.state(State::Streaming, "").await?;
+                }
+                heard.kept = true;
+                self.send(Event::Text(text)).await?;
+            }
+            Delta::Usage(usage) => heard.usage = usage,
+            Delta::Stop(stop) => heard.stop = Some(stop),
+            Delta::Reasoning(_) | Delta::Signature(_) | Delta::Call(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Records what is whole. The session writes text as it comes, so that is there already.
+    async fn keep(&mut self, item: Item, heard: &mut Heard) -> Result<(), Halt> {
+        heard.kept = true;
+        match item {
+            Item::Text { .. } => Ok(()),
+            Item::Call(call) => {
+                heard.calls.push(call.clone());
+                self.record(Item::Call(call)).await
+            }
+            Item::Reasoning { text, signature } => {
+                let shown = text.trim().replace('\n', "\n> ");
+                self.record(Item::Reasoning { text, signature }).await?;
+                match self.kit.config.show_reasoning && !shown.is_empty() {
+                    true => self.show(&format!("> {shown}")).await,
+                    false => Ok(()),
+                }
+            }
+            other => self.record(other).await,
+        }
+    }
+
+    /// Records what is left of an answer, whole or cut short.
+    async fn settle(&mut self, heard: &mut Heard) -> Result<(), Halt> {
+        for item in heard.answer.finish() {
+            self.keep(item, heard).await?;
+        }
+        if heard.usage != Usage::default() {
+            self.send(Event::Usage(heard.usage)).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the model that the provider would not take the request, so that it can say it otherwise.
+    async fn reflect(&mut self, body: &str) -> Result<(), Halt> {
+        let text = format!("The provider refused the last request: {}", body.trim());
+        self.record(Item::User {
+            text: text.clone(),
+            context: Vec::new(),
+        })
+        .await?;
+        self.show(&format!("> {text}")).await
+    }
+
+    /// Waits before the next try, counting down where the person sees it.
+    pub(super) async fn wait(&mut self, fault: &Fault, pause: Duration) -> Result<(), Halt> {
+        let until = tokio::time::Instant::now() + pause;
+        loop {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            let seconds = left.as_millis().div_ceil(1000);
+            self.state(State::Retrying, format!("in {seconds} s: {fault}"))
+                .await?;
+            tokio::select! {
+                () = self.cancel.cancelled() => return Err(Halt::Cancelled),
+                () = tokio::time::sleep(left.min(Duration::from_secs(1))) => {}
+            }
+        }
+    }
+}

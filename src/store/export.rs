@@ -1,0 +1,148 @@
+//! A session as markdown, for people.
+
+use crate::transcript::{self, Decision, End, Item};
+
+/// Returns the conversation as markdown, with what it cost at its end.
+pub fn export_markdown(items: &[Item]) -> String {
+    let mut page = String::new();
+    let total = transcript::cost(items);
+    let mut speaker = "";
+    for item in items {
+        let Some(text) = told(item) else {
+            continue;
+        };
+        let who = match item {
+            Item::User { .. } => "You",
+            _ => "co",
+        };
+        if who != speaker {
+            page.push_str(&format!("## {who}\n\n"));
+            speaker = who;
+        }
+        page.push_str(text.trim_end());
+        page.push_str("\n\n");
+    }
+    page.push_str(&format!(
+        "---\n{} tokens in ({} of them cached), {} tokens out\n",
+        total.input, total.cached, total.output
+    ));
+    page
+}
+
+/// Returns what a reader sees of an item.
+fn told(item: &Item) -> Option<String> {
+    Some(match item {
+        Item::User { text, context } => context.iter().fold(text.clone(), |told, piece| {
+            format!("{told}\n\n{}:\n\n{}", piece.name, fenced("", &piece.text))
+        }),
+        Item::Text { text } => text.clone(),
+        Item::Reasoning { text, .. } if text.is_empty() => return None,
+        Item::Reasoning { text, .. } => quoted(text),
+        Item::Call(call) => {
+            let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
+            format!("Call: {}\n\n{}", call.name, fenced("json", &arguments))
+        }
+        Item::Decision { decision, .. } => format!("_{}_", decided(decision)),
+        Item::Outcome(outcome) => fenced("", &outcome.text),
+        Item::End { reason, .. } => format!("_{}_", ended(*reason)?),
+        Item::Summary { text, .. } => format!("_Summed up:_\n\n{}", quoted(text)),
+        Item::Notice { text } => format!("_{text}_"),
+        Item::Unknown => return None,
+    })
+}
+
+/// The fence is longer than any inside, so that nothing ends it early.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text
+        .lines()
+        .map(|line| line.trim_start())
+        .map(|line| line.len() - line.trim_start_matches('`').len())
+        .max()
+        .unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!(
+        "{fence}{language}\n{}\n{fence}",
+        text.trim_end_matches('\n')
+    )
+}
+
+fn quoted(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("> {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn decided(decision: &Decision) -> String {
+    match decision {
+        Decision::Proved => "Ran unasked: it only reads.".to_owned(),
+        Decision::Rule { rule } => format!("Ran unasked: your rule `{rule}` allows it."),
+        Decision::AutoConfirm => "Ran unasked: auto_confirm is on.".to_owned(),
+        Decision::Approved => "You allowed it.".to_owned(),
+        Decision::Denied { reason: None } => "You refused it.".to_owned(),
+        Decision::Denied {
+            reason: Some(reason),
+        } => format!("You refused it: {reason}"),
+        Decision::Forbidden { why } => format!("Refused by a rule: {why}"),
+        Decision::Withdrawn => "Not run: nobody answered.".to_owned(),
+    }
+}
+
+fn ended(reason: End) -> Option<&'static str> {
+    match reason {
+        End::Done => None,
+        End::Cancelled => Some("Cancelled."),
+        End::Failed => Some("The answer broke off."),
+        End::Guarded => Some("Stopped by a guard."),
+        End::Interrupted => Some("Interrupted."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::transcript::{Call, Outcome};
+
+    #[test]
+    fn a_conversation_reads_as_one() {
+        let items = [
+            Item::User {
+                text: "list".into(),
+                context: Vec::new(),
+            },
+            Item::Text {
+                text: "I look.".into(),
+            },
+            Item::Call(Call {
+                id: "1".into(),
+                name: "run".into(),
+                arguments: json!({"cmd": "ls"}),
+                signature: None,
+            }),
+            Item::Decision {
+                call: "1".into(),
+                decision: Decision::Proved,
+            },
+            Item::Outcome(Outcome {
+                call: "1".into(),
+                text: "a\n```\nb\n".into(),
+                ok: true,
+                spill: None,
+            }),
+            Item::End {
+                reason: End::Done,
+                usage: transcript::Usage {
+                    input: 10,
+                    output: 2,
+                    cached: 4,
+                },
+            },
+        ];
+        let expected = "## You\n\nlist\n\n## co\n\nI look.\n\nCall: run\n\n```json\n{\n  \"cmd\": \"ls\"\n}\n```\n\n\
+                        _Ran unasked: it only reads._\n\n````\na\n```\nb\n````\n\n\
+                        ---\n10 tokens in (4 of them cached), 2 tokens out\n";
+        assert_eq!(export_markdown(&items), expected);
+    }
+}

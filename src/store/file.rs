@@ -1,0 +1,189 @@
+//! Reading sessions, and where they are.
+
+use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::header::{Header, Renamed};
+use super::{Entry, Error, VERSION};
+use crate::transcript::Item;
+
+/// A title in a list.
+const TITLE: usize = 60;
+
+/// What a session's file holds.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) header: Header,
+    pub(super) items: Vec<Item>,
+    /// The last line has no end.
+    pub(super) torn: bool,
+    headless: bool,
+    unknown: usize,
+    unreadable: Vec<usize>,
+}
+
+impl Contents {
+    pub(super) fn read(id: &str, path: &Path) -> Result<Self, Error> {
+        let bytes = fs::read(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let contents = Self::parse(&bytes);
+        if contents.header.version > VERSION {
+            return Err(Error::Newer {
+                id: id.to_owned(),
+                version: contents.header.version,
+            });
+        }
+        Ok(contents)
+    }
+
+    pub(super) fn notices(&self) -> Vec<String> {
+        let mut notices = Vec::new();
+        if self.headless {
+            notices.push(
+                "The first line of this session cannot be read; it stays in the file.".to_owned(),
+            );
+        }
+        if !self.unreadable.is_empty() {
+            let lines: Vec<_> = self.unreadable.iter().map(usize::to_string).collect();
+            notices.push(format!(
+                "Not readable, skipped, and kept in the file: line {}.",
+                lines.join(", ")
+            ));
+        }
+        if self.unknown > 0 {
+            notices.push(format!(
+                "{} written by a later version of co, skipped, and kept in the file.",
+                match self.unknown {
+                    1 => "1 line was".to_owned(),
+                    count => format!("{count} lines were"),
+                }
+            ));
+        }
+        notices
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
+        let mut contents = Self {
+            torn: bytes.last().is_some_and(|byte| *byte != b'\n'),
+            ..Self::default()
+        };
+        for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            if at == 0 {
+                contents.first_line(line);
+            } else if !line.trim_ascii().is_empty() {
+                contents.line(at + 1, line);
+            }
+        }
+        contents
+    }
+
+    /// A session whose first line never came to disk begins with an item.
+    fn first_line(&mut self, line: &[u8]) {
+        if let Ok(header) = serde_json::from_slice(line) {
+            self.header = header;
+            return;
+        }
+        self.headless = true;
+        if let Ok(item) = serde_json::from_slice(line) {
+            self.items.push(item);
+        }
+    }
+
+    fn line(&mut self, number: usize, line: &[u8]) {
+        match serde_json::from_slice::<Item>(line) {
+            Ok(Item::Unknown) => self.unknown += 1,
+            Ok(item) => self.items.push(item),
+            Err(_) => match serde_json::from_slice::<Renamed>(line) {
+                Ok(renamed) => self.header.title = renamed.title,
+                Err(_) => self.unreadable.push(number),
+            },
+        }
+    }
+}
+
+/// Returns what a list says of a file; none where it is no session.
+pub(super) fn entry(path: &Path) -> Option<Entry> {
+    if path.extension()? != "jsonl" {
+        return None;
+    }
+    let id = path.file_stem()?.to_str()?.to_owned();
+    let modified = fs::metadata(path).ok()?.modified().ok()?;
+    let (header, prompt, items) = skim(&fs::read(path).ok()?);
+    let title = if header.title.is_empty() {
+        &prompt
+    } else {
+        &header.title
+    };
+    Some(Entry {
+        id,
+        title: shorten(title),
+        workspace: header.workspace,
+        modified,
+        items,
+    })
+}
+
+/// Returns the header with its last title, the first prompt, and how many items there are; reads no more
+/// JSON than that takes, since a list has many files and they are long.
+fn skim(bytes: &[u8]) -> (Header, String, usize) {
+    let mut header = Header::default();
+    let mut prompt = String::new();
+    let mut items = 0;
+    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if at == 0
+            && let Ok(first) = serde_json::from_slice(line)
+        {
+            header = first;
+        } else if line.starts_with(b"{\"item\":") {
+            items += 1;
+            if prompt.is_empty()
+                && line.starts_with(b"{\"item\":\"user\"")
+                && let Ok(Item::User { text, .. }) = serde_json::from_slice(line)
+            {
+                prompt = text;
+            }
+        } else if line.starts_with(b"{\"title\":")
+            && let Ok(renamed) = serde_json::from_slice::<Renamed>(line)
+        {
+            header.title = renamed.title;
+        }
+    }
+    (header, prompt, items)
+}
+
+/// Returns an id that sorts by time.
+pub(super) fn new_id() -> String {
+    let millis = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_millis());
+    let chance = RandomState::new().build_hasher().finish() as u32;
+    format!("{millis:011x}-{chance:08x}")
+}
+
+/// Makes a directory that nobody else can look into.
+pub(super) fn make_private(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    // It may have been there before.
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
+}
+
+fn shorten(text: &str) -> String {
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("(empty)");
+    match line.char_indices().nth(TITLE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}

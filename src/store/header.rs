@@ -1,0 +1,58 @@
+//! The lines of a session that are no items: the first one, and later titles.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Meta, VERSION};
+
+/// The first line of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) version: u32,
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) workspace: PathBuf,
+    #[serde(default)]
+    pub(super) cwd: PathBuf,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) title: String,
+    /// Seconds since 1970.
+    #[serde(default)]
+    pub(super) created: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) forked_from: Option<String>,
+}
+
+/// A line that gives a session another title.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Renamed {
+    pub(super) title: String,
+}
+
+impl Header {
+    pub(super) fn new(id: String, meta: Meta) -> Self {
+        let created = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_secs());
+        Self {
+            version: VERSION,
+            id,
+            workspace: meta.workspace,
+            cwd: meta.cwd,
+            title: meta.title,
+            created,
+            forked_from: None,
+        }
+    }
+
+    pub(super) fn meta(&self) -> Meta {
+        Meta {
+            workspace: self.workspace.clone(),
+            cwd: self.cwd.clone(),
+            title: self.title.clone(),
+        }
+    }
+}

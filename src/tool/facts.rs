@@ -1,0 +1,374 @@
+//! The facts that policy asks for: path look-ups, globs, and a cached scan of git's configuration.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
+use crate::policy::{glob, paths};
+
+mod repository;
+
+use repository::Repositories;
+
+/// A glob that matches more is not expanded.
+const MAX_MATCHES: usize = 2_000;
+/// Directories that a glob may read.
+const MAX_GLOB_DIRS: usize = 2_000;
+/// How long a look at PATH's directories holds: for one list of commands.
+const FRESH: Duration = Duration::from_millis(20);
+/// Entries that a survey may meet.
+const MAX_SURVEY: usize = 50_000;
+
+/// How PATH's directories were when a program was looked up.
+type Stamps = Arc<[Stamp]>;
+
+/// What is known of one workspace on this machine.
+pub struct World {
+    workspace: PathBuf,
+    /// The workspace's real path.
+    root: PathBuf,
+    home: PathBuf,
+    path: Vec<PathBuf>,
+    own: Vec<PathBuf>,
+    programs: Mutex<HashMap<String, (Stamps, Found)>>,
+    looked: Mutex<Option<(Instant, Stamps)>>,
+    repositories: Repositories,
+}
+
+/// A file's identity and time: what changes when its text does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    seconds: i64,
+    nanos: i64,
+}
+
+impl Stamp {
+    /// Returns the stamp of what stands at a path, none where nothing does.
+    pub fn of(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|meta| Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            seconds: meta.ctime(),
+            nanos: meta.ctime_nsec(),
+        })
+    }
+}
+
+impl World {
+    /// A world seen from `workspace` with the backend's PATH.
+    pub fn new(workspace: PathBuf, home: PathBuf, path: &OsString, own: Vec<PathBuf>) -> Self {
+        let root = workspace
+            .canonicalize()
+            .unwrap_or_else(|_| workspace.clone());
+        let own = own
+            .into_iter()
+            .flat_map(|path| [path.canonicalize().ok(), Some(path)])
+            .flatten()
+            .collect();
+        let path: Vec<PathBuf> = std::env::split_paths(path).collect();
+        let git = path
+            .iter()
+            .filter(|dir| dir.is_absolute() && !inside(dir, &root))
+            .map(|dir| dir.join("git"))
+            .find(|git| is_program(git));
+        Self {
+            repositories: Repositories::new(root.clone(), git),
+            workspace,
+            root,
+            home,
+            path,
+            own,
+            programs: Mutex::default(),
+            looked: Mutex::default(),
+        }
+    }
+
+    /// True for a file of co's own.
+    pub(super) fn is_own(&self, path: &Path) -> bool {
+        self.own.iter().any(|own| path.starts_with(own))
+    }
+
+    /// The stamps of PATH's directories, looked at once for the commands of one list.
+    fn stamps(&self) -> Stamps {
+        let mut looked = self
+            .looked
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
+        if let Some((at, stamps)) = looked.as_ref()
+            && at.elapsed() < FRESH
+        {
+            return stamps.clone();
+        }
+        let stamps: Stamps = self.path.iter().filter_map(|dir| Stamp::of(dir)).collect();
+        *looked = Some((Instant::now(), stamps.clone()));
+        stamps
+    }
+
+    fn find(&self, name: &str, cwd: &Path) -> Found {
+        for dir in &self.path {
+            let file = cwd.join(dir).join(name);
+            if !is_program(&file) {
+                continue;
+            }
+            let trusted = dir.is_absolute() && self.is_trusted(dir) && self.is_trusted(&file);
+            return if trusted {
+                Found::Trusted
+            } else {
+                Found::Untrusted(file)
+            };
+        }
+        Found::Missing
+    }
+
+    /// True for what only root or the person can write, outside the workspace.
+    fn is_trusted(&self, path: &Path) -> bool {
+        let Ok(real) = path.canonicalize() else {
+            return false;
+        };
+        let Ok(meta) = real.metadata() else {
+            return false;
+        };
+        let me = nix::unistd::geteuid().as_raw();
+        let owner = meta.uid() == 0 || meta.uid() == me;
+        let parent = real.parent().and_then(|parent| parent.metadata().ok());
+        let parent_ok = parent.is_some_and(|parent| {
+            (parent.uid() == 0 || parent.uid() == me)
+                && (parent.mode() & 0o022 == 0 || parent.mode() & 0o1000 != 0)
+        });
+        owner && meta.mode() & 0o022 == 0 && parent_ok && !inside(&real, &self.root)
+    }
+
+    /// The real path as far as it exists, and the rest as written; none for what cannot be told.
+    fn real(path: &Path) -> Option<PathBuf> {
+        if let Ok(real) = path.canonicalize() {
+            return Some(real);
+        }
+        let mut rest: Vec<&std::ffi::OsStr> = Vec::new();
+        let mut at = path;
+        loop {
+            match at.components().next_back()? {
+                Component::Normal(name) => rest.push(name),
+                Component::CurDir => {}
+                _ => return None,
+            }
+            // A link that leads nowhere may lead anywhere tomorrow.
+            if at.symlink_metadata().is_ok() {
+                return None;
+            }
+            at = at.parent()?;
+            match at.canonicalize() {
+                Ok(real) => {
+                    return Some(rest.iter().rev().fold(real, |path, name| path.join(name)));
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+fn inside(path: &Path, root: &Path) -> bool {
+    path.starts_with(root) || path.canonicalize().is_ok_and(|real| real.starts_with(root))
+}
+
+fn kind(path: &Path) -> Kind {
+    match path.metadata() {
+        Ok(meta) if meta.is_dir() => Kind::Directory,
+        Ok(meta) if meta.is_file() => Kind::File,
+        Ok(_) => Kind::Special,
+        Err(_) => Kind::Missing,
+    }
+}
+
+impl Facts for World {
+    fn program(&self, name: &str, cwd: &Path) -> Found {
+        let relative = self.path.iter().any(|dir| !dir.is_absolute());
+        let stamps = self.stamps();
+        let mut programs = self
+            .programs
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
+        if let Some((seen, found)) = programs.get(name)
+            && !relative
+            && *seen == stamps
+        {
+            return found.clone();
+        }
+        let found = self.find(name, cwd);
+        programs.insert(name.to_owned(), (stamps, found.clone()));
+        found
+    }
+
+    fn path(&self, cwd: &Path, path: &str) -> PathFact {
+        let whole = cwd.join(path);
+        let absolute = paths::lexical(&whole);
+        let written = [&self.workspace, &self.root]
+            .into_iter()
+            .find_map(|root| absolute.strip_prefix(root).ok());
+        let real = Self::real(&whole);
+        let real_inside = real
+            .as_deref()
+            .and_then(|real| real.strip_prefix(&self.root).ok());
+        let own = self.own.iter().any(|own| {
+            absolute.starts_with(own) || real.as_ref().is_some_and(|real| real.starts_with(own))
+        });
+        let inside = match (written, real_inside) {
+            (Some(written), Some(real)) => Some(Inside {
+                written: written.to_owned(),
+                real: real.to_owned(),
+            }),
+            _ => None,
+        };
+        PathFact {
+            inside,
+            kind: kind(&whole),
+            own,
+            holds_own: self
+                .own
+                .iter()
+                .any(|own| own.starts_with(&absolute) && own.symlink_metadata().is_ok()),
+            home: !self.home.as_os_str().is_empty() && self.home.starts_with(&absolute),
+            absolute,
+        }
+    }
+
+    fn glob(&self, cwd: &Path, pattern: &glob::Pattern) -> Option<Vec<String>> {
+        let segments = pattern.segments();
+        let mut bases = vec![String::new()];
+        let mut read = 0;
+        for (place, segment) in segments.iter().enumerate() {
+            let last = place + 1 == segments.len();
+            let mut next = Vec::new();
+            for base in &bases {
+                if let Some(name) = segment.literal() {
+                    let path = format!("{base}{name}");
+                    if !last || cwd.join(&path).symlink_metadata().is_ok() {
+                        next.push(if last { path } else { format!("{path}/") });
+                    }
+                    continue;
+                }
+                read += 1;
+                if read > MAX_GLOB_DIRS {
+                    return None;
+                }
+                for name in names(&cwd.join(base), segment)? {
+                    next.push(if last {
+                        format!("{base}{name}")
+                    } else {
+                        format!("{base}{name}/")
+                    });
+                }
+            }
+            if next.len() > MAX_MATCHES {
+                return None;
+            }
+            bases = next;
+        }
+        bases.retain(|path| cwd.join(path).symlink_metadata().is_ok());
+        bases.sort();
+        Some(bases)
+    }
+
+    fn git(&self, cwd: &Path) -> GitFact {
+        self.repositories.look(cwd)
+    }
+
+    fn survey(&self, root: &Path) -> Survey {
+        let mut survey = Survey {
+            complete: true,
+            ..Survey::default()
+        };
+        let mut left = MAX_SURVEY;
+        let mut todo = vec![root.to_owned()];
+        while let Some(dir) = todo.pop() {
+            let Ok(entries) = std::fs::read_dir(&dir) else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    survey.complete = false;
+                    return survey;
+                }
+                let path = entry.path();
+                let shown = path.strip_prefix(root).unwrap_or(&path).to_owned();
+                let Ok(kind) = entry.file_type() else {
+                    continue;
+                };
+                let text = shown.to_string_lossy();
+                if text.starts_with('-')
+                    || text.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c))
+                {
+                    survey.misread.push(shown.clone());
+                }
+                if paths::secret(&shown).is_some() {
+                    if !kind.is_dir() {
+                        survey.secret.push(shown);
+                    } else {
+                        survey.secret.push(shown.join("*"));
+                    }
+                } else if kind.is_dir() {
+                    todo.push(path);
+                } else if kind.is_symlink() {
+                    let real = path.canonicalize().ok();
+                    if real.is_none_or(|real| {
+                        !real.starts_with(&self.root)
+                            || paths::secret(real.strip_prefix(&self.root).unwrap_or(&real))
+                                .is_some()
+                    }) {
+                        survey.odd.push(shown);
+                    }
+                } else if kind.is_fifo()
+                    || kind.is_socket()
+                    || kind.is_block_device()
+                    || kind.is_char_device()
+                {
+                    survey.odd.push(shown);
+                }
+            }
+        }
+        survey
+    }
+}
+
+/// The names in a directory that a pattern matches; none for a name that is not text.
+fn names(dir: &Path, pattern: &glob::Pattern) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    if pattern.wants_dot() {
+        found.extend(
+            [".", ".."]
+                .map(str::to_owned)
+                .into_iter()
+                .filter(|name| pattern.matches(name)),
+        );
+    }
+    let Ok(entries) = std::fs::read_dir(if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        dir
+    }) else {
+        return Some(found);
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_str()?;
+        if (!name.starts_with('.') || pattern.wants_dot()) && pattern.matches(name) {
+            found.push(name.to_owned());
+        }
+    }
+    Some(found)
+}

@@ -1,0 +1,247 @@
+//! What git would meet in a workspace: whose configuration, and whether it names programs.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use super::Stamp;
+use crate::policy::facts::GitFact;
+
+/// A git index larger than this is taken to hold submodules.
+const MAX_INDEX: u64 = 64 << 20;
+
+/// The keys a file sets, or why it cannot be read.
+type Keys = Result<Vec<String>, String>;
+
+/// The repositories of one workspace, their configuration read once for each state of its files.
+pub(super) struct Repositories {
+    root: PathBuf,
+    git: Option<PathBuf>,
+    configs: Mutex<HashMap<PathBuf, (Option<Stamp>, Keys)>>,
+    submodules: Mutex<HashMap<PathBuf, (Option<Stamp>, bool)>>,
+}
+
+impl Repositories {
+    pub(super) fn new(root: PathBuf, git: Option<PathBuf>) -> Self {
+        Self {
+            root,
+            git,
+            configs: Mutex::default(),
+            submodules: Mutex::default(),
+        }
+    }
+
+    pub(super) fn look(&self, cwd: &Path) -> GitFact {
+        let mut fact = GitFact::default();
+        let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        let mut at = cwd.as_path();
+        while at != self.root {
+            if is_repository(at) {
+                fact.hazards.push(format!(
+                    "`{}` is a repository of its own, with its own configuration",
+                    at.display()
+                ));
+                return fact;
+            }
+            match at.parent() {
+                Some(parent) if parent.starts_with(&self.root) => at = parent,
+                _ => {
+                    fact.hazards
+                        .push("git would look outside the workspace".to_owned());
+                    return fact;
+                }
+            }
+        }
+        if is_bare(&self.root) {
+            fact.hazards
+                .push("the workspace looks like a bare repository, whose configuration is a file like any other".to_owned());
+            return fact;
+        }
+        let dot = self.root.join(".git");
+        if dot.symlink_metadata().is_err() {
+            return fact;
+        }
+        match git_dirs(&dot) {
+            Some((own, common)) => self.directories(&own, &common, &mut fact),
+            None => fact
+                .hazards
+                .push("where the repository's data lies cannot be told".to_owned()),
+        }
+        fact
+    }
+
+    fn directories(&self, own: &Path, common: &Path, fact: &mut GitFact) {
+        let mut ignores = false;
+        for file in [common.join("config"), own.join("config.worktree")] {
+            match self.keys(&file) {
+                Ok(keys) => {
+                    for key in keys {
+                        ignores |= key.starts_with("submodule.") && key.ends_with(".ignore");
+                        if let Some(what) = hazard(&key) {
+                            fact.hazards.push(format!(
+                                "git's configuration of this repository sets `{key}`, which {what}"
+                            ));
+                        }
+                    }
+                }
+                Err(why) => fact.hazards.push(why),
+            }
+        }
+        if self.has_submodules(own) && (ignores || modules_ignore(&self.root)) {
+            fact.hazards.push(
+                "a submodule asks git to look into it, with its own configuration".to_owned(),
+            );
+        }
+    }
+
+    /// The keys a configuration file sets, includes not followed.
+    fn keys(&self, file: &Path) -> Keys {
+        let stamp = Stamp::of(file);
+        if stamp.is_none() {
+            return match file.symlink_metadata() {
+                Err(_) => Ok(Vec::new()),
+                Ok(_) => Err(format!(
+                    "git's configuration `{}` cannot be read",
+                    file.display()
+                )),
+            };
+        }
+        let mut configs = self
+            .configs
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
+        if let Some((seen, keys)) = configs.get(file)
+            && *seen == stamp
+        {
+            return keys.clone();
+        }
+        let keys = self.read(file);
+        configs.insert(file.to_owned(), (stamp, keys.clone()));
+        keys
+    }
+
+    fn read(&self, file: &Path) -> Keys {
+        let unreadable = || format!("git's configuration `{}` cannot be read", file.display());
+        if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+            return Err(unreadable());
+        }
+        let Some(git) = &self.git else {
+            return Err("git's configuration cannot be read, since git is not on PATH".to_owned());
+        };
+        let output = Command::new(git)
+            .args(["config", "--file"])
+            .arg(file)
+            .args(["--no-includes", "--name-only", "-z", "--list"])
+            .env_clear()
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .map_err(|_| unreadable())?;
+        if !output.status.success() {
+            return Err(unreadable());
+        }
+        Ok(output
+            .stdout
+            .split(|byte| *byte == 0)
+            .filter(|key| !key.is_empty())
+            .map(|key| String::from_utf8_lossy(key).into_owned())
+            .collect())
+    }
+
+    /// True where the index may hold a submodule: the mode of one stands in it.
+    fn has_submodules(&self, own: &Path) -> bool {
+        let index = own.join("index");
+        let Some(stamp) = Stamp::of(&index) else {
+            return false;
+        };
+        let mut submodules = self
+            .submodules
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
+        if let Some((seen, has)) = submodules.get(&index)
+            && *seen == Some(stamp)
+        {
+            return *has;
+        }
+        let shared = std::fs::read_dir(own).is_ok_and(|entries| {
+            entries.flatten().any(|entry| {
+                entry
+                    .file_name()
+                    .to_string_lossy()
+                    .starts_with("sharedindex.")
+            })
+        });
+        let large = index.metadata().is_ok_and(|meta| meta.len() > MAX_INDEX);
+        let has = shared
+            || large
+            || std::fs::read(&index).map_or(true, |bytes| {
+                bytes.windows(4).any(|four| four == [0, 0, 0xe0, 0])
+            });
+        submodules.insert(index, (Some(stamp), has));
+        has
+    }
+}
+
+/// True where git would find a repository right here.
+fn is_repository(dir: &Path) -> bool {
+    dir.join(".git").symlink_metadata().is_ok() || is_bare(dir)
+}
+
+fn is_bare(dir: &Path) -> bool {
+    dir.join("HEAD").symlink_metadata().is_ok() && dir.join("objects").is_dir()
+}
+
+/// The repository's own directory and the one it shares with other work trees.
+fn git_dirs(dot: &Path) -> Option<(PathBuf, PathBuf)> {
+    let own = if dot.is_dir() {
+        dot.canonicalize().ok()?
+    } else {
+        let text = std::fs::read_to_string(dot).ok()?;
+        let path = text.strip_prefix("gitdir:")?.trim();
+        dot.parent()?.join(path).canonicalize().ok()?
+    };
+    let common = match std::fs::read_to_string(own.join("commondir")) {
+        Ok(text) => own.join(text.trim()).canonicalize().ok()?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => own.clone(),
+        Err(_) => return None,
+    };
+    Some((own, common))
+}
+
+/// True where `.gitmodules` may say `ignore`, or is not there to be looked at.
+fn modules_ignore(root: &Path) -> bool {
+    std::fs::read_to_string(root.join(".gitmodules"))
+        .map_or(true, |text| text.to_ascii_lowercase().contains("ignore"))
+}
+
+/// Says what a key of a repository's own configuration would make git do.
+fn hazard(key: &str) -> Option<&'static str> {
+    const RUNS: &str = "runs a program";
+    const READS: &str = "reads a file that nobody has checked";
+    let lower = key.to_ascii_lowercase();
+    let (section, name) = (lower.split('.').next()?, lower.rsplit('.').next()?);
+    match (section, name) {
+        ("diff", "external" | "command" | "textconv") => Some(RUNS),
+        ("filter", "clean" | "smudge" | "process") | ("merge", "driver") => Some(RUNS),
+        ("gpg", _) if name == "program" || name == "defaultkeycommand" => Some(RUNS),
+        ("interactive", "difffilter") | ("core", "alternaterefscommand" | "gitproxy") => Some(RUNS),
+        ("pretty", _) | ("format", "pretty") => Some("may check signatures, which runs a program"),
+        ("core", "worktree") => Some("puts the work tree elsewhere"),
+        ("core", "attributesfile" | "excludesfile")
+        | ("mailmap", "file")
+        | ("diff", "orderfile")
+        | ("blame", "ignorerevsfile") => Some(READS),
+        ("include" | "includeif", _) => Some("includes another file"),
+        ("remote", "promisor" | "partialclonefilter") | ("extensions", "partialclone") => {
+            Some("fetches what is missing")
+        }
+        ("diff", "submodule") | ("status", "submodulesummary") | ("submodule", "recurse") => {
+            Some("looks into submodules")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,108 @@
+//! `list_files`: what lies below a directory.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::walk::{Walk, shown};
+use super::{Scope, Seen, Unseen, number, plural};
+use crate::llm::ToolSpec;
+use crate::tool::{BadCall, arguments, schema};
+use crate::transcript::Call;
+
+pub(super) const NAME: &str = "list_files";
+
+const DEFAULT_DEPTH: usize = 3;
+const MOST_DEPTH: usize = 50;
+const DEFAULT_ENTRIES: usize = 500;
+const MOST_ENTRIES: usize = 5_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The directory, relative to the session's directory, which is the default.
+    #[serde(default)]
+    path: Option<String>,
+    /// Levels of directories, 1 to 50. Default 3.
+    #[serde(default)]
+    depth: Option<i64>,
+    /// Entries at most, 1 to 5000. Default 500.
+    #[serde(default)]
+    limit: Option<i64>,
+}
+
+/// What lies below a directory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub(super) path: String,
+    depth: usize,
+    limit: usize,
+}
+
+pub(super) fn spec() -> ToolSpec {
+    ToolSpec {
+        name: NAME.to_owned(),
+        description: format!(
+            "Returns the files and directories (these end with /) below a directory of the workspace, sorted, one a line. \
+             What .gitignore names, .git and what looks like a secret is left out. depth: levels, 1 to {MOST_DEPTH}, default \
+             {DEFAULT_DEPTH}. limit: entries, 1 to {MOST_ENTRIES}, default {DEFAULT_ENTRIES}; the rest is counted. Runs at \
+             once; outside the workspace it is refused."
+        ),
+        schema: schema::<Arguments>(),
+    }
+}
+
+impl Request {
+    pub(super) fn parse(call: &Call) -> Result<Self, BadCall> {
+        let given: Arguments = arguments(call)?;
+        Ok(Self {
+            depth: number(call, "depth", given.depth, DEFAULT_DEPTH, 1..=MOST_DEPTH)?,
+            limit: number(
+                call,
+                "limit",
+                given.limit,
+                DEFAULT_ENTRIES,
+                1..=MOST_ENTRIES,
+            )?,
+            path: given.path.unwrap_or_else(|| ".".to_owned()),
+        })
+    }
+
+    pub(super) fn line(&self) -> String {
+        format!("{NAME} {}", self.path)
+    }
+
+    pub(super) fn take(&self, scope: &Scope) -> Result<Seen, Unseen> {
+        if !scope.path.is_dir() {
+            return Err(Unseen(format!("{} is not a directory.", self.path)));
+        }
+        let mut walk = Walk::new(scope, Some(self.depth));
+        let mut text = String::new();
+        let (mut listed, mut rest, mut closed) = (0, 0, 0);
+        for entry in walk.by_ref().filter(|entry| entry.depth() > 0) {
+            let kind = entry.file_type();
+            let directory = kind.is_some_and(|kind| kind.is_dir());
+            closed += usize::from(directory && entry.depth() == self.depth);
+            if listed >= self.limit || text.len() >= scope.bytes {
+                rest += 1;
+                continue;
+            }
+            listed += 1;
+            text.push_str(&shown(&self.path, &scope.path, entry.path()));
+            text.push_str(match kind {
+                Some(kind) if kind.is_dir() => "/\n",
+                Some(kind) if kind.is_symlink() => " (a link)\n",
+                _ => "\n",
+            });
+        }
+        let mut summary = plural(listed, "entry", "entries");
+        if rest > 0 {
+            summary.push_str(&format!("; {rest} more left out"));
+        }
+        if closed > 0 {
+            let closed = plural(closed, "directory", "directories");
+            summary.push_str(&format!("; {closed} at level {} not opened", self.depth));
+        }
+        summary.push_str(&walk.left_out());
+        Ok(Seen { text, summary })
+    }
+}

@@ -1,0 +1,174 @@
+//! `read_file`: lines of one file.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Deadline, Scope, Seen, Unseen, number, open, shorten};
+use crate::llm::ToolSpec;
+use crate::tool::{BadCall, arguments, schema};
+use crate::transcript::Call;
+
+pub(super) const NAME: &str = "read_file";
+
+const DEFAULT_LINES: usize = 2_000;
+const MOST_LINES: usize = 20_000;
+/// Bytes of one line.
+const LONGEST_LINE: usize = 2_000;
+/// A NUL byte this early makes it no text.
+const PEEK: usize = 8 << 10;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The file, relative to the session's directory.
+    path: String,
+    /// First line, from 1. Default 1.
+    #[serde(default)]
+    offset: Option<i64>,
+    /// Lines at most, 1 to 20000. Default 2000.
+    #[serde(default)]
+    limit: Option<i64>,
+}
+
+/// Lines of one file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub(super) path: String,
+    offset: usize,
+    limit: usize,
+}
+
+pub(super) fn spec() -> ToolSpec {
+    ToolSpec {
+        name: NAME.to_owned(),
+        description: format!(
+            "Returns lines of one text file of the workspace, then in brackets which lines they are and how to go on. \
+             offset: first line, from 1, default 1. limit: lines, 1 to {MOST_LINES}, default {DEFAULT_LINES}; long \
+             files come in parts, and of a line longer than {LONGEST_LINE} bytes only the beginning. Runs at once, \
+             except for files outside the workspace and those that look like secrets: these are refused here."
+        ),
+        schema: schema::<Arguments>(),
+    }
+}
+
+impl Request {
+    pub(super) fn parse(call: &Call) -> Result<Self, BadCall> {
+        let given: Arguments = arguments(call)?;
+        Ok(Self {
+            offset: number(call, "offset", given.offset, 1, 1..=usize::MAX >> 1)?,
+            limit: number(call, "limit", given.limit, DEFAULT_LINES, 1..=MOST_LINES)?,
+            path: given.path,
+        })
+    }
+
+    pub(super) fn line(&self) -> String {
+        match self.offset {
+            1 => format!("{NAME} {}", self.path),
+            from => format!("{NAME} {} from line {from}", self.path),
+        }
+    }
+
+    pub(super) fn take(&self, scope: &Scope) -> Result<Seen, Unseen> {
+        let fail = |error: io::Error| Unseen(format!("Cannot read {}: {error}.", self.path));
+        let file = open(&scope.path).map_err(fail)?;
+        let size = file.metadata().map_err(fail)?.len();
+        let mut lines = Lines {
+            reader: BufReader::with_capacity(64 << 10, file),
+            end: &scope.end,
+        };
+        if lines.binary().map_err(fail)? {
+            return Ok(Seen {
+                text: String::new(),
+                summary: format!("{} is not text: {size} bytes, not shown", self.path),
+            });
+        }
+        self.window(&mut lines, scope).map_err(fail)?
+    }
+
+    fn window(&self, lines: &mut Lines<'_>, scope: &Scope) -> io::Result<Result<Seen, Unseen>> {
+        for skipped in 0..self.offset - 1 {
+            if lines.next(0)?.is_none() {
+                let why = format!("{} has only {skipped} lines.", self.path);
+                return Ok(Err(Unseen(why)));
+            }
+        }
+        let mut text = String::new();
+        let mut shown = 0;
+        let mut whole = false;
+        while shown < self.limit && text.len() < scope.bytes {
+            let Some((line, length)) = lines.next(LONGEST_LINE)? else {
+                whole = true;
+                break;
+            };
+            text.push_str(&shorten(&line, LONGEST_LINE, length));
+            text.push('\n');
+            shown += 1;
+        }
+        whole = whole || lines.at_end()?;
+        Ok(Ok(Seen {
+            summary: self.summary(shown, whole),
+            text,
+        }))
+    }
+
+    fn summary(&self, shown: usize, whole: bool) -> String {
+        let last = self.offset + shown - usize::from(shown > 0);
+        match (shown, whole, self.offset) {
+            (0, _, 1) => "the file is empty".to_owned(),
+            (0, ..) => format!("the file ends before line {}", self.offset),
+            (_, true, 1) => format!("all {last} lines"),
+            (_, true, from) => format!("lines {from} to {last}, the last"),
+            (_, false, from) => format!(
+                "lines {from} to {last}; more follows, go on with offset {}",
+                last + 1
+            ),
+        }
+    }
+}
+
+/// The lines of a file, however long, in little memory.
+struct Lines<'a> {
+    reader: BufReader<File>,
+    end: &'a Deadline,
+}
+
+impl Lines<'_> {
+    fn binary(&mut self) -> io::Result<bool> {
+        let start = self.reader.fill_buf()?;
+        Ok(start[..start.len().min(PEEK)].contains(&0))
+    }
+
+    fn at_end(&mut self) -> io::Result<bool> {
+        Ok(self.reader.fill_buf()?.is_empty())
+    }
+
+    /// Returns the first `keep` bytes of the next line and how many it has, its end not counted.
+    fn next(&mut self, keep: usize) -> io::Result<Option<(Vec<u8>, u64)>> {
+        let mut kept = Vec::new();
+        let mut length = 0;
+        let mut any = false;
+        loop {
+            if self.end.reached() {
+                return Err(io::Error::other(self.end.words()));
+            }
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(any.then_some((kept, length)));
+            }
+            any = true;
+            let end = memchr::memchr(b'\n', buffer);
+            let piece = &buffer[..end.unwrap_or(buffer.len())];
+            length += piece.len() as u64;
+            let room = keep.saturating_sub(kept.len()).min(piece.len());
+            kept.extend_from_slice(&piece[..room]);
+            let used = piece.len() + usize::from(end.is_some());
+            self.reader.consume(used);
+            if end.is_some() {
+                return Ok(Some((kept, length)));
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! `search`: lines that match, in the files of the workspace.
+
+use std::io;
+
+use grep::regex::{RegexMatcher, RegexMatcherBuilder};
+use grep::searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+};
+use ignore::overrides::{Override, OverrideBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::walk::{Walk, shown};
+use super::{Scope, Seen, Unseen, number, open, plural, shorten};
+use crate::llm::ToolSpec;
+use crate::tool::{BadCall, arguments, schema};
+use crate::transcript::Call;
+
+pub(super) const NAME: &str = "search";
+
+const DEFAULT_MATCHES: usize = 100;
+const MOST_MATCHES: usize = 1_000;
+const MOST_CONTEXT: usize = 20;
+/// Bytes of one line.
+const LONGEST_LINE: usize = 500;
+/// Bytes of a file; what is larger is data.
+const LARGEST_FILE: u64 = 16 << 20;
+/// Bytes a compiled pattern may take.
+const LARGEST_PATTERN: usize = 4 << 20;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// A regular expression (Rust's syntax: no look-around, no back references), matched line by line.
+    pattern: String,
+    /// The directory or file, relative to the session's directory, which is the default.
+    #[serde(default)]
+    path: Option<String>,
+    /// Only files whose path matches, e.g. `*.rs` or `src/**/test_*.py`.
+    #[serde(default)]
+    glob: Option<String>,
+    /// The pattern is plain text. Default false.
+    #[serde(default)]
+    literal: bool,
+    /// Upper and lower case are the same. Default false.
+    #[serde(default)]
+    ignore_case: bool,
+    /// Lines shown before and after each match, 0 to 20. Default 0.
+    #[serde(default)]
+    context: Option<i64>,
+    /// Matching lines at most, 1 to 1000. Default 100.
+    #[serde(default)]
+    limit: Option<i64>,
+}
+
+/// Lines that match.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub(super) path: String,
+    pattern: String,
+    glob: Option<String>,
+    literal: bool,
+    ignore_case: bool,
+    context: usize,
+    limit: usize,
+}
+
+pub(super) fn spec() -> ToolSpec {
+    ToolSpec {
+        name: NAME.to_owned(),
+        description: format!(
+            "Returns the lines that match a regular expression in the files of the workspace, as path:line:text (with - instead \
+             of : around a match). What .gitignore names, .git, what looks like a secret, what is not text and files over \
+             {} MiB are left out. limit: matching lines, 1 to {MOST_MATCHES}, default {DEFAULT_MATCHES}; the rest is counted. \
+             context: lines around each, 0 to {MOST_CONTEXT}, default 0. Runs at once; outside the workspace it is refused.",
+            LARGEST_FILE >> 20
+        ),
+        schema: schema::<Arguments>(),
+    }
+}
+
+impl Request {
+    pub(super) fn parse(call: &Call) -> Result<Self, BadCall> {
+        let given: Arguments = arguments(call)?;
+        if given.pattern.is_empty() {
+            return Err(BadCall("The pattern of search is empty.".to_owned()));
+        }
+        Ok(Self {
+            context: number(call, "context", given.context, 0, 0..=MOST_CONTEXT)?,
+            limit: number(
+                call,
+                "limit",
+                given.limit,
+                DEFAULT_MATCHES,
+                1..=MOST_MATCHES,
+            )?,
+            path: given.path.unwrap_or_else(|| ".".to_owned()),
+            pattern: given.pattern,
+            glob: given.glob,
+            literal: given.literal,
+            ignore_case: given.ignore_case,
+        })
+    }
+
+    pub(super) fn line(&self) -> String {
+        let files = self.glob.as_deref().map(|glob| format!(", only {glob}"));
+        format!(
+            "{NAME} \"{}\" in {}{}",
+            self.pattern,
+            self.path,
+            files.unwrap_or_default()
+        )
+    }
+
+    pub(super) fn take(&self, scope: &Scope) -> Result<Seen, Unseen> {
+        let matcher = self.matcher()?;
+        let only = self.only(scope)?;
+        let mut searcher = SearcherBuilder::new()
+            .line_number(true)
+            .before_context(self.context)
+            .after_context(self.context)
+            .binary_detection(BinaryDetection::quit(0))
+            .build();
+        let mut hits = Hits::new(self, scope);
+        let mut walk = Walk::new(scope, None);
+        for entry in walk.by_ref() {
+            let file = entry.file_type().is_some_and(|kind| kind.is_file());
+            let wanted = only
+                .as_ref()
+                .is_none_or(|only| !only.matched(entry.path(), false).is_ignore());
+            if !file || !wanted {
+                continue;
+            }
+            hits.path = shown(&self.path, &scope.path, entry.path());
+            let searched = open(entry.path()).and_then(|file| {
+                if file.metadata()?.len() > LARGEST_FILE {
+                    hits.large += 1;
+                    return Ok(());
+                }
+                searcher.search_file(&matcher, &file, &mut hits)
+            });
+            hits.unread += usize::from(searched.is_err());
+        }
+        let left_out = walk.left_out();
+        Ok(hits.seen(&left_out))
+    }
+
+    fn matcher(&self) -> Result<RegexMatcher, Unseen> {
+        RegexMatcherBuilder::new()
+            .case_insensitive(self.ignore_case)
+            .fixed_strings(self.literal)
+            .line_terminator(Some(b'\n'))
+            .size_limit(LARGEST_PATTERN)
+            .dfa_size_limit(LARGEST_PATTERN)
+            .build(&self.pattern)
+            .map_err(|error| Unseen(format!("The pattern cannot be used: {error}.")))
+    }
+
+    fn only(&self, scope: &Scope) -> Result<Option<Override>, Unseen> {
+        let Some(glob) = &self.glob else {
+            return Ok(None);
+        };
+        let root = match scope.path.is_dir() {
+            true => &scope.path,
+            false => scope.path.parent().unwrap_or(&scope.path),
+        };
+        let mut only = OverrideBuilder::new(root);
+        only.add(glob)
+            .and_then(|only| only.build())
+            .map(Some)
+            .map_err(|error| Unseen(format!("The glob cannot be used: {error}.")))
+    }
+}
+
+/// What matched so far.
+struct Hits<'a> {
+    request: &'a Request,
+    scope: &'a Scope,
+    /// The file that is searched, as it is shown.
+    path: String,
+    text: String,
+    files: usize,
+    in_file: bool,
+    shown: usize,
+    more: usize,
+    large: usize,
+    binary: usize,
+    unread: usize,
+}
+
+impl<'a> Hits<'a> {
+    fn new(request: &'a Request, scope: &'a Scope) -> Self {
+        Self {
+            request,
+            scope,
+            path: String::new(),
+            text: String::new(),
+            files: 0,
+            in_file: false,
+            shown: 0,
+            more: 0,
+            large: 0,
+            binary: 0,
+            unread: 0,
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.shown >= self.request.limit || self.text.len() >= self.scope.bytes
+    }
+
+    fn put(&mut self, mark: char, line: Option<u64>, bytes: &[u8]) {
+        let end = bytes
+            .iter()
+            .rposition(|byte| !matches!(byte, b'\n' | b'\r'));
+        let bytes = &bytes[..end.map_or(0, |end| end + 1)];
+        let line = line.unwrap_or_default();
+        let text = shorten(bytes, LONGEST_LINE, bytes.len() as u64);
+        self.text
+            .push_str(&format!("{}{mark}{line}{mark}{text}\n", self.path));
+    }
+
+    fn seen(self, left_out: &str) -> Seen {
+        let mut summary = match self.shown + self.more {
+            0 => "no line matches".to_owned(),
+            found => format!(
+                "{} in {}",
+                plural(found, "matching line", "matching lines"),
+                plural(self.files, "file", "files")
+            ),
+        };
+        for (count, what) in [
+            (self.more, "of them left out: narrow the search"),
+            (self.large, "too large to search"),
+            (self.binary, "not text"),
+            (self.unread, "could not be read"),
+        ] {
+            if count > 0 {
+                summary.push_str(&format!("; {count} {what}"));
+            }
+        }
+        summary.push_str(left_out);
+        Seen {
+            text: self.text,
+            summary,
+        }
+    }
+}
+
+impl Sink for Hits<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        if !self.in_file {
+            self.in_file = true;
+            self.files += 1;
+        }
+        if self.full() {
+            self.more += 1;
+        } else {
+            self.shown += 1;
+            self.put(':', hit.line_number(), hit.bytes());
+        }
+        Ok(!self.scope.end.reached())
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> Result<bool, io::Error> {
+        if !self.full() {
+            self.put('-', line.line_number(), line.bytes());
+        }
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
+        if !self.full() {
+            self.text.push_str("--\n");
+        }
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
+        self.binary += 1;
+        Ok(false)
+    }
+
+    fn finish(&mut self, _: &Searcher, _: &SinkFinish) -> Result<(), io::Error> {
+        self.in_file = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,427 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+use crate::policy::{Settings, Verdict};
+use crate::tool::ToolCall;
+use crate::tool::judge::{Bench, Judge};
+
+/// A workspace, and a judge that looks at it.
+struct Place {
+    root: TempDir,
+    judge: Arc<Judge>,
+    work: PathBuf,
+    cancel: CancellationToken,
+    bytes: usize,
+}
+
+impl Place {
+    fn new(files: &[(&str, &str)]) -> Self {
+        Self::with(files, Settings::default())
+    }
+
+    fn with(files: &[(&str, &str)], settings: Settings) -> Self {
+        let root = TempDir::with_prefix("co-files-").unwrap();
+        let work = root.path().canonicalize().unwrap().join("work");
+        fs::create_dir_all(work.join(".git")).unwrap();
+        for (path, text) in files {
+            let path = work.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let (judge, problems) = Judge::new(Bench {
+            workspace: work.clone(),
+            home: root.path().join("home"),
+            path: "/usr/bin:/bin".into(),
+            settings,
+            saved: Vec::new(),
+            own: vec![work.join("own")],
+        });
+        assert_eq!(problems, [""; 0]);
+        Self {
+            root,
+            judge: Arc::new(judge),
+            work,
+            cancel: CancellationToken::new(),
+            bytes: 30_000,
+        }
+    }
+
+    fn look(&self, name: &str, arguments: Value) -> Look {
+        parse(name, arguments).unwrap()
+    }
+
+    fn verdict(&self, name: &str, arguments: Value) -> Verdict {
+        self.judge.look(&self.look(name, arguments), &self.work)
+    }
+
+    /// Looks where that is allowed.
+    fn take(&self, name: &str, arguments: Value) -> Result<Seen, String> {
+        let look = self.look(name, arguments);
+        let verdict = self.judge.look(&look, &self.work);
+        assert!(
+            matches!(verdict, Verdict::Allow(_)),
+            "{look:?}: {verdict:?}"
+        );
+        let judge = Arc::clone(&self.judge);
+        let path = self.work.join(look.path()).canonicalize().unwrap();
+        let scope = Scope {
+            path,
+            may: Arc::new(move |path| judge.may_meet(path)),
+            bytes: self.bytes,
+            end: Deadline::new(self.cancel.clone()),
+        };
+        look.take(&scope).map_err(|unseen| unseen.0)
+    }
+
+    #[track_caller]
+    fn check(&self, name: &str, arguments: Value, text: &str, summary: &str) {
+        let seen = self.take(name, arguments).unwrap();
+        assert_eq!((seen.text.as_str(), seen.summary.as_str()), (text, summary));
+    }
+}
+
+fn parse(name: &str, arguments: Value) -> Result<Look, String> {
+    let call = Call {
+        id: "1".into(),
+        name: name.into(),
+        arguments,
+        signature: None,
+    };
+    match ToolCall::parse(&call) {
+        Ok(ToolCall::Look(look)) => Ok(look),
+        Ok(other) => panic!("{other:?} is no look"),
+        Err(bad) => Err(bad.0),
+    }
+}
+
+#[test]
+fn arguments_that_cannot_be_meant_are_said() {
+    for (name, arguments, word) in [
+        ("read_file", json!({}), "path"),
+        ("read_file", json!({"path": "a", "offset": 0}), "offset"),
+        (
+            "read_file",
+            json!({"path": "a", "limit": 99_999}),
+            "1 to 20000",
+        ),
+        ("read_file", json!({"path": "a", "lines": 3}), "lines"),
+        ("list_files", json!({"depth": -1}), "1 to 50"),
+        ("search", json!({"pattern": ""}), "empty"),
+        ("search", json!({"pattern": "a", "context": 21}), "0 to 20"),
+    ] {
+        let error = parse(name, arguments.clone()).unwrap_err();
+        assert!(error.contains(word), "{arguments}: {error}");
+    }
+}
+
+#[test]
+fn every_tool_has_a_schema_and_says_what_runs_at_once() {
+    for spec in specs() {
+        assert_eq!(spec.schema["type"], "object", "{}", spec.name);
+        assert!(
+            spec.description.to_lowercase().contains("at once"),
+            "{}",
+            spec.description
+        );
+        assert!(spec.schema.get("definitions").is_none());
+    }
+}
+
+#[test]
+fn a_file_is_read_in_parts() {
+    let place = Place::new(&[
+        ("a.txt", "one\ntwo\nthree\n"),
+        ("empty", ""),
+        ("open", "no end"),
+    ]);
+    let read = |arguments: Value, text: &str, summary: &str| {
+        place.check("read_file", arguments, text, summary);
+    };
+    read(json!({"path": "a.txt"}), "one\ntwo\nthree\n", "all 3 lines");
+    read(
+        json!({"path": "a.txt", "limit": 2}),
+        "one\ntwo\n",
+        "lines 1 to 2; more follows, go on with offset 3",
+    );
+    read(
+        json!({"path": "a.txt", "offset": 3}),
+        "three\n",
+        "lines 3 to 3, the last",
+    );
+    read(
+        json!({"path": "a.txt", "offset": 4}),
+        "",
+        "the file ends before line 4",
+    );
+    read(json!({"path": "empty"}), "", "the file is empty");
+    read(json!({"path": "open"}), "no end\n", "all 1 lines");
+    let gone = place
+        .take("read_file", json!({"path": "a.txt", "offset": 9}))
+        .unwrap_err();
+    assert_eq!(gone, "a.txt has only 3 lines.");
+}
+
+#[test]
+fn a_large_file_is_read_in_bounds() {
+    let mut place = Place::new(&[
+        ("many", &"0123456789\n".repeat(10_000)),
+        ("long", &"x".repeat(1 << 20)),
+    ]);
+    place.bytes = 1_000;
+    let seen = place.take("read_file", json!({"path": "many"})).unwrap();
+    assert!(
+        (1_000..1_100).contains(&seen.text.len()),
+        "{}",
+        seen.text.len()
+    );
+    assert_eq!(
+        seen.summary,
+        "lines 1 to 91; more follows, go on with offset 92"
+    );
+    let seen = place.take("read_file", json!({"path": "long"})).unwrap();
+    assert!(
+        seen.text
+            .ends_with("x… [1046576 more bytes in this line]\n")
+    );
+}
+
+#[test]
+fn what_is_not_text_is_said_with_its_size() {
+    let place = Place::new(&[("image", "PNG\0\x01\x02")]);
+    place.check(
+        "read_file",
+        json!({"path": "image"}),
+        "",
+        "image is not text: 6 bytes, not shown",
+    );
+    place.check(
+        "search",
+        json!({"pattern": "PNG"}),
+        "",
+        "no line matches; 1 not text",
+    );
+}
+
+#[test]
+fn nothing_leaves_the_workspace_and_no_secret_is_read() {
+    let place = Place::new(&[
+        ("a", "a"),
+        (".env", "KEY=1"),
+        ("id_rsa", "k"),
+        ("own/log", "x"),
+        ("sub/b", "b"),
+    ]);
+    fs::write(place.root.path().join("beside"), "beside").unwrap();
+    symlink(place.root.path().join("beside"), place.work.join("out")).unwrap();
+    symlink(place.work.join(".env"), place.work.join("plain")).unwrap();
+    symlink("sub", place.work.join("in")).unwrap();
+    for path in [
+        "../beside",
+        "/etc/passwd",
+        "out",
+        ".env",
+        "plain",
+        "id_rsa",
+        ".git/config",
+        "sub/../../beside",
+        "own/log",
+        "own",
+        "sub",
+        "~/x",
+    ] {
+        let verdict = place.verdict("read_file", json!({ "path": path }));
+        let refused = matches!(verdict, Verdict::Ask(_));
+        // What is not there at all is inside: the reader says so.
+        assert!(refused || path == "~/x", "{path}: {verdict:?}");
+    }
+    for path in ["..", "/", ".git", "out"] {
+        for (name, arguments) in [
+            ("list_files", json!({ "path": path })),
+            ("search", json!({"path": path, "pattern": "x"})),
+        ] {
+            let verdict = place.verdict(name, arguments);
+            assert!(
+                matches!(verdict, Verdict::Ask(_)),
+                "{name} {path}: {verdict:?}"
+            );
+        }
+    }
+    place.check("read_file", json!({"path": "in/b"}), "b\n", "all 1 lines");
+    place.check(
+        "search",
+        json!({"pattern": "."}),
+        "a:1:a\nsub/b:1:b\n",
+        "2 matching lines in 2 files; 3 names that look like secrets left out",
+    );
+}
+
+#[test]
+fn a_fifo_is_not_waited_for() {
+    let place = Place::new(&[("a", "a")]);
+    nix::unistd::mkfifo(&place.work.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(matches!(
+        place.verdict("read_file", json!({"path": "pipe"})),
+        Verdict::Ask(_)
+    ));
+    assert!(open(&place.work.join("pipe")).is_err());
+    place.check(
+        "search",
+        json!({"pattern": "a"}),
+        "a:1:a\n",
+        "1 matching line in 1 file",
+    );
+}
+
+#[test]
+fn rules_of_the_person_hold_for_looks() {
+    let settings = Settings {
+        deny: vec!["read_file private".into()],
+        ask: vec!["search".into()],
+        allow: vec!["read_file".into(), "= read_file /etc/passwd".into()],
+        ..Settings::default()
+    };
+    let place = Place::with(&[("private", "x"), ("a", "a")], settings);
+    let verdict = |name: &str, arguments: Value| place.verdict(name, arguments).word();
+    assert_eq!(verdict("read_file", json!({"path": "private"})), "deny");
+    assert_eq!(verdict("search", json!({"pattern": "x"})), "ask");
+    assert_eq!(verdict("read_file", json!({"path": "a"})), "auto");
+    assert_eq!(verdict("read_file", json!({"path": "/etc/passwd"})), "ask");
+    let listed = Settings {
+        safe_commands: Some(vec!["ls".into(), "list_files".into()]),
+        ..Settings::default()
+    };
+    let place = Place::with(&[("a", "a")], listed);
+    assert_eq!(
+        place.verdict("read_file", json!({"path": "a"})).word(),
+        "ask"
+    );
+    assert_eq!(place.verdict("list_files", json!({})).word(), "auto");
+}
+
+#[test]
+fn a_directory_is_listed() {
+    let place = Place::new(&[
+        (".gitignore", "target/\n*.log\n"),
+        ("src/main.rs", ""),
+        ("src/deep/er/x.rs", ""),
+        ("target/big", ""),
+        ("a.log", ""),
+        (".github/ci.yml", ""),
+        (".env", ""),
+    ]);
+    let list = |arguments: Value, text: &str, summary: &str| {
+        place.check("list_files", arguments, text, summary);
+    };
+    list(
+        json!({"depth": 2}),
+        ".github/\n.github/ci.yml\n.gitignore\nsrc/\nsrc/deep/\nsrc/main.rs\n",
+        "6 entries; 1 directory at level 2 not opened; 1 name that looks like a secret left out",
+    );
+    list(
+        json!({"path": "src", "depth": 9, "limit": 2}),
+        "src/deep/\nsrc/deep/er/\n",
+        "2 entries; 2 more left out",
+    );
+    list(
+        json!({"path": "./src/deep/er/"}),
+        "src/deep/er/x.rs\n",
+        "1 entry",
+    );
+    let error = place
+        .take("list_files", json!({"path": "src/main.rs"}))
+        .unwrap_err();
+    assert_eq!(error, "src/main.rs is not a directory.");
+}
+
+#[test]
+fn lines_are_found() {
+    let place = Place::new(&[
+        (".gitignore", "gone\n"),
+        ("a.rs", "fn one() {}\n// a\nfn two() {}\n"),
+        ("b.md", "fn three\n"),
+        ("gone/c.rs", "fn four\n"),
+    ]);
+    let search = |arguments: Value, text: &str, summary: &str| {
+        place.check("search", arguments, text, summary);
+    };
+    search(
+        json!({"pattern": r"fn \w+\("}),
+        "a.rs:1:fn one() {}\na.rs:3:fn two() {}\n",
+        "2 matching lines in 1 file",
+    );
+    search(
+        json!({"pattern": "FN", "ignore_case": true, "limit": 1}),
+        "a.rs:1:fn one() {}\n",
+        "3 matching lines in 2 files; 2 of them left out: narrow the search",
+    );
+    search(
+        json!({"pattern": "one()", "literal": true, "context": 1}),
+        "a.rs:1:fn one() {}\na.rs-2-// a\n",
+        "1 matching line in 1 file",
+    );
+    search(
+        json!({"pattern": "fn", "glob": "*.md"}),
+        "b.md:1:fn three\n",
+        "1 matching line in 1 file",
+    );
+    search(
+        json!({"pattern": "fn", "glob": "!*.rs"}),
+        "b.md:1:fn three\n",
+        "1 matching line in 1 file",
+    );
+    search(
+        json!({"pattern": "two", "path": "a.rs"}),
+        "a.rs:3:fn two() {}\n",
+        "1 matching line in 1 file",
+    );
+    search(json!({"pattern": "nothing like it"}), "", "no line matches");
+    for (arguments, word) in [
+        (json!({"pattern": "("}), "pattern"),
+        (json!({"pattern": "a\\nb"}), "pattern"),
+        (json!({"pattern": "a", "glob": "{"}), "glob"),
+    ] {
+        let error = place.take("search", arguments).unwrap_err();
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn a_long_line_and_much_that_matches_stay_in_bounds() {
+    let mut place = Place::new(&[
+        ("long", &format!("{}\n", "y".repeat(5_000))),
+        ("many", &"needle\n".repeat(5_000)),
+    ]);
+    place.bytes = 2_000;
+    let seen = place
+        .take("search", json!({"pattern": "needle|yyy", "limit": 1_000}))
+        .unwrap();
+    assert!(seen.text.len() < 2_100, "{}", seen.text.len());
+    assert!(seen.text.starts_with("long:1:yyy") && seen.text.contains("[4500 more bytes"));
+    assert!(
+        seen.summary.starts_with("5001 matching lines in 2 files"),
+        "{}",
+        seen.summary
+    );
+}
+
+#[test]
+fn what_is_cancelled_ends() {
+    let place = Place::new(&[("a", "a")]);
+    place.cancel.cancel();
+    let error = place.take("read_file", json!({"path": "a"})).unwrap_err();
+    assert!(error.contains("cancelled"), "{error}");
+    for (name, arguments) in [
+        ("list_files", json!({})),
+        ("search", json!({"pattern": "a"})),
+    ] {
+        let seen = place.take(name, arguments).unwrap();
+        assert!(
+            seen.text.is_empty() && seen.summary.ends_with("cancelled"),
+            "{seen:?}"
+        );
+    }
+}

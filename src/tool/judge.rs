@@ -1,0 +1,200 @@
+//! The judge of one workspace: policy with the facts of this machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use super::facts::{Stamp, World};
+use super::files::{self, Look};
+use crate::exec;
+use crate::policy::facts::Facts;
+use crate::policy::review::Segment;
+use crate::policy::saved::Tightening;
+use crate::policy::{self, Assessment, Pattern, Reason, Rules, Verdict, paths};
+
+/// What the judge of a workspace is given.
+pub struct Bench {
+    pub workspace: PathBuf,
+    pub home: PathBuf,
+    /// The backend's PATH.
+    pub path: OsString,
+    pub settings: policy::Settings,
+    /// The person's lasting rules for this workspace.
+    pub saved: Vec<Pattern>,
+    /// co's own files: settings, rules, transcripts, the binary.
+    pub own: Vec<PathBuf>,
+}
+
+/// The workspace's own file as it was when it had that stamp.
+type Read = (Option<Stamp>, Result<Tightening, String>);
+
+/// Judges commands in one workspace.
+pub struct Judge {
+    world: World,
+    rules: Rules,
+    tightening: PathBuf,
+    read: Mutex<Option<Read>>,
+}
+
+impl Judge {
+    /// Reads the rules; what is wrong with them comes back as one sentence each.
+    pub fn new(bench: Bench) -> (Self, Vec<String>) {
+        let mut problems = Vec::new();
+        let tightening = bench.workspace.join(".co").join("policy.toml");
+        let mut own = bench.own;
+        own.push(tightening.clone());
+        let rules = rules(&bench.settings, bench.saved, &mut problems);
+        let judge = Self {
+            world: World::new(bench.workspace, bench.home, &bench.path, own),
+            rules,
+            tightening,
+            read: Mutex::new(None),
+        };
+        if let Err(why) = judge.tightening() {
+            problems.push(format!(
+                "{} cannot be read, so every command asks: {why}",
+                judge.tightening.display()
+            ));
+        }
+        (judge, problems)
+    }
+
+    /// Looks at a command and at what it names. Blocks on files: call it from `spawn_blocking`.
+    pub fn assess(&self, program: &exec::Program, cwd: &Path) -> Assessment {
+        self.tighten(match program {
+            exec::Program::Shell(command) => policy::assess(command, cwd, &self.world),
+            exec::Program::Argv(argv) => policy::assess_argv(argv, cwd, &self.world),
+        })
+    }
+
+    /// Looks at where a tool would look: a file or directory of the workspace that is no secret. A person's
+    /// rules may forbid it by the tool's name, `read_file docs`; none lets it out of the workspace.
+    ///
+    /// Blocks on files: call it from `spawn_blocking`.
+    pub fn look(&self, look: &Look, cwd: &Path) -> Verdict {
+        let words = vec![look.name().to_owned(), look.path().to_owned()];
+        let reason = paths::check(&self.world, cwd, look.path(), look.wanted(), &(0..0));
+        let own = self.world.path(cwd, look.path()).own;
+        let own = own.then(|| Reason::whole(format!("`{}` is a file of co's own", look.path())));
+        let unproved: Vec<Reason> = reason.into_iter().chain(own).collect();
+        let found = self.tighten(Assessment {
+            command: policy::rules::join(&words),
+            looks: vec![words.clone()],
+            segments: vec![Segment {
+                name: words[..1].to_vec(),
+                words: Some(words),
+                uncovered: unproved.clone(),
+                unproved: unproved.clone(),
+                ..Segment::default()
+            }],
+            ..Assessment::default()
+        });
+        match self.verdict(&found, &[]) {
+            Verdict::Allow(_) if !unproved.is_empty() => Verdict::Ask(policy::Ask {
+                reasons: unproved,
+                destructive: false,
+                prefix: None,
+            }),
+            verdict => verdict,
+        }
+    }
+
+    /// Whether a walk through the workspace may tell of what it meets.
+    pub fn may_meet(&self, path: &Path) -> bool {
+        let secret = path.file_name().and_then(|name| name.to_str());
+        !secret.is_some_and(paths::is_secret) && !self.world.is_own(path)
+    }
+
+    fn tighten(&self, mut found: Assessment) -> Assessment {
+        match self.tightening() {
+            Ok(tightening) => {
+                found.deny = tightening.deny;
+                found.ask = tightening.ask;
+            }
+            Err(why) => found.broken = Some(why),
+        }
+        found
+    }
+
+    /// Weighs an assessment against the person's rules and those of the session.
+    pub fn verdict(&self, assessment: &Assessment, session: &[Pattern]) -> Verdict {
+        policy::decide(assessment, &self.rules, session)
+    }
+
+    /// The workspace's own file, read again when it changed.
+    fn tightening(&self) -> Result<Tightening, String> {
+        let stamp = Stamp::of(&self.tightening);
+        let mut read = self
+            .read
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
+        if let Some((seen, result)) = read.as_ref()
+            && *seen == stamp
+        {
+            return result.clone();
+        }
+        let result = match std::fs::read_to_string(&self.tightening) {
+            Ok(text) => Tightening::read(&text),
+            Err(error)
+                if error.kind() == std::io::ErrorKind::NotFound
+                    && self.tightening.symlink_metadata().is_err() =>
+            {
+                Ok(Tightening::default())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        *read = Some((stamp, result.clone()));
+        result
+    }
+}
+
+fn rules(settings: &policy::Settings, saved: Vec<Pattern>, problems: &mut Vec<String>) -> Rules {
+    let mut list = |name: &str, texts: &[String]| -> Vec<Pattern> {
+        let mut patterns = Vec::new();
+        for text in texts {
+            match text.parse() {
+                Ok(pattern) => patterns.push(pattern),
+                Err(error) => problems.push(format!("`{name}`: {error}")),
+            }
+        }
+        patterns
+    };
+    let rules = Rules {
+        safe: settings
+            .safe_commands
+            .as_ref()
+            .map(|texts| list("shell_safe_commands", texts)),
+        allow: list("allow", &settings.allow),
+        ask: list("ask", &settings.ask),
+        deny: list("deny", &settings.deny),
+        lifted: settings.deny_lifted.clone(),
+        saved,
+    };
+    for pattern in rules.safe.iter().flatten() {
+        if let Some(program) = pattern.program()
+            && policy::programs::lookup(program).is_none()
+            && !files::NAMES.contains(&program)
+        {
+            problems.push(format!(
+                "`shell_safe_commands`: no option table knows `{program}`, so it still asks; to let it run, put `{pattern}` into `allow`"
+            ));
+        }
+    }
+    for name in &settings.deny_lifted {
+        if !policy::DENY_RULES.contains(&name.as_str()) {
+            problems.push(format!(
+                "`shell_lift_deny`: there is no rule `{name}`; the rules are {}",
+                policy::DENY_RULES.join(", ")
+            ));
+        }
+    }
+    rules
+}
+
+/// Returns the nearest directory above that holds `.git`, else the directory itself.
+pub fn workspace_of(cwd: &Path) -> PathBuf {
+    cwd.ancestors()
+        .find(|dir| dir.join(".git").symlink_metadata().is_ok())
+        .unwrap_or(cwd)
+        .to_owned()
+}

@@ -1,0 +1,132 @@
+//! A person's lasting rules on disk: one file a workspace, readable by the person alone.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::policy::Pattern;
+use crate::policy::saved::Saved;
+
+/// Why rules could not be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the saved rules in {path} cannot be read: {why}; mend or remove that file")]
+    Read { path: PathBuf, why: String },
+    #[error("the saved rules cannot be written to {path}: {source}")]
+    Write { path: PathBuf, source: io::Error },
+}
+
+/// Returns the rules kept for a workspace, none where there is no file.
+///
+/// # Errors
+/// Where the file is there and cannot be read.
+pub fn load(dir: &Path, workspace: &Path) -> Result<Vec<Pattern>, Error> {
+    let path = file(dir, workspace);
+    let fail = |why: String| Error::Read {
+        path: path.clone(),
+        why,
+    };
+    match fs::read_to_string(&path) {
+        Ok(text) => Saved::read(&text).map(|saved| saved.allow).map_err(fail),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(fail(error.to_string())),
+    }
+}
+
+/// Adds a rule.
+///
+/// # Errors
+/// Where the file cannot be read or written.
+pub fn save(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<(), Error> {
+    let mut rules = load(dir, workspace)?;
+    if !rules.contains(rule) {
+        rules.push(rule.clone());
+    }
+    write(dir, workspace, rules)
+}
+
+/// Removes a rule; true where it was there.
+///
+/// # Errors
+/// Where the file cannot be read or written.
+pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Error> {
+    let mut rules = load(dir, workspace)?;
+    let before = rules.len();
+    rules.retain(|kept| kept != rule);
+    let removed = rules.len() < before;
+    if removed {
+        write(dir, workspace, rules)?;
+    }
+    Ok(removed)
+}
+
+/// Returns where the rules of a workspace are kept.
+pub fn file(dir: &Path, workspace: &Path) -> PathBuf {
+    dir.join(format!(
+        "{:016x}.toml",
+        key(workspace.as_os_str().as_encoded_bytes())
+    ))
+}
+
+/// FNV-1a, 64 bits: stable between versions, which the standard hasher does not promise.
+fn key(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Replaces the file whole, so that no reader meets half of it.
+fn write(dir: &Path, workspace: &Path, allow: Vec<Pattern>) -> Result<(), Error> {
+    let path = file(dir, workspace);
+    let saved = Saved {
+        workspace: workspace.display().to_string(),
+        allow,
+    };
+    let put = || -> io::Result<()> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.as_file()
+            .set_permissions(fs::Permissions::from_mode(0o600))?;
+        file.write_all(saved.write().as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(&path).map(drop).map_err(|error| error.error)
+    };
+    put().map_err(|source| Error::Write {
+        path: path.clone(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_come_back_and_are_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("rules");
+        let (here, there) = (Path::new("/w/a"), Path::new("/w/b"));
+        let rule: Pattern = "cargo test".parse().unwrap();
+        let exact = Pattern::exact("rm 'a b' && ls");
+        save(&dir, here, &rule).unwrap();
+        save(&dir, here, &exact).unwrap();
+        save(&dir, here, &rule).unwrap();
+        assert_eq!(load(&dir, here).unwrap(), [rule.clone(), exact.clone()]);
+        assert_eq!(load(&dir, there).unwrap(), []);
+        let mode = file(&dir, here).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(remove(&dir, here, &rule).unwrap());
+        assert!(!remove(&dir, here, &rule).unwrap());
+        assert_eq!(load(&dir, here).unwrap(), [exact]);
+        fs::write(file(&dir, here), "allow = 3").unwrap();
+        assert!(load(&dir, here).is_err());
+        assert!(
+            save(&dir, here, &rule).is_err(),
+            "a file that is not understood is not overwritten"
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! `run_shell_command`: one command through the restricted executor.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::BadCall;
+use crate::exec::{self, Caller, Confinement, Program, Spec};
+use crate::llm::ToolSpec;
+use crate::policy::rules;
+
+/// The tool's name, as models know it.
+pub const NAME: &str = "run_shell_command";
+
+const DEFAULT_TIMEOUT: u64 = 120;
+
+/// What a model may say.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The command line, run by `bash --noprofile --norc -c`. Give either this or argv.
+    #[serde(default)]
+    cmd: Option<String>,
+    /// The program and its arguments, run without a shell. Give either this or cmd.
+    #[serde(default)]
+    argv: Option<Vec<String>>,
+    /// Directory to run in, inside the workspace; relative to the session's directory, which is the default.
+    #[serde(default)]
+    cwd: Option<String>,
+    /// Seconds after which the command and everything it started is killed. Default 120.
+    #[serde(default)]
+    timeout: Option<i64>,
+    /// Text for standard input. Without it standard input is empty.
+    #[serde(default)]
+    stdin: Option<String>,
+}
+
+/// One command a model asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub program: Program,
+    /// As the model named it.
+    pub cwd: Option<String>,
+    pub timeout: Duration,
+}
+
+/// Where and how a request runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    pub cwd: PathBuf,
+    pub confinement: Confinement,
+    pub extra_env: Vec<(String, String)>,
+}
+
+/// What a model is told of the tool.
+pub(super) fn spec(max_timeout: u64, unasked: &str) -> ToolSpec {
+    ToolSpec {
+        name: NAME.to_owned(),
+        description: format!(
+            "Runs one command and returns its output (standard output and error together) and how it ended. \
+             Each command gets a fresh bash: `cd` and variables do not carry over. There is no terminal and \
+             standard input is empty unless given. timeout: seconds, 1 to {max_timeout}, default \
+             {DEFAULT_TIMEOUT}; set one that fits. What a command leaves running is ended. {unasked}"
+        ),
+        schema: super::schema::<Arguments>(),
+    }
+}
+
+impl Request {
+    pub(super) fn parse(arguments: serde_json::Value) -> Result<Self, BadCall> {
+        let arguments: Arguments = serde_json::from_value(arguments)
+            .map_err(|error| BadCall(format!("The arguments of {NAME} do not fit: {error}.")))?;
+        let program = match (arguments.cmd, arguments.argv) {
+            (Some(cmd), None) if !cmd.trim().is_empty() => Program::Shell(cmd),
+            (None, Some(argv)) if argv.first().is_some_and(|name| !name.is_empty()) => {
+                Program::Argv(argv)
+            }
+            (Some(_), Some(_)) => return Err(bad("Give either cmd or argv, not both.")),
+            _ => {
+                return Err(bad(
+                    "The command is empty: give cmd, or argv with a program's name.",
+                ));
+            }
+        };
+        let timeout = arguments.timeout.unwrap_or(DEFAULT_TIMEOUT.cast_signed());
+        let timeout = u64::try_from(timeout)
+            .ok()
+            .filter(|seconds| *seconds >= 1)
+            .ok_or_else(|| bad("timeout is a number of seconds, 1 or more."))?;
+        let program = match arguments.stdin {
+            None => program,
+            Some(stdin) => Program::Shell(with_input(&text_of(&program), &stdin)),
+        };
+        Ok(Self {
+            program,
+            cwd: arguments.cwd,
+            timeout: Duration::from_secs(timeout),
+        })
+    }
+
+    /// The command as a person reads it.
+    pub fn text(&self) -> String {
+        text_of(&self.program)
+    }
+
+    /// The same request for a command that the person edited.
+    #[must_use]
+    pub fn edited(&self, command: String) -> Self {
+        Self {
+            program: Program::Shell(command),
+            ..self.clone()
+        }
+    }
+
+    /// The directory it runs in: inside the workspace or refused.
+    ///
+    /// # Errors
+    /// Where what the model named does not exist or leads out of the workspace.
+    pub fn place(&self, workspace: &Path, cwd: &Path) -> Result<PathBuf, exec::Error> {
+        match &self.cwd {
+            None => Ok(cwd.to_owned()),
+            Some(asked) => exec::confine_cwd(workspace, cwd, asked),
+        }
+    }
+
+    /// What the executor is told; `ceiling` is the longest time a person lets a command have.
+    pub fn spec(&self, run: Run, ceiling: Duration) -> Spec {
+        Spec {
+            program: self.program.clone(),
+            cwd: run.cwd,
+            caller: Caller::Agent,
+            stdin: None,
+            timeout: self.timeout.min(ceiling),
+            confinement: run.confinement,
+            extra_env: run.extra_env,
+        }
+    }
+}
+
+/// A program as a person reads it.
+fn text_of(program: &Program) -> String {
+    match program {
+        Program::Shell(cmd) => cmd.clone(),
+        Program::Argv(argv) => rules::shell_join(argv),
+    }
+}
+
+/// The command with its input as a here-document: what is judged, shown and allowed is all that runs.
+fn with_input(command: &str, input: &str) -> String {
+    let mut end = "CO_INPUT".to_owned();
+    while input.lines().any(|line| line == end) {
+        end.push('_');
+    }
+    let gap = if input.is_empty() || input.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("{{ {command}\n}} <<'{end}'\n{input}{gap}{end}")
+}
+
+fn bad(text: &str) -> BadCall {
+    BadCall(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(arguments: serde_json::Value) -> Result<Request, String> {
+        Request::parse(arguments).map_err(|bad| bad.0)
+    }
+
+    #[test]
+    fn a_command_line_and_an_argv_are_read() {
+        let request = parse(json!({"cmd": "ls -la"})).unwrap();
+        assert_eq!(request.program, Program::Shell("ls -la".to_owned()));
+        assert_eq!(request.timeout, Duration::from_secs(120));
+        let request =
+            parse(json!({"argv": ["git", "commit", "-m", "it's"], "timeout": 5})).unwrap();
+        assert_eq!(request.text(), r"git commit -m 'it'\''s'");
+        assert_eq!(request.timeout, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn the_input_is_part_of_the_command() {
+        let request = parse(json!({"cmd": "python3 -", "stdin": "print(1)"})).unwrap();
+        assert_eq!(
+            request.text(),
+            "{ python3 -\n} <<'CO_INPUT'\nprint(1)\nCO_INPUT"
+        );
+        let request = parse(json!({"argv": ["wc", "-l"], "stdin": "CO_INPUT\n"})).unwrap();
+        assert_eq!(
+            request.text(),
+            "{ wc -l\n} <<'CO_INPUT_'\nCO_INPUT\nCO_INPUT_"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_said() {
+        for (arguments, word) in [
+            (json!({}), "empty"),
+            (json!({"cmd": "  "}), "empty"),
+            (json!({"argv": []}), "empty"),
+            (json!({"cmd": "ls", "argv": ["ls"]}), "either"),
+            (json!({"cmd": "ls", "timeout": 0}), "1 or more"),
+            (json!({"cmd": "ls", "timeout": -5}), "1 or more"),
+            (json!({"cmd": "ls", "timeout": "soon"}), "do not fit"),
+            (json!({"cmd": "ls", "color": true}), "color"),
+        ] {
+            let error = parse(arguments.clone()).unwrap_err();
+            assert!(error.contains(word), "{arguments}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_schema_needs_no_definitions() {
+        let schema = spec(600, "").schema;
+        assert_eq!(schema["type"], "object");
+        assert!(schema.get("definitions").is_none() && schema.get("$schema").is_none());
+        assert!(
+            schema["properties"]["cmd"]["description"]
+                .as_str()
+                .unwrap()
+                .contains("bash")
+        );
+    }
+}

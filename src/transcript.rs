@@ -1,0 +1,168 @@
+//! What was said and done in a conversation, as plain data.
+//!
+//! Knows nothing of providers, Neovim or files: [`crate::llm`] turns items into a provider's wire
+//! format, [`crate::store`] writes one line of JSON for each. What a model is told of them is [`view()`];
+//! what a crash left half-done is mended by [`repair()`].
+
+mod repair;
+mod view;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
+pub use view::view;
+
+/// One thing that happened in a session, in the order it happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "item", rename_all = "snake_case")]
+pub enum Item {
+    /// What the person sent, with whatever context they attached to it.
+    User {
+        text: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        context: Vec<Context>,
+    },
+    /// What the model said.
+    Text { text: String },
+    /// What the model thought, with what its provider needs to see again on the next request.
+    Reasoning {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+    /// A tool the model asked for.
+    Call(Call),
+    /// Who let a call run, or did not.
+    Decision { call: String, decision: Decision },
+    /// What a call came to.
+    Outcome(Outcome),
+    /// A turn ended; `usage` is what it cost.
+    End {
+        reason: End,
+        #[serde(default)]
+        usage: Usage,
+    },
+    /// The items before this one are told to the model as `text`; they stay in the file.
+    Summary {
+        text: String,
+        /// So many items before this one are told as they are nevertheless.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        keep: usize,
+    },
+    /// A line for the person only; never sent to a model.
+    Notice { text: String },
+    /// Written by a later version; kept as it was, never lost.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A piece of the editor that the person attached to a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    /// What it is, as the person named it: `@selection`, `@file:src/main.rs`.
+    pub name: String,
+    pub text: String,
+}
+
+/// One tool use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The provider's id, unique within a session.
+    pub id: String,
+    pub name: String,
+    /// A JSON object.
+    pub arguments: Value,
+    /// What the provider wants back with the call (Gemini's thought signature).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// Why a call ran, or did not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
+pub enum Decision {
+    /// Proven read-only, and run in the read-only sandbox where there is one.
+    Proved,
+    /// A rule of the person's own allows it.
+    Rule { rule: String },
+    /// `auto_confirm` is on.
+    AutoConfirm,
+    /// The person said yes.
+    Approved,
+    /// The person said no.
+    Denied {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A deny rule refuses it.
+    Forbidden { why: String },
+    /// Nobody could be asked, or the turn was cancelled while the question was open.
+    Withdrawn,
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The [`Call::id`] it answers.
+    pub call: String,
+    /// What the model reads.
+    pub text: String,
+    /// True where the call did what was asked.
+    pub ok: bool,
+    /// Where the whole output is, if it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spill: Option<std::path::PathBuf>,
+}
+
+/// Why a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The model had nothing more to do.
+    Done,
+    Cancelled,
+    /// The provider or the network failed; the text so far is kept.
+    Failed,
+    /// A guard ended it (steps, repeats).
+    Guarded,
+    /// The backend ended in the middle; written when the session is loaded again.
+    Interrupted,
+}
+
+/// Tokens, as the provider counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+    /// Part of `input` that the provider had cached.
+    #[serde(default)]
+    pub cached: u64,
+}
+
+/// Returns what the turns of a conversation cost.
+pub fn cost(items: &[Item]) -> Usage {
+    let mut total = Usage::default();
+    for item in items {
+        if let Item::End { usage, .. } = item {
+            total += *usage;
+        }
+    }
+    total
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cached += other.cached;
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out a reference"
+)]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

@@ -1,0 +1,176 @@
+//! Makes a sequence of items one that every provider takes.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::{Call, Item, Outcome};
+
+/// What a model is told of a call whose end nobody saw.
+pub const INTERRUPTED: &str =
+    "interrupted: co ended before this call did; whether it took effect is not known";
+
+/// Returns the items with exactly one outcome for each call, and whether anything had to be mended.
+///
+/// An outcome stands after its call and before anything else is said or called; calls made together have theirs
+/// together. The ids of calls are unique and their arguments objects. Items of other kinds stay, in their order.
+pub fn repair(items: Vec<Item>) -> (Vec<Item>, bool) {
+    let mended = Repair::new(&items).run();
+    let changed = mended != items;
+    (mended, changed)
+}
+
+/// Returns whether the last turn has no end, as a process that was killed leaves it.
+pub fn unfinished(items: &[Item]) -> bool {
+    items
+        .iter()
+        .rev()
+        .find_map(|item| match item {
+            Item::End { .. } => Some(false),
+            Item::User { .. } | Item::Text { .. } | Item::Reasoning { .. } => Some(true),
+            Item::Call(_) | Item::Decision { .. } | Item::Outcome(_) => Some(true),
+            Item::Summary { .. } | Item::Notice { .. } | Item::Unknown => None,
+        })
+        .unwrap_or(false)
+}
+
+/// Returns the calls that have no outcome, in their order.
+pub fn unanswered(items: &[Item]) -> Vec<&Call> {
+    let mut open: Vec<&Call> = Vec::new();
+    for item in items {
+        match item {
+            Item::Call(call) => open.push(call),
+            Item::Outcome(outcome) => {
+                if let Some(at) = open.iter().position(|call| call.id == outcome.call) {
+                    open.remove(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    open
+}
+
+struct Repair<'a> {
+    items: &'a [Item],
+    /// Where the outcomes of an id stand that no call took yet, last first.
+    outcomes: HashMap<&'a str, Vec<usize>>,
+    /// Outcomes that were told before their place.
+    taken: HashSet<usize>,
+    /// Ids of the calls so far.
+    ids: HashSet<String>,
+    /// Calls without an outcome so far: the id they have now, and where their outcome is.
+    open: Vec<(String, Option<usize>)>,
+    /// Whether an outcome came since the last call: the next call begins another step.
+    answering: bool,
+    mended: Vec<Item>,
+}
+
+impl<'a> Repair<'a> {
+    fn new(items: &'a [Item]) -> Self {
+        let mut outcomes: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, item) in items.iter().enumerate().rev() {
+            if let Item::Outcome(outcome) = item {
+                outcomes.entry(&outcome.call).or_default().push(at);
+            }
+        }
+        Self {
+            items,
+            outcomes,
+            taken: HashSet::new(),
+            ids: HashSet::new(),
+            open: Vec::new(),
+            answering: false,
+            mended: Vec::with_capacity(items.len()),
+        }
+    }
+
+    fn run(mut self) -> Vec<Item> {
+        for (at, item) in self.items.iter().enumerate() {
+            match item {
+                Item::Call(call) => self.call(at, call),
+                Item::Outcome(_) => self.outcome(at),
+                Item::User { .. }
+                | Item::Text { .. }
+                | Item::Reasoning { .. }
+                | Item::Summary { .. }
+                | Item::End { .. } => {
+                    self.close();
+                    self.mended.push(item.clone());
+                }
+                Item::Decision { .. } | Item::Notice { .. } | Item::Unknown => {
+                    self.mended.push(item.clone());
+                }
+            }
+        }
+        self.close();
+        self.mended
+    }
+
+    fn call(&mut self, at: usize, call: &super::Call) {
+        if self.answering {
+            self.close();
+            self.answering = false;
+        }
+        let mut call = call.clone();
+        let answer = self.outcomes.get_mut(call.id.as_str()).and_then(|places| {
+            // Those before the call answer nothing.
+            while places.last().is_some_and(|place| *place < at) {
+                places.pop();
+            }
+            places.pop()
+        });
+        if !call.arguments.is_object() {
+            call.arguments = Value::Object(Map::new());
+        }
+        if self.ids.contains(&call.id) {
+            call.id = (2..)
+                .map(|number| format!("{}_{number}", call.id))
+                .find(|id| !self.ids.contains(id))
+                .unwrap_or_default();
+        }
+        self.ids.insert(call.id.clone());
+        self.open.push((call.id.clone(), answer));
+        self.mended.push(Item::Call(call));
+    }
+
+    fn outcome(&mut self, at: usize) {
+        if self.taken.contains(&at) {
+            return;
+        }
+        let Some(index) = self.open.iter().position(|(_, place)| *place == Some(at)) else {
+            // It answers no call, or one that has its answer.
+            return;
+        };
+        let (id, place) = self.open.remove(index);
+        self.answer(id, place);
+    }
+
+    /// Gives every open call its outcome: its own if there is one further on.
+    fn close(&mut self) {
+        for (id, place) in std::mem::take(&mut self.open) {
+            self.taken.extend(place);
+            self.answer(id, place);
+        }
+    }
+
+    fn answer(&mut self, id: String, place: Option<usize>) {
+        let outcome = match place.and_then(|at| self.items.get(at)) {
+            Some(Item::Outcome(outcome)) => Outcome {
+                call: id,
+                ..outcome.clone()
+            },
+            _ => Outcome {
+                call: id,
+                text: INTERRUPTED.to_owned(),
+                ok: false,
+                spill: None,
+            },
+        };
+        self.mended.push(Item::Outcome(outcome));
+        self.answering = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::transcript::{Call, Decision, End, Usage};
+
+fn call(id: &str) -> Item {
+    Item::Call(Call {
+        id: id.into(),
+        name: "run".into(),
+        arguments: json!({}),
+        signature: None,
+    })
+}
+
+fn outcome(id: &str, text: &str) -> Item {
+    Item::Outcome(Outcome {
+        call: id.into(),
+        text: text.into(),
+        ok: true,
+        spill: None,
+    })
+}
+
+fn interrupted(id: &str) -> Item {
+    Item::Outcome(Outcome {
+        call: id.into(),
+        text: INTERRUPTED.into(),
+        ok: false,
+        spill: None,
+    })
+}
+
+fn user(text: &str) -> Item {
+    Item::User {
+        text: text.into(),
+        context: Vec::new(),
+    }
+}
+
+fn said(text: &str) -> Item {
+    Item::Text { text: text.into() }
+}
+
+fn end() -> Item {
+    Item::End {
+        reason: End::Done,
+        usage: Usage::default(),
+    }
+}
+
+fn check(items: &[Item], expected: &[Item]) {
+    let (mended, changed) = repair(items.to_vec());
+    assert_eq!(mended, expected);
+    assert_eq!(changed, items != expected);
+}
+
+#[test]
+fn what_is_whole_stays() {
+    let items = [
+        user("x"),
+        said("y"),
+        call("1"),
+        call("2"),
+        outcome("1", "a"),
+        outcome("2", "b"),
+        said("z"),
+        end(),
+    ];
+    check(&items, &items);
+    check(&[], &[]);
+}
+
+#[test]
+fn a_call_without_a_result_gets_one() {
+    check(
+        &[user("x"), call("1")],
+        &[user("x"), call("1"), interrupted("1")],
+    );
+    check(
+        &[call("1"), call("2"), outcome("2", "b"), user("y")],
+        &[
+            call("1"),
+            call("2"),
+            outcome("2", "b"),
+            interrupted("1"),
+            user("y"),
+        ],
+    );
+}
+
+#[test]
+fn a_result_that_came_late_takes_its_place() {
+    check(
+        &[call("1"), user("y"), outcome("1", "a")],
+        &[call("1"), outcome("1", "a"), user("y")],
+    );
+}
+
+#[test]
+fn a_step_has_all_its_results_before_the_next_begins() {
+    check(
+        &[
+            call("1"),
+            call("2"),
+            outcome("1", "a"),
+            call("3"),
+            outcome("2", "b"),
+        ],
+        &[
+            call("1"),
+            call("2"),
+            outcome("1", "a"),
+            outcome("2", "b"),
+            call("3"),
+            interrupted("3"),
+        ],
+    );
+}
+
+#[test]
+fn results_of_nothing_and_second_results_go() {
+    check(&[outcome("1", "a"), user("x")], &[user("x")]);
+    check(
+        &[call("1"), outcome("1", "a"), outcome("1", "b")],
+        &[call("1"), outcome("1", "a")],
+    );
+}
+
+#[test]
+fn a_second_call_of_the_same_id_gets_its_own() {
+    check(
+        &[call("1"), outcome("1", "a"), call("1"), outcome("1", "b")],
+        &[
+            call("1"),
+            outcome("1", "a"),
+            call("1_2"),
+            outcome("1_2", "b"),
+        ],
+    );
+}
+
+#[test]
+fn a_turn_without_an_end_is_unfinished() {
+    assert!(!unfinished(&[]));
+    assert!(unfinished(&[user("x")]));
+    assert!(unfinished(&[user("x"), call("1")]));
+    assert!(!unfinished(&[user("x"), said("y"), end()]));
+    let summary = Item::Summary {
+        text: "s".into(),
+        keep: 0,
+    };
+    assert!(!unfinished(&[user("x"), end(), summary]));
+}
+
+/// Holds for every sequence of items a provider takes.
+fn assert_valid(items: &[Item]) {
+    let mut ids = HashSet::new();
+    let mut open: HashSet<&str> = HashSet::new();
+    let mut answering = false;
+    for item in items {
+        match item {
+            Item::Call(call) => {
+                assert!(
+                    !answering || open.is_empty(),
+                    "{call:?} stands before {open:?} have results"
+                );
+                answering = false;
+                assert!(
+                    ids.insert(call.id.as_str()),
+                    "the id {} is there twice",
+                    call.id
+                );
+                assert!(call.arguments.is_object());
+                open.insert(&call.id);
+            }
+            Item::Outcome(outcome) => {
+                answering = true;
+                assert!(
+                    open.remove(outcome.call.as_str()),
+                    "{outcome:?} answers nothing"
+                );
+            }
+            Item::Decision { .. } | Item::Notice { .. } | Item::Unknown => {}
+            _ => assert!(
+                open.is_empty(),
+                "{item:?} stands before {open:?} have results"
+            ),
+        }
+    }
+    assert!(open.is_empty(), "{open:?} have no results");
+}
+
+fn any_item() -> impl Strategy<Value = Item> {
+    let id = prop_oneof![Just("1"), Just("2"), Just("3")];
+    prop_oneof![
+        Just(user("u")),
+        Just(said("t")),
+        Just(Item::Reasoning {
+            text: "r".into(),
+            signature: None
+        }),
+        Just(Item::Summary {
+            text: "s".into(),
+            keep: 1
+        }),
+        Just(Item::Notice { text: "n".into() }),
+        Just(Item::Unknown),
+        Just(end()),
+        id.clone().prop_map(|id| Item::Decision {
+            call: id.into(),
+            decision: Decision::Approved
+        }),
+        (id.clone(), any::<bool>()).prop_map(|(id, object)| Item::Call(Call {
+            id: id.into(),
+            name: "run".into(),
+            arguments: if object { json!({"a": 1}) } else { json!("a") },
+            signature: None
+        })),
+        (id, "[a-z]{1,3}").prop_map(|(id, text)| outcome(id, &text)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_sequence_repairs_to_a_valid_one(items in prop::collection::vec(any_item(), 0..40)) {
+        let (mended, _) = repair(items.clone());
+        assert_valid(&mended);
+        // Nothing but results is ever taken away.
+        let others = |items: &[Item]| {
+            items.iter().filter(|item| !matches!(item, Item::Outcome(_))).count()
+        };
+        prop_assert_eq!(others(&items), others(&mended));
+        // What is whole is left alone.
+        let (again, changed) = repair(mended.clone());
+        prop_assert!(!changed);
+        prop_assert_eq!(again, mended);
+    }
+
+    #[test]
+    fn any_prefix_of_a_whole_conversation_repairs_and_keeps_what_was_shown(
+        steps in prop::collection::vec(0usize..4, 1..12), cut in any::<prop::sample::Index>()
+    ) {
+        let mut items = vec![user("go")];
+        for (step, calls) in steps.iter().enumerate() {
+            items.push(said("t"));
+            items.extend((0..*calls).map(|n| call(&format!("{step}-{n}"))));
+            items.extend((0..*calls).map(|n| outcome(&format!("{step}-{n}"), "o")));
+        }
+        items.push(end());
+        let prefix = &items[..=cut.index(items.len())];
+        let (mended, _) = repair(prefix.to_vec());
+        assert_valid(&mended);
+        prop_assert_eq!(&mended[..prefix.len()], prefix);
+    }
+}
+
+#[test]
+fn calls_without_an_outcome_are_unanswered() {
+    let items = [
+        user("x"),
+        call("1"),
+        call("2"),
+        call("3"),
+        outcome("2", "a"),
+        call("2"),
+    ];
+    let open: Vec<_> = unanswered(&items)
+        .into_iter()
+        .map(|call| call.id.as_str())
+        .collect();
+    assert_eq!(open, ["1", "3", "2"]);
+}
