@@ -1,0 +1,356 @@
+//! The backend as Neovim sees it: answers the handshake, owns the sessions and runs, and ends with Neovim.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::audit::Audit;
+use crate::config::{self, Config};
+use crate::editor::Editor;
+use crate::exec::sandbox::Launcher;
+use crate::exec::{self, Executor, Streams};
+use crate::llm;
+use crate::logging;
+use crate::nvim;
+use crate::paths::Paths;
+use crate::policy::redact::Redactor;
+use crate::protocol::{FromEditor, Level, PROTOCOL, ToEditor};
+use crate::session::kit::{Connect, Kit, Parts, Places};
+use crate::session::{Answered, Handle, Msg, Place, Prompt};
+use crate::shell::{Run, Shell};
+use crate::store::Store;
+use crate::tool::backend::Isolation;
+use crate::tool::judge::workspace_of;
+
+/// How long sessions and commands have to end when Neovim is gone; the commands are killed within two.
+const SHUTDOWN: Duration = Duration::from_secs(4);
+
+/// Serves one Neovim on standard input and output until it goes.
+pub async fn serve(exe: PathBuf) -> ExitCode {
+    let paths = match Paths::discover(&env) {
+        Ok(paths) => paths,
+        Err(error) => return fail(&error.to_string()),
+    };
+    let log = start_log(&paths);
+    let (mut inbox, editor) = match nvim::connect() {
+        Ok(connection) => connection,
+        Err(error) => {
+            return fail(&format!(
+                "{error}: Neovim starts co-nvim by itself at the first :Co; see co-nvim --help for what runs without it"
+            ));
+        }
+    };
+    if let Err(message) = &log {
+        warn(&editor, message.clone());
+    }
+    let Some(kit) = greet(&mut inbox, &editor, &paths, exe).await else {
+        return ExitCode::FAILURE;
+    };
+    App::new(kit).run(inbox).await;
+    ExitCode::SUCCESS
+}
+
+fn start_log(paths: &Paths) -> Result<logging::Log, String> {
+    let file = paths.log_file().map_err(|error| error.to_string())?;
+    let filter = env(logging::VARIABLE);
+    logging::start(&file, filter.as_deref()).map_err(|error| error.to_string())
+}
+
+/// Waits for the handshake and makes what everything else needs. None where the two do not fit.
+async fn greet(
+    inbox: &mut mpsc::Receiver<FromEditor>,
+    editor: &Editor,
+    paths: &Paths,
+    exe: PathBuf,
+) -> Option<Arc<Kit>> {
+    let refusal = match inbox.recv().await? {
+        FromEditor::Hello {
+            protocol: PROTOCOL,
+            settings,
+            ..
+        } => match kit(editor, paths, exe, &settings) {
+            Ok(kit) => {
+                let kit = Arc::new(kit);
+                editor.tell(ToEditor::Ready {
+                    protocol: PROTOCOL,
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                    isolation: kit.isolation.short().to_owned(),
+                });
+                return Some(kit);
+            }
+            Err(why) => why,
+        },
+        FromEditor::Hello {
+            protocol, version, ..
+        } => {
+            tracing::error!(protocol, version, "another protocol than {PROTOCOL}");
+            format!(
+                "update co and restart Neovim: its plugin speaks protocol {protocol}, co-nvim {PROTOCOL}"
+            )
+        }
+        _ => "update co and restart Neovim: its plugin did not say what it speaks".to_owned(),
+    };
+    editor.tell(ToEditor::Refused { message: refusal });
+    // Neovim closes the channel when it has read that.
+    while inbox.recv().await.is_some() {}
+    None
+}
+
+fn kit(
+    editor: &Editor,
+    paths: &Paths,
+    exe: PathBuf,
+    lua: &serde_json::Value,
+) -> Result<Kit, String> {
+    let (config, problems) = config::load(Some(&paths.config_file()), lua, &env);
+    for problem in problems {
+        warn(editor, problem);
+    }
+    let own = vec![
+        paths.config.clone(),
+        paths.state.clone(),
+        paths.data.clone(),
+    ];
+    let home = PathBuf::from(env("HOME").unwrap_or_else(|| "/".to_owned()));
+    let launcher = Launcher::new(exe.clone(), home.clone(), own.clone());
+    let isolation = Isolation::new(&config, &launcher);
+    let spill_dir = paths.spill_dir().map_err(|error| error.to_string())?;
+    let executor = Executor::new(exec::Setup {
+        settings: config.exec_settings(spill_dir),
+        launcher: Some(launcher.namespaces(config.namespaces())),
+        program: Some(exe),
+        env: std::env::vars_os().collect(),
+        sole: true,
+    })
+    .map_err(|error| error.to_string())?;
+    Ok(Kit::new(Parts {
+        redactor: Redactor::new(&llm::secrets(&config.llm, &env)),
+        store: store(paths, &config),
+        audit: audit(editor, paths),
+        places: Places {
+            home,
+            path: std::env::var_os("PATH").unwrap_or_default(),
+            own,
+            rules: paths.rules_dir().map_err(|error| error.to_string())?,
+        },
+        connect: connect(&config),
+        editor: editor.clone(),
+        config,
+        executor,
+        isolation,
+    }))
+}
+
+/// What makes a session's provider of the settings and the environment.
+fn connect(config: &Config) -> Connect {
+    let (settings, stall) = (config.llm.clone(), config.stall_timeout);
+    Box::new(move |model| {
+        let mut settings = settings.clone();
+        if let Some(model) = model {
+            settings.model = Some(model.to_owned());
+        }
+        llm::connect_with_stall(&settings, &env, stall)
+    })
+}
+
+fn store(paths: &Paths, config: &Config) -> Store {
+    let store = Store::new(paths.data.clone());
+    if let Some(days) = config.session_prune_days {
+        let age = std::time::Duration::from_secs(u64::from(days) * 24 * 3600);
+        if let Err(error) = store.prune(age) {
+            tracing::warn!(%error, "old sessions were not removed");
+        }
+    }
+    store
+}
+
+fn audit(editor: &Editor, paths: &Paths) -> Option<Audit> {
+    Audit::open(&paths.state)
+        .inspect_err(|error| warn(editor, error.to_string()))
+        .ok()
+}
+
+struct App {
+    kit: Arc<Kit>,
+    cancel: CancellationToken,
+    sessions: HashMap<u64, Handle>,
+    shell: Shell,
+}
+
+impl App {
+    fn new(kit: Arc<Kit>) -> Self {
+        let cancel = CancellationToken::new();
+        Self {
+            shell: Shell::new(Arc::clone(&kit), cancel.child_token()),
+            kit,
+            cancel,
+            sessions: HashMap::new(),
+        }
+    }
+
+    async fn run(mut self, mut inbox: mpsc::Receiver<FromEditor>) {
+        let told_to_end = told_to_end();
+        tokio::pin!(told_to_end);
+        loop {
+            tokio::select! {
+                message = inbox.recv() => match message {
+                    Some(message) => self.route(message).await,
+                    None => break,
+                },
+                () = &mut told_to_end => break,
+            }
+        }
+        tracing::info!("neovim is gone; ending");
+        self.shutdown().await;
+    }
+
+    async fn route(&mut self, message: FromEditor) {
+        match message {
+            FromEditor::Hello { .. } => {}
+            FromEditor::Prompt {
+                session,
+                text,
+                cwd,
+                context,
+                instructions,
+            } => {
+                let prompt = Prompt {
+                    text,
+                    context,
+                    instructions,
+                };
+                self.tell(session, &cwd, Msg::Prompt(prompt));
+            }
+            FromEditor::Command {
+                session,
+                name,
+                args,
+                cwd,
+            } => self.tell(session, &cwd, Msg::Command { name, args }),
+            FromEditor::Cancel { session } => {
+                if let Some(handle) = self.sessions.get(&session) {
+                    handle.send(Msg::Cancel);
+                }
+            }
+            FromEditor::Close { session } => {
+                if let Some(handle) = self.sessions.remove(&session) {
+                    tokio::spawn(handle.close());
+                }
+            }
+            FromEditor::Answer {
+                id,
+                decision,
+                reason,
+                scope,
+                command,
+            } => self.answer(&Answered {
+                id,
+                decision,
+                reason,
+                scope,
+                command,
+            }),
+            FromEditor::Run {
+                run,
+                command,
+                cwd,
+                stdin,
+                open,
+                terminal,
+            } => self.shell.start(Run {
+                run,
+                command,
+                cwd: PathBuf::from(cwd),
+                stdin,
+                streams: match terminal {
+                    Some(size) => Streams::Terminal(size),
+                    None if open => Streams::Open,
+                    None => Streams::Whole,
+                },
+            }),
+            FromEditor::RunInput { run, data, close } => self.shell.input(run, data, close),
+            FromEditor::RunResize { run, size } => self.shell.resize(run, size),
+            FromEditor::CancelRun { run } => self.shell.cancel(run),
+        }
+    }
+
+    fn tell(&mut self, session: u64, cwd: &str, message: Msg) {
+        let handle = self.sessions.entry(session).or_insert_with(|| {
+            let cwd = PathBuf::from(cwd);
+            let place = Place {
+                workspace: workspace_of(&cwd),
+                cwd,
+            };
+            Handle::spawn(session, Arc::clone(&self.kit), place, &self.cancel)
+        });
+        if !handle.send(message) {
+            self.sessions.remove(&session);
+            self.kit.notice(
+                Level::Error,
+                "this chat ended after an internal error; `:Co /resume` brings it back, `:Co /log` says more",
+            );
+        }
+    }
+
+    /// Ids are unique in the backend; the session that asked takes it, the others do not know it.
+    fn answer(&self, answered: &Answered) {
+        for handle in self.sessions.values() {
+            handle.send(Msg::Answer(answered.clone()));
+        }
+    }
+
+    /// Nothing of this backend is left when it returns.
+    async fn shutdown(self) {
+        self.cancel.cancel();
+        let closing = self.sessions.into_values().map(Handle::close);
+        let sessions = futures::future::join_all(closing);
+        let all = futures::future::join(sessions, self.kit.executor.shutdown());
+        if tokio::time::timeout(SHUTDOWN, all).await.is_err() {
+            tracing::error!("something hangs; ending without it");
+        }
+    }
+}
+
+/// Returns when this process is told to end. A Neovim that quits says so with SIGTERM, and waits a while.
+async fn told_to_end() {
+    match signal(SignalKind::terminate()) {
+        Ok(mut term) => {
+            term.recv().await;
+        }
+        Err(error) => {
+            tracing::warn!(%error, "SIGTERM ends this process at once");
+            std::future::pending().await
+        }
+    }
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn warn(editor: &Editor, message: String) {
+    editor.tell(ToEditor::Notice {
+        level: Level::Warn,
+        message,
+    });
+}
+
+fn fail(message: &str) -> ExitCode {
+    logging::fatal(message);
+    ExitCode::FAILURE
+}
+
+/// The program that was started, also where its file was replaced by an update since.
+pub fn own_exe() -> PathBuf {
+    let proc = Path::new("/proc/self/exe");
+    match std::env::current_exe() {
+        Ok(exe) if exe.exists() => exe,
+        _ => proc.to_owned(),
+    }
+}

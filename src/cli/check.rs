@@ -1,0 +1,277 @@
+//! `co-nvim check`: says what policy thinks of a command, and why.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::exec::Program;
+use crate::policy::{self, Grant, Reason, Verdict, printable};
+use crate::tool::judge::{Bench, Judge, workspace_of};
+use crate::tool::rules;
+
+const USAGE: &str = "usage: co-nvim check [--cwd DIR] [--json] [COMMAND]
+Says what policy thinks of COMMAND, and why. With no COMMAND, reads one JSON string a line
+from standard input and writes one word a line: auto, ask or deny.
+";
+
+/// What the command line knows before it reads its arguments.
+pub struct Setup {
+    pub home: PathBuf,
+    /// The backend's PATH.
+    pub path: OsString,
+    pub settings: policy::Settings,
+    /// Where the person's lasting rules are kept.
+    pub rules: Option<PathBuf>,
+    /// co's own files.
+    pub own: Vec<PathBuf>,
+}
+
+struct Arguments {
+    cwd: Option<PathBuf>,
+    json: bool,
+    command: Option<String>,
+}
+
+/// Runs `check` with what follows it on the command line.
+pub fn run(args: impl IntoIterator<Item = String>, setup: Setup) -> ExitCode {
+    let arguments = match parse(args) {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => return say(USAGE),
+        Err(why) => return fail(&format!("{why}\n{USAGE}")),
+    };
+    let cwd = arguments.cwd.unwrap_or_else(|| PathBuf::from("."));
+    let cwd = match cwd.canonicalize() {
+        Ok(cwd) if cwd.is_dir() => cwd,
+        _ => {
+            return fail(&format!(
+                "{} is not a directory; name one that exists\n",
+                cwd.display()
+            ));
+        }
+    };
+    let judge = judge(setup, &cwd);
+    let outcome = match arguments.command {
+        Some(command) => one(&judge, &command, &cwd, arguments.json),
+        None => many(&judge, &cwd),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => fail(&format!("{error}\n")),
+    }
+}
+
+fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<Arguments>, String> {
+    let mut arguments = Arguments {
+        cwd: None,
+        json: false,
+        command: None,
+    };
+    let mut args = args.into_iter();
+    let mut only_command = false;
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--help" | "-h" if !only_command => return Ok(None),
+            "--json" if !only_command => arguments.json = true,
+            "--" if !only_command => only_command = true,
+            "--cwd" if !only_command => {
+                let dir = args.next().ok_or("--cwd lacks its directory")?;
+                arguments.cwd = Some(dir.into());
+            }
+            _ if !only_command && arg.starts_with("--cwd=") => {
+                arguments.cwd = Some(arg[6..].into())
+            }
+            _ if !only_command && arg.starts_with('-') => {
+                return Err(format!("check has no option {arg}"));
+            }
+            _ if arguments.command.is_some() => {
+                return Err("check takes one command; put it in quotes".to_owned());
+            }
+            _ => arguments.command = Some(arg),
+        }
+    }
+    Ok(Some(arguments))
+}
+
+fn judge(setup: Setup, cwd: &Path) -> Judge {
+    let workspace = workspace_of(cwd);
+    let mut notes = Vec::new();
+    let saved = match setup
+        .rules
+        .as_deref()
+        .map(|dir| rules::load(dir, &workspace))
+    {
+        Some(Ok(saved)) => saved,
+        Some(Err(error)) => {
+            notes.push(error.to_string());
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
+    let (judge, problems) = Judge::new(Bench {
+        workspace,
+        home: setup.home,
+        path: setup.path,
+        settings: setup.settings,
+        saved,
+        own: setup.own,
+    });
+    notes.extend(problems);
+    for note in notes {
+        let _shown = writeln!(io::stderr(), "{note}");
+    }
+    judge
+}
+
+fn one(judge: &Judge, command: &str, cwd: &Path, as_json: bool) -> io::Result<()> {
+    let assessment = judge.assess(&Program::Shell(command.to_owned()), cwd);
+    let verdict = judge.verdict(&assessment, &[]);
+    let text = if as_json {
+        format!("{}\n", to_json(&verdict))
+    } else {
+        explain(&verdict, command)
+    };
+    io::stdout().write_all(text.as_bytes())
+}
+
+fn many(judge: &Judge, cwd: &Path) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let command: String = serde_json::from_str(&line).map_err(|error| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a line of standard input is not a JSON string: {error}"),
+            )
+        })?;
+        let assessment = judge.assess(&Program::Shell(command), cwd);
+        writeln!(out, "{}", word(&judge.verdict(&assessment, &[])))?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// The one word for a verdict.
+pub fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow(_) => "auto",
+        Verdict::Ask(_) => "ask",
+        Verdict::Deny { .. } => "deny",
+    }
+}
+
+fn to_json(verdict: &Verdict) -> serde_json::Value {
+    match verdict {
+        Verdict::Allow(Grant::Proof { env }) => json!({
+            "verdict": "auto",
+            "by": "proof",
+            "env": env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
+        }),
+        Verdict::Allow(Grant::Rule { rule }) => {
+            json!({ "verdict": "auto", "by": "rule", "rule": rule })
+        }
+        Verdict::Ask(ask) => json!({
+            "verdict": "ask",
+            "reasons": ask.reasons.iter().map(|reason| json!({
+                "text": printable(&reason.text),
+                "span": reason.span.as_ref().map(|span| [span.start, span.end]),
+            })).collect::<Vec<_>>(),
+            "destructive": ask.destructive,
+            "prefix": ask.prefix.as_ref().map(ToString::to_string),
+        }),
+        Verdict::Deny { why, rule } => json!({ "verdict": "deny", "why": why, "rule": rule }),
+    }
+}
+
+/// What a person reads: the verdict, and each reason below the part it speaks of.
+fn explain(verdict: &Verdict, command: &str) -> String {
+    match verdict {
+        Verdict::Allow(Grant::Proof { .. }) => {
+            "auto: it is proved to only look; it runs read-only\n".to_owned()
+        }
+        Verdict::Allow(Grant::Rule { rule }) => {
+            format!("auto: your rule `{}` allows it\n", printable(rule))
+        }
+        Verdict::Deny { why, rule } => {
+            format!("deny: {} (rule `{}`)\n", printable(why), printable(rule))
+        }
+        Verdict::Ask(ask) => {
+            let mut text = "ask\n".to_owned();
+            for reason in &ask.reasons {
+                text.push_str(&underline(reason, command));
+            }
+            if let Some(prefix) = &ask.prefix {
+                text.push_str(&format!("  a rule could be: {prefix}\n"));
+            }
+            text
+        }
+    }
+}
+
+fn underline(reason: &Reason, command: &str) -> String {
+    let says = printable(&reason.text);
+    let parts = reason.span.as_ref().and_then(|span| {
+        let (before, from) = command.split_at_checked(span.start)?;
+        Some((before, from, command.get(span.clone())?))
+    });
+    let Some((before, from, marked)) = parts else {
+        return format!("  {says}\n");
+    };
+    let before = printable(before.rsplit('\n').next().unwrap_or_default());
+    let from = printable(from.split('\n').next().unwrap_or_default());
+    let marked = printable(marked.split('\n').next().unwrap_or_default());
+    let indent = " ".repeat(before.chars().count());
+    let carets = "^".repeat(marked.chars().count().max(1));
+    format!("  {before}{from}\n  {indent}{carets} {says}\n")
+}
+
+fn say(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn fail(text: &str) -> ExitCode {
+    let _shown = io::stderr().write_all(text.as_bytes());
+    ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_stands_below_what_it_speaks_of() {
+        let command = "ls &&\nfind . -delete";
+        let at = command.find("-delete").unwrap();
+        let reason = Reason::at("it removes".to_owned(), at..command.len());
+        assert_eq!(
+            underline(&reason, command),
+            "  find . -delete\n         ^^^^^^^ it removes\n"
+        );
+        assert_eq!(
+            underline(&Reason::whole("x\u{7}".to_owned()), "y"),
+            "  x\\u{7}\n"
+        );
+    }
+
+    #[test]
+    fn arguments() {
+        let parse = |text: &str| parse(text.split(' ').map(str::to_owned));
+        assert!(parse("--json ls").unwrap().unwrap().json);
+        assert_eq!(
+            parse("-- --json").unwrap().unwrap().command.as_deref(),
+            Some("--json")
+        );
+        assert!(parse("ls -la").is_err());
+        assert!(parse("--nope").is_err());
+        assert!(parse("--help").unwrap().is_none());
+    }
+}

@@ -1,0 +1,180 @@
+//! `co-nvim doctor`: what works here, what does not, and what to do about it.
+//!
+//! Looks only: it sends no request to a provider, runs no program that prints a key, and never shows one.
+
+mod provider;
+mod system;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::config::{self, Config};
+use crate::exec::sandbox::Refused;
+use crate::paths::Paths;
+use crate::protocol::PROTOCOL;
+use crate::tool::backend::Isolation;
+
+/// What is asked of the doctor.
+#[derive(Debug, Clone, Default)]
+pub struct Args {
+    /// An array of [`Check`]s on standard output instead of lines.
+    pub json: bool,
+    /// The version of the Neovim that asks, such as `0.11.2`.
+    pub nvim: Option<String>,
+    /// What Lua was given as settings; null where no editor asks.
+    pub lua: serde_json::Value,
+}
+
+/// What only the executor can tell.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// A sentence: what holds commands that run unasked, or why nothing does.
+    pub sandbox: String,
+    /// Whether the kernel can hold a command at all.
+    pub held: Result<(), Refused>,
+}
+
+/// How good one thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    Ok,
+    /// co works, with less.
+    Warn,
+    /// Something will fail.
+    Error,
+}
+
+/// One thing looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    pub level: Level,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            name,
+            level: Level::Ok,
+            message: message.into(),
+            advice: None,
+        }
+    }
+
+    fn bad(
+        name: &'static str,
+        level: Level,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            name,
+            level,
+            message: message.into(),
+            advice: Some(advice.into()),
+        }
+    }
+}
+
+/// Looks at everything and prints it. Fails where a check came out as an error.
+pub async fn run(args: Args, probe: Probe, env: config::Env<'_>) -> ExitCode {
+    let checks = look(&args, &probe, env).await;
+    let text = if args.json {
+        let array = serde_json::to_string(&checks).unwrap_or_else(|_| "[]".to_owned());
+        format!("{array}\n")
+    } else {
+        checks.iter().map(lines).collect()
+    };
+    let told = std::io::stdout().write_all(text.as_bytes());
+    let sick = checks.iter().any(|check| check.level == Level::Error);
+    if told.is_err() || sick {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// Looks at everything.
+pub async fn look(args: &Args, probe: &Probe, env: config::Env<'_>) -> Vec<Check> {
+    let mut checks = vec![Check::ok(
+        "version",
+        format!("co-nvim {}, protocol {PROTOCOL}", env!("CARGO_PKG_VERSION")),
+    )];
+    checks.extend(args.nvim.as_deref().map(system::nvim));
+    let paths = Paths::discover(env);
+    checks.extend(system::directories(&paths));
+    let file = paths.ok().map(|paths| paths.config_file());
+    let (config, problems) = config::load(file.as_deref(), &args.lua, env);
+    checks.extend(settings(problems));
+    checks.push(system::shell(env).await);
+    checks.extend(provider::look(&config, env).await);
+    checks.push(sandbox(probe, &config));
+    checks.push(backend(probe, &config));
+    checks
+}
+
+fn settings(problems: Vec<String>) -> Vec<Check> {
+    if problems.is_empty() {
+        return vec![Check::ok("settings", "every setting given is understood")];
+    }
+    let advice = "correct or remove it; :help co-settings lists every setting";
+    problems
+        .into_iter()
+        .map(|problem| Check::bad("settings", Level::Error, problem, advice))
+        .collect()
+}
+
+/// What holds commands that run unasked.
+fn sandbox(probe: &Probe, config: &Config) -> Check {
+    let kernel = &probe.sandbox;
+    match (&probe.held, config.auto_without_sandbox) {
+        (Ok(()), _) => Check::ok("sandbox", kernel.clone()),
+        (Err(_), true) => Check::bad(
+            "sandbox",
+            Level::Warn,
+            format!(
+                "{kernel}; auto_without_sandbox is true, so read-only commands run unasked and unconfined"
+            ),
+            "set auto_without_sandbox = false to be asked about read-only commands too",
+        ),
+        (Err(_), false) => Check::bad(
+            "sandbox",
+            Level::Warn,
+            format!("{kernel}; auto_without_sandbox is false, so every command asks"),
+            "set auto_without_sandbox = true to let read-only commands run unasked and unconfined",
+        ),
+    }
+}
+
+/// Where approved commands run.
+fn backend(probe: &Probe, config: &Config) -> Check {
+    match Isolation::held(config, probe.held.clone()).session_words() {
+        Ok(words) => Check::ok("backend", words),
+        Err(refused) => Check::bad(
+            "backend",
+            Level::Error,
+            format!("approved commands are refused: {refused}"),
+            "set sandbox_backend to what works here; auto takes the strongest",
+        ),
+    }
+}
+
+fn lines(check: &Check) -> String {
+    let level = match check.level {
+        Level::Ok => "ok   ",
+        Level::Warn => "warn ",
+        Level::Error => "error",
+    };
+    let advice = check.advice.as_ref();
+    let advice = advice.map_or_else(String::new, |advice| format!("      {advice}\n"));
+    format!("{level} {}: {}\n{advice}", check.name, check.message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! The machine: Neovim's version, directories, the shell.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::{Check, Level};
+use crate::config::Env;
+use crate::paths::{self, Paths};
+
+/// Judges a Neovim by its version.
+pub(super) fn nvim(version: &str) -> Check {
+    let mut numbers = version
+        .trim_start_matches('v')
+        .split(['.', '-'])
+        .map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= (0, 10) => {
+            Check::ok("neovim", format!("Neovim {version}"))
+        }
+        (Some(Ok(_)), Some(Ok(_))) => Check::bad(
+            "neovim",
+            Level::Error,
+            format!("Neovim {version} is too old"),
+            "install Neovim 0.10 or later",
+        ),
+        _ => Check::bad(
+            "neovim",
+            Level::Warn,
+            format!("{version:?} is not a version of Neovim"),
+            "give it as 0.11.2",
+        ),
+    }
+}
+
+/// Says whether the directories can be written.
+pub(super) fn directories(paths: &Result<Paths, paths::Error>) -> Vec<Check> {
+    let paths = match paths {
+        Ok(paths) => paths,
+        Err(error) => {
+            let advice = "sessions, rules and the log have no place until then";
+            return vec![Check::bad(
+                "directories",
+                Level::Error,
+                error.to_string(),
+                advice,
+            )];
+        }
+    };
+    let config = paths.config_file();
+    let settings = if config.exists() { "" } else { " (none there)" };
+    vec![
+        Check::ok(
+            "config",
+            format!("settings are read from {}{settings}", config.display()),
+        ),
+        writable("state", paths.spill_dir().map(|_| &*paths.state)),
+        writable("data", paths.sessions_dir().map(|_| &*paths.data)),
+    ]
+}
+
+fn writable(name: &'static str, dir: Result<&Path, paths::Error>) -> Check {
+    let tried = dir.map_err(|error| error.to_string()).and_then(|dir| {
+        tempfile::tempfile_in(dir)
+            .map(|_| dir)
+            .map_err(|error| format!("{} cannot be written: {error}", dir.display()))
+    });
+    match tried {
+        Ok(dir) => Check::ok(name, format!("{} can be written", dir.display())),
+        Err(message) => Check::bad(
+            name,
+            Level::Error,
+            message,
+            "check who owns it and whether the disk is full",
+        ),
+    }
+}
+
+/// Finds the shell that commands run in.
+pub(super) async fn shell(env: Env<'_>) -> Check {
+    let Some(bash) = env("PATH").and_then(|path| find(&path, "bash")) else {
+        return Check::bad(
+            "shell",
+            Level::Warn,
+            "there is no bash on PATH; commands run in sh, and more of them are asked about",
+            "install bash",
+        );
+    };
+    match version(&bash).await {
+        Some(version) => Check::ok("shell", format!("{}, version {version}", bash.display())),
+        None => Check::bad(
+            "shell",
+            Level::Error,
+            format!("{} does not run", bash.display()),
+            "mend or remove it; commands run in the first bash on PATH",
+        ),
+    }
+}
+
+fn find(path: &str, name: &str) -> Option<PathBuf> {
+    std::env::split_paths(path)
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(name))
+        .find(|file| file.is_file())
+}
+
+async fn version(bash: &Path) -> Option<String> {
+    let output = tokio::process::Command::new(bash)
+        .args(["--noprofile", "--norc", "-c", "echo \"$BASH_VERSION\""])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(Duration::from_secs(10), output)
+        .await
+        .ok()?
+        .ok()?;
+    let version = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !version.is_empty()).then_some(version)
+}

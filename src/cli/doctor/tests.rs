@@ -1,0 +1,193 @@
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use super::*;
+
+/// Looks with `variables`, an own home and a PATH that finds bash.
+async fn looked(args: Args, variables: &[(&str, &str)]) -> Vec<Check> {
+    let home = tempfile::tempdir().unwrap();
+    let probe = Probe {
+        sandbox: "read-only sandbox".into(),
+        held: Ok(()),
+    };
+    let env = |name: &str| {
+        let given = variables.iter().find(|(variable, _)| *variable == name);
+        given.map(|(_, value)| (*value).to_owned()).or(match name {
+            "PATH" => Some("/usr/local/bin:/usr/bin:/bin".into()),
+            name if name.starts_with("XDG_") => Some(home.path().join(name).display().to_string()),
+            _ => None,
+        })
+    };
+    look(&args, &probe, &env).await
+}
+
+async fn check(variables: &[(&str, &str)], name: &str, expected: &[(Level, &str)]) {
+    let checks = looked(Args::default(), variables).await;
+    let found: Vec<_> = checks.iter().filter(|check| check.name == name).collect();
+    assert_eq!(found.len(), expected.len(), "{name}: {checks:#?}");
+    for (check, (level, part)) in found.iter().zip(expected) {
+        assert_eq!(check.level, *level, "{check:?}");
+        assert!(check.message.contains(part), "{check:?}");
+        assert_eq!(
+            check.advice.is_some(),
+            check.level != Level::Ok,
+            "{check:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_sound_machine_has_no_errors_in_its_own_matters() {
+    for name in [
+        "version", "config", "state", "data", "settings", "shell", "sandbox",
+    ] {
+        check(&[], name, &[(Level::Ok, "")]).await;
+    }
+    check(&[], "version", &[(Level::Ok, env!("CARGO_PKG_VERSION"))]).await;
+    check(&[], "shell", &[(Level::Ok, "bash, version ")]).await;
+    check(&[], "neovim", &[]).await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said() {
+    check(
+        &[("PATH", "/nonexistent")],
+        "shell",
+        &[(Level::Warn, "no bash")],
+    )
+    .await;
+    check(
+        &[("XDG_STATE_HOME", "/proc/nope")],
+        "state",
+        &[(Level::Error, "/proc/nope")],
+    )
+    .await;
+    check(
+        &[("CO_CLI_MAX_STEPS", "x")],
+        "settings",
+        &[(Level::Error, "max_steps")],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_provider_is_the_first_with_a_key_and_the_key_is_never_shown() {
+    let key = ("ANTHROPIC_API_KEY", "sk-secret");
+    let other = ("GEMINI_API_KEY", "g-secret");
+    check(&[other, key], "provider", &[(Level::Ok, "anthropic")]).await;
+    check(&[other], "provider", &[(Level::Ok, "gemini")]).await;
+    check(&[other], "key", &[(Level::Ok, "GEMINI_API_KEY")]).await;
+    check(
+        &[("ANTHROPIC_API_KEY", " ")],
+        "provider",
+        &[(Level::Ok, "ollama")],
+    )
+    .await;
+    check(
+        &[("CO_CLI_PROVIDER", "openai")],
+        "key",
+        &[(Level::Error, "OPENAI_API_KEY")],
+    )
+    .await;
+    let told = format!("{:?}", looked(Args::default(), &[key, other]).await);
+    assert!(!told.contains("secret"), "{told}");
+}
+
+#[tokio::test]
+async fn a_key_file_must_be_private_and_hold_something() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("key");
+    let variables = [
+        ("CO_CLI_PROVIDER", "openai"),
+        ("CO_CLI_API_KEY_FILE", file.to_str().unwrap()),
+    ];
+    check(&variables, "key", &[(Level::Error, "cannot be used")]).await;
+    for (mode, text, level, part) in [
+        (0o644, "k", Level::Error, "others can read it"),
+        (0o600, "", Level::Error, "it is empty"),
+        (0o600, "k", Level::Ok, "key has it"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        check(&variables, "key", &[(level, part)]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_on_this_machine_is_tried_and_no_other() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/", listener.local_addr().unwrap());
+    let at = |url| [("CO_CLI_PROVIDER", "openai"), ("CO_CLI_BASE_URL", url)];
+    check(&at(&url), "server", &[(Level::Ok, "127.0.0.1")]).await;
+    check(&at(&url), "key", &[(Level::Ok, "none is needed")]).await;
+    drop(listener);
+    check(&at(&url), "server", &[(Level::Error, "nothing answers")]).await;
+    check(&at("https://models.example/v1/"), "server", &[]).await;
+}
+
+#[tokio::test]
+async fn neovim_is_judged_by_its_version() {
+    for (version, level) in [
+        ("0.10.0", Level::Ok),
+        ("v0.12.0-dev+1", Level::Ok),
+        ("1.0", Level::Ok),
+        ("0.9.5", Level::Error),
+        ("nightly", Level::Warn),
+    ] {
+        assert_eq!(system::nvim(version).level, level, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn the_settings_of_lua_count() {
+    let args = Args {
+        lua: json!({ "provider": "openai", "colour": 1 }),
+        ..Args::default()
+    };
+    let checks = looked(args, &[]).await;
+    let has = |name, part: &str| {
+        let mut named = checks.iter().filter(|check| check.name == name);
+        named.any(|check| check.message.contains(part))
+    };
+    assert!(
+        has("provider", "openai") && has("settings", "colour"),
+        "{checks:#?}"
+    );
+}
+
+#[test]
+fn without_a_sandbox_the_advice_follows_the_setting() {
+    let probe = Probe {
+        sandbox: "this kernel has no Landlock".into(),
+        held: Err(Refused("this kernel has no Landlock".into())),
+    };
+    let mut config = Config::default();
+    let said = |config: &Config| {
+        let check = sandbox(&probe, config);
+        (check.message, check.advice.unwrap())
+    };
+    let (message, advice) = said(&config);
+    assert!(message.contains("unasked and unconfined"), "{message}");
+    assert!(advice.starts_with("set auto_without_sandbox = false"));
+    config.auto_without_sandbox = false;
+    let (message, advice) = said(&config);
+    assert!(message.contains("every command asks"), "{message}");
+    assert!(advice.starts_with("set auto_without_sandbox = true"));
+    assert_eq!(backend(&probe, &config).level, Level::Ok);
+    config.sandbox_backend = config::Backend::Landlock;
+    assert_eq!(backend(&probe, &config).level, Level::Error);
+}
+
+#[test]
+fn json_has_the_words_the_help_names() {
+    let check = Check::bad("shell", Level::Warn, "no bash", "install bash");
+    assert_eq!(
+        serde_json::to_value([&check, &Check::ok("version", "1")]).unwrap(),
+        json!([
+            { "name": "shell", "level": "warn", "message": "no bash", "advice": "install bash" },
+            { "name": "version", "level": "ok", "message": "1" },
+        ])
+    );
+    assert_eq!(lines(&check), "warn  shell: no bash\n      install bash\n");
+}

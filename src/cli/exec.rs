@@ -1,0 +1,377 @@
+//! `co-nvim exec`: one command through the executor, for people and tests.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exec::{
+    Caller, Confinement, Executor, Job, Launcher, Outcome, Patch, Program, Settings, Setup, Spec,
+    detach_terminal,
+};
+
+const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
+    [--backend subprocess|landlock] [--input TEXT] [--json] COMMAND\n       \
+    co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    program: Program,
+    cwd: PathBuf,
+    timeout: Option<Duration>,
+    caller: Caller,
+    confinement: Confinement,
+    input: Option<String>,
+    json: bool,
+}
+
+/// Runs the command that the arguments after `exec` name, confined by `launcher` where they say so.
+pub fn main(args: &[OsString], settings: Settings, launcher: Option<Launcher>) -> ExitCode {
+    detach_terminal();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let code = match runtime {
+        Ok(runtime) => runtime.block_on(run(args, settings, launcher)),
+        Err(error) => fail(&format!("cannot start a runtime: {error}")),
+    };
+    ExitCode::from(code)
+}
+
+async fn run(args: &[OsString], settings: Settings, launcher: Option<Launcher>) -> u8 {
+    let request = std::env::current_dir()
+        .map_err(|error| format!("cannot tell the working directory: {error}"))
+        .and_then(|cwd| parse(args, &cwd, settings.max_timeout));
+    let request = match request {
+        Ok(request) => request,
+        Err(message) => return fail(&message),
+    };
+    let max_timeout = settings.max_timeout;
+    let setup = Setup {
+        launcher,
+        sole: true,
+        program: std::env::current_exe().ok(),
+        ..Setup::new(settings)
+    };
+    let spec = Spec {
+        program: request.program,
+        cwd: request.cwd,
+        caller: request.caller,
+        stdin: request.input.map(String::into_bytes),
+        timeout: request.timeout.unwrap_or(max_timeout),
+        confinement: request.confinement,
+        extra_env: Vec::new(),
+    };
+    let executor = match Executor::new(setup) {
+        Ok(executor) => executor,
+        Err(error) => return fail(&error.to_string()),
+    };
+    let code = match executor.start(spec).await {
+        Ok(job) => follow(job, request.json).await,
+        Err(error) => fail(&error.to_string()),
+    };
+    if request.caller == Caller::Person {
+        executor.release();
+    } else {
+        executor.shutdown().await;
+    }
+    code
+}
+
+/// Shows the run as it goes, or what it came to as JSON; returns the code to exit with.
+async fn follow(job: Job, json: bool) -> u8 {
+    let cancel = job.canceller();
+    let interrupts = tokio::spawn(async move {
+        let (Ok(mut interrupt), Ok(mut terminate)) = (
+            signal(SignalKind::interrupt()),
+            signal(SignalKind::terminate()),
+        ) else {
+            return;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        cancel.cancel();
+    });
+    let screen = job.screen();
+    let outcome = tokio::spawn(job.outcome());
+    if !json {
+        let mut shown = Shown::default();
+        while screen.changed().await {
+            // A closed pipe ends the showing; the command goes on to its end.
+            if let Some(patch) = screen.take()
+                && shown.write(&patch, &mut io::stdout().lock()).is_err()
+            {
+                break;
+            }
+        }
+        let _ = shown.end(&mut io::stdout().lock());
+    }
+    let Ok(outcome) = outcome.await else {
+        return fail("the command's supervisor failed");
+    };
+    interrupts.abort();
+    let said = if json {
+        write_json(&outcome)
+    } else {
+        writeln!(io::stderr().lock(), "[{}]", outcome.status())
+    };
+    // Nobody may be reading any more, which changes nothing of how it ended.
+    let _ = said;
+    code(&outcome)
+}
+
+fn write_json(outcome: &Outcome) -> io::Result<()> {
+    let pids: Vec<i32> = outcome.background.iter().map(|it| it.pid).collect();
+    let value = json!({
+        "output": outcome.output,
+        "exit": outcome.exit,
+        "signal": outcome.signal,
+        "timed_out": outcome.timed_out,
+        "cancelled": outcome.cancelled,
+        "flooded": outcome.flooded,
+        "background_pids": pids,
+        "background": outcome.background,
+        "wall_ms": u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
+        "bytes": outcome.bytes,
+        "lines": outcome.lines,
+        "spill": outcome.spill,
+        "level": outcome.level,
+        "appeared": outcome.appeared,
+        "ok": outcome.ok(),
+    });
+    writeln!(io::stdout().lock(), "{value}")
+}
+
+fn code(outcome: &Outcome) -> u8 {
+    if outcome.timed_out {
+        return 124;
+    }
+    let signal = outcome.signal.map(|signal| 128 + signal);
+    let code = outcome.exit.or(signal).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+/// What was written of a run; of a flood each screenful as it passes.
+#[derive(Debug, Default)]
+struct Shown {
+    /// The line of the run that the cursor is on, and what is written of it.
+    line: u64,
+    text: Option<String>,
+}
+
+impl Shown {
+    fn write(&mut self, patch: &Patch, out: &mut impl Write) -> io::Result<()> {
+        for (number, line) in (patch.skipped + patch.from as u64..).zip(&patch.lines) {
+            if number > self.line && self.text.take().is_some() {
+                writeln!(out)?;
+                self.line += 1;
+            }
+            if number > self.line {
+                writeln!(out, "[{} lines not shown]", number - self.line)?;
+                self.line = number;
+            }
+            if number < self.line {
+                continue;
+            }
+            match self
+                .text
+                .as_ref()
+                .map(|text| line.strip_prefix(text.as_str()))
+            {
+                None => write!(out, "{line}")?,
+                Some(Some(more)) => write!(out, "{more}")?,
+                Some(None) => write!(out, "\r{line}\x1b[K")?,
+            }
+            self.text = Some(line.clone());
+        }
+        out.flush()
+    }
+
+    fn end(&mut self, out: &mut impl Write) -> io::Result<()> {
+        match self.text.take() {
+            Some(_) => writeln!(out),
+            None => Ok(()),
+        }
+    }
+}
+
+fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Request, String> {
+    let mut request = Request {
+        program: Program::Shell(String::new()),
+        cwd: cwd.to_owned(),
+        timeout: None,
+        caller: Caller::Agent,
+        confinement: Confinement::Plain,
+        input: None,
+        json: false,
+    };
+    let mut read_only = false;
+    let mut workspace = false;
+    let mut command = None;
+    let text = |arg: &OsString| {
+        let text = arg.to_str().map(str::to_owned);
+        text.ok_or_else(|| format!("`{}` is not UTF-8", arg.display()))
+    };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let arg = text(arg)?;
+        let mut value = || {
+            let value = args
+                .next()
+                .ok_or_else(|| format!("{arg} wants a value\n{USAGE}"));
+            value.and_then(&text)
+        };
+        match arg.as_str() {
+            "--cwd" => request.cwd = cwd.join(value()?),
+            "--timeout" => request.timeout = Some(seconds(&value()?, max)?),
+            "--keep" => request.caller = Caller::Person,
+            "--read-only" => read_only = true,
+            "--backend" => workspace = confines(&value()?)?,
+            "--input" => request.input = Some(value()?),
+            "--json" => request.json = true,
+            "--" => {
+                let argv: Result<_, _> = args.by_ref().map(&text).collect();
+                command = Some(Program::Argv(argv?));
+            }
+            option if option.starts_with('-') => {
+                return Err(format!("unknown option {option}\n{USAGE}"));
+            }
+            _ if command.is_some() => return Err(format!("more than one command\n{USAGE}")),
+            _ => command = Some(Program::Shell(arg)),
+        }
+    }
+    request.program = command.ok_or(USAGE)?;
+    let root = root(&request.cwd);
+    request.confinement = match (read_only, workspace) {
+        (true, _) => Confinement::ReadOnly { workspace: root },
+        (false, true) => Confinement::Workspace {
+            workspace: root,
+            network: false,
+        },
+        (false, false) => Confinement::Plain,
+    };
+    Ok(request)
+}
+
+fn seconds(text: &str, max: Duration) -> Result<Duration, String> {
+    let range = || {
+        format!(
+            "a time-out of {text} is out of range: give 1 to {} s",
+            max.as_secs()
+        )
+    };
+    let seconds: f64 = text.parse().map_err(|_| range())?;
+    if seconds.is_nan() || seconds < 1.0 {
+        return Err(range());
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| range())
+}
+
+fn confines(backend: &str) -> Result<bool, String> {
+    match backend {
+        "subprocess" => Ok(false),
+        "landlock" => Ok(true),
+        other => Err(format!(
+            "no backend `{other}` here: give subprocess or landlock"
+        )),
+    }
+}
+
+/// Returns the nearest directory above `cwd` that holds `.git`, else `cwd`.
+fn root(cwd: &Path) -> PathBuf {
+    let found = cwd.ancestors().find(|dir| dir.join(".git").exists());
+    found.unwrap_or(cwd).to_owned()
+}
+
+fn fail(message: &str) -> u8 {
+    let _ = writeln!(io::stderr().lock(), "co-nvim: {message}");
+    125
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(args: &[&str]) -> Result<Request, String> {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        parse(&args, Path::new("/nowhere"), Duration::from_secs(600))
+    }
+
+    #[test]
+    fn reads_the_options() {
+        let it = asked(&[
+            "--cwd",
+            "d",
+            "--timeout",
+            "2.5",
+            "--keep",
+            "--json",
+            "echo hi",
+        ])
+        .unwrap();
+        assert_eq!(it.program, Program::Shell("echo hi".into()));
+        assert_eq!(it.cwd, Path::new("/nowhere/d"));
+        assert_eq!(it.timeout, Some(Duration::from_millis(2_500)));
+        assert!(it.json && it.caller == Caller::Person && it.confinement == Confinement::Plain);
+        let it = asked(&["--read-only", "--", "ls", "--json"]).unwrap();
+        assert_eq!(
+            it.program,
+            Program::Argv(vec!["ls".into(), "--json".into()])
+        );
+        assert!(!it.json && matches!(it.confinement, Confinement::ReadOnly { .. }));
+        let it = asked(&["--backend", "landlock", "true"]).unwrap();
+        assert!(matches!(
+            it.confinement,
+            Confinement::Workspace { network: false, .. }
+        ));
+    }
+
+    #[test]
+    fn names_what_is_wrong() {
+        for (args, expected) in [
+            (&[][..], "usage"),
+            (&["a", "b"], "more than one command"),
+            (&["--what", "a"], "unknown option --what"),
+            (&["--timeout"], "wants a value"),
+            (&["--timeout", "0", "a"], "1 to 600 s"),
+            (&["--timeout", "-5", "a"], "1 to 600 s"),
+            (&["--timeout", "nan", "a"], "1 to 600 s"),
+            (&["--backend", "magic", "a"], "no backend `magic`"),
+        ] {
+            let error = asked(args).unwrap_err();
+            assert!(error.contains(expected), "{args:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn writes_each_line_once() {
+        let mut shown = Shown::default();
+        let mut out = Vec::new();
+        for (skipped, from, lines) in [
+            (0, 0, &["a"][..]),
+            (0, 1, &["b"]),
+            (0, 1, &["bc", "d"]),
+            (7, 0, &["x", "y"]),
+            (0, 0, &["a", "bc", "d", "e", "e", "e", "e", "x", "y", "z"]),
+        ] {
+            let lines = lines.iter().map(|&it| it.to_owned()).collect();
+            let patch = Patch {
+                skipped,
+                from,
+                lines,
+                styles: Vec::new(),
+            };
+            shown.write(&patch, &mut out).unwrap();
+        }
+        shown.end(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "a\nbc\nd\n[4 lines not shown]\nx\ny\nz\n");
+    }
+}

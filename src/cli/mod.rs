@@ -1,0 +1,191 @@
+//! The command line: the same library with and without an editor.
+
+pub mod check;
+pub mod doctor;
+pub mod exec;
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::app;
+use crate::config::{self, Config};
+use crate::exec::sandbox::{Launcher, Refused};
+use crate::paths::{self, Paths};
+use crate::protocol::PROTOCOL;
+
+const HELP: &str = "\
+co-nvim: the backend of co, an agent and a shell for Neovim
+
+  co-nvim                      speak RPC on standard input and output (Neovim starts it so)
+  co-nvim exec [OPTIONS] CMD   run a command through the executor; see co-nvim exec --help
+  co-nvim check [OPTIONS] [CMD]  say whether a command may run unasked, and why
+  co-nvim doctor [--json]      say what works here and what to do about the rest
+  co-nvim --version
+";
+
+/// What the process was asked to do, its own name left out.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let words = args.iter().map(|arg| arg.to_string_lossy().into_owned());
+    let rest: Vec<String> = words.clone().skip(1).collect();
+    match words.clone().next().as_deref() {
+        None => serve(),
+        Some("exec") => exec(&args[1..]),
+        Some("check") => check(rest),
+        Some("doctor") => block_on(doctor(rest)),
+        Some("--version" | "-V") => print(&format!(
+            "co-nvim {} (protocol {PROTOCOL})\n",
+            env!("CARGO_PKG_VERSION")
+        )),
+        Some("--help" | "-h" | "help") => print(HELP),
+        Some(other) => {
+            crate::logging::fatal(&format!(
+                "there is no command {other}; co-nvim --help lists them"
+            ));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn serve() -> ExitCode {
+    crate::exec::detach_terminal();
+    block_on(app::serve(app::own_exe()))
+}
+
+/// One thread: what waits on pipes needs no more, and an answer to Neovim takes a third of the time.
+fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            crate::logging::fatal(&format!("the runtime did not start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(work);
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    code
+}
+
+/// What every command that runs without an editor finds the same way as the backend.
+struct Here {
+    paths: Paths,
+    config: Config,
+    home: PathBuf,
+}
+
+impl Here {
+    /// Reads the settings; what is wrong with them is told on standard error.
+    fn find() -> Result<Self, paths::Error> {
+        let env = |name: &str| std::env::var(name).ok();
+        let paths = Paths::discover(&env)?;
+        let file = paths.config_file();
+        let (config, problems) = config::load(Some(&file), &serde_json::Value::Null, &env);
+        for problem in problems {
+            crate::logging::fatal(&problem);
+        }
+        let home = PathBuf::from(env("HOME").unwrap_or_else(|| "/".to_owned()));
+        Ok(Self {
+            paths,
+            config,
+            home,
+        })
+    }
+
+    fn own(&self) -> Vec<PathBuf> {
+        vec![
+            self.paths.config.clone(),
+            self.paths.state.clone(),
+            self.paths.data.clone(),
+        ]
+    }
+
+    fn launcher(&self) -> Launcher {
+        Launcher::new(app::own_exe(), self.home.clone(), self.own())
+            .namespaces(self.config.namespaces())
+    }
+}
+
+fn exec(args: &[OsString]) -> ExitCode {
+    let here = Here::find();
+    let settings = here.and_then(|here| {
+        Ok((
+            here.config.exec_settings(here.paths.spill_dir()?),
+            here.launcher(),
+        ))
+    });
+    match settings {
+        Ok((settings, launcher)) => exec::main(args, settings, Some(launcher)),
+        Err(error) => refuse(&error),
+    }
+}
+
+fn check(args: Vec<String>) -> ExitCode {
+    let setup = Here::find().and_then(|here| {
+        Ok(check::Setup {
+            path: std::env::var_os("PATH").unwrap_or_default(),
+            rules: Some(here.paths.rules_dir()?),
+            own: here.own(),
+            settings: here.config.policy.clone(),
+            home: here.home,
+        })
+    });
+    match setup {
+        Ok(setup) => check::run(args, setup),
+        Err(error) => refuse(&error),
+    }
+}
+
+fn refuse(error: &paths::Error) -> ExitCode {
+    crate::logging::fatal(&error.to_string());
+    ExitCode::FAILURE
+}
+
+async fn doctor(args: Vec<String>) -> ExitCode {
+    let mut asked = doctor::Args::default();
+    let mut args = args.into_iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--json" => asked.json = true,
+            "--nvim" => asked.nvim = args.next(),
+            "--settings" => {
+                let text = args.next().unwrap_or_default();
+                asked.lua = serde_json::from_str(&text).unwrap_or(serde_json::Value::Null);
+            }
+            other => {
+                crate::logging::fatal(&format!("doctor knows --json, not {other}"));
+                return ExitCode::from(2);
+            }
+        }
+    }
+    doctor::run(asked, probe(), &|name| std::env::var(name).ok()).await
+}
+
+fn probe() -> doctor::Probe {
+    match Here::find() {
+        Ok(here) => {
+            let launcher = here.launcher();
+            let support = launcher.support();
+            doctor::Probe {
+                sandbox: support.words(),
+                held: support.check(),
+            }
+        }
+        Err(error) => doctor::Probe {
+            sandbox: error.to_string(),
+            held: Err(Refused(error.to_string())),
+        },
+    }
+}
+
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

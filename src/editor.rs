@@ -1,0 +1,417 @@
+//! What the rest of co tells the editor: handed over at once, sent when the editor has time.
+//!
+//! Knows nothing of RPC. What waits is coalesced (text joins text, a newer state replaces an older one) and a
+//! run's output is not queued at all but taken from its bounded screen when a frame is made, so that an
+//! editor that sits at a prompt for minutes costs no memory and stops nobody.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::exec::{Feed, Patch, Screen};
+use crate::protocol::ToEditor;
+
+/// Bytes of output in one frame at most; more would be felt as a delayed key.
+const FRAME_BYTES: usize = 64 << 10;
+
+/// Tells the editor something. Cheap to clone; never waits.
+#[derive(Clone)]
+pub struct Editor {
+    shared: Arc<Shared>,
+}
+
+/// The writer's end.
+pub struct Outbox {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    filled: Notify,
+    urgent: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    entries: VecDeque<Entry>,
+    live: Vec<Live>,
+    next: u64,
+    urgent: bool,
+}
+
+enum Entry {
+    Message(ToEditor),
+    /// The rest of a live output, then the message that ends it.
+    Finish {
+        live: u64,
+        then: ToEditor,
+    },
+}
+
+struct Live {
+    id: u64,
+    target: Target,
+    source: Source,
+    taken: Arc<Notify>,
+}
+
+/// What a live output is taken from.
+#[derive(Clone)]
+enum Source {
+    Screen(Arc<Screen>),
+    Feed(Arc<Feed>),
+}
+
+impl Source {
+    async fn changed(&self) -> bool {
+        match self {
+            Self::Screen(screen) => screen.changed().await,
+            Self::Feed(feed) => feed.changed().await,
+        }
+    }
+}
+
+/// Where a command's output is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A run in the shell buffer.
+    Run(u64),
+    /// A block in a chat.
+    Block { session: u64, block: u64 },
+}
+
+/// An output that is being shown.
+#[must_use = "an output that is never finished stays live"]
+pub struct Showing {
+    id: u64,
+    editor: Editor,
+}
+
+impl Editor {
+    /// Returns the handle and what the writer drains.
+    pub fn new() -> (Self, Outbox) {
+        let shared = Arc::new(Shared::default());
+        let editor = Self {
+            shared: Arc::clone(&shared),
+        };
+        (editor, Outbox { shared })
+    }
+
+    /// Queues a message.
+    pub fn tell(&self, message: ToEditor) {
+        let (urgent, rides) = (is_urgent(&message), rides_along(&message));
+        let mut queue = self.shared.queue();
+        queue.push(message);
+        queue.urgent |= urgent;
+        drop(queue);
+        if rides {
+            return;
+        }
+        self.shared.filled.notify_one();
+        if urgent {
+            self.shared.urgent.notify_one();
+        }
+    }
+
+    /// Shows what is on `screen` at `target` as it changes.
+    pub fn show(&self, target: Target, screen: Arc<Screen>) -> Showing {
+        self.present(target, Source::Screen(screen))
+    }
+
+    /// Shows what comes from `feed` in the terminal of `run`.
+    pub fn show_terminal(&self, run: u64, feed: Arc<Feed>) -> Showing {
+        self.present(Target::Run(run), Source::Feed(feed))
+    }
+
+    fn present(&self, target: Target, source: Source) -> Showing {
+        let taken = Arc::new(Notify::new());
+        let mut queue = self.shared.queue();
+        queue.next += 1;
+        let id = queue.next;
+        queue.live.push(Live {
+            id,
+            target,
+            source: source.clone(),
+            taken: Arc::clone(&taken),
+        });
+        drop(queue);
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            while source.changed().await {
+                let next = taken.notified();
+                shared.filled.notify_one();
+                next.await;
+            }
+        });
+        Showing {
+            id,
+            editor: self.clone(),
+        }
+    }
+}
+
+impl Showing {
+    /// Ends it: what is still to be shown goes first, then `then`; whatever is told later comes after.
+    pub fn finish(self, then: ToEditor) {
+        let mut queue = self.editor.shared.queue();
+        queue.entries.push_back(Entry::Finish {
+            live: self.id,
+            then,
+        });
+        queue.urgent = true;
+        drop(queue);
+        self.editor.shared.filled.notify_one();
+        self.editor.shared.urgent.notify_one();
+    }
+}
+
+impl Outbox {
+    /// Returns when there may be something to send.
+    pub async fn filled(&self) {
+        if self.shared.queue().is_idle() {
+            self.shared.filled.notified().await;
+        }
+    }
+
+    /// Returns when something was told that should not wait for the next frame's time.
+    pub async fn urgent(&self) {
+        while !self.shared.queue().urgent {
+            self.shared.urgent.notified().await;
+        }
+    }
+
+    /// Takes what the next frame shows.
+    pub fn take_frame(&self) -> Vec<ToEditor> {
+        let mut queue = self.shared.queue();
+        queue.urgent = false;
+        let mut frame = Frame::default();
+        while let Some(entry) = queue.entries.pop_front() {
+            match entry {
+                Entry::Message(message) => frame.messages.push(message),
+                Entry::Finish { live, then } => {
+                    if !queue.drain(live, &mut frame) {
+                        queue.entries.push_front(Entry::Finish { live, then });
+                        // The end is waited for: the rest goes as fast as it is taken.
+                        queue.urgent = true;
+                        break;
+                    }
+                    queue.live.retain(|output| output.id != live);
+                    frame.messages.push(then);
+                }
+            }
+        }
+        let taken = queue.take_live(&mut frame);
+        if taken < queue.live.len() {
+            // Those that found the frame full are first in the next one.
+            queue.live.rotate_left(taken);
+            self.shared.filled.notify_one();
+        }
+        frame.messages
+    }
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Nothing panics while it holds the lock; a poisoned queue is still a whole one.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn push(&mut self, message: ToEditor) {
+        match (self.entries.back_mut(), message) {
+            (
+                Some(Entry::Message(ToEditor::Append { session, text })),
+                ToEditor::Append {
+                    session: other,
+                    text: more,
+                },
+            ) if *session == other => text.push_str(&more),
+            (Some(Entry::Message(old @ ToEditor::State { .. })), new @ ToEditor::State { .. })
+                if session_of(old) == session_of(&new) =>
+            {
+                *old = new
+            }
+            (_, message) => self.entries.push_back(Entry::Message(message)),
+        }
+    }
+
+    /// Returns whether nothing waits that is worth a frame.
+    fn is_idle(&self) -> bool {
+        let rides =
+            |entry: &Entry| matches!(entry, Entry::Message(message) if rides_along(message));
+        self.entries.iter().all(rides)
+    }
+
+    /// Takes from each output while there is room; returns how many had their turn.
+    fn take_live(&self, frame: &mut Frame) -> usize {
+        let mut taken = 0;
+        for output in &self.live {
+            if frame.full() {
+                break;
+            }
+            output.take(frame);
+            taken += 1;
+        }
+        taken
+    }
+
+    /// Moves all that is left of an output into the frame; false where the frame is full before that.
+    fn drain(&self, live: u64, frame: &mut Frame) -> bool {
+        let Some(output) = self.live.iter().find(|output| output.id == live) else {
+            return true;
+        };
+        while !frame.full() {
+            if !output.take(frame) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Live {
+    fn take(&self, frame: &mut Frame) -> bool {
+        let message = match &self.source {
+            Source::Screen(screen) => screen.take().map(|patch| {
+                frame.bytes += size(&patch);
+                match self.target {
+                    Target::Run(run) => ToEditor::RunOutput { run, patch },
+                    Target::Block { session, block } => ToEditor::Block {
+                        session,
+                        block,
+                        patch: Some(patch),
+                        done: false,
+                    },
+                }
+            }),
+            Source::Feed(feed) => feed.take().and_then(|data| {
+                frame.bytes += data.len();
+                match self.target {
+                    Target::Run(run) => Some(ToEditor::RunData { run, data }),
+                    Target::Block { .. } => None,
+                }
+            }),
+        };
+        self.taken.notify_one();
+        let Some(message) = message else { return false };
+        frame.messages.push(message);
+        true
+    }
+}
+
+#[derive(Default)]
+struct Frame {
+    messages: Vec<ToEditor>,
+    bytes: usize,
+}
+
+impl Frame {
+    fn full(&self) -> bool {
+        self.bytes >= FRAME_BYTES
+    }
+}
+
+fn size(patch: &Patch) -> usize {
+    patch.lines.iter().map(|line| line.len() + 1).sum()
+}
+
+fn session_of(message: &ToEditor) -> Option<u64> {
+    match message {
+        ToEditor::State { session, .. } => Some(*session),
+        _ => None,
+    }
+}
+
+/// What needs no frame of its own: who asked for a run shows its line, and hears of it with its output or end.
+fn rides_along(message: &ToEditor) -> bool {
+    matches!(message, ToEditor::RunStarted { .. })
+}
+
+/// What a person waits for.
+fn is_urgent(message: &ToEditor) -> bool {
+    matches!(
+        message,
+        ToEditor::Ready { .. }
+            | ToEditor::Refused { .. }
+            | ToEditor::Ask(_)
+            | ToEditor::Settled { .. }
+            | ToEditor::RunEnded { .. }
+            | ToEditor::Choose { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn append(text: &str) -> ToEditor {
+        ToEditor::Append {
+            session: 1,
+            text: text.to_owned(),
+        }
+    }
+
+    fn started() -> ToEditor {
+        ToEditor::RunStarted {
+            run: 1,
+            command: "true".to_owned(),
+            cwd: "/".to_owned(),
+        }
+    }
+
+    #[test]
+    fn text_joins_text() {
+        let (editor, outbox) = Editor::new();
+        editor.tell(append("a"));
+        editor.tell(append("b"));
+        assert_eq!(outbox.take_frame(), [append("ab")]);
+        assert_eq!(outbox.take_frame(), []);
+    }
+
+    #[tokio::test]
+    async fn the_start_of_a_run_waits_for_a_frame_of_something_else() {
+        let (editor, outbox) = Editor::new();
+        editor.tell(started());
+        let early = tokio::time::timeout(Duration::from_millis(20), outbox.filled());
+        assert!(early.await.is_err());
+        editor.tell(append("a"));
+        outbox.filled().await;
+        assert_eq!(outbox.take_frame(), [started(), append("a")]);
+    }
+
+    #[tokio::test]
+    async fn an_end_that_did_not_fit_is_urgent_again() {
+        let (editor, outbox) = Editor::new();
+        let bench = tempfile::tempdir().unwrap();
+        let settings = crate::exec::Settings::new(bench.path().join("spill"));
+        let executor = crate::exec::Executor::new(crate::exec::Setup::new(settings)).unwrap();
+        let job = executor.start(seq(bench.path())).await.unwrap();
+        let screen = job.screen();
+        job.outcome().await;
+        let ended = append("the end");
+        editor.show(Target::Run(1), screen).finish(ended.clone());
+        let mut frames = Vec::new();
+        while frames.last().and_then(|frame: &Vec<_>| frame.last()) != Some(&ended) {
+            outbox.urgent().await;
+            frames.push(outbox.take_frame());
+        }
+        assert!(frames.len() > 1, "{}", frames.len());
+    }
+
+    fn seq(dir: &std::path::Path) -> crate::exec::Spec {
+        crate::exec::Spec {
+            program: crate::exec::Program::Shell("seq -w 100000000 100030000".to_owned()),
+            cwd: dir.to_owned(),
+            caller: crate::exec::Caller::Person,
+            stdin: None,
+            timeout: Duration::from_secs(60),
+            confinement: crate::exec::Confinement::Plain,
+            extra_env: Vec::new(),
+        }
+    }
+}

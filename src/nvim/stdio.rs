@@ -1,0 +1,64 @@
+//! Takes standard input and output for RPC, so that nothing else can write there or inherit them.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, OFlags};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+/// Where Neovim's messages come from.
+pub(super) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+/// Where messages to Neovim go.
+pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Moves descriptors 0 and 1 out of the way: children see `/dev/null` and stray prints go to stderr.
+///
+/// # Errors
+/// Where the two are neither pipes nor sockets: then it was not Neovim that started this process.
+pub(super) fn take() -> io::Result<(Reader, Writer)> {
+    let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    let null = rustix::fs::open(
+        "/dev/null",
+        OFlags::RDWR | OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    Ok((reader(input)?, writer(output)?))
+}
+
+fn reader(fd: OwnedFd) -> io::Result<Reader> {
+    Ok(match kind(&fd)? {
+        FileType::Socket => Box::new(socket(fd)?),
+        FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(fd)?),
+        _ => return Err(not_neovim()),
+    })
+}
+
+fn writer(fd: OwnedFd) -> io::Result<Writer> {
+    Ok(match kind(&fd)? {
+        FileType::Socket => Box::new(socket(fd)?),
+        FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(fd)?),
+        _ => return Err(not_neovim()),
+    })
+}
+
+fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(fd);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+fn kind(fd: &OwnedFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
+}
+
+fn not_neovim() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "standard input and output are not Neovim's pipes",
+    )
+}

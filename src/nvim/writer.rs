@@ -1,0 +1,217 @@
+//! The one task that writes to Neovim: one call at a time, everything that came in meanwhile in the next.
+
+use std::time::Duration;
+
+use nvim_rs::Neovim;
+use rmpv::Value;
+use tokio::time::Instant;
+
+use super::Pipe;
+use crate::editor::Outbox;
+use crate::exec::Patch;
+use crate::protocol::ToEditor;
+
+/// Sixty frames a second: what a terminal shows.
+const FRAME: Duration = Duration::from_millis(16);
+/// However slow Neovim draws, this often it hears of what is new.
+const SLOWEST: Duration = Duration::from_millis(250);
+
+const RECEIVE: &str = "return require('co.sink').receive(...)";
+
+/// Runs until Neovim is gone.
+pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox) {
+    let mut next = Instant::now();
+    loop {
+        outbox.filled().await;
+        tokio::select! {
+            () = tokio::time::sleep_until(next) => {}
+            () = outbox.urgent() => {}
+        }
+        let frame = outbox.take_frame();
+        if frame.is_empty() {
+            continue;
+        }
+        let started = Instant::now();
+        if !send(&neovim, frame).await {
+            return;
+        }
+        next = started + pause(started.elapsed());
+    }
+}
+
+/// Twice as long as Neovim took for the last frame, or its screen would starve.
+fn pause(latency: Duration) -> Duration {
+    (latency * 2).clamp(FRAME, SLOWEST)
+}
+
+/// Returns false where Neovim is gone.
+async fn send(neovim: &Neovim<Pipe>, frame: Vec<ToEditor>) -> bool {
+    let messages = match encode(frame) {
+        Ok(messages) => messages,
+        Err(error) => {
+            tracing::error!(%error, "a message could not be encoded");
+            return true;
+        }
+    };
+    let neovim = neovim.clone();
+    // Dropping a pending call would break the connection, so it runs in a task of its own.
+    let call = tokio::spawn(async move {
+        neovim
+            .call(
+                "nvim_exec_lua",
+                vec![Value::from(RECEIVE), Value::Array(vec![messages])],
+            )
+            .await
+    });
+    match call.await {
+        Ok(Ok(Ok(_))) => true,
+        Ok(Ok(Err(error))) => {
+            tracing::error!(%error, "the Lua side failed");
+            true
+        }
+        Ok(Err(error)) => {
+            tracing::info!(%error, "neovim is gone");
+            false
+        }
+        Err(error) => {
+            tracing::error!(%error, "a call to neovim panicked");
+            false
+        }
+    }
+}
+
+/// Structs as maps: rmpv's own serializer makes arrays of them, without the names.
+fn encode(frame: Vec<ToEditor>) -> serde_json::Result<Value> {
+    let messages = frame.into_iter().map(message);
+    messages
+        .collect::<serde_json::Result<_>>()
+        .map(Value::Array)
+}
+
+/// Output, which is what there is much of, is moved; the rest goes by way of JSON.
+fn message(message: ToEditor) -> serde_json::Result<Value> {
+    Ok(match message {
+        ToEditor::RunOutput { run, patch } => map([
+            ("type", "run_output".into()),
+            ("run", run.into()),
+            ("patch", output(patch)),
+        ]),
+        ToEditor::Block {
+            session,
+            block,
+            patch: Some(patch),
+            done,
+        } => map([
+            ("type", "block".into()),
+            ("session", session.into()),
+            ("block", block.into()),
+            ("patch", output(patch)),
+            ("done", done.into()),
+        ]),
+        other => value(serde_json::to_value(other)?),
+    })
+}
+
+fn output(patch: Patch) -> Value {
+    let styles = patch.styles.into_iter().map(|style| {
+        map([
+            ("line", style.line.into()),
+            ("start", style.start.into()),
+            ("end", style.end.into()),
+            ("sgr", style.sgr.into()),
+        ])
+    });
+    map([
+        ("skipped", patch.skipped.into()),
+        ("from", patch.from.into()),
+        (
+            "lines",
+            Value::Array(patch.lines.into_iter().map(Value::from).collect()),
+        ),
+        ("styles", Value::Array(styles.collect())),
+    ])
+}
+
+fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Map(fields.map(|(name, value)| (name.into(), value)).into())
+}
+
+fn value(json: serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Nil,
+        serde_json::Value::Bool(bool) => Value::Boolean(bool),
+        serde_json::Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(number), _) => Value::from(number),
+            (None, Some(number)) => Value::from(number),
+            (None, None) => Value::from(number.as_f64().unwrap_or_default()),
+        },
+        serde_json::Value::String(text) => Value::from(text),
+        serde_json::Value::Array(items) => Value::Array(items.into_iter().map(value).collect()),
+        serde_json::Value::Object(fields) => {
+            let fields = fields
+                .into_iter()
+                .map(|(name, field)| (Value::from(name), value(field)));
+            Value::Map(fields.collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::Style;
+
+    #[test]
+    fn a_slow_editor_gets_fewer_frames() {
+        assert_eq!(pause(Duration::from_millis(1)), FRAME);
+        assert_eq!(pause(Duration::from_millis(40)), Duration::from_millis(80));
+        assert_eq!(pause(Duration::from_secs(9)), SLOWEST);
+    }
+
+    #[test]
+    fn a_message_is_a_map_with_its_type() {
+        let frame = [ToEditor::Append {
+            session: 1,
+            text: "hi".to_owned(),
+        }];
+        let value = encode(frame.into()).unwrap();
+        let map = value[0].as_map().unwrap();
+        let get = |key: &str| {
+            map.iter()
+                .find(|(k, _)| k.as_str() == Some(key))
+                .map(|(_, v)| v.clone())
+        };
+        assert_eq!(get("type"), Some(Value::from("append")));
+        assert_eq!(get("session"), Some(Value::from(1)));
+        assert_eq!(get("text"), Some(Value::from("hi")));
+    }
+
+    #[test]
+    fn output_is_encoded_as_its_types_say() {
+        let patch = Patch {
+            skipped: 3,
+            from: 2,
+            lines: vec!["one".to_owned(), String::new()],
+            styles: vec![Style {
+                line: 0,
+                start: 1,
+                end: 2,
+                sgr: "1;31".to_owned(),
+            }],
+        };
+        let frame = vec![
+            ToEditor::RunOutput {
+                run: 7,
+                patch: patch.clone(),
+            },
+            ToEditor::Block {
+                session: 1,
+                block: 2,
+                patch: Some(patch),
+                done: true,
+            },
+        ];
+        let by_way_of_json = value(serde_json::to_value(&frame).unwrap());
+        assert_eq!(encode(frame).unwrap(), by_way_of_json);
+    }
+}

@@ -1,0 +1,191 @@
+//! `:Co! cmd`: what the person typed is run, never judged, in the session's backend.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::editor::Target;
+use crate::error;
+use crate::exec::{Caller, Input, Job, Program, Size, Spec, Streams, Unwritten};
+use crate::protocol::{Level, ToEditor};
+use crate::session::kit::Kit;
+use crate::tool::judge::workspace_of;
+
+/// What may be typed before the command has started.
+const TYPED: usize = 256;
+
+/// The runs of one backend.
+pub struct Shell {
+    kit: Arc<Kit>,
+    cancel: CancellationToken,
+    runs: HashMap<u64, Running>,
+}
+
+/// One run, as it was typed.
+#[derive(Debug, Clone)]
+pub struct Run {
+    pub run: u64,
+    pub command: String,
+    pub cwd: PathBuf,
+    pub stdin: Option<String>,
+    pub streams: Streams,
+}
+
+struct Running {
+    cancel: CancellationToken,
+    acts: mpsc::Sender<Act>,
+}
+
+/// What a person does to a run, other than ending it.
+enum Act {
+    Write(Vec<u8>),
+    Close,
+    Resize(Size),
+}
+
+impl Shell {
+    /// `cancel` ends every run.
+    pub fn new(kit: Arc<Kit>, cancel: CancellationToken) -> Self {
+        Self {
+            kit,
+            cancel,
+            runs: HashMap::new(),
+        }
+    }
+
+    /// Starts a run; it shows itself and ends by itself.
+    pub fn start(&mut self, run: Run) {
+        self.runs
+            .retain(|_, running| !running.cancel.is_cancelled());
+        let cancel = self.cancel.child_token();
+        let (acts, done) = mpsc::channel(TYPED);
+        let running = Running {
+            cancel: cancel.clone(),
+            acts,
+        };
+        self.runs.insert(run.run, running);
+        self.kit.editor.tell(ToEditor::RunStarted {
+            run: run.run,
+            command: run.command.clone(),
+            cwd: run.cwd.display().to_string(),
+        });
+        tokio::spawn(follow(Arc::clone(&self.kit), run, cancel, done));
+    }
+
+    /// Ends a run and all it started.
+    pub fn cancel(&mut self, run: u64) {
+        match self.runs.remove(&run) {
+            Some(running) => running.cancel.cancel(),
+            None => self.kit.notice(Level::Info, "that run has ended already"),
+        }
+    }
+
+    /// Writes to a run's standard input, and closes it if that is asked for.
+    pub fn input(&self, run: u64, data: Vec<u8>, close: bool) {
+        let write = (!data.is_empty()).then_some(Act::Write(data));
+        for act in write.into_iter().chain(close.then_some(Act::Close)) {
+            if self.act(run, act).is_err() {
+                return self.kit.notice(
+                    Level::Warn,
+                    "nothing was written: the run has ended or does not read its input",
+                );
+            }
+        }
+    }
+
+    /// Makes a run's terminal that large.
+    pub fn resize(&self, run: u64, size: Size) {
+        // It may have ended a moment ago.
+        let _ = self.act(run, Act::Resize(size));
+    }
+
+    fn act(&self, run: u64, act: Act) -> Result<(), Unwritten> {
+        let running = self.runs.get(&run).ok_or(Unwritten::Closed)?;
+        running.acts.try_send(act).map_err(|_| Unwritten::Full)
+    }
+}
+
+async fn begin(kit: &Kit, run: &Run) -> Result<Job, String> {
+    let confinement = kit
+        .isolation
+        .session(&workspace_of(&run.cwd))
+        .map_err(|refused| refused.to_string())?;
+    let spec = Spec {
+        program: Program::Shell(run.command.clone()),
+        cwd: run.cwd.clone(),
+        caller: Caller::Person,
+        stdin: run.stdin.clone().map(String::into_bytes),
+        timeout: kit.config.max_timeout(),
+        confinement,
+        extra_env: Vec::new(),
+    };
+    kit.executor
+        .start_on(spec, run.streams)
+        .await
+        .map_err(|error| error::text_of(&error).plain())
+}
+
+/// Starts a run and shows it until it ends; cancelling its token ends it.
+async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mpsc::Receiver<Act>) {
+    let job = match begin(&kit, &run).await {
+        Ok(job) => job,
+        Err(why) => {
+            token.cancel();
+            return kit.editor.tell(ToEditor::RunEnded {
+                run: run.run,
+                status: format!("not run: {why}"),
+                exit: None,
+                spill: None,
+            });
+        }
+    };
+    let showing = match run.streams {
+        Streams::Terminal(_) => kit.editor.show_terminal(run.run, job.feed()),
+        Streams::Whole | Streams::Open => kit.editor.show(Target::Run(run.run), job.screen()),
+    };
+    let canceller = job.canceller();
+    let input = job.input();
+    let outcome = job.outcome();
+    tokio::pin!(outcome);
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut outcome => break outcome,
+            () = token.cancelled() => {
+                canceller.cancel();
+                break outcome.await;
+            }
+            // The sender goes when the run is cancelled, and then the arm above is ready.
+            Some(act) = acts.recv() => perform(&kit, input.as_ref(), act),
+        }
+    };
+    token.cancel();
+    showing.finish(ToEditor::RunEnded {
+        run: run.run,
+        status: outcome.status(),
+        exit: outcome.exit,
+        spill: outcome.spill,
+    });
+}
+
+fn perform(kit: &Kit, input: Option<&Input>, act: Act) {
+    let Some(input) = input else {
+        return kit.notice(
+            Level::Warn,
+            "this run's input is not open: `:Co! ++stdin` starts one whose is",
+        );
+    };
+    let done = match act {
+        Act::Write(bytes) => input.write(bytes),
+        Act::Close => input.close(),
+        Act::Resize(size) => {
+            input.resize(size);
+            Ok(())
+        }
+    };
+    if let Err(why) = done {
+        kit.notice(Level::Warn, format!("nothing was written: {why}"));
+    }
+}
