@@ -1,0 +1,253 @@
+--- The one backend process of this Neovim: finds it, starts it, greets it and sends to it.
+---
+--- Knows nothing of what the messages mean but the handshake.
+local M = {}
+
+local config = require('co.config')
+local log = require('co.log')
+local notify = require('co.notify')
+local version = require('co.version')
+
+---@class (exact) co.backend.Process
+---@field channel integer
+---@field path string
+---@field ready boolean
+---@field ending? string why it is about to end, already told
+
+---@type co.backend.Process?
+local process
+---@type co.FromEditor[]
+local queue = {}
+---@type co.Ready?
+local greeting
+---@type fun(reason: string)[]
+local mourners = {}
+
+local ANSWER_MS = 10000
+
+---@return string
+local function plugin_root()
+  local source = assert(debug.getinfo(1, 'S')).source:sub(2)
+  return vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(source, ':p'))))
+end
+
+--- The places a backend is looked for, best first.
+---@return string[]
+function M.candidates()
+  local set = config.get().bin
+  if set then
+    return { vim.fs.normalize(set) }
+  end
+  local found = {
+    ('%s/co/bin/co-nvim-%s'):format(vim.fn.stdpath('data'), version.version),
+    plugin_root() .. '/target/release/co-nvim',
+  }
+  local on_path = vim.fn.exepath('co-nvim')
+  if on_path ~= '' then
+    found[#found + 1] = on_path
+  end
+  return found
+end
+
+---@return string? path
+---@return string? problem
+function M.find()
+  for _, path in ipairs(M.candidates()) do
+    if vim.fn.executable(path) == 1 then
+      return path
+    end
+  end
+  if config.get().bin then
+    return nil, ('the setting "bin" names %s, which cannot be executed'):format(config.get().bin)
+  end
+  return nil, ('no co-nvim found: run `cargo build --release` in %s'):format(plugin_root())
+end
+
+--- Tells everybody that the backend is gone, with what it left unanswered.
+---@param reason string
+function M.bury(reason)
+  queue, greeting = {}, nil
+  for _, mourner in ipairs(mourners) do
+    mourner(reason)
+  end
+end
+
+---@param dead co.backend.Process
+---@param code integer
+local function on_exit(dead, code)
+  if process ~= dead then
+    return
+  end
+  process = nil
+  local reason = dead.ending
+    or ('the backend ended (exit %d); the next :Co starts it again'):format(code)
+  if not dead.ending and vim.v.exiting == vim.NIL then
+    notify.error(reason .. ', :Co /log says more')
+  end
+  M.bury(reason)
+end
+
+---@param reason string told once, here
+local function give_up(reason)
+  if not process then
+    return
+  end
+  process.ending = reason
+  notify.error(reason)
+  vim.fn.jobstop(process.channel)
+end
+
+---@param current co.backend.Process
+local function expect_answer(current)
+  vim.defer_fn(function()
+    if process == current and not current.ready and not current.ending then
+      give_up(('%s does not answer: is it co-nvim %s?'):format(current.path, version.version))
+    end
+  end, ANSWER_MS)
+end
+
+---@param message co.FromEditor
+---@return boolean
+local function notify_channel(message)
+  if not process then
+    return false
+  end
+  local ok, problem = pcall(vim.rpcnotify, process.channel, 'co', message)
+  if not ok then
+    log.add('send', tostring(problem))
+  end
+  return ok
+end
+
+---@return co.backend.Process?
+local function launch()
+  local path, problem = M.find()
+  if not path then
+    notify.error(problem --[[@as string]])
+    return nil
+  end
+  ---@type co.backend.Process
+  local new = { channel = 0, path = path, ready = false }
+  local ok, channel = pcall(vim.fn.jobstart, { path }, {
+    rpc = true,
+    on_stderr = function(_, data)
+      log.add('backend', table.concat(data, '\n'))
+    end,
+    on_exit = function(_, code)
+      on_exit(new, code)
+    end,
+  })
+  if not ok or channel <= 0 then
+    notify.error(('%s could not be started: %s'):format(path, ok and 'not executable' or channel))
+    return nil
+  end
+  new.channel = channel
+  process = new
+  notify_channel({
+    type = 'hello',
+    protocol = version.protocol,
+    version = version.version,
+    settings = config.settings(),
+  })
+  expect_answer(new)
+  return new
+end
+
+--- Starts the backend unless one runs.
+---@return boolean running
+function M.start()
+  if not process then
+    launch()
+  end
+  return process ~= nil and not process.ending
+end
+
+--- Sends, starting the backend where there is none; waits in a queue for the handshake.
+---@param message co.FromEditor
+---@return boolean taken
+function M.send(message)
+  if not M.start() then
+    return false
+  end
+  if process and process.ready then
+    return notify_channel(message)
+  end
+  queue[#queue + 1] = message
+  return true
+end
+
+--- Sends only where there is somebody to read it: what a dead backend asked needs no answer.
+---@param message co.FromEditor
+function M.tell(message)
+  if process then
+    M.send(message)
+  end
+end
+
+---@param message co.Ready
+function M.on_ready(message)
+  if not process then
+    return
+  end
+  if message.protocol ~= version.protocol then
+    local fix = message.protocol < version.protocol and 'rebuild co-nvim (`cargo build --release`)'
+      or 'update the plugin'
+    give_up(
+      ('%s speaks protocol %d, the plugin %d: %s'):format(
+        process.path,
+        message.protocol,
+        version.protocol,
+        fix
+      )
+    )
+    return
+  end
+  process.ready, greeting = true, message
+  local waiting = queue
+  queue = {}
+  for _, queued in ipairs(waiting) do
+    notify_channel(queued)
+  end
+end
+
+---@param message co.Refused
+function M.on_refused(message)
+  give_up(message.message)
+end
+
+--- Calls `mourner` with the reason whenever the backend ends.
+---@param mourner fun(reason: string)
+function M.on_end(mourner)
+  mourners[#mourners + 1] = mourner
+end
+
+---@class (exact) co.backend.Status
+---@field path? string
+---@field running boolean
+---@field ready boolean
+---@field isolation? string
+---@field version? string
+---@field pid? integer
+
+---@return co.backend.Status
+function M.status()
+  local known, pid = pcall(vim.fn.jobpid, process and process.channel or 0)
+  return {
+    path = process and process.path,
+    running = process ~= nil,
+    ready = process ~= nil and process.ready,
+    isolation = greeting and greeting.isolation,
+    version = greeting and greeting.version,
+    pid = known and pid or nil,
+  }
+end
+
+--- Ends the backend; the next `send` starts another.
+function M.stop()
+  if process then
+    process.ending = 'the backend was stopped'
+    vim.fn.jobstop(process.channel)
+  end
+end
+
+return M

@@ -1,0 +1,92 @@
+--- Scratch buffers that the plugin writes and the person may do anything to.
+local M = {}
+
+local api = vim.api
+
+---@param name string
+---@param filetype string
+---@param existing? integer a buffer that carries the name already
+---@return integer buf
+function M.scratch(name, filetype, existing)
+  local buf = existing or vim.fn.bufnr('^' .. name .. '$')
+  if not existing and buf ~= -1 then
+    -- A buffer of that name that is not ours: a leftover of a session file.
+    api.nvim_buf_delete(buf, { force = true })
+    buf = -1
+  end
+  if buf == -1 then
+    buf = api.nvim_create_buf(false, true)
+    api.nvim_buf_set_name(buf, name)
+  end
+  local options = vim.bo[buf]
+  options.buftype = 'nofile'
+  options.bufhidden = 'hide'
+  options.swapfile = false
+  options.buflisted = false
+  options.modeline = false
+  options.modifiable = true
+  options.filetype = filetype
+  return buf
+end
+
+--- Runs `change`, which writes to `buf`, outside of the person's undo history and whatever 'modifiable' is.
+---
+--- The history there was is dropped: its line numbers are no longer true.
+---@param buf integer
+---@param change fun()
+function M.write(buf, change)
+  local scope = { buf = buf }
+  local get, set = api.nvim_get_option_value, api.nvim_set_option_value
+  -- Only what must be is set: an option costs more than a line, and this is done for each frame.
+  local modifiable, undolevels = get('modifiable', scope), get('undolevels', scope)
+  if not modifiable then
+    set('modifiable', true, scope)
+  end
+  if get('readonly', scope) then
+    set('readonly', false, scope)
+  end
+  if undolevels ~= -1 then
+    set('undolevels', -1, scope)
+  end
+  local ok, problem = pcall(change)
+  if undolevels ~= -1 then
+    set('undolevels', undolevels, scope)
+  end
+  if not modifiable then
+    set('modifiable', false, scope)
+  end
+  if get('modified', scope) then
+    set('modified', false, scope)
+  end
+  if not ok then
+    error(problem, 0)
+  end
+end
+
+---@param buf? integer
+---@return boolean
+function M.alive(buf)
+  return buf ~= nil and api.nvim_buf_is_valid(buf) and api.nvim_buf_is_loaded(buf)
+end
+
+--- Maps `keys` of a buffer; `false` maps nothing.
+---@param buf integer
+---@param modes string|string[]
+---@param keys string|string[]|false|nil
+---@param action fun()|string
+---@param desc string
+function M.map(buf, modes, keys, action, desc)
+  if not keys then
+    return
+  end
+  for _, lhs in ipairs(type(keys) == 'table' and keys or { keys }) do
+    vim.keymap.set(
+      modes,
+      lhs,
+      action,
+      { buffer = buf, nowait = true, silent = true, desc = 'co: ' .. desc }
+    )
+  end
+end
+
+return M

@@ -1,0 +1,447 @@
+--- The chats: a buffer each, what the backend says of them, and the windows they are shown in.
+local M = {}
+
+local api = vim.api
+local backend = require('co.backend')
+local buffer = require('co.buffer')
+local config = require('co.config')
+local files = require('co.files')
+local folds = require('co.folds')
+local notify = require('co.notify')
+local prompt = require('co.prompt')
+local transcript = require('co.transcript')
+local winbar = require('co.winbar')
+local windows = require('co.windows')
+
+---@class (exact) co.Chat
+---@field id integer
+---@field buf integer
+---@field text co.Transcript
+---@field state co.State
+---@field cwd string where it was opened from; `state` says where it is now
+---@field history integer how far back the prompt is in the history, 0 is the draft
+---@field draft string[]
+---@field origin? integer the person's window it was last opened from
+---@field lost? string the conversation that the last backend had, and this one has not
+
+---@type table<integer, co.Chat>
+local chats = {}
+local newest = 0
+---@type integer?
+local current
+
+-- Above this many lines a visible treesitter parse is what a token costs most.
+local LIVE_TREESITTER = 1000
+
+---@param chat co.Chat
+---@param win integer
+local function dress(chat, win)
+  windows.options(win, {
+    wrap = true,
+    linebreak = true,
+    breakindent = true,
+    number = false,
+    relativenumber = false,
+    signcolumn = 'no',
+    foldmethod = 'manual',
+    foldenable = true,
+    conceallevel = 0,
+    spell = false,
+    winbar = winbar.text(chat.state, backend.status().isolation),
+  })
+end
+
+---@param chat co.Chat
+local function colour(chat)
+  vim.treesitter.language.register('markdown', 'co-chat')
+  if not pcall(vim.treesitter.start, chat.buf, 'markdown') then
+    vim.bo[chat.buf].syntax = 'markdown'
+  end
+end
+
+--- Keeps treesitter away from a long transcript that grows: it would cost each frame its whole length.
+---@param chat co.Chat
+local function spare(chat)
+  local live = vim.treesitter.highlighter.active[chat.buf] ~= nil
+  local busy = chat.state.state ~= 'idle'
+  if live and busy and api.nvim_buf_line_count(chat.buf) > LIVE_TREESITTER then
+    vim.treesitter.stop(chat.buf)
+    vim.bo[chat.buf].syntax = 'markdown'
+  elseif not live and not busy then
+    colour(chat)
+  end
+end
+
+---@param chat co.Chat
+local function show_state(chat)
+  local text = winbar.text(chat.state, backend.status().isolation)
+  for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do
+    windows.options(win, { winbar = text })
+  end
+  vim.cmd.redrawstatus()
+end
+
+---@param chat co.Chat
+local function forget(chat)
+  if chats[chat.id] ~= chat then
+    return
+  end
+  chats[chat.id] = nil
+  if current == chat.id then
+    current = nil
+  end
+  backend.tell({ type = 'close', session = chat.id })
+  require('co.approve').drop_session(chat.id)
+end
+
+--- A chat ends with its buffer. `:edit` unloads it only to load it again: that keeps the chat.
+---@param chat co.Chat
+local function on_unload(chat)
+  vim.schedule(function()
+    if not buffer.alive(chat.buf) then
+      forget(chat)
+      if api.nvim_buf_is_valid(chat.buf) then
+        pcall(api.nvim_buf_delete, chat.buf, { force = true })
+      end
+    end
+  end)
+end
+
+---@param chat co.Chat
+local function set_up(chat)
+  local group = api.nvim_create_augroup('co.chat.' .. chat.id, {})
+  local function on(event, callback)
+    api.nvim_create_autocmd(event, { group = group, buffer = chat.buf, callback = callback })
+  end
+  on({ 'BufUnload', 'BufWipeout' }, function()
+    on_unload(chat)
+  end)
+  on('BufWinEnter', function()
+    dress(chat, api.nvim_get_current_win())
+  end)
+  on('BufEnter', function()
+    current = chat.id
+  end)
+  on({ 'CursorMoved', 'TextChanged', 'TextChangedI', 'BufEnter', 'WinEnter' }, function()
+    prompt.guard(chat)
+  end)
+  require('co.highlight').ensure()
+  prompt.map(chat)
+  require('co.approve').watch()
+  colour(chat)
+end
+
+---@param id integer
+---@param cwd string
+---@param existing? integer
+---@return co.Chat
+local function create(id, cwd, existing)
+  local buf = buffer.scratch('co://chat/' .. id, 'co-chat', existing)
+  ---@type co.Chat
+  local chat = {
+    id = id,
+    buf = buf,
+    text = transcript.new(buf),
+    cwd = cwd,
+    history = 0,
+    draft = {},
+    state = {
+      state = 'idle',
+      detail = '',
+      model = '',
+      cwd = cwd,
+      backend = '',
+      input = 0,
+      output = 0,
+      queued = 0,
+    },
+  }
+  chats[id], newest, current = chat, math.max(newest, id), id
+  set_up(chat)
+  return chat
+end
+
+--- Makes a chat of its own.
+---@param cwd string
+---@return co.Chat
+function M.new(cwd)
+  return create(newest + 1, cwd)
+end
+
+--- Takes over a buffer that a session file or `:edit` named.
+---@param buf integer
+---@param id integer
+function M.adopt(buf, id)
+  local chat = chats[id]
+  if chat and chat.buf == buf then
+    buffer.scratch(api.nvim_buf_get_name(buf), 'co-chat', buf)
+    chat.text = transcript.new(buf)
+    set_up(chat)
+  elseif not chat then
+    create(id, vim.fn.getcwd(), buf)
+  end
+end
+
+---@param buf? integer the current one by default
+---@return co.Chat?
+function M.of_buffer(buf)
+  buf = buf or api.nvim_get_current_buf()
+  for _, chat in pairs(chats) do
+    if chat.buf == buf then
+      return chat
+    end
+  end
+end
+
+--- The chat that `:Co` means: the one the cursor is in, or the one last used.
+---@return co.Chat?
+function M.current()
+  return M.of_buffer() or (current and chats[current])
+end
+
+---@param cwd string
+---@return co.Chat
+function M.current_or_new(cwd)
+  return M.current() or M.new(cwd)
+end
+
+--- Shows a chat in this tab page.
+---@param chat co.Chat
+---@param focus boolean put the cursor at the prompt's end
+---@return integer win
+function M.show(chat, focus)
+  local win = windows.here(chat.buf)
+  if not win then
+    chat.origin = api.nvim_get_current_win()
+    win = windows.open(chat.buf, config.get().layout)
+    dress(chat, win)
+    local last = api.nvim_buf_line_count(chat.buf)
+    api.nvim_win_set_cursor(win, { last, #api.nvim_buf_get_lines(chat.buf, -2, -1, false)[1] })
+    for _, block in pairs(chat.text.blocks) do
+      M.fold(block, win)
+    end
+  end
+  if focus then
+    api.nvim_set_current_win(win)
+    local row = chat.text:prompt_row()
+    if api.nvim_win_get_cursor(win)[1] <= row then
+      api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(chat.buf), 0 })
+    end
+  end
+  return win
+end
+
+--- Takes a chat's window away; the chat, its draft and its turn go on.
+---@param chat co.Chat
+function M.hide(chat)
+  local win = windows.here(chat.buf)
+  if not win then
+    return
+  end
+  local focused = win == api.nvim_get_current_win()
+  windows.hide(win)
+  if
+    focused
+    and chat.origin
+    and api.nvim_win_is_valid(chat.origin)
+    and not windows.here(chat.buf)
+  then
+    if api.nvim_win_get_tabpage(chat.origin) == api.nvim_get_current_tabpage() then
+      api.nvim_set_current_win(chat.origin)
+    end
+  end
+end
+
+---@param block co.Block
+---@param win? integer that one alone
+function M.fold(block, win)
+  local first, tail = block:content()
+  if not first or not tail or tail - first <= folds.LONG then
+    return
+  end
+  if win then
+    folds.close(win, first, tail - 1)
+  else
+    folds.everywhere(block.buf, first, tail - 1)
+  end
+end
+
+--- Sends a message of this chat. A backend that was started anew first takes the conversation up again.
+---@param chat co.Chat
+---@param message co.FromEditor
+---@param cwd string
+---@return boolean taken
+function M.send(chat, message, cwd)
+  local first = chat.lost
+    and message.name ~= 'resume'
+    and { type = 'command', session = chat.id, name = 'resume', args = chat.lost, cwd = cwd }
+  if first and not backend.send(first) then
+    return false
+  end
+  local taken = backend.send(message)
+  if taken then
+    chat.lost = nil
+  end
+  return taken
+end
+
+--- Sends a prompt; `!cmd` runs a command in the chat, `/name` is a slash command.
+---@param chat co.Chat
+---@param text string
+---@param cwd string
+---@param extra? co.Context[]
+---@return boolean taken
+function M.submit(chat, text, cwd, extra)
+  local command = text:match('^!%s*(.-)%s*$')
+  if command then
+    if command == '' then
+      notify.warn('type a command after !')
+      return false
+    end
+    return M.send(chat, {
+      type = 'command',
+      session = chat.id,
+      name = '!',
+      args = command,
+      cwd = cwd,
+    }, cwd)
+  end
+  local name, args = text:match('^/(%S*)%s*(.-)%s*$')
+  if name then
+    return require('co.slash').run(name, args or '', chat, cwd)
+  end
+  local context = require('co.context').gather(text, chat.origin)
+  vim.list_extend(context, extra or {})
+  return M.send(chat, {
+    type = 'prompt',
+    session = chat.id,
+    text = text,
+    cwd = cwd,
+    context = context,
+    instructions = require('co.instructions').of(chat.cwd),
+  }, cwd)
+end
+
+---@param chat co.Chat
+function M.cancel(chat)
+  backend.tell({ type = 'cancel', session = chat.id })
+end
+
+--- The chat of a message. A `close` may cross one on its way: that is no error.
+---@param message { session?: integer }
+---@return co.Chat?
+local function of_message(message)
+  local chat = chats[message.session]
+  return chat and buffer.alive(chat.buf) and chat or nil
+end
+
+---@param chat co.Chat
+---@param change fun()
+local function rewrite(chat, change)
+  windows.follow(chat.buf, change)
+  prompt.guard(chat)
+end
+
+---@param message co.Append
+function M.append(message)
+  local chat = of_message(message)
+  if chat then
+    rewrite(chat, function()
+      chat.text:append(message.text)
+    end)
+    spare(chat)
+  end
+end
+
+---@param message co.BlockMessage
+function M.block(message)
+  local chat = of_message(message)
+  if not chat then
+    return
+  end
+  rewrite(chat, function()
+    local block = chat.text:patch(message.block, message.patch, message.done)
+    if message.done and block then
+      M.fold(block)
+    end
+  end)
+  if message.done then
+    files.refresh()
+  end
+end
+
+---@param message co.State
+function M.state(message)
+  local chat = of_message(message)
+  if chat then
+    chat.state = message
+    show_state(chat)
+    spare(chat)
+  end
+end
+
+---@param message co.Replace
+function M.replace(message)
+  local chat = of_message(message)
+  if chat then
+    rewrite(chat, function()
+      chat.text:replace(message.text)
+    end)
+  end
+end
+
+---@param message co.Choose
+function M.choose(message)
+  local chat = of_message(message)
+  if not chat then
+    return
+  end
+  -- The person is asked outside of the backend's call, which must return at once.
+  vim.schedule(function()
+    vim.ui.select(message.choices, {
+      prompt = message.title,
+      format_item = function(choice)
+        return choice.label
+      end,
+    }, function(choice)
+      if choice then
+        backend.tell({
+          type = 'command',
+          session = chat.id,
+          name = message.name,
+          args = choice.value,
+          cwd = chat.state.cwd,
+        })
+      end
+    end)
+  end)
+end
+
+--- The states of all chats.
+---@return co.State[]
+function M.states()
+  local found = {}
+  for _, chat in pairs(chats) do
+    found[#found + 1] = chat.state
+  end
+  return found
+end
+
+backend.on_end(function(reason)
+  for _, chat in pairs(chats) do
+    if buffer.alive(chat.buf) and chat.state.state ~= 'idle' then
+      rewrite(chat, function()
+        chat.text:append(('\n\n*%s*\n'):format(reason))
+      end)
+    end
+    chat.lost = chat.state.kept or chat.lost
+    -- The next backend's blocks are its own.
+    chat.text.blocks = {}
+    chat.state = vim.tbl_extend('force', chat.state, { state = 'idle', detail = '', queued = 0 })
+    if buffer.alive(chat.buf) then
+      show_state(chat)
+    end
+  end
+end)
+
+return M

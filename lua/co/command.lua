@@ -1,0 +1,172 @@
+--- `:Co` and `:Co!`.
+local M = {}
+
+local api = vim.api
+local notify = require('co.notify')
+
+--- The directory of the current window; nil, once said, where it does not exist any more.
+---@return string?
+function M.cwd()
+  local cwd = vim.fn.getcwd()
+  if cwd ~= '' and vim.fn.isdirectory(cwd) == 1 then
+    return cwd
+  end
+  local name = cwd ~= '' and cwd or 'the working directory'
+  notify.error(('%s does not exist any more: choose another with :cd'):format(name))
+end
+
+---@param opts vim.api.keyset.create_user_command.command_args
+---@return string[]?
+local function ranged(opts)
+  if opts.range == 0 then
+    return nil
+  end
+  return api.nvim_buf_get_lines(0, opts.line1 - 1, opts.line2, false)
+end
+
+--- Expands `%` and `#` as `:!` does; a backslash before one keeps it.
+---@param command string
+---@return string? expanded
+---@return string? problem
+function M.expand(command)
+  local problem
+  local function replace(escape, mark)
+    if #escape % 2 == 1 then
+      return escape:sub(2) .. mark:sub(1, 1), mark:sub(2)
+    end
+    local plain = vim.fn.expand(mark)
+    if plain == '' then
+      problem = ('%s stands for the %s file, and there is none'):format(
+        mark,
+        mark:sub(1, 1) == '%' and 'current' or 'alternate'
+      )
+    end
+    return escape .. plain, ''
+  end
+  local out, at = {}, 1
+  while true do
+    local start, stop, escape, mark = command:find('(\\*)([%%#])', at)
+    if not start or not stop then
+      break
+    end
+    local numbered = mark == '#' and command:match('^%d+', stop + 1) or ''
+    local rest = stop + 1 + #numbered
+    local modifiers = ''
+    while true do
+      local modifier = command:match('^:[8~.hpretS]', rest)
+      if not modifier then
+        break
+      end
+      modifiers = modifiers .. modifier
+      rest = rest + #modifier
+    end
+    local text, kept = replace(escape, mark .. numbered .. modifiers)
+    out[#out + 1] = command:sub(at, start - 1) .. text .. kept
+    at = rest
+  end
+  if problem then
+    return nil, problem
+  end
+  return table.concat(out) .. command:sub(at)
+end
+
+--- Sends a prompt to the current chat, which is shown without taking the focus.
+---@param text string
+---@param context? co.Context[]
+---@return boolean
+function M.prompt(text, context)
+  local chats = require('co.chat')
+  local cwd = M.cwd()
+  if not cwd then
+    return false
+  end
+  local chat = chats.current_or_new(cwd)
+  if chats.of_buffer() ~= chat then
+    chat.origin = api.nvim_get_current_win()
+  end
+  -- What the prompt names is read before a window opens.
+  local taken = chats.submit(chat, text, cwd, context)
+  if taken and not text:match('^/') then
+    chats.show(chat, false)
+  end
+  return taken
+end
+
+---@type table<string, co.RunMode>
+local modes = { pty = 'pty', stdin = 'open' }
+
+--- The options of `:Co!`, as `++name` before the command.
+M.options = { '++pty', '++stdin' }
+
+--- Takes the options off a command; a terminal's input is open anyway.
+---@param text string
+---@return string? command
+---@return co.RunMode? mode
+---@return string? problem
+local function optioned(text)
+  ---@type co.RunMode?
+  local mode
+  while true do
+    local name, rest = text:match('^%+%+(%S*)%s*(.*)$')
+    if not name or not rest then
+      return text, mode
+    elseif not modes[name] then
+      return nil, nil, (':Co! takes ++pty and ++stdin, not ++%s'):format(name)
+    end
+    mode = mode == 'pty' and mode or modes[name]
+    text = rest
+  end
+end
+
+---@param opts vim.api.keyset.create_user_command.command_args
+local function shell(opts)
+  local shells = require('co.shell')
+  if vim.trim(opts.args) == '' then
+    shells.rerun()
+    return
+  end
+  local plain, mode, wrong = optioned(vim.trim(opts.args))
+  if not plain or plain == '' then
+    notify.error(wrong or 'a command is missing: :Co! ++pty htop runs one in a terminal')
+    return
+  end
+  local command, problem = M.expand(plain)
+  if not command then
+    notify.error(problem --[[@as string]])
+    return
+  end
+  local cwd = M.cwd()
+  if not cwd then
+    return
+  end
+  local lines = ranged(opts)
+  shells.run(command, cwd, lines and table.concat(lines, '\n') .. '\n' or nil, mode)
+end
+
+--- Carries out `:Co` or `:Co!`.
+---@param opts vim.api.keyset.create_user_command.command_args
+function M.run(opts)
+  if opts.bang then
+    shell(opts)
+    return
+  end
+  local text = vim.trim(opts.args)
+  local name, args = text:match('^/(%S*)%s*(.-)%s*$')
+  if name then
+    local chat = require('co.chat').current()
+    require('co.slash').run(name, args or '', chat, vim.fn.getcwd())
+    return
+  end
+  local lines = ranged(opts)
+  local context = lines and { require('co.context').range(opts.line1, opts.line2) } or nil
+  if text == '' then
+    require('co').open()
+    if context then
+      notify.info('type the prompt; @selection gives it these lines')
+    end
+    return
+  end
+  M.prompt(text, context)
+end
+
+return M

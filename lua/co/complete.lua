@@ -1,0 +1,116 @@
+--- Completion: slash commands, contexts, files and programs.
+local M = {}
+
+local context = require('co.context')
+
+---@param candidates string[]
+---@param lead string
+---@return string[]
+local function starting(candidates, lead)
+  local found = vim.tbl_filter(function(candidate)
+    return vim.startswith(candidate, lead)
+  end, candidates)
+  table.sort(found)
+  return found
+end
+
+---@param lead string
+---@return string[]
+local function slashes(lead)
+  local names = vim.tbl_map(function(name)
+    return '/' .. name
+  end, vim.tbl_keys(require('co.slash').commands))
+  return starting(names, lead)
+end
+
+---@param lead string
+---@return string[]
+local function contexts(lead)
+  local path = lead:match('^@file:(.*)$')
+  if path then
+    return vim.tbl_map(function(file)
+      return '@file:' .. file
+    end, vim.fn.getcompletion(path, 'file'))
+  end
+  return starting(vim.list_extend({ '@file:' }, context.names), lead)
+end
+
+---@param name string of a slash command
+---@param lead string
+---@return string[]
+local function arguments(name, lead)
+  if name == 'approve' or name == 'deny' or name == 'always' then
+    local ids = vim.tbl_map(function(ask)
+      return tostring(ask.id)
+    end, require('co.approve').pending())
+    if name == 'always' then
+      vim.list_extend(ids, { 'command', 'prefix', 'prefix_saved', 'everything' })
+    end
+    return starting(ids, lead)
+  elseif name == 'cd' then
+    return vim.fn.getcompletion(lead, 'dir')
+  elseif name == 'export' then
+    return vim.fn.getcompletion(lead, 'file')
+  end
+  return {}
+end
+
+---@param text string before the word
+---@param lead string
+---@return string[]
+local function shell_words(text, lead)
+  text = text:gsub('^%+%+%S*%s+', '')
+  if vim.trim(text) == '' and lead:sub(1, 1) == '+' then
+    return starting(require('co.command').options, lead)
+  end
+  local first = vim.trim(text) == '' or text:match('[|;&(]%s*$')
+  if first and not lead:find('/') then
+    return vim.fn.getcompletion(lead, 'shellcmd')
+  end
+  return vim.fn.getcompletion(lead, 'file')
+end
+
+--- Completes `:Co` and `:Co!`.
+---@param lead string
+---@param line string
+---@param position integer
+---@return string[]
+function M.command_line(lead, line, position)
+  local before = line:sub(1, position - #lead)
+  local bang, rest = before:match('Co(!?)%s*(.*)$')
+  if bang == '!' then
+    return shell_words(rest or '', lead)
+  end
+  local slash = rest and rest:match('^/([%w_-]+)%s')
+  if slash then
+    return arguments(slash, lead)
+  elseif lead:sub(1, 1) == '/' and vim.trim(rest or '') == '' then
+    return slashes(lead)
+  elseif lead:sub(1, 1) == '@' then
+    return contexts(lead)
+  end
+  return {}
+end
+
+--- Completes in the prompt of a chat.
+---@param findstart integer
+---@param base string
+---@return integer|string[]
+function M.omnifunc(findstart, base)
+  local column = vim.api.nvim_win_get_cursor(0)[2]
+  local line = vim.api.nvim_get_current_line()
+  if findstart == 1 then
+    local start = line:sub(1, column):find('[^%s]+$')
+    return start and start - 1 or column
+  end
+  if base:sub(1, 1) == '@' then
+    return contexts(base)
+  elseif base:sub(1, 1) == '/' and line:match('^%s*/?%S*$') then
+    return slashes(base)
+  elseif line:match('^!') then
+    return shell_words(line:sub(2, column), (base:gsub('^!', '')))
+  end
+  return vim.fn.getcompletion(base, 'file')
+end
+
+return M

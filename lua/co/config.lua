@@ -1,0 +1,182 @@
+--- The settings Lua itself reads. All others go to the backend as they are, which checks them.
+local M = {}
+
+---@class (exact) co.Config
+---@field bin? string the backend's executable
+---@field layout 'vertical'|'horizontal'|'float'|'tab'|'current'
+---@field shell_height integer lines of the shell split
+---@field float_focus boolean focus the approval float at once where that is safe
+---@field keys { chat: table<string, string|string[]|false>, shell: table<string, string|string[]|false>, jobs: table<string, string|string[]|false> }
+
+---@type co.Config
+local defaults = {
+  bin = nil,
+  layout = 'vertical',
+  shell_height = 12,
+  float_focus = false,
+  keys = {
+    chat = {
+      submit = '<CR>',
+      send = '<C-s>',
+      cancel = '<C-c>',
+      hide = 'q',
+      next = ']]',
+      previous = '[[',
+      open = 'gf',
+      yank = 'gy',
+      help = 'g?',
+    },
+    shell = {
+      cancel = '<C-c>',
+      hide = 'q',
+      background = '<C-z>',
+      again = 'r',
+      next = ']]',
+      previous = '[[',
+      open = { '<CR>', 'gf' },
+      quickfix = '<C-q>',
+      help = 'g?',
+    },
+    jobs = {
+      open = '<CR>',
+      tail = 't',
+      cancel = { 'x', '<C-c>' },
+      quickfix = '<C-q>',
+      delete = 'd',
+      write = 'i',
+      close = 'I',
+      hide = 'q',
+      help = 'g?',
+    },
+  },
+}
+
+local layouts = { vertical = true, horizontal = true, float = true, tab = true, current = true }
+
+---@param given any
+---@param known table<string, string|string[]|false>
+---@return string? problem
+local function check_keys(given, known)
+  if type(given) ~= 'table' then
+    return 'a table of actions and keys'
+  end
+  for action, lhs in pairs(given) do
+    if known[action] == nil then
+      return ('an action among %s; not "%s"'):format(
+        table.concat(vim.fn.sort(vim.tbl_keys(known)), ' '),
+        action
+      )
+    end
+    local fits = type(lhs) == 'string' or lhs == false or (type(lhs) == 'table' and vim.islist(lhs))
+    if not fits then
+      return ('a key, a list of keys or false for "%s"'):format(action)
+    end
+  end
+end
+
+--- What is wrong with a value, as what would be accepted; nil where nothing is.
+---@type table<string, fun(value: any): string?>
+local checks = {
+  bin = function(value)
+    return type(value) ~= 'string' and 'the path of the co-nvim executable' or nil
+  end,
+  layout = function(value)
+    return not layouts[value] and 'vertical, horizontal, float, tab or current' or nil
+  end,
+  shell_height = function(value)
+    local fits = type(value) == 'number' and value >= 1 and value % 1 == 0
+    return not fits and 'a whole number of lines, 1 or more' or nil
+  end,
+  float_focus = function(value)
+    return type(value) ~= 'boolean' and 'true or false' or nil
+  end,
+  keys = function(value)
+    if type(value) ~= 'table' then
+      return 'a table with chat, shell and jobs'
+    end
+    for place, keys in pairs(value) do
+      local known = defaults.keys[place]
+      local problem = known and check_keys(keys, known)
+        or (not known and 'only chat, shell and jobs')
+      if problem then
+        return problem
+      end
+    end
+  end,
+}
+
+---@type table<string, any>?
+local from_setup
+---@type co.Config
+local merged
+local fresh = false
+---@type table<string, any>
+local others = {}
+---@type string[]
+local problems = {}
+
+---@param layer string
+---@param given any
+local function apply(layer, given)
+  if given == nil then
+    return
+  end
+  if type(given) ~= 'table' then
+    problems[#problems + 1] = ('%s must be a table of settings'):format(layer)
+    return
+  end
+  for name, value in pairs(given) do
+    local check = checks[name]
+    local problem = check and check(value)
+    if problem then
+      problems[#problems + 1] = ('%s: the setting "%s" must be %s'):format(layer, name, problem)
+    elseif name == 'keys' then
+      for place, keys in pairs(value) do
+        merged.keys[place] = vim.tbl_extend('force', merged.keys[place], keys)
+      end
+    elseif check then
+      merged[name] = value
+    else
+      others[name] = value
+    end
+  end
+end
+
+local function merge()
+  merged, others, problems, fresh = vim.deepcopy(defaults), {}, {}, true
+  apply('vim.g.co', vim.g.co)
+  apply('setup', from_setup)
+  for _, problem in ipairs(problems) do
+    require('co.notify').error(problem)
+  end
+end
+
+--- Takes what `setup{}` was given; it is checked when first needed.
+---@param given? table<string, any>
+function M.set(given)
+  from_setup, fresh = given, false
+end
+
+---@return co.Config
+function M.get()
+  if not fresh then
+    merge()
+  end
+  return merged
+end
+
+--- The settings that are the backend's to check.
+---@return table<string, any>
+function M.settings()
+  M.get()
+  return next(others) and others or vim.empty_dict()
+end
+
+--- What is wrong with the settings that Lua reads, a sentence each.
+---@return string[]
+function M.problems()
+  M.get()
+  return problems
+end
+
+return M

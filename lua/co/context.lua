@@ -1,0 +1,207 @@
+--- What `@buffer` and the like in a prompt stand for, read from the editor.
+local M = {}
+
+local api = vim.api
+local notify = require('co.notify')
+
+-- The backend has a budget of its own; this keeps one message from being endless.
+local LONGEST = 512 * 1024
+
+---@param name string
+---@param text string
+---@return co.Context
+local function piece(name, text)
+  if #text > LONGEST then
+    text = text:sub(1, LONGEST) .. ('\n… cut after %d bytes'):format(LONGEST)
+  end
+  return { name = name, text = text }
+end
+
+---@param buf integer
+---@return string
+local function name_of(buf)
+  local name = api.nvim_buf_get_name(buf)
+  return name ~= '' and vim.fn.fnamemodify(name, ':~:.') or ('[buffer %d]'):format(buf)
+end
+
+---@param buf integer
+---@param first integer
+---@param last integer
+---@return string
+local function excerpt(buf, first, last)
+  local lines = api.nvim_buf_get_lines(buf, first - 1, last, false)
+  return ('%s:%d-%d\n```%s\n%s\n```'):format(
+    name_of(buf),
+    first,
+    last,
+    vim.bo[buf].filetype,
+    table.concat(lines, '\n')
+  )
+end
+
+--- Lines of the current buffer, as `:'<,'>Co` attaches them.
+---@param first integer
+---@param last integer
+---@return co.Context
+function M.range(first, last)
+  return piece('@selection', excerpt(api.nvim_get_current_buf(), first, last))
+end
+
+---@param buf integer
+---@return string?
+local function selection(buf)
+  local first = api.nvim_buf_get_mark(buf, '<')[1]
+  local last = api.nvim_buf_get_mark(buf, '>')[1]
+  if first == 0 or last == 0 then
+    return nil
+  end
+  return excerpt(buf, first, last)
+end
+
+---@type table<integer, string>
+local severities = { 'error', 'warning', 'info', 'hint' }
+
+---@param buf integer
+---@return string
+local function diagnostics(buf)
+  local lines = {}
+  for _, item in ipairs(vim.diagnostic.get(buf)) do
+    lines[#lines + 1] = ('%s:%d:%d: %s: %s'):format(
+      name_of(buf),
+      item.lnum + 1,
+      item.col + 1,
+      severities[
+        item.severity --[[@as integer]]
+      ] or 'error',
+      (item.message:gsub('\n', ' '))
+    )
+  end
+  return #lines > 0 and table.concat(lines, '\n') or 'none'
+end
+
+---@return string
+local function quickfix()
+  local lines = {}
+  for _, item in ipairs(vim.fn.getqflist()) do
+    local where = item.bufnr > 0 and ('%s:%d:%d: '):format(name_of(item.bufnr), item.lnum, item.col)
+      or ''
+    lines[#lines + 1] = where .. item.text
+  end
+  return #lines > 0 and table.concat(lines, '\n') or 'empty'
+end
+
+--- What is not saved of a buffer yet.
+---@param buf integer
+---@return string
+local function unsaved(buf)
+  local path = api.nvim_buf_get_name(buf)
+  local stat = path ~= '' and vim.uv.fs_stat(path)
+  local saved = ''
+  if stat and stat.type == 'file' then
+    local handle = io.open(path, 'rb')
+    saved = handle and handle:read('*a') or ''
+    if handle then
+      handle:close()
+    end
+  end
+  local now = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), '\n') .. '\n'
+  local diff = vim.diff(saved, now, { ctxlen = 3 })
+  if diff == '' then
+    return ('%s has no unsaved changes'):format(name_of(buf))
+  end
+  return ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name_of(buf), name_of(buf), diff)
+end
+
+---@param path string
+---@param cwd string
+---@return string?
+local function file(path, cwd)
+  local full = vim.fs.normalize(path)
+  if full:sub(1, 1) ~= '/' then
+    full = cwd .. '/' .. full
+  end
+  local open = vim.fn.bufnr('^' .. full .. '$')
+  if open ~= -1 and api.nvim_buf_is_loaded(open) then
+    return table.concat(api.nvim_buf_get_lines(open, 0, -1, false), '\n')
+  end
+  local stat = vim.uv.fs_stat(full)
+  if not stat or stat.type ~= 'file' then
+    return nil
+  end
+  local handle = io.open(full, 'rb')
+  if not handle then
+    return nil
+  end
+  local text = handle:read(LONGEST + 1) or ''
+  handle:close()
+  return text
+end
+
+--- The buffer a prompt speaks of: the one the chat was opened from.
+---@param origin? integer
+---@return integer
+local function subject(origin)
+  local win = origin
+  if not win or not api.nvim_win_is_valid(win) then
+    win = api.nvim_get_current_win()
+  end
+  local buf = api.nvim_win_get_buf(win)
+  if not vim.bo[buf].filetype:match('^co%-') then
+    return buf
+  end
+  local alternate = vim.fn.bufnr('#')
+  return alternate > 0 and alternate or buf
+end
+
+--- The names that stand alone.
+M.names = { '@buffer', '@selection', '@diagnostics', '@quickfix', '@diff' }
+
+---@type table<string, fun(buf: integer): string?>
+local readers = {
+  buffer = function(buf)
+    return excerpt(buf, 1, api.nvim_buf_line_count(buf))
+  end,
+  selection = selection,
+  diagnostics = diagnostics,
+  quickfix = quickfix,
+  diff = unsaved,
+}
+
+--- Reads what `text` names with an `@`.
+---@param text string
+---@param origin? integer the person's window
+---@return co.Context[]
+function M.gather(text, origin)
+  local found, seen = {}, {}
+  local buf = subject(origin)
+  local cwd = vim.fn.getcwd()
+  ---@param name string
+  ---@param content? string
+  local function add(name, content)
+    if seen[name] then
+      return
+    end
+    seen[name] = true
+    if content then
+      found[#found + 1] = piece(name, content)
+    else
+      notify.warn(('%s is left out: there is none'):format(name))
+    end
+  end
+  for before, word in (' ' .. text):gmatch('([%s(])@([%w]+:?[^%s,;)]*)') do
+    local _ = before
+    local path = word:match('^file:(.+)$')
+    local reader = readers[word:match('^%a+')]
+    if path then
+      path = path:gsub('[.?!]+$', function(tail)
+        return vim.uv.fs_stat(path) and tail or ''
+      end)
+      add('@file:' .. path, file(path, cwd))
+    elseif reader then
+      add('@' .. word:match('^%a+'), reader(buf))
+    end
+  end
+  return found
+end
+
+return M

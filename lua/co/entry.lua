@@ -1,0 +1,81 @@
+--- A small window to write a text in: a reason, or a command to run instead.
+local M = {}
+
+local api = vim.api
+
+---@class (exact) co.entry.About
+---@field title string
+---@field text string what is there to begin with
+---@field single boolean one line: `<CR>` submits it from insert mode too
+
+--- Opens the window and puts the cursor into it; `done` gets the text, and nothing where it is given up.
+---@param about co.entry.About
+---@param done fun(text: string)
+function M.open(about, done)
+  local lines = vim.split(about.text, '\n', { plain = true })
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden = 'wipe'
+  vim.bo[buf].filetype = about.single and 'co-reason' or 'co-command'
+  vim.bo[buf].syntax = about.single and '' or 'sh'
+  vim.bo[buf].modifiable = true
+  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  local back = api.nvim_get_current_win()
+  local width = math.max(1, math.min(80, vim.o.columns - 2))
+  local height = math.min(math.max(#lines, about.single and 1 or 3), math.max(1, vim.o.lines - 6))
+  local win = api.nvim_open_win(buf, true, {
+    relative = 'editor',
+    anchor = 'SE',
+    row = vim.o.lines - vim.o.cmdheight - 1,
+    col = vim.o.columns,
+    width = width,
+    height = height,
+    border = 'rounded',
+    title = (' %s '):format(about.title),
+    footer = about.single and ' <CR> sends · <Esc>q gives up '
+      or ' <C-s> sends · <Esc>q gives up ',
+    footer_pos = 'right',
+    zindex = 70,
+    style = 'minimal',
+  })
+  vim.wo[win].wrap = true
+  local finished = false
+  ---@param text? string
+  local function finish(text)
+    if finished then
+      return
+    end
+    finished = true
+    vim.cmd.stopinsert()
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_close(win, true)
+    end
+    if api.nvim_win_is_valid(back) then
+      api.nvim_set_current_win(back)
+    end
+    if text then
+      done(text)
+    end
+  end
+  local function submit()
+    finish(vim.trim(table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), '\n')))
+  end
+  local function map(modes, lhs, action)
+    vim.keymap.set(modes, lhs, action, { buffer = buf, nowait = true, silent = true })
+  end
+  map({ 'n', 'i' }, '<C-s>', submit)
+  map('n', '<CR>', submit)
+  if about.single then
+    map('i', '<CR>', submit)
+  end
+  map('n', 'q', function()
+    finish(nil)
+  end)
+  map({ 'n', 'i' }, '<C-c>', function()
+    finish(nil)
+  end)
+  if about.single then
+    vim.cmd.startinsert()
+  end
+end
+
+return M

@@ -1,0 +1,58 @@
+--- Folds over finished output, in whatever windows show a buffer now or later.
+local M = {}
+
+local api = vim.api
+
+--- Blocks up to this length stay open.
+M.LONG = 20
+
+---@param win integer
+---@param first integer row
+---@param last integer row
+function M.close(win, first, last)
+  api.nvim_win_call(win, function()
+    if vim.wo.foldmethod ~= 'manual' or vim.fn.foldlevel(first + 1) > 0 then
+      return
+    end
+    vim.cmd(('silent keepjumps %d,%dfold'):format(first + 1, last + 1))
+  end)
+end
+
+--- Scrolls back, so that a fold leaves no empty room below a cursor on the last line.
+---@param win integer
+function M.fill(win)
+  local room = api.nvim_win_get_height(win)
+  api.nvim_win_call(win, function()
+    local last = vim.fn.line('$')
+    local top = last
+    while top > 1 do
+      local closed = vim.fn.foldclosed(top - 1)
+      local above = closed > 0 and closed or top - 1
+      local height =
+        api.nvim_win_text_height(win, { start_row = above - 1, end_row = last - 1 }).all
+      if height > room then
+        break
+      end
+      top = above
+    end
+    vim.fn.winrestview({ topline = top })
+  end)
+end
+
+--- Folds the rows in each window that shows `buf` and whose cursor is not among them.
+---@param buf integer
+---@param first integer
+---@param last integer
+function M.everywhere(buf, first, last)
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local cursor = api.nvim_win_get_cursor(win)[1] - 1
+    if cursor < first or cursor > last then
+      M.close(win, first, last)
+      if cursor + 1 == api.nvim_buf_line_count(buf) then
+        M.fill(win)
+      end
+    end
+  end
+end
+
+return M

@@ -1,0 +1,119 @@
+--- `:checkhealth co`: what could keep co from working, and what the backend says of itself.
+local M = {}
+
+local health = vim.health
+
+---@return string?
+local function check_backend()
+  local backend = require('co.backend')
+  local version = require('co.version')
+  health.start('co: the backend')
+  for _, candidate in ipairs(backend.candidates()) do
+    if vim.fn.executable(candidate) == 1 then
+      health.ok(candidate)
+    else
+      health.info(candidate .. ' is not there')
+    end
+  end
+  local path, problem = backend.find()
+  if not path then
+    health.error(problem --[[@as string]], {
+      'cargo build --release in the directory of the plugin',
+      'or set "bin" to the path of co-nvim',
+    })
+    return nil
+  end
+  local ok, result = pcall(function()
+    return vim.system({ path, '--version' }, { text = true, timeout = 5000 }):wait()
+  end)
+  if not ok or result.code ~= 0 then
+    health.error(
+      ('%s --version failed: %s'):format(path, ok and vim.trim(result.stderr or '') or result)
+    )
+    return nil
+  end
+  local found = (result.stdout or ''):match('(%d+%.%d+%.%d+%S*)')
+  if found == version.version then
+    health.ok('version ' .. found)
+  else
+    health.warn(
+      ('%s is version %s, the plugin is %s'):format(path, tostring(found), version.version)
+    )
+  end
+  local status = backend.status()
+  health.info(
+    status.running and ('running as process %d'):format(status.pid)
+      or 'not started yet: the first :Co does'
+  )
+  return path
+end
+
+---@class (exact) co.health.Check
+---@field name string
+---@field level 'ok'|'warn'|'error'
+---@field message string
+---@field advice? string
+
+---@param check co.health.Check
+local function report(check)
+  local text = ('%s: %s'):format(check.name, check.message)
+  local advice = check.advice and { check.advice } or {}
+  if check.level == 'error' then
+    health.error(text, advice)
+  elseif check.level == 'warn' then
+    health.warn(text, advice)
+  else
+    health.ok(text)
+  end
+end
+
+--- Shows what `co-nvim doctor --json` says. It ends with an error where something is wrong, and reports all the same.
+---@param path string
+local function ask_doctor(path)
+  health.start('co: what the backend reports')
+  local ok, result = pcall(function()
+    local settings = vim.json.encode(require('co.config').settings())
+    local command = { path, 'doctor', '--json', '--settings', settings }
+    return vim.system(command, { text = true, timeout = 20000 }):wait()
+  end)
+  local parsed, checks = false, nil
+  if ok then
+    parsed, checks = pcall(vim.json.decode, result.stdout or '')
+  end
+  if not parsed or type(checks) ~= 'table' then
+    health.error(
+      ('%s doctor --json gave no report: %s'):format(
+        path,
+        ok and vim.trim(result.stderr or '') or result
+      )
+    )
+    return
+  end
+  for _, check in ipairs(checks) do
+    report(check)
+  end
+end
+
+--- Runs all checks.
+function M.check()
+  health.start('co: the editor')
+  if vim.fn.has('nvim-0.10') == 1 then
+    health.ok(vim.fn.execute('version'):match('NVIM v%S+') or 'Neovim')
+  else
+    health.error('Neovim 0.10 or later is needed')
+  end
+  for _, problem in ipairs(require('co.config').problems()) do
+    health.error(problem)
+  end
+  if #vim.api.nvim_get_runtime_file('parser/markdown.*', false) > 0 then
+    health.ok('markdown parser found')
+  else
+    health.warn('no markdown parser: chats are coloured by syntax rules', {})
+  end
+  local path = check_backend()
+  if path then
+    ask_doctor(path)
+  end
+end
+
+return M

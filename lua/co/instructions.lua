@@ -1,0 +1,36 @@
+--- What a workspace asks of the agent: its `AGENTS.md` or `CO.md`, if the person trusts it.
+local M = {}
+
+local NAMES = { 'CO.md', 'AGENTS.md' }
+
+--- Asked about once a Neovim and file: a question at every prompt would be answered without reading.
+---@type table<string, string|false>
+local known = {}
+
+---@param path string
+---@return string|false
+local function read(path)
+  if vim.uv.fs_stat(path) == nil then
+    return false
+  end
+  local ok, text = pcall(vim.secure.read, path)
+  return ok and type(text) == 'string' and text or false
+end
+
+--- The instructions of the workspace that `cwd` is in; nil where there are none or they are not trusted.
+---@param cwd string
+---@return string?
+function M.of(cwd)
+  local root = vim.fs.root(cwd, '.git') or cwd
+  for _, name in ipairs(NAMES) do
+    local path = vim.fs.joinpath(root, name)
+    if known[path] == nil then
+      known[path] = read(path)
+    end
+    if known[path] then
+      return known[path] --[[@as string]]
+    end
+  end
+end
+
+return M

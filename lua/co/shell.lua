@@ -1,0 +1,503 @@
+--- The shell buffer: a block for each `:Co!`, and the runs they show.
+local M = {}
+
+local api = vim.api
+local backend = require('co.backend')
+local block = require('co.block')
+local buffer = require('co.buffer')
+local config = require('co.config')
+local events = require('co.events')
+local files = require('co.files')
+local folds = require('co.folds')
+local notify = require('co.notify')
+local terminal = require('co.terminal')
+local windows = require('co.windows')
+
+local NAME = 'co://shell'
+-- Old runs go, oldest first, when the buffer is longer than this.
+local LINES = 50000
+
+local statuses = api.nvim_create_namespace('co.status')
+
+---@class (exact) co.Run
+---@field id integer
+---@field command string
+---@field cwd string
+---@field stdin? string
+---@field mode? co.RunMode
+---@field block? co.Block none where it has a terminal
+---@field running boolean
+---@field background? boolean its end is told
+---@field forgotten? boolean off the list of jobs
+---@field began integer ns
+---@field finished? integer ns
+---@field status? string
+---@field exit? integer
+---@field spill? string
+
+---@alias co.RunMode 'open'|'pty' what is more than a command: an open standard input, or a terminal
+
+---@type integer?
+local shell
+---@type table<integer, co.Run>
+local runs = {}
+-- In the order of the buffer.
+---@type integer[]
+local order = {}
+local newest = 0
+
+-- The list of jobs, where it was ever opened.
+local function changed()
+  local jobs = package.loaded['co.jobs']
+  if jobs then
+    jobs.refresh()
+  end
+end
+
+--- The block of a run, where the buffer still has it.
+---@param run? co.Run
+---@return co.Block?
+local function block_of(run)
+  local found = run and run.block
+  return found and buffer.alive(found.buf) and found or nil
+end
+
+--- The rows of the lines around a run's output.
+---@param run? co.Run
+---@return integer? head
+---@return integer? tail
+local function rows_of(run)
+  local found = block_of(run)
+  if found then
+    return found:rows()
+  end
+end
+
+---@param win integer
+local function dress(win)
+  windows.options(win, {
+    wrap = true,
+    number = false,
+    relativenumber = false,
+    signcolumn = 'no',
+    foldmethod = 'manual',
+    foldenable = true,
+    spell = false,
+    winfixheight = true,
+  })
+end
+
+---@param run co.Run
+---@param text string
+---@param group string
+local function status(run, text, group)
+  local found, _, tail = block_of(run), rows_of(run)
+  if not found or not tail then
+    return
+  end
+  api.nvim_buf_set_text(found.buf, tail, 0, tail, -1, { text })
+  api.nvim_buf_clear_namespace(found.buf, statuses, tail, tail + 1)
+  api.nvim_buf_set_extmark(found.buf, statuses, tail, 0, {
+    end_col = #text,
+    hl_group = group,
+    strict = false,
+  })
+end
+
+---@param run co.Run
+---@param win? integer
+local function fold(run, win)
+  local found = block_of(run)
+  local head, tail = rows_of(run)
+  if not found or not head or not tail or tail - head - 1 <= folds.LONG then
+    return
+  end
+  if win then
+    folds.close(win, head + 1, tail - 1)
+  else
+    folds.everywhere(found.buf, head + 1, tail - 1)
+  end
+end
+
+--- Folds what ended, but for the newest run: that one the person looks at.
+---@param win? integer
+local function fold_earlier(win)
+  for index = 1, #order - 1 do
+    local run = runs[order[index]]
+    if not run.running then
+      fold(run, win)
+    end
+  end
+end
+
+local function on_unload()
+  local buf = shell
+  vim.schedule(function()
+    if buf and not buffer.alive(buf) and shell == buf then
+      -- Its runs go on without a screen; their ends are events all the same.
+      shell, order = nil, {}
+      if api.nvim_buf_is_valid(buf) then
+        pcall(api.nvim_buf_delete, buf, { force = true })
+      end
+    end
+  end)
+end
+
+---@param existing? integer
+---@return integer
+local function create(existing)
+  shell = buffer.scratch(NAME, 'co-shell', existing)
+  order = {}
+  require('co.highlight').ensure()
+  M.map(shell)
+  local group = api.nvim_create_augroup('co.shell', {})
+  api.nvim_create_autocmd(
+    { 'BufUnload', 'BufWipeout' },
+    { group = group, buffer = shell, callback = on_unload }
+  )
+  api.nvim_create_autocmd('BufWinEnter', {
+    group = group,
+    buffer = shell,
+    callback = function()
+      local win = api.nvim_get_current_win()
+      dress(win)
+      fold_earlier(win)
+    end,
+  })
+  vim.bo[shell].modifiable, vim.bo[shell].undolevels = false, -1
+  return shell
+end
+
+--- Takes over a buffer that a session file or `:edit` named.
+---@param buf integer
+function M.adopt(buf)
+  create(buf)
+end
+
+---@return integer
+local function ensure()
+  return buffer.alive(shell) and shell --[[@as integer]] or create()
+end
+
+--- Shows the buffer in this tab page, without focus.
+---@return integer win
+function M.show()
+  local buf = ensure()
+  local win = windows.here(buf)
+  if win then
+    return win
+  end
+  win = windows.split(buf, { side = 'below', size = config.get().shell_height })
+  dress(win)
+  api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(buf), 0 })
+  fold_earlier(win)
+  return win
+end
+
+--- Takes its window away; the runs go on.
+function M.hide()
+  local win = shell and windows.here(shell)
+  if win then
+    windows.hide(win)
+  end
+end
+
+--- Shows the buffer, or hides it.
+function M.toggle()
+  if shell and buffer.alive(shell) and windows.here(shell) then
+    M.hide()
+  else
+    M.show()
+  end
+end
+
+--- Removes the oldest ended runs of a buffer that has become long.
+---@param buf integer
+local function prune(buf)
+  while #order > 1 and api.nvim_buf_line_count(buf) > LINES do
+    local oldest, following = runs[order[1]], runs[order[2]]
+    local start = rows_of(following)
+    if oldest.running or not start then
+      return
+    end
+    local lines = #vim.split(following.command, '\n')
+    api.nvim_buf_set_lines(buf, 0, start - lines + 1, false, {})
+    runs[oldest.id] = nil
+    table.remove(order, 1)
+  end
+end
+
+---@param run co.Run
+local function open(run)
+  local buf = ensure()
+  windows.follow(buf, function()
+    buffer.write(buf, function()
+      prune(buf)
+      local lines = vim.split('$ ' .. run.command:gsub('\n', '\n> '), '\n')
+      local count = #lines
+      local empty = #order == 0
+      if not empty then
+        table.insert(lines, 1, '')
+      end
+      lines[#lines + 1] = '…'
+      local at = empty and 0 or -1
+      local first = empty and 0 or api.nvim_buf_line_count(buf) + 1
+      api.nvim_buf_set_lines(buf, at, -1, false, lines)
+      local head = first + count - 1
+      for row = first, head do
+        local text = lines[row - first + (empty and 1 or 2)]
+        api.nvim_buf_set_extmark(
+          buf,
+          statuses,
+          row,
+          0,
+          { end_col = #text, hl_group = 'CoRunCommand' }
+        )
+      end
+      run.block = block.new(buf, head, head + 1)
+      status(run, '… running', 'CoRunRunning')
+    end)
+  end)
+  local previous = runs[order[#order]]
+  order[#order + 1] = run.id
+  -- Those before it are folded already.
+  if previous and not previous.running then
+    fold(previous)
+  end
+end
+
+---@param id integer
+---@param command string
+---@param cwd string
+---@return co.Run
+local function add(id, command, cwd)
+  ---@type co.Run
+  local run = { id = id, command = command, cwd = cwd, running = true, began = vim.uv.hrtime() }
+  runs[id] = run
+  return run
+end
+
+--- Runs a command in `cwd` and shows what it prints.
+---@param command string
+---@param cwd string
+---@param stdin? string
+---@param mode? co.RunMode
+---@return integer? run
+function M.run(command, cwd, stdin, mode)
+  if not backend.start() then
+    return nil
+  end
+  newest = newest + 1
+  local run = add(newest, command, cwd)
+  run.stdin, run.mode = stdin, mode
+  ---@type co.RunRequest
+  local request = { type = 'run', run = run.id, command = command, cwd = cwd, stdin = stdin }
+  if mode == 'pty' then
+    request.terminal = terminal.open(run.id)
+    backend.send(request)
+  else
+    request.open = mode == 'open' or nil
+    -- Sent first: the command starts while its block is drawn. What it says is heard after that.
+    backend.send(request)
+    open(run)
+    M.show()
+  end
+  changed()
+  return run.id
+end
+
+--- Runs the last command again, where it ran.
+function M.rerun()
+  local last = runs[newest]
+  if not last then
+    notify.info('nothing has been run yet: :Co! {command} runs one')
+    return
+  end
+  M.run(last.command, last.cwd, last.stdin, last.mode)
+end
+
+---@param message co.RunStarted
+function M.started(message)
+  local run = runs[message.run]
+  if not run then
+    newest = math.max(newest, message.run)
+    run = add(message.run, message.command, message.cwd)
+    open(run)
+  end
+  run.cwd = message.cwd
+end
+
+---@param message co.RunOutput
+function M.output(message)
+  local run = runs[message.run]
+  local found = block_of(run)
+  if not found then
+    return
+  end
+  local _, last = rows_of(run)
+  local at_end = vim.tbl_filter(function(win)
+    return api.nvim_win_get_cursor(win)[1] - 1 == last
+  end, vim.fn.win_findbuf(found.buf))
+  windows.follow(found.buf, function()
+    buffer.write(found.buf, function()
+      found:patch(message.patch)
+    end)
+  end)
+  local _, tail = rows_of(run)
+  if tail then
+    for _, win in ipairs(at_end) do
+      api.nvim_win_set_cursor(win, { tail + 1, 0 })
+    end
+  end
+end
+
+---@param run co.Run
+---@param text string
+---@param ok boolean
+local function finish(run, text, ok)
+  run.running, run.finished, run.status = false, vim.uv.hrtime(), text
+  if run.mode == 'pty' then
+    terminal.ended(run.id, text)
+  end
+  changed()
+  local found = block_of(run)
+  if not found then
+    return
+  end
+  windows.follow(found.buf, function()
+    buffer.write(found.buf, function()
+      status(run, text, ok and 'CoRunOk' or 'CoRunFailed')
+    end)
+    if order[#order] ~= run.id then
+      fold(run)
+    end
+  end)
+end
+
+---@param message co.RunEnded
+function M.ended(message)
+  local run = runs[message.run]
+  if not run then
+    return
+  end
+  run.spill, run.exit = message.spill, message.exit
+  finish(run, message.status, message.exit == 0)
+  files.refresh()
+  events.raise(
+    'CoJobDone',
+    { run = run.id, command = run.command, exit = message.exit, status = message.status }
+  )
+  if run.background then
+    local say = message.exit == 0 and notify.info or notify.warn
+    say(('run %d: %s: %s'):format(run.id, message.status, run.command))
+  end
+end
+
+--- Lets a run go on unseen: its block says so, and its end is told.
+---@param run co.Run
+function M.send_back(run)
+  run.background = true
+  local found = block_of(run)
+  if found then
+    buffer.write(found.buf, function()
+      status(run, '… running in the background, :Co /jobs lists it', 'CoRunRunning')
+    end)
+  end
+  changed()
+end
+
+--- Every run there is, in no order.
+---@return co.Run[]
+function M.all()
+  return vim.tbl_filter(function(run)
+    return not run.forgotten
+  end, vim.tbl_values(runs))
+end
+
+--- Takes a run that has ended off the list of jobs; its block stays in the buffer.
+---@param run co.Run
+function M.forget(run)
+  run.forgotten = true
+  terminal.delete(run.id)
+end
+
+--- Shows what a run has printed: goes to its first line, or shows its end without going there.
+---@param run co.Run
+---@param where 'head'|'tail'
+function M.reveal(run, where)
+  if run.mode == 'pty' and terminal.show(run.id) then
+    return
+  end
+  local head, tail = rows_of(run)
+  if not head or not tail then
+    local kept = run.spill and (': all of it is in ' .. run.spill) or ''
+    notify.info(('the output of run %d is no longer shown%s'):format(run.id, kept))
+    return
+  end
+  local win = M.show()
+  api.nvim_win_set_cursor(win, { (where == 'head' and head or tail) + 1, 0 })
+  if where == 'head' then
+    api.nvim_set_current_win(win)
+  end
+end
+
+--- The run whose block the cursor is in, or the last one above it.
+---@param row? integer
+---@return co.Run?
+function M.at(row)
+  row = row or api.nvim_win_get_cursor(0)[1] - 1
+  local found
+  for _, id in ipairs(order) do
+    local run = runs[id]
+    local head = rows_of(run)
+    if head and head - #vim.split(run.command, '\n') + 1 <= row then
+      found = run
+    end
+  end
+  return found or runs[order[1]]
+end
+
+--- Where a run's output is, where the buffer still has it.
+---@param run co.Run
+---@return co.Block?
+function M.block(run)
+  return block_of(run)
+end
+
+--- The rows of the runs' first lines.
+---@return integer[]
+function M.rows()
+  local rows = {}
+  for _, id in ipairs(order) do
+    local head = rows_of(runs[id])
+    if head then
+      rows[#rows + 1] = head - #vim.split(runs[id].command, '\n') + 1
+    end
+  end
+  return rows
+end
+
+--- Maps the keys of the shell buffer; see `co.shell_keys`.
+---@param buf integer
+function M.map(buf)
+  require('co.shell_keys').map(buf)
+end
+
+---@return integer
+function M.running()
+  local count = 0
+  for _, run in pairs(runs) do
+    count = count + (run.running and 1 or 0)
+  end
+  return count
+end
+
+backend.on_end(function(reason)
+  for _, run in pairs(runs) do
+    if run.running then
+      finish(run, reason, false)
+    end
+  end
+end)
+
+return M

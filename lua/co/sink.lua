@@ -1,0 +1,102 @@
+--- Where the backend's messages come in. Never throws and never waits.
+local M = {}
+
+local log = require('co.log')
+local notify = require('co.notify')
+
+---@type table<string, fun(message: table)>
+local handlers = {
+  ready = function(message)
+    require('co.backend').on_ready(message)
+  end,
+  refused = function(message)
+    require('co.backend').on_refused(message)
+  end,
+  notice = function(message)
+    local say = notify[message.level] or notify.info
+    say(message.message)
+  end,
+  append = function(message)
+    require('co.chat').append(message)
+  end,
+  block = function(message)
+    require('co.chat').block(message)
+  end,
+  state = function(message)
+    require('co.chat').state(message)
+  end,
+  replace = function(message)
+    require('co.chat').replace(message)
+  end,
+  choose = function(message)
+    require('co.chat').choose(message)
+  end,
+  ask = function(message)
+    require('co.approve').ask(message)
+  end,
+  settled = function(message)
+    require('co.approve').settled(message)
+  end,
+  run_started = function(message)
+    require('co.shell').started(message)
+  end,
+  run_output = function(message)
+    require('co.shell').output(message)
+  end,
+  run_data = function(message)
+    require('co.terminal').data(message)
+  end,
+  run_ended = function(message)
+    require('co.shell').ended(message)
+  end,
+  event = function(message)
+    require('co.events').raise(message.name, message.data)
+  end,
+}
+
+---@type table<string, boolean>
+local told = {}
+
+---@param message table
+local function handle(message)
+  -- What is absent in the backend arrives as vim.NIL.
+  for name, value in pairs(message) do
+    if value == vim.NIL then
+      message[name] = nil
+    end
+  end
+  local handler = handlers[message.type]
+  if handler then
+    handler(message)
+  else
+    log.add('sink', ('unknown message "%s"'):format(tostring(message.type)))
+  end
+end
+
+--- A Neovim in its command line draws nothing by itself.
+local function draw()
+  if vim.api.nvim_get_mode().mode == 'c' then
+    vim.cmd.redraw()
+  end
+end
+
+--- Takes a batch of messages, in order. One that fails is logged, told once, and the rest go on.
+---@param messages table[]
+function M.receive(messages)
+  for _, message in ipairs(messages) do
+    local ok, problem = xpcall(handle, debug.traceback, message)
+    if not ok then
+      local kind = type(message) == 'table' and tostring(message.type) or type(message)
+      log.add('sink', ('%s: %s'):format(kind, problem))
+      if not told[kind] then
+        told[kind] = true
+        notify.error(
+          ('a message of the backend ("%s") could not be shown: see :Co /log'):format(kind)
+        )
+      end
+    end
+  end
+  pcall(draw)
+end
+
+return M

@@ -1,0 +1,211 @@
+--- The slash commands: those of the editor are carried out here, the others are the backend's.
+local M = {}
+
+local backend = require('co.backend')
+local notify = require('co.notify')
+
+---@class (exact) co.slash.Entry
+---@field about string
+---@field run? fun(args: string, chat?: co.Chat, cwd: string): boolean? the backend's where there is none
+
+---@param args string
+---@return co.Ask?
+---@return string rest
+local function named(args)
+  local approve = require('co.approve')
+  local id, tail = args:match('^(%d+)%s*(.*)$')
+  local rest = tail or ''
+  local pending = approve.pending()
+  if not id then
+    return pending[1], args
+  end
+  for _, ask in ipairs(pending) do
+    if ask.id == tonumber(id) then
+      return ask, rest
+    end
+  end
+  return nil, rest
+end
+
+---@param args string
+local function none(args)
+  local id = args:match('^%d+')
+  notify.info(
+    id and ('no question %s waits: :Co /pending lists them'):format(id)
+      or 'nothing waits for an answer'
+  )
+end
+
+---@type table<string, boolean>
+local scopes = { command = true, prefix = true, prefix_saved = true, everything = true }
+
+---@param args string
+---@return boolean?
+local function always(args)
+  local ask, scope = named(args)
+  if not ask then
+    none(args)
+  elseif scope == '' then
+    require('co.approve').focus()
+  elseif not scopes[scope] or (scope:match('^prefix') and not ask.prefix) then
+    local offered = ask.prefix and 'command, prefix, prefix_saved or everything'
+      or 'command or everything'
+    notify.error(('/always reaches %s, not "%s"'):format(offered, scope))
+    return false
+  else
+    require('co.approve').answer(ask.id, 'always', {
+      scope = scope --[[@as co.Scope]],
+    })
+  end
+  return true
+end
+
+local function pending()
+  local lines = {}
+  for _, ask in ipairs(require('co.approve').pending()) do
+    local first = ask.command:match('^[^\n]*')
+    lines[#lines + 1] = (' %d  chat %d  %s '):format(ask.id, ask.session, first)
+  end
+  if #lines == 0 then
+    notify.info('nothing waits for an answer')
+  else
+    require('co.windows').popup(lines, ' waiting: :Co /approve {id} ')
+  end
+  return true
+end
+
+--- Every slash command.
+---@type table<string, co.slash.Entry>
+M.commands = {
+  approve = {
+    about = 'go to the question, or say yes to the one with this id',
+    run = function(args)
+      if args == '' then
+        require('co.approve').focus()
+        return true
+      end
+      local ask = named(args)
+      if not ask then
+        none(args)
+        return true
+      end
+      return require('co.approve').answer(ask.id, 'once')
+    end,
+  },
+  deny = {
+    about = 'say no to the first question or the one with this id, with a reason if you like',
+    run = function(args)
+      local ask, reason = named(args)
+      if not ask then
+        none(args)
+        return true
+      end
+      return require('co.approve').answer(
+        ask.id,
+        'deny',
+        { reason = reason ~= '' and reason or nil }
+      )
+    end,
+  },
+  always = {
+    about = 'allow for longer: id and command, prefix, prefix_saved or everything',
+    run = always,
+  },
+  pending = { about = 'list the questions that wait', run = pending },
+  stop = {
+    about = 'cancel the turn; again: what is queued',
+    run = function(_, chat)
+      if chat then
+        require('co.chat').cancel(chat)
+      else
+        notify.info('there is no chat')
+      end
+      return true
+    end,
+  },
+  new = {
+    about = 'start another chat',
+    run = function(_, _, cwd)
+      local chats = require('co.chat')
+      chats.show(chats.new(cwd), true)
+      return true
+    end,
+  },
+  jobs = {
+    about = 'list the runs of :Co!',
+    run = function()
+      require('co.jobs').open()
+      return true
+    end,
+  },
+  log = {
+    about = 'show what went wrong',
+    run = function()
+      require('co.log').open()
+      return true
+    end,
+  },
+  help = {
+    about = 'open the help',
+    run = function()
+      local ok = pcall(vim.cmd.help, 'co.txt')
+      if not ok then
+        notify.info('no help tags yet: run :helptags ALL')
+      end
+      return true
+    end,
+  },
+  install = {
+    about = 'say how to install the backend',
+    run = function()
+      local path = backend.find()
+      notify.info(
+        path and ('co-nvim is at %s'):format(path)
+          or 'build it with `cargo build --release` in the plugin, or set "bin" to its path'
+      )
+      return true
+    end,
+  },
+  resume = { about = 'go on with an earlier conversation' },
+  model = { about = 'choose the model' },
+  retry = { about = 'send the last prompt again' },
+  rules = { about = 'show and remove what is always allowed' },
+  compact = { about = 'summarise the conversation so far' },
+  cd = { about = "change the conversation's directory" },
+  export = { about = 'write the conversation to a file' },
+  rename = { about = 'give the conversation a title' },
+  delete = { about = 'delete an earlier conversation' },
+  fork = { about = 'go on in a copy of the conversation' },
+  usage = { about = 'say what the conversation has used' },
+  sandbox = { about = 'say what holds commands' },
+}
+
+--- Carries out a slash command; an unknown one is an error and goes nowhere.
+---@param name string
+---@param args string
+---@param chat? co.Chat the backend's commands make one where there is none
+---@param cwd string
+---@return boolean taken
+function M.run(name, args, chat, cwd)
+  local entry = M.commands[name]
+  if not entry then
+    notify.error(('unknown command /%s: :Co /<Tab> lists them'):format(name))
+    return false
+  end
+  if entry.run then
+    return entry.run(args, chat, cwd) ~= false
+  end
+  local chats = require('co.chat')
+  chat = chat or chats.new(cwd)
+  local taken = chats.send(
+    chat,
+    { type = 'command', session = chat.id, name = name, args = args, cwd = cwd },
+    cwd
+  )
+  if taken then
+    chats.show(chat, false)
+  end
+  return taken
+end
+
+return M

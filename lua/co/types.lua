@@ -1,0 +1,201 @@
+---@meta
+-- The messages between Lua and the backend; docs/PROTOCOL.md says when each is sent.
+
+-- What is used of libuv: Neovim does not describe it.
+---@class uv
+---@field hrtime fun(): integer
+---@field fs_stat fun(path: string): { type: string }?
+
+---@class (exact) co.Context
+---@field name string as the person wrote it: `@selection`, `@file:src/main.rs`
+---@field text string
+
+---@class (exact) co.Hello
+---@field type 'hello'
+---@field protocol integer
+---@field version string
+---@field settings table<string, any>
+
+---@class (exact) co.Prompt
+---@field type 'prompt'
+---@field session integer
+---@field text string
+---@field cwd string
+---@field context co.Context[]
+---@field instructions? string
+
+---@class (exact) co.Cancel
+---@field type 'cancel'
+---@field session integer
+
+---@class (exact) co.Command
+---@field type 'command'
+---@field session integer
+---@field name string without its slash; `!` runs `args` in the chat
+---@field args string
+---@field cwd string
+
+---@class (exact) co.Close
+---@field type 'close'
+---@field session integer
+
+---@alias co.Scope 'command'|'prefix'|'prefix_saved'|'everything'
+
+---@alias co.Decision 'once'|'always'|'deny'|'edited'
+
+---@class (exact) co.answer.Extra
+---@field reason? string
+---@field scope? co.Scope
+---@field command? string
+
+---@class (exact) co.Answer
+---@field type 'answer'
+---@field id integer
+---@field decision co.Decision
+---@field reason? string
+---@field scope? co.Scope
+---@field command? string
+
+---@class (exact) co.RunRequest
+---@field type 'run'
+---@field run integer
+---@field command string
+---@field cwd string
+---@field stdin? string
+---@field open? boolean standard input stays open
+---@field terminal? co.Size
+
+---@class (exact) co.RunInput
+---@field type 'run_input'
+---@field run integer
+---@field data? string
+---@field close? boolean
+
+---@class (exact) co.RunResize
+---@field type 'run_resize'
+---@field run integer
+---@field size co.Size
+
+---@class (exact) co.CancelRun
+---@field type 'cancel_run'
+---@field run integer
+
+---@alias co.FromEditor co.Hello|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun
+
+---@class (exact) co.Ready
+---@field type 'ready'
+---@field protocol integer
+---@field version string
+---@field isolation string
+
+---@class (exact) co.Refused
+---@field type 'refused'
+---@field message string
+
+---@class (exact) co.Notice
+---@field type 'notice'
+---@field level 'info'|'warn'|'error'
+---@field message string
+
+---@class (exact) co.Append
+---@field type 'append'
+---@field session integer
+---@field text string
+
+---@class (exact) co.Style
+---@field line integer index into the patch's lines
+---@field start integer byte
+---@field end integer byte, exclusive
+---@field sgr string
+
+---@class (exact) co.Patch
+---@field skipped integer
+---@field from integer
+---@field lines string[]
+---@field styles co.Style[]
+
+---@class (exact) co.BlockMessage
+---@field type 'block'
+---@field session integer
+---@field block integer
+---@field patch? co.Patch
+---@field done boolean
+
+---@alias co.StateName 'idle'|'thinking'|'streaming'|'asking'|'running'|'retrying'
+
+---@class (exact) co.State
+---@field type? 'state'
+---@field session? integer
+---@field state co.StateName
+---@field detail string
+---@field model string
+---@field cwd string
+---@field backend string
+---@field input integer
+---@field output integer
+---@field queued integer
+---@field kept? string the conversation's id in the store
+
+---@class (exact) co.Ask
+---@field type? 'ask'
+---@field id integer
+---@field session integer
+---@field command string
+---@field cwd string
+---@field timeout integer
+---@field backend string
+---@field reasons string[]
+---@field span? [integer, integer] bytes of the command that the first reason speaks of, end exclusive
+---@field destructive boolean
+---@field prefix? string
+---@field diff? string
+---@field hidden? boolean set by Lua: the person put it away
+
+---@class (exact) co.Settled
+---@field type 'settled'
+---@field id integer
+---@field decision string
+
+---@class (exact) co.RunStarted
+---@field type 'run_started'
+---@field run integer
+---@field command string
+---@field cwd string
+
+---@class (exact) co.RunOutput
+---@field type 'run_output'
+---@field run integer
+---@field patch co.Patch
+
+---@class (exact) co.RunData
+---@field type 'run_data'
+---@field run integer
+---@field data string
+
+---@class (exact) co.RunEnded
+---@field type 'run_ended'
+---@field run integer
+---@field status string
+---@field exit? integer
+---@field spill? string
+
+---@class (exact) co.Replace
+---@field type 'replace'
+---@field session integer
+---@field text string
+
+---@class (exact) co.Choice
+---@field label string
+---@field value string
+
+---@class (exact) co.Choose
+---@field type 'choose'
+---@field session integer
+---@field name string
+---@field title string
+---@field choices co.Choice[]
+
+---@class (exact) co.Event
+---@field type 'event'
+---@field name string
+---@field data any

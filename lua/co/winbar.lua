@@ -1,0 +1,64 @@
+--- What the bar above a chat says.
+local M = {}
+
+local signs = {
+  idle = 'ready',
+  thinking = 'thinking',
+  streaming = 'answering',
+  asking = 'asks you',
+  running = 'running',
+  retrying = 'retrying',
+}
+
+---@param count integer
+---@return string
+local function tokens(count)
+  if count >= 1000000 then
+    return ('%.1fM'):format(count / 1000000)
+  elseif count >= 10000 then
+    return ('%dk'):format(math.floor(count / 1000))
+  elseif count >= 1000 then
+    return ('%.1fk'):format(count / 1000)
+  end
+  return tostring(count)
+end
+
+---@param state co.State
+---@return string
+function M.activity(state)
+  local text = signs[state.state] or state.state
+  if state.detail and state.detail ~= '' then
+    text = text .. (state.state == 'retrying' and ' ' or ': ') .. state.detail
+  end
+  if state.queued and state.queued > 0 then
+    text = ('%s (%d queued)'):format(text, state.queued)
+  end
+  return text
+end
+
+--- The bar: what goes on first; a narrow window cuts the directory's beginning, then the bar's end.
+---@param state co.State
+---@param isolation? string
+---@return string
+function M.text(state, isolation)
+  local parts = { M.activity(state) }
+  if state.model and state.model ~= '' then
+    parts[#parts + 1] = state.model
+  end
+  if state.input + state.output > 0 then
+    parts[#parts + 1] = ('%s in %s out'):format(tokens(state.input), tokens(state.output))
+  end
+  local backend = state.backend ~= '' and state.backend or nil
+  if backend then
+    parts[#parts + 1] = isolation and isolation ~= '' and ('%s (%s)'):format(backend, isolation)
+      or backend
+  end
+  parts[#parts + 1] = vim.fn.fnamemodify(state.cwd, ':~')
+  for index, part in ipairs(parts) do
+    parts[index] = part:gsub('%%', '%%%%')
+  end
+  parts[#parts] = '%<' .. parts[#parts]
+  return ' ' .. table.concat(parts, ' · ')
+end
+
+return M

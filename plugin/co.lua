@@ -1,0 +1,64 @@
+-- Defines `:Co` and the <Plug> maps; everything else is loaded on first use.
+if vim.g.loaded_co then
+  return
+end
+vim.g.loaded_co = true
+
+if vim.fn.has('nvim-0.10') == 0 then
+  vim.api.nvim_create_user_command('Co', function()
+    vim.api.nvim_echo(
+      { { 'co needs Neovim 0.10 or later: please update Neovim', 'ErrorMsg' } },
+      true,
+      {}
+    )
+  end, { nargs = '*', bang = true, range = true })
+  return
+end
+
+vim.api.nvim_create_user_command('Co', function(opts)
+  require('co.command').run(opts)
+end, {
+  nargs = '*',
+  bang = true,
+  range = true,
+  complete = function(lead, line, position)
+    return require('co.complete').command_line(lead, line, position)
+  end,
+  desc = 'Ask co, or with ! run a command',
+})
+
+-- <C-\><C-N> leaves whatever mode there is first: a key meant for the float must not land in a command line.
+local approve = '<C-\\><C-N><Cmd>lua require("co").approve()<CR>'
+local map = vim.keymap.set
+map({ 'n', 'x', 's', 'o', 'c' }, '<Plug>(co-approve)', approve, { desc = 'co: go to the question' })
+map('i', '<Plug>(co-approve)', '<C-\\><C-N><Cmd>lua require("co").approve("insert")<CR>')
+map('t', '<Plug>(co-approve)', '<C-\\><C-N><Cmd>lua require("co").approve("terminal")<CR>')
+map(
+  'n',
+  '<Plug>(co-chat)',
+  '<Cmd>lua require("co").toggle()<CR>',
+  { desc = 'co: show or hide the chat' }
+)
+map('x', '<Plug>(co-chat)', ':Co<Space>', { desc = 'co: ask about the selection' })
+map('n', '<Plug>(co-stop)', '<Cmd>lua require("co").stop()<CR>', { desc = 'co: cancel the turn' })
+map(
+  'n',
+  '<Plug>(co-shell)',
+  '<Cmd>lua require("co").shell()<CR>',
+  { desc = 'co: show the shell buffer' }
+)
+map(
+  'n',
+  '<Plug>(co-repeat)',
+  '<Cmd>lua require("co").rerun()<CR>',
+  { desc = 'co: repeat the last run' }
+)
+
+-- A session file or `:edit` names these buffers: give them back to the plugin.
+vim.api.nvim_create_autocmd('BufReadCmd', {
+  group = vim.api.nvim_create_augroup('co.plugin', {}),
+  pattern = { 'co://chat/*', 'co://shell' },
+  callback = function(event)
+    require('co').adopt(event.buf, event.match)
+  end,
+})
