@@ -1,0 +1,67 @@
+//! Speed as the person feels it: in a real Neovim with a screen, beside the least it could take and beside
+//! what a plugin in Lua would do. Contestants take turns in one run; the ratios are what counts.
+//!
+//! `make bench`, or `CO_TEST_NVIM=… cargo bench --bench editor [-- PART…]`.
+#![allow(
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a measurement prints, and rounds"
+)]
+
+mod chat;
+mod client;
+mod flood;
+mod grid;
+mod server;
+mod spawn;
+mod start;
+
+use std::time::Duration;
+
+fn main() {
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|it| it != "--bench")
+        .collect();
+    let parts: [(&str, fn()); 4] = [
+        ("start", start::run),
+        ("spawn", spawn::run),
+        ("flood", flood::run),
+        ("chat", chat::run),
+    ];
+    for (name, run) in parts {
+        if asked.is_empty() || asked.iter().any(|it| it == name) {
+            run();
+        }
+    }
+}
+
+/// Prints what was reached beside what is wanted; less is better.
+fn report(what: &str, reached: f64, unit: &str, wanted: f64) {
+    let verdict = if reached <= wanted {
+        "reached"
+    } else {
+        "MISSED"
+    };
+    println!("{what:<64} {reached:>9.2} {unit:<3} wanted {wanted:>6} {verdict}");
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_unstable_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// The resident memory of a process, now or (`VmHWM`) at its most, in MiB.
+fn memory(pid: u32, field: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let number = line.and_then(|it| it.trim_start_matches(':').split_whitespace().next());
+    number
+        .and_then(|it| it.parse::<f64>().ok())
+        .unwrap_or(f64::NAN)
+        / 1024.0
+}

@@ -1,0 +1,125 @@
+//! Short commands: until their end is known in Neovim, until their output is on the screen.
+
+use std::ffi::CString;
+use std::time::{Duration, Instant};
+
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
+use rmpv::Value;
+use serde_json::json;
+
+use super::client::Nvim;
+use super::{median, ms, report};
+
+const ROUNDS: usize = 200;
+const SHELL: [&str; 4] = ["/bin/bash", "--noprofile", "--norc", "-c"];
+/// For what the last command left to be drawn, so that nobody pays for the one before.
+const REST: Duration = Duration::from_millis(25);
+
+pub(super) fn run() {
+    for megabytes in [0_u64, 300] {
+        let mut nvim = Nvim::start(&json!({}));
+        if megabytes > 0 {
+            nvim.lua("bench.grow(...)", vec![megabytes.into()]);
+        }
+        exit_known(&mut nvim, megabytes);
+        on_screen(&mut nvim, megabytes);
+    }
+}
+
+/// `true`, from the wish to the knowledge of its end.
+fn exit_known(nvim: &mut Nvim, megabytes: u64) {
+    let (mut co, mut job, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS + 10 {
+        let mut times = [0.0; 3];
+        for turn in 0..3 {
+            let which = (round + turn) % 3;
+            nvim.idle(REST);
+            times[which] = match which {
+                0 => ended(nvim, "bench.co(...)", "true".into()),
+                1 => ended(nvim, "bench.job(...)", argv("true")),
+                _ => posix(),
+            };
+        }
+        // The first ones start the backend and warm caches up.
+        if round >= 10 {
+            co.push(times[0] / times[2]);
+            job.push(times[1] / times[2]);
+            bare.push(times[2]);
+        }
+    }
+    let base = median(&mut bare);
+    let job = median(&mut job);
+    report(
+        &format!("`:Co! true` to exit known, + {megabytes} MB of heap, to posix_spawn"),
+        median(&mut co),
+        "x",
+        1.3,
+    );
+    println!("  posix_spawn takes {base:.2} ms; jobstart takes {job:.2} x as long");
+}
+
+fn ended(nvim: &mut Nvim, code: &str, command: Value) -> f64 {
+    nvim.lua(code, vec![command]);
+    let notice = nvim.wait("exit");
+    assert_eq!(notice.args[1].as_i64(), Some(0), "{}", nvim.screen());
+    notice.args[0].as_f64().expect("a time") / 1e6
+}
+
+/// The same argv, by posix_spawn alone.
+fn posix() -> f64 {
+    let word = |text: &str| CString::new(text).expect("no NUL");
+    let argv: Vec<CString> = SHELL.into_iter().chain(["true"]).map(word).collect();
+    let env = [word("PATH=/usr/bin:/bin")];
+    let actions = PosixSpawnFileActions::init().expect("actions");
+    let attributes = PosixSpawnAttr::init().expect("attributes");
+    let began = Instant::now();
+    let pid = posix_spawn(c"/bin/bash", &actions, &attributes, &argv, &env).expect("it starts");
+    nix::sys::wait::waitpid(pid, None).expect("it ends");
+    ms(began.elapsed())
+}
+
+/// A word that only the output holds, from the wish until it is drawn.
+fn on_screen(nvim: &mut Nvim, megabytes: u64) {
+    let (mut co, mut job, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let mut times = [0.0; 2];
+        for turn in 0..2 {
+            let which = (round + turn) % 2;
+            nvim.idle(REST);
+            let number = round * 2 + which;
+            // The command line itself is on the screen too.
+            let command = format!("echo 'w'{number:05}");
+            nvim.watch(&format!("w{number:05}"));
+            let began = Instant::now();
+            if which == 0 {
+                nvim.tell("nvim_command", vec![format!("Co! {command}").into()]);
+            } else {
+                let code = "bench.job(...)".into();
+                nvim.tell(
+                    "nvim_exec_lua",
+                    vec![code, Value::Array(vec![argv(&command)])],
+                );
+            }
+            times[which] = ms(nvim.wait_shown() - began);
+        }
+        co.push(times[0]);
+        job.push(times[1]);
+        ratios.push(times[0] / times[1]);
+    }
+    report(
+        &format!("`echo hi` on the screen, + {megabytes} MB of heap, to jobstart + append"),
+        median(&mut ratios),
+        "x",
+        0.8,
+    );
+    println!(
+        "  co {:.2} ms, jobstart {:.2} ms",
+        median(&mut co),
+        median(&mut job)
+    );
+}
+
+fn argv(command: &str) -> Value {
+    let words = SHELL.into_iter().chain([command]).map(Value::from);
+    Value::Array(words.collect())
+}

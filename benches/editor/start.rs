@@ -1,0 +1,30 @@
+//! What the plugin costs before it is used, and how soon its backend answers.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::client::Nvim;
+use super::{median, report};
+
+const STARTS: usize = 11;
+
+pub(super) fn run() {
+    let (mut file, mut ready) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        let mut nvim = Nvim::start(&json!({}));
+        let plugin = nvim.lua("return bench.plugin()", vec![]);
+        file.push(plugin.as_f64().expect("a time"));
+        nvim.idle(Duration::from_millis(50));
+        nvim.lua("bench.greet()", vec![]);
+        let nanos = nvim.wait("ready").args[0].as_f64();
+        ready.push(nanos.expect("a time") / 1e6);
+    }
+    report("plugin file", median(&mut file), "ms", 0.1);
+    report(
+        "backend started and answering",
+        median(&mut ready),
+        "ms",
+        3.0,
+    );
+}

@@ -1,0 +1,129 @@
+//! What confining a command costs: spawns in turn, plain and at each level, compared pair by pair.
+//!
+//! `cargo bench --bench sandbox`; the number of rounds may follow `--`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a measurement prints, and stops where it cannot"
+)]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use co::exec::Confinement;
+use co::exec::sandbox::Launcher;
+
+/// What is run: nothing, so that only the start is measured.
+const COMMAND: &str = "/bin/true";
+
+/// A way to start a command, and what was measured of it.
+struct Way {
+    name: &'static str,
+    /// How many times a plain start it may take.
+    target: f64,
+    launcher: Launcher,
+    level: Confinement,
+    times: Vec<Duration>,
+    ratios: Vec<f64>,
+}
+
+fn main() {
+    let rounds = std::env::args()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(500);
+    let top = tempfile::tempdir().unwrap();
+    let workspace = top.path().canonicalize().unwrap();
+    let git = Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(&workspace)
+        .status();
+    assert!(git.unwrap().success());
+    let exe = PathBuf::from(env!("CARGO_BIN_EXE_co-nvim"));
+    let home = std::env::home_dir().unwrap();
+    let launcher = Launcher::new(exe, home, Vec::new());
+    println!("{}", launcher.support().words());
+    launcher.support().check().unwrap();
+
+    let writing = Confinement::Workspace {
+        workspace: workspace.clone(),
+        network: false,
+    };
+    let reading = Confinement::ReadOnly {
+        workspace: workspace.clone(),
+    };
+    let way = |name, target, launcher: &Launcher, level: &Confinement| Way {
+        name,
+        target,
+        launcher: launcher.clone(),
+        level: level.clone(),
+        times: Vec::new(),
+        ratios: Vec::new(),
+    };
+    let mut ways = [
+        way("read-only", 4.0, &launcher, &reading),
+        way("workspace", 5.0, &launcher, &writing),
+        way(
+            "workspace, no namespaces",
+            5.0,
+            &launcher.clone().namespaces(false),
+            &writing,
+        ),
+    ];
+
+    let mut plain = Vec::new();
+    for round in 0..rounds + 20 {
+        let base = start(&launcher, &Confinement::Plain, &workspace);
+        let each: Vec<_> = ways
+            .iter()
+            .map(|way| start(&way.launcher, &way.level, &workspace))
+            .collect();
+        // The first rounds warm caches up.
+        if round < 20 {
+            continue;
+        }
+        plain.push(base);
+        for (way, time) in ways.iter_mut().zip(each) {
+            way.times.push(time);
+            way.ratios.push(time.as_secs_f64() / base.as_secs_f64());
+        }
+    }
+    plain.sort_unstable();
+    println!("{:<26} {:>8.0?}", "plain", at(&plain, 50));
+    for way in &mut ways {
+        way.times.sort_unstable();
+        way.ratios.sort_by(f64::total_cmp);
+        // On a busy machine most of a start is waiting: the fastest tell what it costs.
+        let quiet = at(&way.times, 5).as_secs_f64() / at(&plain, 5).as_secs_f64();
+        println!(
+            "{:<26} {:>8.0?}  {:.2} x plain, pair by pair (quartiles {:.2} to {:.2}); {quiet:.2} x at the fastest twentieth; wanted: {} x",
+            way.name,
+            at(&way.times, 50),
+            at(&way.ratios, 50),
+            at(&way.ratios, 25),
+            at(&way.ratios, 75),
+            way.target,
+        );
+    }
+}
+
+/// The time from the wish to start a command to its end.
+fn start(launcher: &Launcher, level: &Confinement, cwd: &Path) -> Duration {
+    let path = std::env::var_os("PATH").unwrap();
+    let mut env: Vec<(OsString, OsString)> = vec![("PATH".into(), path)];
+    let begin = Instant::now();
+    let wrapped = launcher
+        .wrap(level, vec![COMMAND.into()], &mut env, cwd)
+        .unwrap();
+    let mut command = Command::new(&wrapped.argv[0]);
+    command.args(&wrapped.argv[1..]).env_clear().envs(env);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    assert!(command.status().unwrap().success());
+    begin.elapsed()
+}
+
+/// What so many of a hundred are below, of what is sorted.
+fn at<T: Copy>(sorted: &[T], part: usize) -> T {
+    sorted[sorted.len() * part / 100]
+}

@@ -1,0 +1,3 @@
+//! Tests of cli.
+
+mod settings_help;

@@ -1,0 +1,65 @@
+//! The help's list of settings is the one the code has.
+
+use std::path::Path;
+
+use crate::support::ROOT;
+
+/// Returns the section of `text` that starts at the line with `tag`, without the line.
+fn section<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
+    let start = text.find(tag)?;
+    let body = &text[start + text[start..].find('\n')? + 1..];
+    let end = body.find("\n====").map_or(body.len(), |end| end + 1);
+    Some(&body[..end])
+}
+
+/// Returns where the list of settings in `section` is not `list`, if anywhere.
+fn difference(section: &str, list: &str) -> Option<String> {
+    // Words of welcome may come first; the list itself begins at its first entry.
+    let entry = list.lines().next()?;
+    let Some(start) = section.find(entry) else {
+        return Some(format!("there is no entry {entry}"));
+    };
+    let mut lines = section[start..].trim_end().lines();
+    let mut wanted = list.trim_end().lines();
+    loop {
+        match (lines.next(), wanted.next()) {
+            (None, None) => return None,
+            (is, shall) if is == shall => {}
+            (is, shall) => {
+                let [is, shall] = [is, shall].map(|line| line.unwrap_or("the end"));
+                return Some(format!("it has {is:?} where {shall:?} belongs"));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_help_lists_every_setting_as_the_code_does() {
+    let file = Path::new(ROOT).join("doc/co.txt");
+    let Ok(help) = std::fs::read_to_string(&file) else {
+        // Nothing to hold the list to until there is a help.
+        return;
+    };
+    let list = co::config::help();
+    let section = section(&help, "*co-settings*").unwrap_or("");
+    if let Some(why) = difference(section, &list) {
+        panic!("doc/co.txt, *co-settings*: {why}; the list is\n\n{list}");
+    }
+}
+
+#[test]
+fn a_list_that_differs_is_seen() {
+    let text =
+        "Top *other*\nx\n====\nSettings   *co-settings*\nWords.\n\na  *co-a*\n  A.\n\n====\nMore\n";
+    let section = section(text, "*co-settings*").unwrap();
+    assert_eq!(section, "Words.\n\na  *co-a*\n  A.\n\n");
+    assert_eq!(difference(section, "a  *co-a*\n  A.\n"), None);
+    for other in [
+        "a  *co-a*\n  B.\n",
+        "a  *co-a*\n  A.\n\nb  *co-b*\n",
+        "b\n",
+        "a  *co-a*\n",
+    ] {
+        assert!(difference(section, other).is_some(), "{other}");
+    }
+}

@@ -1,0 +1,214 @@
+//! The one process behind a Neovim: how it starts, ends and is brought back.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+use crate::support::nvim::{Nvim, Options};
+use crate::support::{BACKEND, DEADLINE, proc};
+
+use super::scene::{Scene, below, wait_gone};
+
+/// A script in place of the backend.
+fn stand_in(directory: &Path, script: &str) -> String {
+    let path = directory.join("co-nvim");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+fn with_backend(bin: &str) -> Nvim {
+    Nvim::start(Options {
+        size: (160, 20),
+        settings: json!({ "bin": bin }),
+        ..Options::default()
+    })
+}
+
+#[test]
+fn nothing_is_started_before_it_is_used_and_then_once() {
+    let scene = Scene::scripted([Reply::text("Aye."), Reply::text("Aye again.")]);
+    assert!(below(scene.nvim.pid(), BACKEND).is_empty());
+    scene.run("echo o$((0))ne");
+    scene.wait_shell("\no0ne");
+    let first = scene.backend();
+    scene.co("hello");
+    scene.wait_chat("Aye.");
+    scene.co("/new");
+    scene.nvim.wait_for(
+        "vim.api.nvim_buf_get_name(0) == 'co://chat/2'",
+        "another chat",
+    );
+    scene.nvim.type_keys("ihello<C-s>");
+    scene.wait_turns(2);
+    assert_eq!(scene.backend(), first);
+    let exe = |pid: &i32| {
+        std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == Path::new(BACKEND))
+    };
+    let children = proc::children(scene.nvim.pid());
+    assert_eq!(children.iter().filter(|pid| exe(pid)).count(), 1);
+}
+
+#[test]
+fn quitting_leaves_nothing_behind() {
+    let mut scene = Scene::new();
+    scene.run("echo up; (trap '' TERM HUP; sleep 104) & sleep 105");
+    scene.wait_shell("\nup");
+    proc::wait_until(DEADLINE, "both", || {
+        (below(scene.nvim.pid(), "sleep 10").len() >= 2).then_some(())
+    });
+    let all = scene.nvim.descendants();
+    assert!(all.contains(&scene.backend()));
+    scene.nvim.type_keys(":qa!<CR>");
+    assert!(scene.nvim.wait_exit().success());
+    wait_gone(&all);
+}
+
+#[test]
+fn a_backend_that_dies_is_said_once_and_the_chat_goes_on() {
+    let scene = Scene::scripted([
+        Reply::text("Seven it is."),
+        Reply::shell("c1", "touch out"),
+        Reply::text("Seven, I said."),
+    ]);
+    scene.co("remember seven");
+    scene.wait_chat("Seven it is.");
+    scene.wait_turns(1);
+    scene.co("make it");
+    scene.wait_ask("1/1");
+    let first = scene.backend();
+    proc::kill9(first);
+    scene.nvim.wait_text("the backend ended");
+    scene.nvim.wait_screen(
+        |lines| !lines.iter().any(|line| line.contains("co 1/1")),
+        "the question to go",
+    );
+    let said = "vim.iter(require('co.log').lines()):filter(function(line)
+        return line:find('the backend ended', 1, true)
+    end):totable()";
+    let count = scene.nvim.lua(&format!("return #{said}"), json!([]));
+    assert_eq!(count, 1);
+    scene.co("which number?");
+    scene.wait_chat("Seven, I said.");
+    assert_ne!(scene.backend(), first);
+    assert!(!scene.workspace.exists("out"));
+    let last = scene.server.requests().pop().unwrap();
+    assert_eq!(last.last("user").as_deref(), Some("which number?"));
+    assert!(
+        last.body.to_string().contains("remember seven"),
+        "{}",
+        last.body
+    );
+}
+
+#[test]
+fn a_run_of_a_backend_that_dies_is_said_to_have_ended() {
+    let scene = Scene::new();
+    scene.run("echo up; sleep 106");
+    scene.wait_shell("\nup");
+    let sleeping = proc::wait_until(DEADLINE, "sleep", || {
+        let found = below(scene.nvim.pid(), "sleep 106");
+        (!found.is_empty()).then_some(found)
+    });
+    proc::kill9(scene.backend());
+    scene.wait_shell("\nthe backend ended");
+    wait_gone(&sleeping);
+    scene.run("echo al$((0))ve");
+    scene.wait_shell("\nal0ve");
+}
+
+#[test]
+fn another_protocol_is_refused_with_the_fix() {
+    let scene = Scene::new();
+    scene
+        .nvim
+        .lua("require('co.version').protocol = 999", json!([]));
+    scene.co("hello");
+    scene.nvim.wait_text("update co and restart Neovim");
+    assert!(scene.server.requests().is_empty());
+    scene
+        .nvim
+        .wait_for("not require('co.backend').status().running", "its end");
+}
+
+#[test]
+fn a_backend_that_is_no_backend_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let nvim = with_backend(&stand_in(directory.path(), "echo not here >&2; exit 3"));
+    nvim.type_keys(":Co! echo hi<CR>");
+    nvim.wait_text("the backend ended (exit 3)");
+    nvim.type_keys(":Co /log<CR>");
+    nvim.wait_text("backend: not here");
+    nvim.wait_for("vim.bo.filetype == 'co-log'", "the log");
+}
+
+#[test]
+fn a_missing_backend_is_named() {
+    let nvim = with_backend("/nowhere/co-nvim");
+    nvim.type_keys(":Co! echo hi<CR>");
+    nvim.wait_text("/nowhere/co-nvim, which cannot be executed");
+}
+
+#[test]
+fn what_it_says_on_stderr_is_in_the_log_and_no_message() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = format!("echo a word aside >&2; exec '{BACKEND}' \"$@\"");
+    let nvim = with_backend(&stand_in(directory.path(), &script));
+    nvim.type_keys(":Co! echo o$((0))k<CR>");
+    nvim.wait_text("o0k");
+    nvim.wait_text("exit 0, after");
+    nvim.wait_for(
+        "table.concat(require('co.log').lines(), '\\n'):find('backend: a word aside', 1, true)",
+        "the word in the log",
+    );
+    let screen = nvim.screen().join("\n");
+    assert!(!screen.contains("a word aside"), "{screen}");
+}
+
+#[test]
+fn the_log_leads_to_the_backends_own_file() {
+    let scene = Scene::new();
+    scene.run("echo o$((0))k");
+    scene.wait_shell("\no0k");
+    scene.nvim.type_keys(":Co /log<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-log'", "the log");
+    let file = scene.home.path().join("state/co-nvim/co.log");
+    assert!(file.is_file());
+    scene.nvim.type_keys("G:set nowrap<CR>gf");
+    scene.nvim.wait_for(
+        &format!("vim.fn.expand('%:p') == {:?}", file.display().to_string()),
+        "the file",
+    );
+}
+
+#[test]
+fn sentences_in_quick_succession_wait_for_no_key() {
+    let scene = Scene::new();
+    let say = "local notify = require('co.notify')
+        local function next(index)
+            notify.info('sentence ' .. index)
+            -- After the one that shows it, in the same round of Neovim's loop.
+            vim.schedule(function()
+                vim.schedule(function() return index < 5 and next(index + 1) end)
+            end)
+        end
+        vim.schedule(function() next(1) end)";
+    scene.nvim.lua(say, json!([]));
+    scene.nvim.wait_text("sentence 5");
+    assert!(!scene.nvim.mode().blocking, "{:#?}", scene.nvim.screen());
+}
+
+#[test]
+fn settings_that_do_not_fit_are_said() {
+    let scene = Scene::with(json!({ "max_stepz": 3 }), &[]);
+    scene.run("echo o$((0))k");
+    scene.wait_shell("\no0k");
+    scene.nvim.wait_for(
+        "table.concat(require('co.log').lines(), '\\n'):find('max_stepz', 1, true)",
+        "the setting's name",
+    );
+}

@@ -1,0 +1,400 @@
+//! `:Co`: turns, what is on disk of them, and what goes wrong.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::support::http::{Gate, Reply};
+use crate::support::{DEADLINE, proc};
+
+use super::scene::{Scene, below, wait_gone};
+
+/// The roles and texts of what a request tells of the conversation.
+fn told(body: &Value) -> Vec<(String, String)> {
+    let messages = body["messages"].as_array().unwrap();
+    let pair = |message: &Value| {
+        let text = message["content"].as_str().map(str::to_owned);
+        let text = text.unwrap_or_else(|| message["content"].to_string());
+        (message["role"].as_str().unwrap().to_owned(), text)
+    };
+    messages.iter().map(pair).collect()
+}
+
+#[test]
+fn an_answer_streams_into_the_chat_and_onto_the_disk() {
+    let gate = Gate::default();
+    let scene = Scene::scripted([Reply::text("First half,").hold(&gate).say(" second half.")]);
+    scene.co("tell me");
+    let lines = scene.nvim.wait_text("First half,");
+    assert!(
+        lines.iter().any(|line| line.contains("answering")),
+        "{lines:#?}"
+    );
+    assert!(
+        lines.iter().any(|line| line.contains("## You")),
+        "{lines:#?}"
+    );
+    let on_disk = format!("{:?}", scene.items());
+    assert!(on_disk.contains("First half,"), "{on_disk}");
+    gate.open();
+    scene.nvim.wait_text("First half, second half.");
+    scene.wait_turns(1);
+    let items = scene.items();
+    let kinds: Vec<_> = items
+        .iter()
+        .filter_map(|item| item["item"].as_str())
+        .collect();
+    assert_eq!(kinds.first(), Some(&"user"));
+    assert_eq!(kinds.last(), Some(&"end"));
+    assert_eq!(items.last().unwrap()["reason"], "done");
+    let mode = std::fs::metadata(&scene.sessions()[0])
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    scene.nvim.wait_text("10 in 5 out");
+}
+
+#[test]
+fn the_next_prompt_keeps_the_history() {
+    let scene = Scene::scripted([Reply::text("Blue."), Reply::text("Blue, I said.")]);
+    scene.co("which colour?");
+    scene.wait_chat("Blue.");
+    scene.wait_turns(1);
+    // This time at the chat's own prompt.
+    scene.nvim.type_keys(":Co<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+    scene.nvim.type_keys("iand again?<C-s>");
+    scene.wait_chat("Blue, I said.");
+    let requests = scene.server.requests();
+    let told = told(&requests[1].body);
+    let said: Vec<_> = told
+        .iter()
+        .map(|(role, text)| (role.as_str(), text.as_str()))
+        .collect();
+    assert_eq!(
+        said[1..],
+        [
+            ("user", "which colour?"),
+            ("assistant", "Blue."),
+            ("user", "and again?")
+        ]
+    );
+    assert_eq!(said[0].0, "system");
+    let text = scene.chat();
+    assert_eq!(text.matches("## You").count(), 2, "{text}");
+}
+
+#[test]
+fn a_prompt_sent_during_a_turn_waits_for_its_end() {
+    let gate = Gate::default();
+    let scene = Scene::scripted([
+        Reply::text("One").hold(&gate).say(" done."),
+        Reply::text("Two done."),
+    ]);
+    scene.co("first");
+    scene.wait_chat("One");
+    scene.co("second");
+    scene.nvim.wait_text("(1 queued)");
+    assert_eq!(scene.server.requests().len(), 1);
+    gate.open();
+    let text = scene.wait_chat("Two done.");
+    let at = |part: &str| {
+        text.find(part)
+            .unwrap_or_else(|| panic!("no {part} in {text}"))
+    };
+    assert!(
+        ["first", "One done.", "second", "Two done."]
+            .map(at)
+            .is_sorted(),
+        "{text}"
+    );
+    scene.wait_turns(2);
+}
+
+#[test]
+fn what_only_reads_runs_unasked() {
+    let scene = Scene::scripted([
+        Reply::shell("c1", "cat notes.txt | head -1"),
+        Reply::text("That is all."),
+    ]);
+    scene
+        .workspace
+        .write("notes.txt", "the first line\nthe second\n");
+    scene.co("look");
+    let text = scene.wait_chat("That is all.");
+    assert!(text.contains("\nthe first line\n"), "{text}");
+    assert!(text.contains("runs unasked"), "{text}");
+    assert_eq!(scene.events("CoApprovalRequested"), 0);
+    scene.wait_turns(1);
+    scene.assert_outcomes(1);
+}
+
+#[test]
+fn a_chat_prompt_with_a_bang_runs_without_a_model() {
+    let scene = Scene::new();
+    scene.co("!echo he$((0))re");
+    let text = scene.wait_chat("exit 0, after");
+    assert!(text.contains("\nhe0re\n"), "{text}");
+    assert!(scene.server.requests().is_empty());
+}
+
+#[test]
+fn ctrl_c_ends_a_turn_that_streams() {
+    let scene = Scene::scripted([
+        Reply::text("Half an ans")
+            .call("c1", "run_shell_command", &json!({ "cmd": "touch out" }))
+            .hold(&Gate::default()),
+        Reply::text("Whole."),
+    ]);
+    scene.co("tell me");
+    scene.wait_chat("Half an ans");
+    scene.nvim.type_keys(":Co<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+    scene.nvim.type_keys("<C-c>");
+    scene.wait_turns(1);
+    scene.server.wait_hangups(1);
+    let text = scene.wait_chat("> cancelled");
+    assert!(text.contains("Half an ans"), "{text}");
+    assert_eq!(scene.items().last().unwrap()["reason"], "cancelled");
+    scene.co("again");
+    scene.wait_chat("Whole.");
+    scene.wait_turns(2);
+    let calls = scene
+        .items()
+        .iter()
+        .filter(|item| item["item"] == "call")
+        .count();
+    scene.assert_outcomes(calls);
+    assert!(!scene.workspace.exists("out"));
+}
+
+#[test]
+fn ctrl_c_ends_a_turn_that_runs_a_command() {
+    let both = Reply::shell("c1", "touch begun; sleep 103; touch out").call(
+        "c2",
+        "run_shell_command",
+        &json!({ "cmd": "touch later" }),
+    );
+    let scene = Scene::scripted([both, Reply::text("On we go.")]);
+    scene.co("wait");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    let sleeping = proc::wait_until(DEADLINE, "sleep", || {
+        let found = below(scene.nvim.pid(), "sleep 103");
+        (!found.is_empty() && scene.workspace.exists("begun")).then_some(found)
+    });
+    scene.nvim.type_keys(":Co<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+    scene.nvim.type_keys("<C-c>");
+    scene.wait_turns(1);
+    wait_gone(&sleeping);
+    assert!(!scene.workspace.exists("out") && !scene.workspace.exists("later"));
+    scene.assert_outcomes(2);
+    scene.co("go on");
+    scene.wait_chat("On we go.");
+    scene.wait_turns(2);
+}
+
+#[test]
+fn ctrl_c_ends_a_turn_that_waits_to_try_again() {
+    let scene = Scene::scripted([Reply::status(500, "down").header("retry-after", "200")]);
+    scene.co("tell me");
+    scene.nvim.wait_text("retrying in ");
+    scene.nvim.type_keys(":Co<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+    scene.nvim.type_keys("<C-c>");
+    scene.wait_turns(1);
+    scene.nvim.wait_screen(
+        |lines| !lines.iter().any(|line| line.contains("retrying")),
+        "no countdown",
+    );
+    assert_eq!(scene.server.requests().len(), 1);
+}
+
+#[test]
+fn a_failure_that_passes_is_tried_again() {
+    let scene = Scene::scripted([
+        Reply::status(500, "down"),
+        Reply::status(429, "slow").header("retry-after", "1"),
+        Reply::text("Here I am."),
+    ]);
+    scene.co("tell me");
+    scene.nvim.wait_text("retrying in ");
+    scene.wait_chat("Here I am.");
+    scene.wait_turns(1);
+    assert_eq!(scene.server.requests().len(), 3);
+}
+
+#[test]
+fn a_refused_key_names_its_variable() {
+    let scene = Scene::with(json!({}), &[("OPENAI_API_KEY", "sk-not-this-one")]);
+    scene
+        .server
+        .reply(Reply::status(401, r#"{"error":{"message":"bad key"}}"#));
+    scene.co("tell me");
+    let text = scene.wait_chat("check the key in OPENAI_API_KEY");
+    assert!(!text.contains("sk-not-this-one"), "{text}");
+    scene.wait_turns(1);
+    assert_eq!(scene.server.requests().len(), 1);
+    scene.server.reply(Reply::text("Now it fits."));
+    scene.co("/retry");
+    scene.wait_chat("Now it fits.");
+}
+
+#[test]
+fn a_web_page_is_named_as_one() {
+    let page = "<!DOCTYPE html><html><body>Sign in</body></html>";
+    let scene = Scene::scripted([Reply::status(403, page).header("content-type", "text/html")]);
+    scene.co("tell me");
+    let text = scene.wait_chat("a web page came back");
+    assert!(text.contains("proxy or a login page"), "{text}");
+    assert!(!text.contains("<html>"), "{text}");
+    scene.wait_turns(1);
+}
+
+#[test]
+fn a_broken_stream_keeps_the_text_and_can_be_retried() {
+    let scene = Scene::scripted([
+        Reply::text("So far so ").cut(),
+        Reply::text("good at last."),
+    ]);
+    scene.co("tell me");
+    let text = scene.wait_chat("the answer broke off");
+    assert!(text.contains("So far so"), "{text}");
+    assert!(text.contains("/retry"), "{text}");
+    scene.wait_turns(1);
+    scene.co("/retry");
+    scene.wait_chat("good at last.");
+    scene.wait_turns(2);
+    let requests = scene.server.requests();
+    // A request may not end with the model's own words.
+    assert_eq!(
+        told(&requests[1].body)[1..],
+        [
+            ("user", "tell me"),
+            ("assistant", "So far so "),
+            ("user", "Go on from where you stopped."),
+        ]
+        .map(|(role, text)| (role.to_owned(), text.to_owned()))
+    );
+}
+
+#[test]
+fn an_unknown_command_goes_nowhere() {
+    let scene = Scene::new();
+    scene.co("/frobnicate now");
+    scene.nvim.wait_text("unknown command /frobnicate");
+    scene.nvim.type_keys(":Co<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+    scene.nvim.type_keys("i/frobnicate again<C-s>");
+    scene.nvim.wait_text("unknown command /frobnicate");
+    assert!(scene.server.requests().is_empty());
+    // What could not be sent is still there.
+    assert!(scene.chat().ends_with("/frobnicate again"));
+}
+
+#[test]
+fn a_new_chat_knows_nothing_of_the_old_one() {
+    let scene = Scene::scripted([Reply::text("Aye."), Reply::text("Who asks?")]);
+    scene.co("remember seven");
+    scene.wait_chat("Aye.");
+    scene.wait_turns(1);
+    scene.co("/new");
+    scene.nvim.wait_for(
+        "vim.api.nvim_buf_get_name(0) == 'co://chat/2'",
+        "another chat",
+    );
+    scene.nvim.type_keys("iwhich number?<C-s>");
+    scene.wait_turns(2);
+    let told = told(&scene.server.requests()[1].body);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(scene.sessions().len(), 2);
+}
+
+#[test]
+fn another_neovim_resumes_the_conversation() {
+    let mut scene = Scene::scripted([
+        Reply::shell("c1", "mkdir out"),
+        Reply::text("The folder is there."),
+        Reply::text("Yes, out."),
+    ]);
+    scene.co("make a folder");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.wait_chat("The folder is there.");
+    scene.wait_turns(1);
+    let shown = scene.chat();
+    scene.nvim.type_keys(":qa!<CR>");
+    assert!(scene.nvim.wait_exit().success());
+    let kept = scene.items();
+    scene.restart();
+    let id = scene.sessions()[0]
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    scene.co(&format!("/resume {id}"));
+    let again = scene.wait_chat("The folder is there.");
+    for part in [
+        "## You",
+        "make a folder",
+        "## Co",
+        "$ `mkdir out`",
+        "*approved*",
+    ] {
+        assert!(
+            again.contains(part),
+            "{part} is not in\n{again}\nbut was in\n{shown}"
+        );
+    }
+    scene.co("did you?");
+    let text = scene.wait_chat("Yes, out.");
+    assert!(
+        text.contains("## You\n\ndid you?\n\n## Co\n\nYes, out."),
+        "{text}"
+    );
+    scene.wait_turns(1);
+    let items = scene.items();
+    assert_eq!(
+        items[..kept.len()],
+        kept,
+        "a line once written is never changed"
+    );
+    let last = scene.server.requests().pop().unwrap();
+    let told = told(&last.body);
+    assert!(told.iter().any(|(role, _)| role == "tool"), "{told:?}");
+    assert_eq!(told.last().unwrap().1, "did you?");
+}
+
+#[test]
+fn the_list_of_sessions_is_chosen_from() {
+    let mut scene = Scene::scripted([Reply::text("Aye.")]);
+    scene.co("remember seven");
+    scene.wait_turns(1);
+    scene.restart();
+    scene.co("/resume");
+    scene.nvim.wait_text("remember seven");
+    scene.nvim.type_keys("1<CR>");
+    scene.wait_chat("Aye.");
+}
+
+#[test]
+fn with_no_provider_one_sentence_says_what_to_set() {
+    let scene = Scene::with(json!({ "base_url": "http://127.0.0.1:9/v1/" }), &[]);
+    scene.co("tell me");
+    let text = scene.wait_chat("nothing answers at");
+    assert!(text.contains("OPENAI_API_KEY"), "{text}");
+    scene.wait_turns(1);
+}

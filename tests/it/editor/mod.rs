@@ -1,0 +1,12 @@
+//! co as a person has it: a real Neovim driven by keys, its screen read.
+
+mod approve;
+mod backend;
+mod chat;
+mod harness;
+mod jobs;
+mod model;
+mod scene;
+mod shell;
+mod slash;
+mod turns;

@@ -1,0 +1,113 @@
+//! The whole way with a real model.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{model, proc};
+
+use super::scene::Scene;
+
+/// It reads a thousand words before it answers, on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+const MAKE: &str = "make a folder called out with mkdir out";
+
+/// Two at once would take each other's time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A scene with the real model behind a provider's wire format.
+fn scene(provider: &str) -> Scene {
+    let base = model::shared().trim_end_matches('/');
+    Scene::with(
+        json!({
+            "provider": provider,
+            "model": "smollm2",
+            "base_url": base,
+            "extra_body": { "temperature": 0 },
+            "max_output_tokens": 64,
+        }),
+        &[],
+    )
+}
+
+/// Waits until the model asks for its command, and checks that nothing has been done yet.
+fn wait_ask(scene: &Scene) {
+    proc::wait_until(PATIENCE, "the model's question", || {
+        (scene.events("CoApprovalRequested") == 1).then_some(())
+    });
+    let screen = scene.wait_ask("1/1").join("\n");
+    assert!(screen.contains("mkdir out"), "{screen}");
+    assert!(!scene.workspace.exists("out"));
+}
+
+fn wait_turns(scene: &Scene, count: u64) {
+    proc::wait_until(PATIENCE, "the model to end", || {
+        (scene.events("CoTurnDone") >= count).then_some(())
+    });
+}
+
+/// What the model said after the command.
+fn closing(scene: &Scene) -> String {
+    let items = scene.items();
+    let outcome = items.iter().rposition(|item| item["item"] == "outcome");
+    let texts = items[outcome.unwrap()..]
+        .iter()
+        .filter(|item| item["item"] == "text");
+    texts.filter_map(|item| item["text"].as_str()).collect()
+}
+
+#[test]
+fn it_makes_a_folder_after_yes_and_remembers() {
+    let _alone = alone();
+    let scene = scene("openai");
+    scene.co(MAKE);
+    wait_ask(&scene);
+    scene.answer("y");
+    wait_turns(&scene, 1);
+    assert!(scene.workspace.exists("out"));
+    let closing = closing(&scene);
+    assert!(!closing.trim().is_empty());
+    assert!(scene.chat().contains(closing.trim()), "{}", scene.chat());
+    scene.co("list the files in this folder with ls -la");
+    wait_turns(&scene, 2);
+    let text = scene.wait_chat("$ `ls -la`");
+    assert!(text.contains(" out\n"), "{text}");
+    assert_eq!(scene.events("CoApprovalRequested"), 1);
+    assert_eq!(text.matches("## You").count(), 2, "{text}");
+    let users = scene
+        .items()
+        .iter()
+        .filter(|item| item["item"] == "user")
+        .count();
+    assert_eq!(users, 2);
+}
+
+#[test]
+fn it_ends_cleanly_after_no() {
+    let _alone = alone();
+    let scene = scene("openai");
+    scene.co(MAKE);
+    wait_ask(&scene);
+    scene.answer("n");
+    wait_turns(&scene, 1);
+    assert!(!scene.workspace.exists("out"));
+    assert_eq!(scene.items().last().unwrap()["reason"], "done");
+    scene.nvim.wait_text(" ready");
+}
+
+#[test]
+fn it_makes_a_folder_over_the_other_wire_format_too() {
+    let _alone = alone();
+    let scene = scene("anthropic");
+    scene.co(MAKE);
+    wait_ask(&scene);
+    scene.answer("y");
+    wait_turns(&scene, 1);
+    assert!(scene.workspace.exists("out"));
+    assert!(!closing(&scene).trim().is_empty());
+}

@@ -1,0 +1,271 @@
+//! A Neovim in a workspace, with a model that follows a script.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::http::{Reply, Server};
+use crate::support::nvim::{Nvim, Options};
+use crate::support::workspace::Workspace;
+use crate::support::{DEADLINE, proc};
+
+/// Longer than the approval float takes no keys after it has the focus.
+const SWALLOWED: Duration = Duration::from_millis(300);
+
+/// Counts the events that the plugin raises.
+const COUNT: &str = "_G.co_seen = {}
+    vim.api.nvim_create_autocmd('User', { pattern = 'Co*', callback = function(event)
+        co_seen[event.match] = (co_seen[event.match] or 0) + 1
+    end })";
+
+/// What is there when a person begins.
+pub(super) struct Scene {
+    pub(super) nvim: Nvim,
+    pub(super) server: Server,
+    pub(super) workspace: Workspace,
+    /// Where the settings, the sessions and the log are.
+    pub(super) home: TempDir,
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        Self::with(json!({}), &[])
+    }
+
+    /// One with more settings, and variables in Neovim's environment.
+    pub(super) fn with(settings: Value, env: &[(&str, &str)]) -> Self {
+        let server = Server::start();
+        let workspace = Workspace::new();
+        let home = tempfile::tempdir().unwrap();
+        let nvim = start(&server, &workspace, home.path(), settings, env);
+        Self {
+            nvim,
+            server,
+            workspace,
+            home,
+        }
+    }
+
+    /// One whose model gives these answers, in this order.
+    pub(super) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let scene = Self::new();
+        replies
+            .into_iter()
+            .for_each(|reply| scene.server.reply(reply));
+        scene
+    }
+
+    /// Another Neovim of the same person, in place of this one.
+    pub(super) fn restart(&mut self) {
+        self.nvim = start(
+            &self.server,
+            &self.workspace,
+            self.home.path(),
+            json!({}),
+            &[],
+        );
+    }
+
+    /// Types `:Co text` and `<CR>`.
+    #[track_caller]
+    pub(super) fn co(&self, text: &str) {
+        self.nvim.type_keys(&format!(":Co {}<CR>", typed(text)));
+    }
+
+    /// Types `:Co! command` and `<CR>`.
+    #[track_caller]
+    pub(super) fn run(&self, command: &str) {
+        self.nvim.type_keys(&format!(":Co! {}<CR>", typed(command)));
+    }
+
+    /// Returns the text of the first chat.
+    #[track_caller]
+    pub(super) fn chat(&self) -> String {
+        self.nvim.buffer_text("co://chat/1").unwrap_or_default()
+    }
+
+    /// Waits until the first chat says `text`, and returns all of it.
+    #[track_caller]
+    pub(super) fn wait_chat(&self, text: &str) -> String {
+        self.wait_buffer("co://chat/1", text)
+    }
+
+    /// Waits until the shell buffer says `text`, and returns all of it.
+    #[track_caller]
+    pub(super) fn wait_shell(&self, text: &str) -> String {
+        self.wait_buffer("co://shell", text)
+    }
+
+    #[track_caller]
+    fn wait_buffer(&self, name: &str, text: &str) -> String {
+        let mut last = String::new();
+        let end = Instant::now() + DEADLINE;
+        while Instant::now() < end {
+            last = self.nvim.buffer_text(name).unwrap_or_default();
+            if last.contains(text) {
+                return last;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let screen = self.nvim.screen().join("\n");
+        panic!("{name} does not say {text:?} but\n{last}\n--- the screen\n{screen}");
+    }
+
+    /// Returns how often an event was raised.
+    #[track_caller]
+    pub(super) fn events(&self, name: &str) -> u64 {
+        let count = self.nvim.lua("return co_seen[...] or 0", json!([name]));
+        count.as_u64().unwrap_or(0)
+    }
+
+    /// Waits until that many turns have ended.
+    #[track_caller]
+    pub(super) fn wait_turns(&self, count: u64) {
+        let enough = format!("(co_seen.CoTurnDone or 0) >= {count}");
+        self.nvim.wait_for(&enough, &format!("turn {count} to end"));
+    }
+
+    /// Waits until a question is on the screen, and returns the screen.
+    #[track_caller]
+    pub(super) fn wait_ask(&self, position: &str) -> Vec<String> {
+        self.nvim.wait_text(&format!("co {position} "))
+    }
+
+    /// Goes to the question that is on the screen and answers it with keys.
+    #[track_caller]
+    pub(super) fn answer(&self, keys: &str) {
+        self.nvim.type_keys(":Co /approve<CR>");
+        self.nvim.wait_for(
+            "vim.bo.filetype == 'co-approval'",
+            "the question to have the focus",
+        );
+        self.press(keys);
+    }
+
+    /// Types into a question that has had the focus long enough to take keys for answers.
+    #[track_caller]
+    pub(super) fn press(&self, keys: &str) {
+        let since = Instant::now();
+        proc::wait_until(DEADLINE, "the question to take keys", || {
+            (since.elapsed() > SWALLOWED).then_some(())
+        });
+        self.nvim.type_keys(keys);
+    }
+
+    /// Returns the files of all sessions.
+    pub(super) fn sessions(&self) -> Vec<PathBuf> {
+        let directory = self.home.path().join("data/co-nvim/sessions");
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut found: Vec<_> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|it| it == "jsonl"))
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// Returns the items of the only session.
+    #[track_caller]
+    pub(super) fn items(&self) -> Vec<Value> {
+        let sessions = self.sessions();
+        assert_eq!(sessions.len(), 1, "{sessions:?}");
+        let text = std::fs::read_to_string(&sessions[0]).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines
+            .filter(|line: &Value| line["item"].is_string())
+            .collect()
+    }
+
+    /// Checks that each call on disk has exactly one outcome.
+    #[track_caller]
+    pub(super) fn assert_outcomes(&self, calls: usize) {
+        let items = self.items();
+        let of = |kind: &str, field: &str| -> Vec<String> {
+            let found = items.iter().filter(|item| item["item"] == kind);
+            let mut ids: Vec<_> = found
+                .map(|item| item[field].as_str().unwrap().to_owned())
+                .collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(of("call", "id").len(), calls, "{items:#?}");
+        assert_eq!(of("call", "id"), of("outcome", "call"), "{items:#?}");
+    }
+
+    /// Returns the backend's process.
+    #[track_caller]
+    pub(super) fn backend(&self) -> i32 {
+        let pid = self
+            .nvim
+            .wait_for("require('co.backend').status().pid", "the backend");
+        i32::try_from(pid.as_i64().unwrap()).unwrap()
+    }
+}
+
+fn start(
+    server: &Server,
+    workspace: &Workspace,
+    home: &Path,
+    more: Value,
+    env: &[(&str, &str)],
+) -> Nvim {
+    let mut settings =
+        json!({ "provider": "openai", "model": "scripted", "base_url": server.url() });
+    for (name, value) in more.as_object().unwrap() {
+        settings[name] = value.clone();
+    }
+    let nvim = Nvim::start(Options {
+        size: (120, 40),
+        settings,
+        cwd: Some(workspace.path().to_owned()),
+        home: Some(home.to_owned()),
+        env: env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        ..Options::default()
+    });
+    nvim.lua(COUNT, json!([]));
+    nvim
+}
+
+/// A text as keys.
+pub(super) fn typed(text: &str) -> String {
+    text.replace('<', "<lt>")
+}
+
+/// Makes a named pipe; who reads it waits until [`open_gate`].
+pub(super) fn gate(workspace: &Workspace, name: &str) -> PathBuf {
+    let path = workspace.path().join(name);
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    path
+}
+
+/// Lets the one that reads a named pipe go on.
+pub(super) fn open_gate(path: &Path) {
+    let path = path.to_owned();
+    let (done, opened) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(std::fs::write(path, "\n")));
+    opened.recv_timeout(DEADLINE).unwrap().unwrap();
+}
+
+/// Returns the processes below `pid` whose command line has `text`.
+pub(super) fn below(pid: i32, text: &str) -> Vec<i32> {
+    let has = |pid: &i32| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            line.contains(text)
+        })
+    };
+    proc::descendants(pid).into_iter().filter(has).collect()
+}
+
+/// Waits until none of the processes runs any more.
+#[track_caller]
+pub(super) fn wait_gone(pids: &[i32]) {
+    proc::wait_until(DEADLINE, &format!("the end of {pids:?}"), || {
+        pids.iter().all(|pid| !proc::alive(*pid)).then_some(())
+    });
+}

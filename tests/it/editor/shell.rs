@@ -1,0 +1,260 @@
+//! `:Co!`.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{DEADLINE, proc};
+
+use super::scene::{Scene, below, gate, open_gate, wait_gone};
+
+#[test]
+fn output_is_shown_while_the_command_runs() {
+    let scene = Scene::new();
+    // One each: a pipe that is opened twice may be at its end at once.
+    let gates = ["gate1", "gate2", "gate3"].map(|name| gate(&scene.workspace, name));
+    scene.run("for i in 1 2 3; do echo line-$i; read x <gate$i; done");
+    let lines = scene.nvim.wait_text("line-1");
+    assert!(
+        !lines.iter().any(|line| line.contains("line-2")),
+        "{lines:#?}"
+    );
+    open_gate(&gates[0]);
+    scene.nvim.wait_text("line-2");
+    open_gate(&gates[1]);
+    scene.nvim.wait_text("line-3");
+    open_gate(&gates[2]);
+    scene.nvim.wait_text("exit 0, after");
+}
+
+#[test]
+fn the_last_line_says_exit_time_and_lines() {
+    let scene = Scene::new();
+    scene.run("seq 3; exit 4");
+    let text = scene.wait_shell("\nexit 4");
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("exit 4, after "), "{last}");
+    assert!(last.ends_with(", 3 lines"), "{last}");
+    let groups = scene.nvim.groups("exit 4, after").unwrap();
+    assert!(
+        groups.iter().any(|group| group == "DiagnosticError"),
+        "{groups:?}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_the_run_under_the_cursor() {
+    let scene = Scene::new();
+    scene.run("echo up; sleep 100");
+    scene.wait_shell("\nup");
+    let sleeping = proc::wait_until(DEADLINE, "sleep", || {
+        let found = below(scene.nvim.pid(), "sleep 100");
+        (!found.is_empty()).then_some(found)
+    });
+    scene.nvim.type_keys("<C-w>b");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-shell'", "the shell's window");
+    let begun = Instant::now();
+    scene.nvim.type_keys("<C-c>");
+    scene.wait_shell("\ncancelled");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    wait_gone(&sleeping);
+}
+
+#[test]
+fn nothing_outlives_a_neovim_that_is_killed() {
+    let mut scene = Scene::new();
+    scene.run("echo up; (trap '' TERM HUP; sleep 101); sleep 102");
+    scene.wait_shell("\nup");
+    proc::wait_until(DEADLINE, "sleep", || {
+        (!below(scene.nvim.pid(), "sleep 101").is_empty()).then_some(())
+    });
+    let all = scene.nvim.descendants();
+    assert!(all.contains(&scene.backend()));
+    scene.nvim.kill9();
+    wait_gone(&all);
+}
+
+#[test]
+fn two_at_once_keep_to_their_blocks() {
+    let scene = Scene::new();
+    let first = gate(&scene.workspace, "first");
+    let second = gate(&scene.workspace, "second");
+    scene.run("echo a1; read x <first; echo a2");
+    scene.wait_shell("\na1");
+    scene.run("echo b1; read x <second; echo b2");
+    scene.wait_shell("\nb1");
+    open_gate(&first);
+    scene.wait_shell("\na2");
+    open_gate(&second);
+    let text = scene.wait_shell("\nb2");
+    let at = |part: &str| {
+        text.find(part)
+            .unwrap_or_else(|| panic!("no {part} in {text}"))
+    };
+    let order = ["$ echo a1", "\na1", "\na2", "$ echo b1", "\nb1", "\nb2"].map(at);
+    assert!(order.is_sorted(), "{text}");
+    scene
+        .nvim
+        .wait_for("(co_seen.CoJobDone or 0) == 2", "two ends");
+    assert_eq!(scene.wait_shell("b2").matches("exit 0, after").count(), 2);
+}
+
+#[test]
+fn a_directory_that_is_gone_is_said() {
+    let scene = Scene::new();
+    let gone = scene.workspace.path().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    scene.nvim.type_keys(":cd gone<CR>");
+    scene
+        .nvim
+        .wait_for("vim.fn.getcwd():match('gone$')", "the directory");
+    std::fs::remove_dir(&gone).unwrap();
+    scene.run("pwd");
+    scene
+        .nvim
+        .wait_text("does not exist any more: choose another with :cd");
+    scene
+        .nvim
+        .type_keys(&format!(":cd {}<CR>", scene.workspace.path().display()));
+    scene.run("echo h$((0))re");
+    scene.wait_shell("\nh0re");
+}
+
+#[test]
+fn the_windows_and_the_tabs_directory_are_honoured() {
+    let scene = Scene::new();
+    for name in ["window", "tab"] {
+        std::fs::create_dir(scene.workspace.path().join(name)).unwrap();
+    }
+    let place = |name: &str| format!("\n{}", scene.workspace.path().join(name).display());
+    scene.nvim.type_keys(":lcd window<CR>");
+    scene.run("pwd");
+    scene.wait_shell(&place("window"));
+    let tab = scene.workspace.path().join("tab");
+    let keys = format!(":tabnew<CR>:tcd {}<CR>", tab.display());
+    scene.nvim.type_keys(&keys);
+    scene.run("pwd");
+    scene.wait_shell(&place("tab"));
+    scene.nvim.type_keys(":tabfirst<CR>");
+    scene.run("echo first; pwd");
+    scene.wait_shell(&format!("\nfirst{}", place("window")));
+}
+
+#[test]
+fn standard_input_is_empty_or_the_lines_of_a_range() {
+    let scene = Scene::new();
+    scene.run("cat");
+    scene.nvim.wait_text("exit 0, after");
+    scene
+        .nvim
+        .type_keys("ione<CR>two<CR>three<Esc>:1,2Co! tac<CR>");
+    scene.wait_shell("$ tac\ntwo\none\nexit 0");
+}
+
+#[test]
+fn a_child_has_no_descriptor_of_the_editors() {
+    let scene = Scene::new();
+    scene.run("ls -l /proc/self/fd; ls -l /proc/$$/fd");
+    let text = scene.wait_shell("exit 0, after");
+    let backend = scene.backend();
+    let entries = std::fs::read_dir(format!("/proc/{backend}/fd")).unwrap();
+    let links = entries
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let channels: Vec<_> = links
+        .map(|link| link.display().to_string())
+        .filter(|link| link.starts_with("pipe:") || link.starts_with("socket:"))
+        .collect();
+    assert!(channels.len() >= 2, "{channels:?}");
+    for channel in &channels {
+        assert!(!text.contains(channel.as_str()), "{channel} is in\n{text}");
+    }
+    assert!(!text.contains("socket:"), "{text}");
+    assert!(text.contains("0 -> /dev/null"), "{text}");
+}
+
+#[test]
+fn a_flood_ends_with_its_last_line_and_a_count() {
+    let scene = Scene::new();
+    scene.run("seq 1 300000");
+    let text = scene.wait_shell("exit 0, after");
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines[0], "$ seq 1 300000");
+    assert_eq!(lines[1], "… 290000 earlier lines");
+    assert_eq!(lines[2], "290001");
+    assert_eq!(lines[lines.len() - 2], "300000");
+    assert!(lines[lines.len() - 1].ends_with(", 300000 lines"));
+    assert_eq!(lines.len(), 10_003);
+    // The whole of it is where the note leads.
+    scene.nvim.type_keys("<C-w>b:2<CR>zR");
+    scene.nvim.type_keys("gf");
+    scene.nvim.wait_for(
+        "vim.api.nvim_buf_line_count(0) == 300000",
+        "the whole output",
+    );
+}
+
+#[test]
+fn without_a_command_the_last_one_runs_again_where_it_ran() {
+    let scene = Scene::new();
+    std::fs::create_dir(scene.workspace.path().join("sub")).unwrap();
+    scene.nvim.type_keys(":Co!<CR>");
+    scene.nvim.wait_text("nothing has been run yet");
+    scene.run("pwd; echo n$((40 + 2))");
+    scene.wait_shell("\nn42");
+    scene.nvim.type_keys(":cd sub<CR>:Co!<CR>");
+    scene
+        .nvim
+        .wait_for("(co_seen.CoJobDone or 0) == 2", "two ends");
+    let text = scene.wait_shell("n42");
+    let there = format!("\n{}\nn42\n", scene.workspace.path().display());
+    assert_eq!(text.matches(&there).count(), 2, "{text}");
+}
+
+#[test]
+fn colours_become_highlights_and_leave_no_codes() {
+    let scene = Scene::new();
+    scene.run(r"printf '\033[1;31mr\145d\033[0m pl\141in\n'");
+    let text = scene.wait_shell("red plain\n");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+    scene.nvim.wait_text("red plain");
+    let red = scene.nvim.groups("red plain").unwrap();
+    assert!(
+        red.iter().any(|group| group.starts_with("CoSgr")),
+        "{red:?}"
+    );
+    let plain = scene.nvim.groups("plain").unwrap();
+    assert!(
+        !plain.iter().any(|group| group.starts_with("CoSgr")),
+        "{plain:?}"
+    );
+}
+
+#[test]
+fn typing_goes_on_while_a_command_prints() {
+    let scene = Scene::new();
+    let gate = gate(&scene.workspace, "gate");
+    scene.run("read x <gate; seq 1 50000");
+    scene.wait_shell("running");
+    scene.nvim.type_keys("i");
+    open_gate(&gate);
+    let text = "not a character is lost. ".repeat(20);
+    scene.nvim.type_keys(&text);
+    scene
+        .nvim
+        .wait_for("(co_seen.CoJobDone or 0) == 1", "its end");
+    scene.nvim.wait_for(
+        &format!("vim.api.nvim_get_current_line() == {text:?}"),
+        "all characters",
+    );
+    assert_eq!(scene.nvim.mode().name, "i");
+}
+
+#[test]
+fn the_name_of_the_file_is_put_in() {
+    let scene = Scene::new();
+    scene.workspace.write("notes one.txt", "kept\n");
+    scene.nvim.type_keys(":edit notes\\ one.txt<CR>");
+    scene.run("cat '%'; echo 100\\%");
+    scene.wait_shell("$ cat 'notes one.txt'; echo 100%\nkept\n100%\nexit 0");
+}

@@ -1,0 +1,120 @@
+//! The backend killed at any moment, and commands that will not end.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{BINARY, eventually, holding};
+
+/// Everything that leaves a group, ignores signals or multiplies.
+const MIXED: &str = "
+    sleep 3501 &
+    setsid sleep 3502 &
+    nohup sleep 3503 >/dev/null 2>&1 &
+    (setsid sh -c 'sleep 3504 & sleep 3504' &)
+    (trap '' TERM HUP; sleep 3505) &
+    (setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.05; done' &)
+    env -i sleep 3506 &
+    for i in 1 2 3 4 5; do (setsid sh -c 'sleep 0.05; setsid sleep 3507 &' &); sleep 0.02; done
+    wait";
+
+/// Returns a number below `most`, as the clock has it.
+fn random(most: u64) -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish() % most
+}
+
+#[tokio::test]
+async fn a_killed_backend_leaves_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    let mut killed = Vec::new();
+    let token = format!("co-test-fault-{}", std::process::id());
+    for _ in 0..20 {
+        let mut backend = Command::new(BINARY)
+            .args(["exec", "--keep", "--json", MIXED])
+            // The backend's commands carry the marker they were started under, too.
+            .env("CO_JOB", &token)
+            .env("XDG_STATE_HOME", state.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(random(400))).await;
+        backend.kill().unwrap();
+        killed.push(tokio::task::spawn_blocking(move || backend.wait()));
+    }
+    for backend in killed {
+        backend.await.unwrap().unwrap();
+    }
+    eventually("no process with the marker lives", || {
+        holding(&token).is_empty()
+    })
+    .await;
+    // Without its environment it is still in the backend's session or below a marked process.
+    eventually("nor one without it", || holding("sleep\x003506").is_empty()).await;
+}
+
+/// A cgroup that holds at most so many processes.
+struct Pids(PathBuf);
+
+impl Pids {
+    /// Makes one, where this user may.
+    fn new(most: u32) -> Option<Self> {
+        let path = PathBuf::from(format!(
+            "/sys/fs/cgroup/pids/co-test-{}",
+            std::process::id()
+        ));
+        std::fs::create_dir(&path).ok()?;
+        let group = Self(path);
+        std::fs::write(group.0.join("pids.max"), most.to_string()).ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for Pids {
+    fn drop(&mut self) {
+        let began = Instant::now();
+        while std::fs::remove_dir(&self.0).is_err() && began.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Runs `command` in the backend, where no more than 300 processes can be; returns its JSON.
+async fn bomb(command: &str) -> (serde_json::Value, Duration) {
+    let group = Pids::new(300);
+    let enter = match &group {
+        Some(group) => format!("echo $$ > {}/cgroup.procs", group.0.display()),
+        // A user who is not root is held by a plain limit.
+        None => "ulimit -u 300".to_owned(),
+    };
+    let script = format!("{enter} || exit 99; exec \"$0\" exec --json --timeout 2 \"$1\"");
+    let state = tempfile::tempdir().expect("a directory");
+    let mut backend = Command::new("bash");
+    backend
+        .env("XDG_STATE_HOME", state.path())
+        .args(["-c", &script, BINARY, command])
+        .stderr(Stdio::null());
+    let began = Instant::now();
+    let output = tokio::task::spawn_blocking(move || backend.output()).await;
+    let took = began.elapsed();
+    let output = output.expect("it ran").expect("it ran");
+    let value = serde_json::from_slice(&output.stdout);
+    (
+        value.unwrap_or_else(|error| panic!("{error}: {output:?}")),
+        took,
+    )
+}
+
+#[tokio::test]
+async fn a_fork_loop_is_ended() {
+    for command in [
+        "f() { f | f & }; f",
+        "f() { f | f & }; f; sleep 30",
+        "f() { (trap '' TERM; f | f) & }; f; sleep 1",
+    ] {
+        let (value, took) = bomb(command).await;
+        assert!(took < Duration::from_secs(12), "{command}: {took:?}");
+        assert!(holding(command).is_empty(), "{command}: {value}");
+    }
+}

@@ -1,0 +1,133 @@
+//! More output than anybody reads.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use super::{BINARY, Bench};
+
+#[tokio::test]
+async fn ten_thousand_lines_are_ten_thousand() {
+    let outcome = Bench::new().run("seq 1 10000").await;
+    assert_eq!((outcome.lines, outcome.bytes), (10_000, 48_894));
+    assert!(outcome.output.starts_with("1\n2\n") && outcome.output.ends_with("\n10000\n"));
+    assert!(outcome.output.len() <= 30_000);
+}
+
+#[tokio::test]
+async fn fifty_megabytes_keep_their_end_and_their_counts() {
+    let bench = Bench::new();
+    let outcome = bench.run("yes 'a line of fifty bytes, the newline being the last' | head -c 50000000; echo; echo ERROR last").await;
+    assert!(
+        outcome.output.ends_with("ERROR last\n"),
+        "{}",
+        &outcome.output[outcome.output.len() - 300..]
+    );
+    let bytes = 50_000_000 + "\nERROR last\n".len() as u64;
+    assert_eq!(outcome.bytes, bytes);
+    let spill = outcome.spill.unwrap();
+    assert!(outcome.output.contains(spill.to_str().unwrap()));
+    let whole = std::fs::read(&spill).unwrap();
+    assert_eq!(whole.len() as u64, bytes);
+    assert!(whole.ends_with(b"ERROR last\n"));
+    assert_eq!(
+        outcome.lines,
+        whole.iter().filter(|it| **it == b'\n').count() as u64
+    );
+    assert_eq!(
+        std::fs::metadata(&spill).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+}
+
+#[tokio::test]
+async fn the_spill_has_a_cap_and_can_be_off() {
+    let bench = Bench::with(|setup| setup.settings.spill_max = 100_000);
+    let outcome = bench.run("seq 1 100000").await;
+    assert_eq!(
+        std::fs::metadata(outcome.spill.unwrap()).unwrap().len(),
+        100_000
+    );
+    assert_eq!(outcome.lines, 100_000);
+    let bench = Bench::with(|setup| setup.settings.spill_max = 0);
+    assert_eq!(bench.run("seq 1 100000").await.spill, None);
+}
+
+#[tokio::test]
+async fn what_is_folded_away_is_in_the_spill() {
+    let bench = Bench::new();
+    let outcome = bench
+        .run("for i in {1..50}; do echo part $i of 50; done")
+        .await;
+    assert!(
+        outcome
+            .output
+            .contains("[46 more lines alike but for digits]"),
+        "{}",
+        outcome.output
+    );
+    let whole = std::fs::read_to_string(outcome.spill.unwrap()).unwrap();
+    assert_eq!(whole.lines().count(), 50);
+}
+
+#[tokio::test]
+async fn a_flood_is_ended_and_told() {
+    let bench = Bench::with(|setup| setup.settings.flood_max = 4 << 20);
+    let outcome = bench.run("yes; sleep 30").await;
+    assert!(outcome.flooded && !outcome.timed_out && outcome.bytes > 4 << 20);
+    assert!(
+        outcome.output.contains("printed more than it may"),
+        "{}",
+        outcome.output
+    );
+}
+
+/// Returns the most memory that `co-nvim exec` had, in KiB.
+async fn peak(args: &[&str]) -> u64 {
+    let mut child = tokio::process::Command::new(BINARY)
+        .arg("exec")
+        .args(args)
+        .env(
+            "XDG_STATE_HOME",
+            tempfile::tempdir().expect("a directory").path(),
+        )
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the backend starts");
+    let status = format!("/proc/{}/status", child.id().expect("it runs"));
+    let mut peak = 0;
+    while child.try_wait().expect("a child").is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let size = line.and_then(|it| it.trim().trim_end_matches(" kB").parse().ok());
+        peak = peak.max(size.unwrap_or(0));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    peak
+}
+
+#[tokio::test]
+async fn a_flood_costs_no_memory() {
+    let quiet = peak(&["--json", "sleep 0.3"]).await;
+    for command in [
+        "yes",
+        "yes '' | tr '\\n' x",
+        "cat /dev/urandom | tr -d '\\0'",
+    ] {
+        let flooded = peak(&["--json", "--timeout", "2", command]).await;
+        assert!(
+            flooded < quiet + 32 * 1024,
+            "{command}: {quiet} to {flooded} KiB"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_flood_ends_on_time() {
+    let bench = Bench::with(|setup| setup.settings.flood_max = 1 << 40);
+    let mut spec = bench.spec("yes");
+    spec.timeout = Duration::from_secs(2);
+    let outcome = bench.run_spec(spec).await;
+    assert!(outcome.timed_out);
+    assert!(outcome.wall < Duration::from_secs(5), "{:?}", outcome.wall);
+}

@@ -1,0 +1,240 @@
+//! Time-outs, cancelling, and what a command leaves running.
+
+use std::time::{Duration, Instant};
+
+use co::exec::{Caller, Error, Outcome};
+
+use super::{Bench, alive, eventually, holding};
+
+/// Loaded machines are slow; a hang is 30 s or more.
+const SOON: Duration = Duration::from_secs(8);
+
+async fn timed(bench: &Bench, command: &str, caller: Caller, seconds: u64) -> Outcome {
+    let began = Instant::now();
+    let mut spec = bench.spec(command);
+    spec.caller = caller;
+    spec.timeout = Duration::from_secs(seconds);
+    let outcome = bench.run_spec(spec).await;
+    assert!(began.elapsed() < SOON, "{command}: {:?}", began.elapsed());
+    outcome
+}
+
+#[tokio::test]
+async fn a_time_out_ends_it_and_keeps_what_was_said() {
+    let bench = Bench::new();
+    let outcome = timed(&bench, "echo started; sleep 30", Caller::Agent, 2).await;
+    assert!(outcome.timed_out && !outcome.cancelled);
+    assert!(
+        outcome.output.starts_with("started\n[timed out after 2."),
+        "{}",
+        outcome.output
+    );
+    assert_eq!(outcome.signal, Some(15));
+}
+
+#[tokio::test]
+async fn the_time_out_has_a_range() {
+    let bench = Bench::with(|setup| setup.settings.max_timeout = Duration::from_secs(2));
+    let outcome = timed(&bench, "sleep 30", Caller::Agent, 300).await;
+    assert!(outcome.timed_out);
+    let mut spec = bench.spec("true");
+    spec.timeout = Duration::ZERO;
+    let error = bench.executor.start(spec).await.unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }));
+    assert!(error.to_string().contains("1 to 2 s"), "{error}");
+}
+
+#[tokio::test]
+async fn cancelled_is_over() {
+    let bench = Bench::new();
+    for command in [
+        "sleep 2; touch m",
+        "trap '' TERM; sleep 2; touch m",
+        "(trap '' TERM; sleep 2; touch m) & wait",
+        "sh -c 'trap \"\" TERM; sleep 2; touch m' & trap 'exit 0' TERM; wait",
+        "setsid sh -c 'sleep 2; touch m' & sleep 2",
+        "kill -STOP $$; touch m",
+    ] {
+        let job = bench
+            .executor
+            .start(bench.spec(&format!("echo up; {command}")))
+            .await
+            .unwrap();
+        assert!(job.screen().changed().await);
+        let began = Instant::now();
+        job.cancel();
+        let outcome = job.outcome().await;
+        assert!(
+            outcome.cancelled && began.elapsed() < SOON,
+            "{command}: {outcome:?}"
+        );
+        let dir = bench.path().to_str().unwrap();
+        assert_eq!(holding(dir), Vec::<std::path::PathBuf>::new(), "{command}");
+    }
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    assert!(!bench.path().join("m").exists());
+}
+
+#[tokio::test]
+async fn a_dropped_job_is_cancelled() {
+    let bench = Bench::new();
+    let job = bench
+        .executor
+        .start(bench.spec("setsid sleep 333 & sleep 334"))
+        .await
+        .unwrap();
+    let pid = job.pid();
+    drop(job);
+    eventually("the command ends", || !alive(pid)).await;
+    let job = bench.executor.start(bench.spec("sleep 335")).await.unwrap();
+    let pid = job.pid();
+    drop(job.outcome());
+    eventually("the command ends", || !alive(pid)).await;
+}
+
+const LEAVING: &[(&str, &str)] = &[
+    ("sleep 3301 & echo hi", "sleep 3301"),
+    ("setsid sleep 3302 & echo hi", "sleep 3302"),
+    ("nohup sleep 3303 >/dev/null 2>&1 & echo hi", "sleep 3303"),
+    (
+        "(setsid sh -c 'sleep 3304 & sleep 3304' &) ; sleep 0.2; echo hi",
+        "sleep 3304",
+    ),
+    ("(trap '' TERM; exec sleep 3305) & echo hi", "sleep 3305"),
+];
+
+#[tokio::test]
+async fn what_a_model_leaves_is_named_and_ended() {
+    let bench = Bench::new();
+    for (command, name) in LEAVING {
+        let outcome = timed(&bench, command, Caller::Agent, 30).await;
+        assert_eq!(outcome.exit, Some(0), "{command}");
+        assert!(
+            outcome.output.starts_with("hi\n[still running, ended: "),
+            "{command}: {}",
+            outcome.output
+        );
+        assert!(
+            outcome.background.iter().any(|it| it.name.contains(name)),
+            "{command}: {outcome:?}"
+        );
+        for left in &outcome.background {
+            assert!(!alive(left.pid), "{command}: {left:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_leaves_is_named_and_kept() {
+    let bench = Bench::new();
+    for (command, name) in LEAVING {
+        let mut spec = bench.spec(command);
+        spec.caller = Caller::Person;
+        let job = bench.executor.start(spec).await.unwrap();
+        let canceller = job.canceller();
+        let outcome = job.outcome().await;
+        assert!(
+            outcome.output.starts_with("hi\n[still running, kept: "),
+            "{command}: {}",
+            outcome.output
+        );
+        let left = outcome.background;
+        assert!(
+            left.iter().any(|it| it.name.contains(name)),
+            "{command}: {left:?}"
+        );
+        assert!(left.iter().all(|it| alive(it.pid)), "{command}: {left:?}");
+        canceller.cancel();
+        for it in left {
+            eventually("cancelling ends what was kept", || !alive(it.pid)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_leaves_goes_on_printing_and_ends_with_the_executor() {
+    let bench = Bench::new();
+    let mut spec = bench.spec("(while echo again; do echo >> ticks; sleep 0.05; done) & echo hi");
+    spec.caller = Caller::Person;
+    let outcome = bench.run_spec(spec).await;
+    let left = outcome.background[0].pid;
+    let ticks = bench.path().join("ticks");
+    let size = || std::fs::metadata(&ticks).map_or(0, |it| it.len());
+    let before = size();
+    eventually("it goes on", || size() > before + 5).await;
+    assert!(alive(left));
+    bench.executor.shutdown().await;
+    assert!(!alive(left));
+}
+
+#[tokio::test]
+async fn a_time_out_ends_what_left_the_group() {
+    let bench = Bench::new();
+    for caller in [Caller::Agent, Caller::Person] {
+        let outcome = timed(
+            &bench,
+            "setsid sleep 3307 & nohup sleep 3308 & sleep 30",
+            caller,
+            1,
+        )
+        .await;
+        assert!(outcome.timed_out);
+        assert!(holding(bench.path().to_str().unwrap()).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn shutdown_ends_all_and_starts_no_more() {
+    let bench = Bench::new();
+    let mut jobs = Vec::new();
+    for command in [
+        "sleep 341",
+        "trap '' TERM; sleep 342",
+        "setsid sleep 343 & sleep 344",
+    ] {
+        jobs.push(
+            bench
+                .executor
+                .start(bench.spec(&format!("echo up; {command}")))
+                .await
+                .unwrap(),
+        );
+    }
+    for job in &jobs {
+        assert!(job.screen().changed().await);
+    }
+    bench.executor.shutdown().await;
+    for job in jobs {
+        assert!(!alive(job.pid()));
+        assert!(job.outcome().await.cancelled);
+    }
+    assert!(holding(bench.path().to_str().unwrap()).is_empty());
+    let error = bench.executor.start(bench.spec("true")).await.unwrap_err();
+    assert!(matches!(error, Error::Closed));
+}
+
+#[test]
+fn a_runtime_that_ends_takes_its_commands_along() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (pid, bench) = runtime.block_on(async {
+        let bench = Bench::new();
+        let job = bench
+            .executor
+            .start(bench.spec("sleep 351 | sleep 352"))
+            .await
+            .unwrap();
+        let pid = job.pid();
+        tokio::spawn(job.outcome());
+        (pid, bench)
+    });
+    drop(runtime);
+    let waiting = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    waiting.block_on(eventually("the command ends", || !alive(pid)));
+    drop(bench);
+}

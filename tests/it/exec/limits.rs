@@ -1,0 +1,59 @@
+//! Limits that a person sets.
+
+use co::exec::Error;
+
+use super::{BINARY, Bench};
+
+fn limited(change: impl FnOnce(&mut co::exec::Settings)) -> Bench {
+    Bench::with(|setup| {
+        setup.program = Some(BINARY.into());
+        change(&mut setup.settings);
+    })
+}
+
+#[tokio::test]
+async fn limits_hold_from_the_start() {
+    let bench = limited(|settings| {
+        settings.memory = Some(512 << 20);
+        settings.cpu_seconds = Some(7);
+        settings.open_files = Some(64);
+        settings.file_size = Some(1 << 20);
+    });
+    let outcome = bench
+        .run("ulimit -v; ulimit -t; ulimit -n; ulimit -f")
+        .await;
+    assert_eq!(outcome.output, "524288\n7\n64\n1024\n");
+    let outcome = bench.run("head -c 2000000 /dev/zero > big").await;
+    assert!(!outcome.ok());
+    assert_eq!(
+        std::fs::metadata(bench.path().join("big")).unwrap().len(),
+        1 << 20
+    );
+    assert!(!bench.run("python3 -c 'x = bytearray(1 << 30)'").await.ok());
+    bench.executor.shutdown().await;
+}
+
+#[tokio::test]
+async fn cpu_time_ends_it() {
+    let bench = limited(|settings| settings.cpu_seconds = Some(1));
+    let outcome = bench.run("while :; do :; done").await;
+    assert!(
+        outcome.signal.is_some() && !outcome.timed_out,
+        "{outcome:?}"
+    );
+    bench.executor.shutdown().await;
+}
+
+#[tokio::test]
+async fn limits_want_the_program_and_settings_have_ranges() {
+    let bench = Bench::with(|setup| setup.settings.open_files = Some(64));
+    let error = bench.executor.start(bench.spec("true")).await.unwrap_err();
+    assert!(matches!(error, Error::NoHelper));
+    let mut settings = co::exec::Settings::new("/tmp".into());
+    settings.max_output = 10;
+    let error = settings.check().unwrap_err().to_string();
+    assert!(
+        error.contains("shell_max_output") && error.contains("1000"),
+        "{error}"
+    );
+}

@@ -1,0 +1,102 @@
+//! The executor on real processes.
+
+mod environment;
+mod faults;
+mod floods;
+mod leftovers;
+mod limits;
+mod run;
+mod screen;
+mod shell;
+mod streams;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use co::exec::{Caller, Confinement, Executor, Outcome, Program, Settings, Setup, Spec};
+use tempfile::TempDir;
+
+/// The backend itself.
+const BINARY: &str = env!("CARGO_BIN_EXE_co-nvim");
+
+/// An executor in a directory of its own.
+struct Bench {
+    executor: Executor,
+    dir: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Setup)) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut setup = Setup::new(Settings::new(dir.path().join("spill")));
+        change(&mut setup);
+        let executor = Executor::new(setup).expect("an executor");
+        Self { executor, dir }
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn spec(&self, command: &str) -> Spec {
+        Spec {
+            program: Program::Shell(command.to_owned()),
+            cwd: self.path().to_owned(),
+            caller: Caller::Agent,
+            stdin: None,
+            timeout: Duration::from_secs(30),
+            confinement: Confinement::Plain,
+            extra_env: Vec::new(),
+        }
+    }
+
+    async fn run(&self, command: &str) -> Outcome {
+        self.run_spec(self.spec(command)).await
+    }
+
+    async fn run_spec(&self, spec: Spec) -> Outcome {
+        let job = self.executor.start(spec).await.expect("it starts");
+        job.outcome().await
+    }
+}
+
+/// Waits until `holds` does; fails after ten seconds.
+async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(10), "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Returns whether a process is there and no zombie.
+fn alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(") ")
+        .map(|(_, rest)| rest.starts_with('Z'));
+    state == Some(false)
+}
+
+/// Returns the living processes whose environment or command line holds `text`.
+fn holding(text: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/proc").expect("/proc");
+    let has = |path: PathBuf| {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        bytes.windows(text.len()).any(|it| it == text.as_bytes())
+    };
+    entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            path.file_name()
+                .and_then(|it| it.to_str()?.parse::<i32>().ok())
+                .is_some_and(alive)
+        })
+        .filter(|path| has(path.join("environ")) || has(path.join("cmdline")))
+        .collect()
+}

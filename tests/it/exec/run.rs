@@ -1,0 +1,157 @@
+//! `co-nvim exec`.
+
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+
+use super::{BINARY, alive, eventually};
+
+fn exec(args: &[&str]) -> Output {
+    let state = tempfile::tempdir().expect("a directory");
+    Command::new(BINARY)
+        .arg("exec")
+        .args(args)
+        .env("XDG_STATE_HOME", state.path())
+        .output()
+        .expect("the backend runs")
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = exec(&[&["--json"], args].concat());
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+#[test]
+fn json_tells_all_of_it() {
+    let value = json(&["echo hi; sleep 3401 & exit 3"]);
+    let pid = value["background_pids"][0].as_i64().unwrap();
+    assert!(!alive(i32::try_from(pid).unwrap()));
+    assert_eq!(value["background"][0]["name"], "sleep 3401");
+    assert!(value["output"].as_str().unwrap().starts_with("hi\n"));
+    for (key, expected) in [
+        ("exit", Value::from(3)),
+        ("signal", Value::Null),
+        ("timed_out", false.into()),
+        ("cancelled", false.into()),
+        ("flooded", false.into()),
+        ("bytes", 3.into()),
+        ("lines", 1.into()),
+        ("spill", Value::Null),
+        ("level", "plain".into()),
+        ("ok", false.into()),
+    ] {
+        assert_eq!(value[key], expected, "{key}");
+    }
+    assert!(value["wall_ms"].as_u64().unwrap() < 10_000);
+}
+
+#[test]
+fn what_cleared_its_environment_is_found() {
+    let value = json(&["(env -i setsid sleep 3405 &); sleep 0.3; echo hi"]);
+    assert_eq!(value["background"][0]["name"], "sleep 3405", "{value}");
+    let pid = value["background_pids"][0].as_i64().unwrap();
+    assert!(!alive(i32::try_from(pid).unwrap()));
+}
+
+#[test]
+fn no_descriptor_is_inherited() {
+    let output = Command::new("bash")
+        .args([
+            "-c",
+            "exec 7</etc/passwd 8>/dev/null; exec \"$0\" exec 'ls /proc/self/fd'",
+            BINARY,
+        ])
+        .output()
+        .unwrap();
+    // Three streams, and the directory that ls reads.
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n2\n3\n");
+}
+
+#[test]
+fn orphans_are_reaped_while_a_command_runs() {
+    let value = json(&["for i in 1 2 3 4 5; do (setsid true &); done
+        while grep -qs '^State:.Z' $(sed 's,[0-9][0-9]*,/proc/&/status,g' /proc/$PPID/task/*/children); do sleep 0.05; done
+        echo reaped"]);
+    assert_eq!(value["output"], "reaped\n", "{value}");
+}
+
+#[test]
+fn exits_as_the_command_did() {
+    for (args, code) in [
+        (&["exit 42"][..], 42),
+        (&["kill -9 $$"], 137),
+        (&["--timeout", "1", "sleep 30"], 124),
+        (&["--timeout", "0", "true"], 125),
+        (&["--cwd", "/nonexistent", "true"], 125),
+        (&["--", "test", "-t", "1"], 1),
+        (&["--input", "text", "test \"$(cat)\" = text"], 0),
+    ] {
+        assert_eq!(exec(args).status.code(), Some(code), "{args:?}");
+    }
+}
+
+#[test]
+fn output_is_streamed() {
+    let output = exec(&["echo one; echo two; printf three"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "one\ntwo\nthree\n");
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("[exit 0, after "));
+}
+
+#[test]
+fn keep_keeps_after_the_end() {
+    let value = json(&["--keep", "setsid sleep 3402 >/dev/null 2>&1 & echo hi"]);
+    let pid = i32::try_from(value["background_pids"][0].as_i64().unwrap()).unwrap();
+    assert!(alive(pid));
+    Command::new("kill").arg(pid.to_string()).status().unwrap();
+}
+
+#[tokio::test]
+async fn an_interrupt_cancels_all_of_it() {
+    let state = tempfile::tempdir().unwrap();
+    let mark = format!("co-test-interrupt-{}", std::process::id());
+    let child = Command::new(BINARY)
+        .args(["exec", "--json", "setsid sleep 3403 & sleep 3404"])
+        .env("XDG_STATE_HOME", state.path())
+        .env("TMPDIR", format!("/tmp/{mark}"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id().to_string();
+    eventually("both run", || {
+        super::holding(&format!("TMPDIR=/tmp/{mark}")).len() >= 4
+    })
+    .await;
+    Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let output = tokio::task::spawn_blocking(|| child.wait_with_output())
+        .await
+        .unwrap()
+        .unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["cancelled"], true);
+    eventually("nothing is left", || super::holding(&mark).is_empty()).await;
+    assert_eq!(output.status.code(), Some(143));
+}
+
+#[test]
+fn what_runs_confined_is_held() {
+    let dir = tempfile::tempdir().unwrap();
+    let cwd = dir.path().to_str().unwrap();
+    let output = exec(&[
+        "--cwd",
+        cwd,
+        "--read-only",
+        "--json",
+        "echo ran; touch made",
+    ]);
+    assert!(!dir.path().join("made").exists());
+    // Where the kernel cannot hold it, it is refused and nothing runs.
+    if output.status.code() == Some(125) {
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+        return;
+    }
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["level"], "read-only", "{value}");
+    assert!(
+        value["output"].as_str().unwrap().starts_with("ran\n"),
+        "{value}"
+    );
+}

@@ -1,0 +1,175 @@
+//! What plain commands come to.
+
+use std::time::{Duration, Instant};
+
+use co::exec::{Error, Program};
+
+use super::Bench;
+
+async fn check(command: &str, output: &str, exit: i32) {
+    let outcome = Bench::new().run(command).await;
+    assert_eq!(outcome.output, output, "{command}");
+    assert_eq!(outcome.exit, Some(exit), "{command}");
+}
+
+#[tokio::test]
+async fn output_is_exact() {
+    check("echo hello", "hello\n", 0).await;
+    check("true", "", 0).await;
+    check("printf hi", "hi", 0).await;
+    check("echo err >&2; echo ok", "err\nok\n", 0).await;
+}
+
+#[tokio::test]
+async fn the_shell_is_a_whole_one() {
+    check("X=42 && echo val=$X", "val=42\n", 0).await;
+    check("echo b a | tr ' ' '\\n' | sort > f; cat < f", "a\nb\n", 0).await;
+    check("echo $(echo in)side", "inside\n", 0).await;
+    check("cat <<E\nhere $((1 + 1))\nE", "here 2\n", 0).await;
+    check("[[ abc == a* ]] && echo bash", "bash\n", 0).await;
+}
+
+#[tokio::test]
+async fn exits_and_signals_are_told() {
+    let bench = Bench::new();
+    let outcome = bench.run("ls /nonexistent").await;
+    assert_eq!(outcome.exit, Some(2));
+    assert!(outcome.output.contains("/nonexistent") && outcome.output.ends_with("[exit 2]\n"));
+    assert!(!outcome.ok());
+    check("exit 42", "[exit 42]\n", 42).await;
+    let outcome = bench.run("kill -9 $$").await;
+    assert_eq!((outcome.exit, outcome.signal), (None, Some(9)));
+    assert_eq!(outcome.output, "[killed by signal 9 (SIGKILL)]\n");
+    let outcome = bench.run("no-such-program-here").await;
+    assert_eq!(outcome.exit, Some(127));
+    assert!(outcome.output.ends_with("[exit 127: command not found]\n"));
+}
+
+#[tokio::test]
+async fn a_search_without_a_find_is_no_failure() {
+    let bench = Bench::new();
+    let outcome = bench.run("echo a | grep b").await;
+    assert!(outcome.ok() && outcome.exit == Some(1));
+    assert!(!bench.run("grep b /nonexistent").await.ok());
+    assert!(!bench.run("exit 1").await.ok());
+}
+
+#[tokio::test]
+async fn nothing_is_guessed_from_the_output() {
+    let bench = Bench::new();
+    let outcome = bench.run("echo timed out; exit 28").await;
+    assert_eq!(outcome.output, "timed out\n[exit 28]\n");
+    assert!(!outcome.timed_out);
+    let outcome = bench.run("echo Permission denied; exit 1").await;
+    assert_eq!(outcome.output, "Permission denied\n[exit 1]\n");
+}
+
+#[tokio::test]
+async fn nothing_waits_for_an_answer() {
+    let bench = Bench::new();
+    for command in [
+        "cat",
+        "read x",
+        "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git rebase -i --root",
+        "git -c user.name=a -c user.email=a@b commit --allow-empty",
+        "cat </dev/tty",
+        "sudo -S true",
+        "ssh-keygen -y -f /dev/tty",
+        "python3 -c 'input()'",
+    ] {
+        let began = Instant::now();
+        let outcome = bench.run(command).await;
+        assert!(!outcome.timed_out, "{command}: {outcome:?}");
+        assert!(began.elapsed() < Duration::from_secs(15), "{command}");
+    }
+    assert!(!bench.run("test -t 0 || test -t 1 || test -t 2").await.ok());
+}
+
+#[tokio::test]
+async fn standard_input_is_the_text_given() {
+    let bench = Bench::new();
+    let mut spec = bench.spec("cat; echo .");
+    spec.stdin = Some(b"one\ntwo".to_vec());
+    assert_eq!(bench.run_spec(spec).await.output, "one\ntwo.\n");
+    // More than a pipe holds, and a command that does not read it.
+    let mut spec = bench.spec("wc -c");
+    spec.stdin = Some(vec![b'x'; 1 << 20]);
+    assert_eq!(bench.run_spec(spec).await.output.trim(), "1048576");
+    let mut spec = bench.spec("true");
+    spec.stdin = Some(vec![b'x'; 1 << 20]);
+    assert!(bench.run_spec(spec).await.ok());
+}
+
+#[tokio::test]
+async fn argv_runs_without_a_shell() {
+    let bench = Bench::new();
+    let mut spec = bench.spec("");
+    spec.program = Program::Argv(
+        ["printf", "%s|", "a b", "$HOME", "*"]
+            .map(str::to_owned)
+            .to_vec(),
+    );
+    assert_eq!(bench.run_spec(spec.clone()).await.output, "a b|$HOME|*|");
+    spec.program = Program::Argv(vec!["no-such-program-here".to_owned()]);
+    let error = bench.executor.start(spec.clone()).await.unwrap_err();
+    assert!(matches!(error, Error::NotFound { .. }), "{error}");
+    spec.program = Program::Argv(vec!["/etc/passwd".to_owned()]);
+    let error = bench.executor.start(spec.clone()).await.unwrap_err();
+    assert!(error.is_permission(), "{error}");
+    spec.program = Program::Argv(vec![]);
+    assert!(matches!(
+        bench.executor.start(spec.clone()).await.unwrap_err(),
+        Error::Empty
+    ));
+    spec.program = Program::Shell("echo \0".to_owned());
+    assert!(matches!(
+        bench.executor.start(spec).await.unwrap_err(),
+        Error::Nul
+    ));
+}
+
+#[tokio::test]
+async fn a_directory_that_is_gone_is_named() {
+    let bench = Bench::new();
+    let gone = bench.path().join("gone");
+    let mut spec = bench.spec("true");
+    spec.cwd.clone_from(&gone);
+    let error = bench.executor.start(spec).await.unwrap_err();
+    assert!(
+        error.to_string().contains(gone.to_str().unwrap()),
+        "{error}"
+    );
+    assert!(bench.run("echo next").await.ok());
+}
+
+#[tokio::test]
+async fn text_of_any_kind_arrives() {
+    check("printf '\\377ok'", "\u{fffd}ok", 0).await;
+    check("printf '\\346'; sleep 0.1; printf '\\274\\242'", "漢", 0).await;
+    check("printf '10%%\\r50%%\\r100%%\\n'", "100%\n", 0).await;
+    check("printf '\\033[31mred\\033[0m \\033]0;t\\007x'", "red x", 0).await;
+    check("printf 'a\\0b'", "binary output, 3 bytes\n", 0).await;
+    check("printf '\\377\\376h\\0i\\0'", "hi", 0).await;
+}
+
+#[tokio::test]
+async fn wide_characters_stay_whole() {
+    let bench = Bench::new();
+    let outcome = bench.run("printf '漢%.0s' $(seq 50000)").await;
+    assert_eq!((outcome.bytes, outcome.lines), (150_000, 1));
+    assert!(!outcome.output.contains('\u{fffd}'));
+    let spilled = std::fs::read_to_string(outcome.spill.unwrap()).unwrap();
+    assert_eq!(spilled, "漢".repeat(50_000));
+}
+
+#[tokio::test]
+async fn python_without_flush_is_heard() {
+    let bench = Bench::new();
+    let mut spec = bench.spec("exec python3 -c 'import time; print(\"said\"); time.sleep(60)'");
+    spec.timeout = Duration::from_secs(3);
+    let outcome = bench.run_spec(spec).await;
+    assert!(
+        outcome.timed_out && outcome.output.starts_with("said\n"),
+        "{outcome:?}"
+    );
+}

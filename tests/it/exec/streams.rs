@@ -1,0 +1,234 @@
+//! Commands whose input stays open, and commands in a terminal.
+
+use std::time::Duration;
+
+use co::exec::{Caller, Executor, Feed, Input, Job, Outcome, Size, Streams, Unwritten};
+
+use super::{Bench, alive, eventually};
+
+const SIZE: Size = Size {
+    columns: 91,
+    rows: 23,
+};
+
+/// What a terminal prints, as it comes.
+struct Watched {
+    job: Job,
+    feed: std::sync::Arc<Feed>,
+    seen: String,
+}
+
+impl Watched {
+    async fn start(executor: &Executor, spec: co::exec::Spec) -> Self {
+        let started = executor.start_on(spec, Streams::Terminal(SIZE)).await;
+        let job = started.expect("it starts");
+        Self {
+            feed: job.feed(),
+            job,
+            seen: String::new(),
+        }
+    }
+
+    fn input(&self) -> Input {
+        self.job.input().expect("a terminal has an input")
+    }
+
+    async fn until(&mut self, text: &str) {
+        let more = async {
+            while !self.seen.contains(text) {
+                assert!(self.feed.changed().await, "{text} in {:?}", self.seen);
+                self.seen.push_str(&self.feed.take().unwrap_or_default());
+            }
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(20), more).await;
+        assert!(in_time.is_ok(), "{text}");
+    }
+}
+
+async fn run_on(bench: &Bench, command: &str, streams: Streams) -> Outcome {
+    let job = bench.executor.start_on(bench.spec(command), streams).await;
+    job.unwrap().outcome().await
+}
+
+#[tokio::test]
+async fn only_a_terminal_is_one() {
+    let bench = Bench::new();
+    let test = "test -t 0 && test -t 1 && test -t 2";
+    let outcome = run_on(&bench, test, Streams::Terminal(SIZE)).await;
+    assert_eq!(outcome.exit, Some(0), "{}", outcome.output);
+    for fd in 0..3 {
+        let outcome = bench.run(&format!("test -t {fd}")).await;
+        assert_eq!(outcome.exit, Some(1), "{fd}");
+    }
+    assert_eq!(bench.run("echo hi").await.output, "hi\n");
+}
+
+#[tokio::test]
+async fn a_terminal_controls_its_session_and_has_a_size() {
+    let bench = Bench::new();
+    let outcome = run_on(
+        &bench,
+        "stty size </dev/tty; ps -o sid=,pgid=,pid= -p $$",
+        Streams::Terminal(SIZE),
+    )
+    .await;
+    let mut lines = outcome.output.lines();
+    assert_eq!(lines.next(), Some("23 91"), "{}", outcome.output);
+    let ids: Vec<_> = lines.next().unwrap().split_whitespace().collect();
+    assert!(ids[0] == ids[1] && ids[1] == ids[2], "{ids:?}");
+    assert_eq!(bench.run("true </dev/tty").await.exit, Some(1));
+}
+
+#[tokio::test]
+async fn the_end_of_a_terminal_is_no_error() {
+    let bench = Bench::new();
+    let outcome = run_on(&bench, "echo hi; exit 3", Streams::Terminal(SIZE)).await;
+    assert_eq!((outcome.exit, outcome.bytes), (Some(3), 4), "hi, CR, LF");
+    assert!(outcome.output.starts_with("hi\n"), "{:?}", outcome.output);
+    assert!(outcome.background.is_empty() && !outcome.timed_out);
+}
+
+#[tokio::test]
+async fn what_is_typed_arrives_and_a_new_size_is_told() {
+    let bench = Bench::new();
+    let script = "trap 'stty size' WINCH; echo ready; while read -r line; do echo \"<$line>\"; done; echo over";
+    let mut watched = Watched::start(&bench.executor, bench.spec(script)).await;
+    watched.until("ready").await;
+    let input = watched.input();
+    input.write(b"one \xe6\xbc\xa2\n".to_vec()).unwrap();
+    watched.until("<one 漢>").await;
+    input.resize(Size {
+        columns: 40,
+        rows: 10,
+    });
+    input.write(b"two\n".to_vec()).unwrap();
+    watched.until("10 40").await;
+    input.close().unwrap();
+    watched.until("over").await;
+    let outcome = watched.job.outcome().await;
+    assert_eq!(outcome.exit, Some(0));
+    assert_eq!(input.write(b"late".to_vec()), Err(Unwritten::Closed));
+}
+
+#[tokio::test]
+async fn control_c_reaches_the_foreground() {
+    let bench = Bench::new();
+    let mut watched =
+        Watched::start(&bench.executor, bench.spec("echo ready; exec sleep 3501")).await;
+    watched.until("ready").await;
+    watched.input().write(vec![3]).unwrap();
+    let outcome = watched.job.outcome().await;
+    assert_eq!(outcome.signal, Some(2), "{}", outcome.output);
+}
+
+#[tokio::test]
+async fn cancelling_ends_all_of_a_terminal() {
+    let bench = Bench::new();
+    let script =
+        "set -m; trap '' HUP TERM; sleep 3502 & setsid sleep 3503 & echo pids $! $$ end; wait";
+    let mut watched = Watched::start(&bench.executor, bench.spec(script)).await;
+    watched.until(" end").await;
+    let pids: Vec<i32> = watched
+        .seen
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    assert_eq!(pids.len(), 2, "{}", watched.seen);
+    watched.job.cancel();
+    let outcome = watched.job.outcome().await;
+    assert!(outcome.cancelled);
+    eventually("the end of all of it", || {
+        pids.iter().all(|pid| !alive(*pid)) && super::holding("sleep\x003502").is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_person_in_a_terminal_has_colours_and_pagers() {
+    let bench = Bench::new();
+    let mut spec = bench.spec("echo $TERM-${PAGER:-none}-${GIT_EDITOR:-none}");
+    spec.caller = Caller::Person;
+    let started = bench.executor.start_on(spec, Streams::Terminal(SIZE)).await;
+    let outcome = started.unwrap().outcome().await;
+    assert_eq!(outcome.output, "xterm-256color-none-none\n");
+}
+
+#[tokio::test]
+async fn a_flood_in_a_terminal_shows_its_end() {
+    let bench = Bench::new();
+    let mut watched = Watched::start(&bench.executor, bench.spec("seq 500000")).await;
+    // Nobody takes anything until it is over: 500,000 lines are more than is kept.
+    eventually("the end of the flood", || {
+        watched
+            .job
+            .screen()
+            .take()
+            .is_some_and(|it| it.lines.iter().any(|line| line == "500000"))
+    })
+    .await;
+    watched.until("500000\r\n").await;
+    assert!(watched.seen.len() < 64 << 10, "{}", watched.seen.len());
+    assert!(watched.seen.starts_with('\x18'));
+}
+
+#[tokio::test]
+async fn an_open_input_is_written_to_and_closed() {
+    let bench = Bench::new();
+    let mut spec = bench.spec("read -r one; echo \"1:$one\"; cat; echo over");
+    spec.stdin = Some(b"first\n".to_vec());
+    let started = bench.executor.start_on(spec, Streams::Open).await;
+    let job = started.unwrap();
+    let (input, screen) = (job.input().unwrap(), job.screen());
+    assert!(!input.is_terminal());
+    let mut lines: Vec<String> = Vec::new();
+    let mut shows = |text: &str| {
+        if let Some(patch) = screen.take() {
+            lines.truncate(patch.from);
+            lines.extend(patch.lines);
+        }
+        lines.iter().any(|line| line == text)
+    };
+    eventually("the text given at the start", || shows("1:first")).await;
+    input.write(b"second\n".to_vec()).unwrap();
+    eventually("what was written later", || shows("second")).await;
+    assert!(!shows("over"));
+    input.close().unwrap();
+    let outcome = job.outcome().await;
+    assert_eq!(outcome.output, "1:first\nsecond\nover\n");
+    eventually("the end of the input", || {
+        input.write(b"late".to_vec()) == Err(Unwritten::Closed)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_command_that_reads_nothing_takes_no_memory_and_ends() {
+    let bench = Bench::new();
+    let job = bench
+        .executor
+        .start_on(bench.spec("exec sleep 3504"), Streams::Open)
+        .await
+        .unwrap();
+    let input = job.input().unwrap();
+    let mut taken = 0;
+    while input.write(vec![b'x'; 64 << 10]).is_ok() {
+        taken += 1;
+        assert!(taken < 1000, "it takes everything");
+    }
+    assert_eq!(input.write(vec![b'x']), Err(Unwritten::Full));
+    job.cancel();
+    assert!(job.outcome().await.cancelled);
+}
+
+#[tokio::test]
+async fn a_closed_input_ends_what_reads_it() {
+    let bench = Bench::new();
+    let started = bench
+        .executor
+        .start_on(bench.spec("cat"), Streams::Open)
+        .await;
+    let job = started.unwrap();
+    job.input().unwrap().close().unwrap();
+    let outcome = job.outcome().await;
+    assert_eq!((outcome.exit, outcome.output.as_str()), (Some(0), ""));
+}

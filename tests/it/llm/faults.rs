@@ -1,0 +1,312 @@
+//! Every protocol against every fault.
+
+use std::time::Duration;
+
+use co::llm::{Delta, Fault};
+use serde_json::json;
+
+use super::server::{Ending, Reply, Server};
+use super::wire::{Said, WIRES, Wire, ask, key, request, text, user};
+
+/// Longer than a loaded machine needs to send a line, shorter than a test's patience.
+const SILENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(40);
+
+const PAGE: &str = "<!DOCTYPE html>\n<html><head>\n\n<title>Login</title></head></html>";
+
+struct Case {
+    name: &'static str,
+    reply: fn(Wire) -> Reply,
+    stall: Duration,
+    /// What was said before.
+    text: &'static str,
+    fault: fn(&Fault) -> bool,
+    retry: bool,
+}
+
+fn begun(wire: Wire) -> Vec<Vec<u8>> {
+    let said = Said {
+        texts: &["half"],
+        arguments: Some(&["{}"]),
+        length: false,
+    };
+    wire.frames(&said).drain(..=wire.prelude()).collect()
+}
+
+fn status(status: u16, kind: &str, message: &str) -> Reply {
+    Reply::json(
+        status,
+        &json!({"error": {"type": kind, "message": message}}),
+    )
+}
+
+fn before_the_answer() -> Vec<Case> {
+    let case = |name, reply, fault, retry| Case {
+        name,
+        reply,
+        stall: PATIENCE,
+        text: "",
+        fault,
+        retry,
+    };
+    vec![
+        case(
+            "429",
+            |_| status(429, "rate_limit_error", "slow down").header("retry-after", "5"),
+            |fault| fault.retry_after() == Some(Duration::from_secs(5)),
+            true,
+        ),
+        case(
+            "500",
+            |_| status(500, "api_error", "oops"),
+            |fault| matches!(fault, Fault::Server { status: 500, .. }),
+            true,
+        ),
+        case(
+            "503 with a page",
+            |_| Reply::new(503, "text/html", vec![PAGE.into()]),
+            |fault| matches!(fault, Fault::Server { status: 503, .. }),
+            true,
+        ),
+        case(
+            "401",
+            |_| status(401, "authentication_error", "bad key"),
+            |fault| matches!(fault, Fault::Unauthorized { status: 401, .. }),
+            false,
+        ),
+        case(
+            "403",
+            |_| status(403, "permission_error", "not you"),
+            |fault| matches!(fault, Fault::Unauthorized { status: 403, .. }),
+            false,
+        ),
+        case(
+            "404",
+            |_| status(404, "not_found_error", "no such model"),
+            |fault| {
+                matches!(fault, Fault::NotFound { model, body, .. }
+                         if model == "test-model" && body == "no such model")
+            },
+            false,
+        ),
+        case(
+            "400",
+            |_| status(400, "invalid_request_error", "no such field"),
+            |fault| matches!(fault, Fault::BadRequest { body, .. } if body == "no such field"),
+            false,
+        ),
+        case(
+            "overflow",
+            |_| {
+                status(
+                    400,
+                    "invalid_request_error",
+                    "prompt is too long: 9 tokens > 8 maximum",
+                )
+            },
+            |fault| matches!(fault, Fault::Overflow { .. }),
+            false,
+        ),
+        case(
+            "a page instead of an answer",
+            |_| Reply::new(200, "text/html; charset=utf-8", vec![PAGE.into()]),
+            |fault| matches!(fault, Fault::HtmlPage { .. }),
+            false,
+        ),
+        case(
+            "a page instead of an error",
+            |_| Reply::new(403, "text/html", vec![PAGE.into()]),
+            |fault| matches!(fault, Fault::HtmlPage { .. }),
+            false,
+        ),
+        case(
+            "somewhere else",
+            |_| {
+                Reply::new(302, "text/plain", Vec::new())
+                    .header("location", "http://127.0.0.1:1/login")
+            },
+            |fault| matches!(fault, Fault::HtmlPage { .. }),
+            false,
+        ),
+        case(
+            "reset before the answer",
+            |_| Reply::nothing(Ending::Reset),
+            |fault| matches!(fault, Fault::Unreachable { .. }),
+            true,
+        ),
+        case(
+            "closed before the answer",
+            |_| Reply::nothing(Ending::Cut),
+            |fault| matches!(fault, Fault::Unreachable { .. }),
+            true,
+        ),
+        case(
+            "an empty answer",
+            |wire| wire.reply(Vec::new()),
+            |fault| matches!(fault, Fault::Cut),
+            false,
+        ),
+    ]
+}
+
+fn in_the_answer() -> Vec<Case> {
+    let case = |name, reply, fault| Case {
+        name,
+        reply,
+        stall: PATIENCE,
+        text: "half",
+        fault,
+        retry: false,
+    };
+    vec![
+        case(
+            "closed in the middle",
+            |wire| wire.reply(begun(wire)).ending(Ending::Cut),
+            |fault| matches!(fault, Fault::Cut),
+        ),
+        case(
+            "closed in the middle, as if that were the end",
+            |wire| wire.reply(begun(wire)).until_close(),
+            |fault| matches!(fault, Fault::Cut),
+        ),
+        case(
+            "a chunk that cannot be read, and a call after it",
+            |wire| {
+                let mut frames = begun(wire);
+                frames.push(wire.malformed());
+                frames.extend(wire.frames(&Said {
+                    texts: &["more"],
+                    arguments: Some(&["{}"]),
+                    length: false,
+                }));
+                wire.reply(frames)
+            },
+            |fault| matches!(fault, Fault::Malformed { .. }),
+        ),
+        case(
+            "bytes that are no text",
+            |wire| {
+                let mut frames = begun(wire);
+                frames.push(b"data: \xff\xfe\n\n".to_vec());
+                wire.reply(frames)
+            },
+            |fault| matches!(fault, Fault::Malformed { .. }),
+        ),
+    ]
+}
+
+fn silences() -> Vec<Case> {
+    let case = |name, reply, text| Case {
+        name,
+        reply,
+        stall: SILENCE,
+        text,
+        fault: |fault| *fault == Fault::Stalled(SILENCE),
+        retry: false,
+    };
+    vec![
+        case("no headers", |_| Reply::nothing(Ending::Hang), ""),
+        case(
+            "silence before the answer",
+            |wire| wire.reply(Vec::new()).ending(Ending::Hang),
+            "",
+        ),
+        case(
+            "silence in the middle",
+            |wire| wire.reply(begun(wire)).ending(Ending::Hang),
+            "half",
+        ),
+    ]
+}
+
+async fn run(wire: Wire, case: &Case) {
+    let name = format!("{wire:?}: {}", case.name);
+    let server = Server::always((case.reply)(wire)).await;
+    let provider = wire.connect(&server, case.stall);
+    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    assert_eq!(text(&deltas), case.text, "{name}: {deltas:?}");
+    let Some((Err(fault), before)) = deltas.split_last() else {
+        panic!("{name}: no fault at the end: {deltas:?}");
+    };
+    assert!((case.fault)(fault), "{name}: {fault:?}");
+    assert_eq!(fault.retry(), case.retry, "{name}: {fault:?}");
+    let nothing_done =
+        |delta: &Result<Delta, Fault>| matches!(delta, Ok(Delta::Text(_) | Delta::Reasoning(_)));
+    assert!(before.iter().all(nothing_done), "{name}: {deltas:?}");
+}
+
+async fn table(cases: Vec<Case>) {
+    // Together: those that wait, wait at the same time.
+    let cells = WIRES
+        .into_iter()
+        .flat_map(|wire| cases.iter().map(move |case| run(wire, case)));
+    futures::future::join_all(cells).await;
+}
+
+#[tokio::test]
+async fn faults_before_the_answer() {
+    table(before_the_answer()).await;
+}
+
+#[tokio::test]
+async fn faults_in_the_answer() {
+    table(in_the_answer()).await;
+}
+
+#[tokio::test]
+async fn silence() {
+    table(silences()).await;
+}
+
+#[tokio::test]
+async fn nobody_listens() {
+    for wire in WIRES {
+        let server = Server::always(wire.reply(Vec::new())).await;
+        let settings = wire.settings(&server.url());
+        drop(server);
+        let provider = co::llm::connect(&settings, &key).unwrap();
+        let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+        assert!(
+            matches!(deltas.as_slice(), [Err(Fault::Unreachable { .. })]),
+            "{wire:?}: {deltas:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn errors_inside_the_answer() {
+    for (wire, error) in [
+        (
+            Wire::OpenAi,
+            json!({"error": {"type": "server_error", "message": "x"}}),
+        ),
+        (
+            Wire::Responses,
+            json!({"type": "response.failed", "response": {"id": "r", "status": "failed", "model": "m",
+                   "error": {"code": "server_error", "message": "x"}}}),
+        ),
+        (
+            Wire::Anthropic,
+            json!({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}),
+        ),
+        (
+            Wire::Gemini,
+            json!({"error": {"code": 503, "status": "UNAVAILABLE", "message": "x"}}),
+        ),
+    ] {
+        let mut frames = begun(wire);
+        frames.push(wire.frame(&error));
+        frames.extend(wire.frames(&Said {
+            arguments: Some(&["{}"]),
+            ..Said::default()
+        }));
+        let server = Server::always(wire.reply(frames)).await;
+        let provider = wire.connect(&server, PATIENCE);
+        let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+        assert_eq!(text(&deltas), "half", "{wire:?}");
+        assert!(
+            matches!(deltas.last(), Some(Err(Fault::Server { .. }))),
+            "{wire:?}: {deltas:?}"
+        );
+    }
+}

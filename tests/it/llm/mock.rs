@@ -1,0 +1,167 @@
+//! Another program's idea of the five wire formats, which refuses what it does not expect.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use co::llm::{Answer, Delta, Fault, Provider, STALL, Settings, Stop};
+use co::transcript::{Item, Outcome};
+use serde_json::{Value, json};
+
+use super::wire::{WIRES, Wire, ask, key, request, text, user};
+
+struct Mock {
+    child: Child,
+    url: String,
+    _fixtures: tempfile::TempDir,
+}
+
+impl Mock {
+    fn start(fixtures: &Value) -> Self {
+        let program = |name: &str| {
+            std::env::var(name)
+                .unwrap_or_else(|_| panic!("{name} is not set: run the tests with make test"))
+        };
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("fixtures.json");
+        std::fs::write(&path, json!({ "fixtures": fixtures }).to_string()).expect("it is written");
+        let mut child = Command::new(program("CO_TEST_NODE"))
+            .arg(program("CO_TEST_AIMOCK"))
+            .args(["-p", "0", "--strict", "-f"])
+            .arg(&path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the mock starts");
+        let stdout = child.stdout.take().expect("it is piped");
+        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        let url = lines
+            .find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()))
+            .expect("the mock prints its address");
+        // It must never wait for a reader of what it logs.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self {
+            child,
+            url,
+            _fixtures: directory,
+        }
+    }
+
+    fn connect(&self, wire: Wire) -> Arc<dyn Provider> {
+        let mut settings: Settings = wire.settings(&self.url);
+        if wire == Wire::Anthropic {
+            settings.extra_body =
+                Some(json!({"thinking": {"type": "enabled", "budget_tokens": 1024}}));
+        }
+        co::llm::connect_with_stall(&settings, &key, STALL).expect("a provider")
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The items an answer comes to.
+fn items(deltas: &[Result<Delta, Fault>]) -> Vec<Item> {
+    let mut answer = Answer::new();
+    let mut items: Vec<Item> = deltas
+        .iter()
+        .flatten()
+        .flat_map(|delta| answer.push(delta))
+        .collect();
+    items.extend(answer.finish());
+    items
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_its_result_and_a_closing_word() {
+    let mock = Mock::start(&json!([
+        {"match": {"userMessage": "make it", "hasToolResult": true},
+         "response": {"content": "The folder is there."}},
+        {"match": {"userMessage": "make it"},
+         "response": {"reasoning": "A folder, then.",
+                      "toolCalls": [{"name": "run", "arguments": "{\"cmd\":\"mkdir out\"}"}]}},
+    ]));
+    for wire in WIRES {
+        let provider = mock.connect(wire);
+        let mut said = vec![user("make it")];
+        let first = ask(provider.as_ref(), request(said.clone())).await;
+        said.extend(items(&first));
+        let Some(Item::Call(call)) = said.last() else {
+            panic!("{wire:?}: no call at the end of {first:?}");
+        };
+        assert_eq!(call.arguments, json!({"cmd": "mkdir out"}), "{wire:?}");
+        let outcome = Outcome {
+            call: call.id.clone(),
+            text: "exit 0".into(),
+            ok: true,
+            spill: None,
+        };
+        said.push(Item::Outcome(outcome));
+        let second = ask(provider.as_ref(), request(said)).await;
+        assert_eq!(
+            text(&second),
+            "The folder is there.",
+            "{wire:?}: {second:?}"
+        );
+        assert_eq!(
+            second.last(),
+            Some(&Ok(Delta::Stop(Stop::Done))),
+            "{wire:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thoughts_limits_and_cuts() {
+    let long = "This is a long answer that is cut in its middle, before all of it is told.";
+    let mock = Mock::start(&json!([
+        {"match": {"userMessage": "think"},
+         "response": {"reasoning": "Two and two.", "content": "It is four."}},
+        {"match": {"userMessage": "busy"}, "retryAfter": 7,
+         "response": {"error": {"message": "slow", "type": "rate_limit_error"}, "status": 429,
+                      "retryAfter": 7}},
+        {"match": {"userMessage": "cut"}, "response": {"content": long},
+         "chunkSize": 8, "latency": 20, "truncateAfterChunks": 4},
+    ]));
+    for wire in WIRES {
+        let provider = mock.connect(wire);
+        let ask = |prompt: &str| {
+            let request = request(vec![user(prompt)]);
+            let provider = provider.clone();
+            async move { ask(provider.as_ref(), request).await }
+        };
+        let thought = ask("think").await;
+        assert_eq!(text(&thought), "It is four.", "{wire:?}: {thought:?}");
+        let reasoning: String = thought
+            .iter()
+            .filter_map(|delta| match delta {
+                Ok(Delta::Reasoning(text)) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(reasoning, "Two and two.", "{wire:?}: {thought:?}");
+        let busy = ask("busy").await;
+        assert!(
+            matches!(busy.as_slice(), [Err(fault @ Fault::RateLimited { .. })]
+                     if fault.retry_after() == Some(Duration::from_secs(7))),
+            "{wire:?}: {busy:?}"
+        );
+        let cut = ask("cut").await;
+        assert!(long.starts_with(&text(&cut)), "{wire:?}: {cut:?}");
+        assert_eq!(cut.last(), Some(&Err(Fault::Cut)), "{wire:?}: {cut:?}");
+        let unexpected = ask("something nobody foresaw").await;
+        assert!(
+            matches!(
+                unexpected.as_slice(),
+                [Err(Fault::Server { status: 503, .. })]
+            ),
+            "{wire:?}: {unexpected:?}"
+        );
+    }
+}

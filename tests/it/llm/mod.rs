@@ -1,0 +1,11 @@
+//! Providers: against a server that sends what the five kinds send and breaks off wherever it can, and
+//! against a real model.
+
+mod answers;
+mod cuts;
+mod faults;
+mod mock;
+mod model;
+mod requests;
+mod server;
+mod wire;

@@ -1,0 +1,363 @@
+//! What servers are sent.
+
+use std::time::Duration;
+
+use co::llm::{Delta, Fault, STALL, Settings};
+use co::transcript::{Call, Item, Outcome};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use super::server::{Ending, Received, Reply, Server};
+use super::wire::{Said, WIRES, Wire, ask, key, request, user};
+
+async fn sent(wire: Wire, items: Vec<Item>, adapt: fn(&mut Settings)) -> Received {
+    let frames = wire.frames(&Said {
+        texts: &["ok"],
+        ..Said::default()
+    });
+    let server = Server::always(wire.reply(frames)).await;
+    let mut settings = wire.settings(&server.url());
+    adapt(&mut settings);
+    let provider = co::llm::connect(&settings, &key).expect("a provider");
+    let deltas = ask(provider.as_ref(), request(items)).await;
+    assert!(
+        deltas.last().is_some_and(Result::is_ok),
+        "{wire:?}: {deltas:?}"
+    );
+    server.received().remove(0)
+}
+
+fn signed_turn() -> Vec<Item> {
+    let reasoning = |provider: &str| Item::Reasoning {
+        text: "hmm".into(),
+        signature: Some(format!("{provider}:sig")),
+    };
+    let call = |id: &str| {
+        Item::Call(Call {
+            id: id.into(),
+            name: "run".into(),
+            arguments: json!({"cmd": "ls"}),
+            signature: Some("gemini:call-sig".into()),
+        })
+    };
+    let outcome = |id: &str| {
+        Item::Outcome(Outcome {
+            call: id.into(),
+            text: format!("result of {id}"),
+            ok: true,
+            spill: None,
+        })
+    };
+    vec![
+        user("go"),
+        reasoning("anthropic"),
+        reasoning("openai_responses"),
+        call("a#0"),
+        call("b"),
+        outcome("a#0"),
+        outcome("b"),
+    ]
+}
+
+#[tokio::test]
+async fn anthropic_gets_signed_thoughts_results_in_one_message_and_marks() {
+    let body = sent(Wire::Anthropic, signed_turn(), |_| ()).await.body;
+    assert_eq!(
+        body["system"][0]["cache_control"],
+        json!({"type": "ephemeral"})
+    );
+    let messages = body["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 3, "{body}");
+    let blocks = &messages[1]["content"];
+    assert_eq!(
+        blocks[0],
+        json!({"type": "thinking", "thinking": "hmm", "signature": "sig"})
+    );
+    assert_eq!(blocks[1]["id"], "a_0");
+    assert_eq!(blocks[2]["id"], "b");
+    let results = messages[2]["content"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    assert_eq!(results[0]["tool_use_id"], "a_0");
+    assert_eq!(results[1]["cache_control"], json!({"type": "ephemeral"}));
+    assert_eq!(body["tools"][0]["description"], "Runs a command.");
+    assert!(body["max_tokens"].is_u64());
+}
+
+#[tokio::test]
+async fn responses_gets_its_encrypted_reasoning_before_the_calls() {
+    let body = sent(Wire::Responses, signed_turn(), |_| ()).await.body;
+    let input = body["input"].as_array().unwrap();
+    let kinds: Vec<&str> = input
+        .iter()
+        .map(|item| {
+            item["type"]
+                .as_str()
+                .or(item["role"].as_str())
+                .unwrap_or("?")
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "user",
+            "reasoning",
+            "function_call",
+            "function_call",
+            "function_call_output",
+            "function_call_output"
+        ]
+    );
+    assert_eq!(input[1]["encrypted_content"], "sig");
+    assert_eq!(body["store"], false);
+    assert_eq!(body["instructions"], "You are a test.");
+}
+
+#[tokio::test]
+async fn gemini_gets_the_signature_with_the_call() {
+    let body = sent(Wire::Gemini, signed_turn(), |_| ()).await.body;
+    let part = &body["contents"][1]["parts"][0];
+    assert_eq!(part["thoughtSignature"], "call-sig", "{body}");
+    assert_eq!(part["functionCall"]["args"], json!({"cmd": "ls"}));
+    let results = &body["contents"][2]["parts"];
+    assert_eq!(results[0]["functionResponse"]["name"], "run");
+    assert_eq!(results.as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn ollama_gets_every_result() {
+    let body = sent(Wire::Ollama, signed_turn(), |_| ()).await.body;
+    let results: Vec<&Value> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| &message["content"])
+        .collect();
+    assert_eq!(results, ["result of a#0", "result of b"]);
+}
+
+#[tokio::test]
+async fn compatible_servers_get_nothing_they_do_not_know() {
+    let body = sent(Wire::OpenAi, signed_turn(), |_| ()).await.body;
+    let told = body.to_string();
+    for word in [
+        "cache_control",
+        "prompt_cache",
+        "reasoning_effort",
+        "signature",
+    ] {
+        assert!(!told.contains(word), "{word} in {told}");
+    }
+    assert_eq!(body["stream_options"], json!({"include_usage": true}));
+}
+
+#[tokio::test]
+async fn a_models_name_is_sent_as_it_is_written() {
+    for wire in [Wire::OpenAi, Wire::Responses] {
+        let body = sent(wire, vec![user("go")], |settings| {
+            settings.model = Some("qwen-max".into());
+        })
+        .await
+        .body;
+        assert_eq!(body["model"], "qwen-max", "{wire:?}");
+        assert!(!body.to_string().contains("effort"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn keys_go_where_each_provider_wants_them() {
+    for (wire, header, value) in [
+        (Wire::OpenAi, "authorization", "Bearer test-key"),
+        (Wire::Responses, "authorization", "Bearer test-key"),
+        (Wire::Anthropic, "x-api-key", "test-key"),
+        (Wire::Gemini, "x-goog-api-key", "test-key"),
+    ] {
+        let received = sent(wire, vec![user("go")], |_| ()).await;
+        assert_eq!(received.header(header), Some(value), "{wire:?}");
+        assert!(!received.path.contains("test-key"), "{}", received.path);
+    }
+    let received = sent(Wire::Ollama, vec![user("go")], |settings| {
+        settings.key_env = Some("MY_API_KEY".into());
+    })
+    .await;
+    assert_eq!(received.header("authorization"), Some("Bearer test-key"));
+}
+
+#[tokio::test]
+async fn headers_and_body_of_the_person_win() {
+    for wire in WIRES {
+        let received = sent(wire, vec![user("go")], |settings| {
+            settings.headers = vec![
+                ("authorization".into(), "Mine 1".into()),
+                ("X-Team".into(), "seven".into()),
+            ];
+            settings.extra_body = Some(json!({"top_k": 4}));
+        })
+        .await;
+        assert_eq!(received.header("x-team"), Some("seven"), "{wire:?}");
+        let authorizations: Vec<_> = received
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "authorization")
+            .collect();
+        assert_eq!(authorizations.len(), 1, "{wire:?}: {authorizations:?}");
+        assert_eq!(authorizations[0].1, "Mine 1");
+        // The Ollama adapter of genai has no place for it.
+        if wire != Wire::Ollama {
+            assert_eq!(received.body["top_k"], 4, "{wire:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn models_are_listed_and_the_first_is_taken_where_none_is_set() {
+    for wire in WIRES {
+        let frames = wire.frames(&Said {
+            texts: &["ok"],
+            ..Said::default()
+        });
+        let server = Server::start(move |received, _| {
+            if received.method != "GET" {
+                return wire.reply(frames.clone());
+            }
+            Reply::json(
+                200,
+                &match wire {
+                    Wire::Gemini => {
+                        json!({"models": [{"name": "models/first"}, {"name": "models/second"}]})
+                    }
+                    Wire::Ollama => json!({"models": [{"name": "first"}, {"name": "second"}]}),
+                    _ => json!({"data": [{"id": "first"}, {"id": "second"}]}),
+                },
+            )
+        })
+        .await;
+        let mut settings = wire.settings(&server.url());
+        settings.model = None;
+        let provider = co::llm::connect(&settings, &key).unwrap();
+        assert_eq!(provider.label(), wire.provider());
+        assert_eq!(
+            provider.models().await.unwrap(),
+            ["first", "second"],
+            "{wire:?}"
+        );
+        let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+        assert!(
+            deltas.last().is_some_and(Result::is_ok),
+            "{wire:?}: {deltas:?}"
+        );
+        assert_eq!(provider.label(), format!("{}/first", wire.provider()));
+        let asked = server.received();
+        let last = asked.last().unwrap();
+        assert!(
+            last.body["model"] == "first" || last.path.contains("models/first:"),
+            "{wire:?}: {last:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_is_a_page_is_said_to_be_one() {
+    let server = Server::always(Reply::new(
+        200,
+        "text/html",
+        vec![b"<html></html>".to_vec()],
+    ))
+    .await;
+    for wire in WIRES {
+        let listed = wire.connect(&server, STALL).models().await;
+        assert!(
+            matches!(listed, Err(Fault::HtmlPage { .. })),
+            "{wire:?}: {listed:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_sent_before_the_first_request() {
+    let server = Server::always(Reply::nothing(Ending::Cut)).await;
+    for wire in WIRES {
+        drop(wire.connect(&server, STALL));
+    }
+    assert!(server.received().is_empty());
+}
+
+#[tokio::test]
+async fn dropping_the_stream_closes_the_connection() {
+    let (closed, mut seen) = tokio::sync::mpsc::channel(1);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let frames = Wire::OpenAi.frames(&Said {
+        texts: &["half"],
+        ..Said::default()
+    });
+    let server = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buffer = vec![0; 65536];
+        let _ = stream.read(&mut buffer).await;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&frames[0]).await.unwrap();
+        while stream.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
+        let _ = closed.send(()).await;
+    });
+    let provider = co::llm::connect(&Wire::OpenAi.settings(&url), &key).unwrap();
+    let mut stream = provider.stream(request(vec![user("go")])).await.unwrap();
+    assert_eq!(stream.next().await, Some(Ok(Delta::Text("half".into()))));
+    drop(stream);
+    let end = tokio::time::timeout(Duration::from_secs(20), seen.recv()).await;
+    assert_eq!(end, Ok(Some(())));
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_idle_provider_holds_no_connection() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let body = Wire::OpenAi
+        .frames(&Said {
+            texts: &["ok"],
+            ..Said::default()
+        })
+        .concat();
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buffer = vec![0; 65536];
+        let mut requests = 0;
+        while stream.read(&mut buffer).await.is_ok_and(|count| count > 0) {
+            requests += 1;
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(&body).await.unwrap();
+        }
+        requests
+    });
+    let provider = co::llm::connect(&Wire::OpenAi.settings(&url), &key).unwrap();
+    for _ in 0..2 {
+        let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+        assert!(deltas.last().is_some_and(Result::is_ok), "{deltas:?}");
+        // The client's own tasks put the connection back; they need nothing but their turn.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(!server.is_finished(), "steps of a turn share a connection");
+    tokio::time::pause();
+    let began = std::time::Instant::now();
+    while !server.is_finished() {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "the connection is still open"
+        );
+        // As much idle time as it takes passes at once.
+        tokio::time::advance(Duration::from_secs(30)).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.await.unwrap(), 2);
+}

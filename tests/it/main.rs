@@ -1,0 +1,13 @@
+//! Integration tests: real processes, a real Neovim, a real model.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod cli;
+mod editor;
+mod exec;
+mod layers;
+mod llm;
+mod policy;
+mod sandbox;
+mod store;
+mod support;

@@ -1,0 +1,169 @@
+//! `co-nvim check` as a person and a test harness use it.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use super::world::World;
+
+fn check(world: &World, args: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_co-nvim"))
+        .arg("check")
+        .args([
+            "--cwd",
+            world.workspace.to_str().expect("temporary paths are text"),
+        ])
+        .args(args)
+        .env("PATH", world.path())
+        .env("HOME", &world.home)
+        .env_remove("XDG_CONFIG_HOME")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(stdin.as_bytes())
+        .unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn text_of(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn one_command_is_explained() {
+    let world = World::new();
+    let output = check(&world, &["find . -delete"], "");
+    assert!(output.status.success());
+    assert_eq!(
+        text_of(&output),
+        "ask\n  find . -delete\n         ^^^^^^^ `find -delete` removes what it finds\n"
+    );
+    assert!(text_of(&check(&world, &["ls"], "")).starts_with("auto"));
+    assert!(text_of(&check(&world, &["rm -rf /"], "")).starts_with("deny"));
+    assert!(text_of(&check(&world, &["ls \u{202e}x"], "")).contains("\\u{202e}"));
+}
+
+#[test]
+fn json_says_the_same() {
+    let world = World::new();
+    let json = |command: &str| -> serde_json::Value {
+        serde_json::from_slice(&check(&world, &["--json", command], "").stdout).unwrap()
+    };
+    let asked = json("git commit -m x");
+    assert_eq!(
+        (&asked["verdict"], &asked["prefix"]),
+        (&"ask".into(), &"git commit".into())
+    );
+    let span = &asked["reasons"][0]["span"];
+    assert_eq!((&span[0], &span[1]), (&4.into(), &10.into()));
+    assert_eq!(json("git status")["by"], "proof");
+    assert_eq!(json("rm -rf /")["rule"], "root-deletion");
+}
+
+#[test]
+fn many_commands_come_on_standard_input() {
+    let world = World::new();
+    let output = check(
+        &world,
+        &[],
+        "\"ls\"\n\"rm x\"\n\"ls\\nrm x\"\n\"rm -rf /\"\n\"\"\n",
+    );
+    assert_eq!(text_of(&output), "auto\nask\nask\ndeny\ndeny\n");
+    let output = check(&world, &[], "ls\n");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("JSON string"));
+}
+
+#[test]
+fn what_is_not_understood_is_said() {
+    let world = World::new();
+    for args in [
+        &["--nope"][..],
+        &["ls", "-la"],
+        &["--cwd", "/nowhere", "ls"],
+    ] {
+        let output = check(&world, args, "");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn every_reason_has_its_place() {
+    let world = World::new();
+    for command in [
+        "find . -delete",
+        "ls && rm x",
+        "cat .env",
+        "a=1 ls",
+        "ls $(rm x)",
+        "cat ../x",
+    ] {
+        let output = check(&world, &["--json", command], "");
+        let asked: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(asked["verdict"], "ask", "{command}");
+        for reason in asked["reasons"].as_array().unwrap() {
+            let at = |end: usize| usize::try_from(reason["span"][end].as_u64().unwrap()).unwrap();
+            let said = command.get(at(0)..at(1));
+            assert!(
+                said.is_some_and(|said| !said.is_empty()),
+                "{command}: {reason}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_workspace_file_that_is_broken_makes_all_ask_in_one_sentence() {
+    let world = World::new();
+    let file = world.workspace.join(".co/policy.toml");
+    for (text, part) in [
+        ("deny = [3", "unclosed"),
+        ("deny = [3]", "expected a string"),
+        ("allow = [\"ls\"]", "unknown field `allow`"),
+        ("deny = [\"rm && ls\"]", "operator"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let output = check(&world, &["ls"], "");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            told.contains("policy.toml cannot be read") && told.contains(part),
+            "{text}: {told}"
+        );
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(text_of(&output).starts_with("ask"), "{text}");
+    }
+    std::fs::write(&file, "deny = [\"ls\"]").unwrap();
+    let output = check(&world, &["ls"], "");
+    assert!(output.stderr.is_empty() && text_of(&output).starts_with("deny"));
+}
+
+#[test]
+fn what_is_wrong_with_settings_is_said_in_a_sentence_each() {
+    let world = World::new();
+    let directory = world.home.join(".config/co-nvim");
+    std::fs::create_dir_all(&directory).unwrap();
+    let text = "shell_lift_deny = ['nope']\nallow = ['git push && rm']\nshell_safe_commands = ['cargo', 'ls']\n";
+    std::fs::write(directory.join("config.toml"), text).unwrap();
+    let output = check(&world, &["ls"], "");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text_of(&output).starts_with("auto"), "{output:?}");
+    let lines: Vec<_> = told.lines().collect();
+    assert_eq!(lines.len(), 3, "{told}");
+    for (name, part) in [
+        ("`shell_lift_deny`", "there is no rule `nope`"),
+        ("`allow`", "operator"),
+        ("`shell_safe_commands`", "`cargo`"),
+    ] {
+        let line = lines.iter().find(|line| line.contains(&format!("{name}:")));
+        assert!(
+            line.is_some_and(|line| line.contains(part)),
+            "{name}: {told}"
+        );
+    }
+}

@@ -1,0 +1,13 @@
+//! Tests of policy: tables of commands against real throwaway workspaces.
+
+#![allow(clippy::unwrap_used)] // Helpers outside `#[test]` fail a test as well.
+
+mod cli;
+mod differential;
+mod forced;
+mod repositories;
+mod rules;
+mod second_opinion;
+mod tables;
+mod turn;
+mod world;

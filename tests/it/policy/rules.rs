@@ -1,0 +1,534 @@
+//! A person's rules, the session's, the workspace's, and what none of them may reach.
+
+use std::fs;
+
+use co::exec::Program;
+use co::policy::{Grant, Pattern, Settings, Verdict};
+
+use super::world::{World, verdict_in, word};
+
+fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn patterns(list: &[&str]) -> Vec<Pattern> {
+    list.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn an_allow_rule_covers_its_command_and_nothing_beside_it() {
+    let world = World::new();
+    let (judge, problems) = world.judge(Settings {
+        allow: texts(&["cargo test", "git push origin"]),
+        ..Settings::default()
+    });
+    assert!(problems.is_empty());
+    let verdict = world.verdict(&judge, "cargo test --lib");
+    assert_eq!(
+        verdict,
+        Verdict::Allow(Grant::Rule {
+            rule: "cargo test".to_owned()
+        })
+    );
+    for (command, expected) in [
+        ("cargo test", "auto"),
+        ("cargo test 2>&1 | tail -20", "auto"),
+        ("cd src && cargo test", "auto"),
+        ("git push origin main", "auto"),
+        ("cargo test; rm x", "ask"),
+        ("cargo test && rm x", "ask"),
+        ("cargo test & rm x", "ask"),
+        ("cargo test | sh", "ask"),
+        ("cargo test > out", "ask"),
+        ("cargo test $(rm x)", "ask"),
+        ("cargo test $X", "ask"),
+        ("cargo build", "ask"),
+        ("cargo", "ask"),
+        ("./cargo test", "ask"),
+        ("CARGO=x cargo test", "ask"),
+        ("LD_PRELOAD=./x.so cargo test", "ask"),
+        ("sudo cargo test", "ask"),
+        ("env cargo test", "ask"),
+        ("cargo test --config ../other/x", "ask"),
+        ("cargo test --manifest-path=/etc/x", "ask"),
+        ("cargo test .env", "ask"),
+        ("cargo test --x=.env", "ask"),
+        ("cargo test out/file", "ask"),
+        ("cargo test innocent", "ask"),
+        ("cargo test ~/x", "ask"),
+        ("cargo test -C/etc", "ask"),
+        ("cd ../other && cargo test", "ask"),
+    ] {
+        assert_eq!(word(&world.verdict(&judge, command)), expected, "{command}");
+    }
+}
+
+#[test]
+fn deny_wins_over_ask_over_session_over_allow() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings {
+        allow: texts(&["curl", "make", "ls"]),
+        ask: texts(&["ls", "git log"]),
+        deny: texts(&["curl", "git push"]),
+        ..Settings::default()
+    });
+    let session = patterns(&["curl", "ls", "git push", "= git push; ls", "npm test"]);
+    for (command, expected) in [
+        ("curl x", "deny"),
+        ("ls | curl x", "deny"),
+        ("git push origin", "deny"),
+        ("git push; ls", "deny"),
+        ("sudo curl x", "deny"),
+        ("/usr/bin/curl x", "deny"),
+        ("env A=b bash -c 'cd x; curl y'", "deny"),
+        ("(curl x)", "deny"),
+        ("echo $(curl x)", "deny"),
+        ("find . -exec curl {} +", "deny"),
+        ("cur\\l x", "deny"),
+        ("ls", "ask"),
+        ("pwd; ls", "ask"),
+        ("git log -1", "ask"),
+        ("make all", "auto"),
+        ("npm test", "auto"),
+        ("npm test --x", "auto"),
+        ("npm install", "ask"),
+    ] {
+        let verdict = verdict_in(&judge, command, &world.workspace, &session);
+        assert_eq!(word(&verdict), expected, "{command}: {verdict:?}");
+    }
+}
+
+#[test]
+fn always_on_one_command_reaches_no_other() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings {
+        safe_commands: Some(Vec::new()),
+        ..Settings::default()
+    });
+    let Verdict::Ask(ask) = world.verdict(&judge, "git status") else {
+        panic!("nothing is safe with an empty list");
+    };
+    assert_eq!(ask.prefix, Some("git status".parse().unwrap()));
+    let session = [ask.prefix.unwrap()];
+    for (command, expected) in [
+        ("git status", "auto"),
+        ("git status --short", "auto"),
+        ("git push --force", "ask"),
+        ("git status; rm x", "ask"),
+        ("git -c core.pager=x status", "ask"),
+        ("ls", "ask"),
+    ] {
+        let verdict = verdict_in(&judge, command, &world.workspace, &session);
+        assert_eq!(word(&verdict), expected, "{command}");
+    }
+}
+
+#[test]
+fn what_always_offers() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    for (command, expected) in [
+        ("git commit -m x", Some("git commit")),
+        ("cargo test --lib", Some("cargo test")),
+        ("npm run build", Some("npm run build")),
+        ("pytest -x tests", Some("pytest")),
+        ("bash -c 'x'", None),
+        ("env A=b cargo test", None),
+        ("sudo make", None),
+        ("python3 x.py", None),
+        ("rm -rf build", None),
+        ("cargo test && cargo build", None),
+        ("cargo test | tee x", None),
+        ("cargo test > out", None),
+        ("cargo test /etc", None),
+        ("git -c x=y commit", None),
+        ("X=1 cargo test", None),
+    ] {
+        let Verdict::Ask(ask) = world.verdict(&judge, command) else {
+            panic!("{command} should ask");
+        };
+        assert_eq!(
+            ask.prefix.map(|prefix| prefix.to_string()).as_deref(),
+            expected,
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn the_very_same_command_may_be_allowed_whatever_it_is() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let command = "cat ~/.ssh/config; X=$(id) make > out";
+    let session = [Pattern::exact(command)];
+    let said = |command: &str| word(&verdict_in(&judge, command, &world.workspace, &session));
+    assert_eq!(said(command), "auto");
+    assert_eq!(said(&format!("{command}2")), "ask");
+    assert_eq!(said("cat ~/.ssh/config"), "ask");
+    let session = [Pattern::exact("rm -rf /")];
+    assert_eq!(
+        word(&verdict_in(&judge, "rm -rf /", &world.workspace, &session)),
+        "deny"
+    );
+}
+
+#[test]
+fn a_list_of_safe_commands_replaces_the_built_in_one() {
+    let world = World::new();
+    let (judge, problems) = world.judge(Settings {
+        safe_commands: Some(texts(&["ls", "git status", "cargo"])),
+        ..Settings::default()
+    });
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("`cargo`"));
+    for (command, expected) in [
+        ("ls -la", "auto"),
+        ("cd src && ls", "auto"),
+        ("git status -sb", "auto"),
+        ("git --no-pager status", "auto"),
+        ("ls --nonsense", "ask"),
+        ("ls ..", "ask"),
+        ("git log", "ask"),
+        ("cat a.txt", "ask"),
+        ("ls | cat", "ask"),
+        ("cargo build", "ask"),
+    ] {
+        assert_eq!(word(&world.verdict(&judge, command)), expected, "{command}");
+    }
+}
+
+#[test]
+fn an_empty_list_makes_everything_ask() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings {
+        safe_commands: Some(Vec::new()),
+        ..Settings::default()
+    });
+    let table = include_str!("../../fixtures/policy/auto.txt");
+    for command in table
+        .lines()
+        .filter(|line| !line.starts_with("## ") && !line.contains('␤') && !line.starts_with('#'))
+    {
+        assert_eq!(word(&world.verdict(&judge, command)), "ask", "{command}");
+    }
+}
+
+#[test]
+fn a_workspace_may_tighten_and_no_more() {
+    let world = World::new();
+    let file = world.workspace.join(".co/policy.toml");
+    let (judge, _) = world.judge(Settings {
+        allow: texts(&["make"]),
+        ..Settings::default()
+    });
+    let said = |command: &str| word(&world.verdict(&judge, command));
+    assert_eq!((said("make x"), said("ls")), ("auto", "auto"));
+    fs::write(&file, "deny = ['make install']\nask = ['ls']\n").unwrap();
+    assert_eq!(
+        (
+            said("make x"),
+            said("make install"),
+            said("ls"),
+            said("pwd")
+        ),
+        ("auto", "deny", "ask", "auto")
+    );
+    for broken in [
+        "allow = ['rm']\n",
+        "safe_commands = ['rm']\n",
+        "[[[",
+        "deny = 'x'",
+        "providers = 1",
+    ] {
+        fs::write(&file, broken).unwrap();
+        let Verdict::Ask(ask) = world.verdict(&judge, "pwd") else {
+            panic!("a broken file makes everything ask: {broken}");
+        };
+        assert!(
+            ask.reasons[0].text.contains(".co/policy.toml"),
+            "{:?}",
+            ask.reasons
+        );
+        assert_eq!(said("rm x"), "ask", "{broken}");
+        assert_eq!(said("rm -rf /"), "deny", "{broken}");
+    }
+    let (_, problems) = world.judge(Settings::default());
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    fs::remove_file(&file).unwrap();
+    assert_eq!((said("make x"), said("pwd")), ("auto", "auto"));
+}
+
+#[test]
+fn built_in_deny_rules_are_lifted_by_name() {
+    let world = World::new();
+    let (judge, problems) = world.judge(Settings {
+        deny_lifted: texts(&["root-deletion", "raw-disk", "fork-bomb", "own-files"]),
+        ..Settings::default()
+    });
+    assert!(problems.is_empty());
+    for command in include_str!("../../fixtures/policy/deny.txt")
+        .lines()
+        .filter(|line| !line.starts_with("## "))
+    {
+        assert_eq!(word(&world.verdict(&judge, command)), "ask", "{command}");
+    }
+    let (_, problems) = world.judge(Settings {
+        deny_lifted: texts(&["everything"]),
+        allow: texts(&["ls; rm"]),
+        ..Settings::default()
+    });
+    assert_eq!(problems.len(), 2, "{problems:?}");
+}
+
+#[test]
+fn an_empty_command_is_refused() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    for command in ["", " ", "\n", "\t \n"] {
+        assert_eq!(word(&world.verdict(&judge, command)), "deny", "{command:?}");
+    }
+}
+
+#[test]
+fn hidden_characters_and_long_text_ask() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    for c in [
+        '\0',
+        '\r',
+        '\u{b}',
+        '\u{c}',
+        '\u{1b}',
+        '\u{7f}',
+        '\u{85}',
+        '\u{a0}',
+        '\u{ad}',
+        '\u{200b}',
+        '\u{200d}',
+        '\u{202e}',
+        '\u{2028}',
+        '\u{2066}',
+        '\u{feff}',
+        '\u{e0041}',
+    ] {
+        for command in [
+            format!("ls {c}"),
+            format!("ls 'a{c}b'"),
+            format!("ls # {c}"),
+        ] {
+            assert_eq!(word(&world.verdict(&judge, &command)), "ask", "{command:?}");
+        }
+    }
+    assert_eq!(word(&world.verdict(&judge, "echo 'grüße ✓'")), "auto");
+    let long = format!("echo {}", "x".repeat(10_000));
+    assert_eq!(word(&world.verdict(&judge, &long)), "ask");
+    let many = vec!["ls"; 51].join("; ");
+    assert_eq!(word(&world.verdict(&judge, &many)), "ask");
+    let fifty = vec!["ls"; 50].join("; ");
+    assert_eq!(word(&world.verdict(&judge, &fifty)), "auto");
+}
+
+#[test]
+fn an_argument_vector_is_one_command() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings {
+        allow: texts(&["make"]),
+        ..Settings::default()
+    });
+    let said = |argv: &[&str]| {
+        let found = judge.assess(&Program::Argv(texts(argv)), &world.workspace);
+        word(&judge.verdict(&found, &[]))
+    };
+    for (argv, expected) in [
+        (&["ls", "-la"][..], "auto"),
+        (&["grep", "-n", "a; rm $(x) | > y", "a.txt"], "auto"),
+        (&["find", ".", "-name", "*.rs"], "auto"),
+        (&["make", "x"], "auto"),
+        (&["cat", "*"], "auto"),
+        (&["find", ".", "-delete"], "ask"),
+        (&["cat", ".env"], "ask"),
+        (&["cat", "/etc/passwd"], "ask"),
+        (&["cat", "a\u{202e}"], "ask"),
+        (&["bash", "-c", "ls"], "ask"),
+        (&["ls", ">", "a.txt"], "auto"),
+        (&["rm", "-rf", "/"], "deny"),
+        (&["bash", "-c", "rm -rf /"], "deny"),
+        (&[], "deny"),
+        (&[""], "deny"),
+    ] {
+        assert_eq!(said(argv), expected, "{argv:?}");
+    }
+}
+
+#[test]
+fn every_question_says_why_and_where() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let table = include_str!("../../fixtures/policy/ask.txt");
+    for command in table.lines().filter(|line| !line.starts_with("## ")) {
+        let Verdict::Ask(ask) = world.verdict(&judge, command) else {
+            continue;
+        };
+        assert!(!ask.reasons.is_empty(), "{command}");
+        for reason in &ask.reasons {
+            assert!(
+                !reason.text.is_empty() && !reason.text.ends_with('.'),
+                "{command}: {reason:?}"
+            );
+            if let Some(span) = &reason.span {
+                assert!(command.get(span.clone()).is_some(), "{command}: {reason:?}");
+            }
+        }
+    }
+    let Verdict::Ask(ask) = world.verdict(&judge, "ls && find . -delete") else {
+        panic!("find -delete asks");
+    };
+    let span = ask.reasons[0].span.clone().unwrap();
+    assert_eq!(&"ls && find . -delete"[span], "-delete");
+    assert!(ask.destructive);
+}
+
+#[test]
+fn a_program_must_be_found_where_only_the_person_can_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let (judge, _) = world.judge(Settings {
+        allow: texts(&["mytool"]),
+        ..Settings::default()
+    });
+    world.program("rg", "#!/bin/sh\n");
+    world.program("mytool", "#!/bin/sh\n");
+    assert_eq!(word(&world.verdict(&judge, "rg x")), "auto");
+    assert_eq!(word(&world.verdict(&judge, "mytool x")), "auto");
+    fs::set_permissions(world.bin.join("rg"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(world.bin.join("mytool"), fs::Permissions::from_mode(0o777)).unwrap();
+    let (judge, _) = world.judge(Settings {
+        allow: texts(&["mytool"]),
+        ..Settings::default()
+    });
+    assert_eq!(word(&world.verdict(&judge, "rg x")), "ask");
+    assert_eq!(word(&world.verdict(&judge, "mytool x")), "ask");
+    fs::remove_file(world.bin.join("rg")).unwrap();
+    std::os::unix::fs::symlink(world.workspace.join("rg"), world.bin.join("rg")).unwrap();
+    fs::write(world.workspace.join("rg"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(
+        world.workspace.join("rg"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
+    assert_eq!(
+        word(&world.verdict(&judge, "rg x")),
+        "ask",
+        "a link into the workspace"
+    );
+}
+
+#[test]
+fn globs_are_judged_by_what_they_match() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    fs::create_dir(world.workspace.join("g")).unwrap();
+    let said = |command: &str| {
+        word(&verdict_in(
+            &judge,
+            command,
+            &world.workspace.join("g"),
+            &[],
+        ))
+    };
+    fs::write(world.workspace.join("g/a.c"), "").unwrap();
+    assert_eq!(
+        (said("cat *"), said("cat ./*"), said("wc -l *.c")),
+        ("auto", "auto", "auto")
+    );
+    fs::write(world.workspace.join("g/-n"), "").unwrap();
+    assert_eq!(
+        (said("cat *"), said("cat ./*"), said("cat *.c")),
+        ("ask", "auto", "auto")
+    );
+    std::os::unix::fs::symlink("/etc/passwd", world.workspace.join("g/b.c")).unwrap();
+    assert_eq!(
+        (said("cat *.c"), said("cat a*"), said("ls ./*")),
+        ("ask", "auto", "ask")
+    );
+}
+
+#[test]
+fn what_holds_co_in_check_is_not_taken_away() {
+    let world = World::new();
+    fs::write(world.workspace.join(".co/policy.toml"), "ask = ['make']\n").unwrap();
+    let (judge, _) = world.judge(Settings::default());
+    for command in [
+        "rm -rf .co",
+        "mv .co x",
+        "rm -rf .",
+        "chmod -R 000 .co",
+        "rm .co/policy.toml",
+        "sudo rm -r ./.co",
+    ] {
+        assert_eq!(word(&world.verdict(&judge, command)), "deny", "{command}");
+    }
+    for command in ["rm -rf build", "git checkout -- .co/policy.toml"] {
+        assert_eq!(word(&world.verdict(&judge, command)), "ask", "{command}");
+    }
+    assert_eq!(word(&world.verdict(&judge, "cat .co/policy.toml")), "auto");
+}
+
+#[test]
+fn the_home_directory_is_kept_wherever_it_is() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    for path in [world.home.clone(), world.home.parent().unwrap().to_owned()] {
+        let command = format!("rm -rf {}", path.display());
+        assert_eq!(word(&world.verdict(&judge, &command)), "deny", "{command}");
+    }
+}
+
+#[test]
+fn a_command_outside_the_workspace_asks() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let other = world.workspace.join("../other");
+    assert_eq!(word(&verdict_in(&judge, "ls", &other, &[])), "ask");
+    assert_eq!(
+        word(&verdict_in(&judge, "ls", &world.workspace.join("src"), &[])),
+        "auto"
+    );
+    let found = judge.assess(&Program::Argv(texts(&["ls"])), &other);
+    assert_eq!(word(&judge.verdict(&found, &[])), "ask");
+}
+
+/// No text panics, and no text that holds a command of a dangerous program runs unasked.
+#[test]
+fn no_text_breaks_the_judge() {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::TestRunner;
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let mut runner = TestRunner::deterministic();
+    let soup = "(ls|cat|git|find|sed|rg|xargs|jq|awk|test|\\[|cd|rm)?( ?[a-z./*?~'\"\\\\$(){}<>|&;`!#=0-9@:,-]{0,6}){0,8}";
+    for strategy in [
+        proptest::string::string_regex(soup).unwrap(),
+        proptest::string::string_regex("\\PC{0,60}").unwrap(),
+    ] {
+        for _ in 0..300 {
+            let command = strategy.new_tree(&mut runner).unwrap().current();
+            let _verdict = world.verdict(&judge, &command);
+            let piped = format!("{command}\nrm -rf x");
+            let verdict = world.verdict(&judge, &piped);
+            assert!(word(&verdict) != "auto", "{piped:?}");
+        }
+    }
+}
+
+#[test]
+fn an_argument_vector_is_asked_about_and_allowed_as_it_is_shown() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let argv = ["rm", "*", "it's"].map(str::to_owned).to_vec();
+    let found = judge.assess(&Program::Argv(argv), &world.workspace);
+    assert_eq!(found.command, r"rm '*' 'it'\''s'");
+    let allowed = |text: &str| word(&judge.verdict(&found, &[Pattern::exact(text)]));
+    assert_eq!(allowed(&found.command), "auto");
+    assert_eq!(allowed(r"rm * 'it'\''s'"), "ask");
+}

@@ -1,0 +1,48 @@
+//! The tables: one command a line, in a file named for the verdict it must get.
+
+use std::fmt::Write;
+
+use co::policy::Settings;
+
+use super::world::{World, word};
+
+/// Judges every line of a table; `\n`, `\t`, `\r`, `\u{…}` in a line stand for those characters.
+fn check(table: &str, expected: &str, at_least: usize) {
+    let world = World::new();
+    let (judge, problems) = world.judge(Settings::default());
+    assert_eq!(problems, Vec::<String>::new());
+    let mut wrong = String::new();
+    let mut count = 0;
+    for line in table
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("## "))
+    {
+        let command = line
+            .replace("␤", "\n")
+            .replace("␍", "\r")
+            .replace("␛", "\u{1b}")
+            .replace("␀", "\0");
+        let verdict = world.verdict(&judge, &command);
+        count += 1;
+        if word(&verdict) != expected {
+            let _infallible = writeln!(wrong, "{line}\n    {verdict:?}");
+        }
+    }
+    assert!(wrong.is_empty(), "these should be {expected}:\n{wrong}");
+    assert!(count >= at_least, "the table has {count} lines");
+}
+
+#[test]
+fn auto() {
+    check(include_str!("../../fixtures/policy/auto.txt"), "auto", 240);
+}
+
+#[test]
+fn ask() {
+    check(include_str!("../../fixtures/policy/ask.txt"), "ask", 300);
+}
+
+#[test]
+fn deny() {
+    check(include_str!("../../fixtures/policy/deny.txt"), "deny", 60);
+}

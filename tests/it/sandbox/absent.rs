@@ -1,0 +1,178 @@
+//! A kernel without Landlock: every way into it says so in one sentence, and nothing is weaker than asked.
+//!
+//! A filter answers the first call of Landlock as such a kernel does, for the backend and all it starts.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::hostile::python;
+use crate::support::BACKEND;
+use crate::support::chat::Chat;
+use crate::support::http::Reply;
+use crate::support::workspace::Workspace;
+
+const WITHOUT: &str = include_str!("absent.py");
+
+/// What is said of such a kernel.
+const WHY: &str = "Landlock";
+
+/// The backend as a program that runs it on such a kernel.
+struct Backend {
+    dir: TempDir,
+}
+
+impl Backend {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("absent.py"), WITHOUT).unwrap();
+        let backend = Self { dir };
+        let script = backend.dir.path().join("absent.py");
+        let text = format!(
+            "#!/bin/sh\nexec {} '{}' '{BACKEND}' \"$@\"\n",
+            python(),
+            script.display()
+        );
+        fs::write(backend.path(), text).unwrap();
+        fs::set_permissions(backend.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        backend
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("co-nvim")
+    }
+
+    fn run(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(self.path());
+        command.args(args).current_dir(self.dir.path());
+        command
+            .env("HOME", self.dir.path())
+            .envs(env.iter().copied());
+        command.output().unwrap()
+    }
+
+    /// A chat with this backend.
+    fn chat(&self, settings: &Value) -> Chat {
+        let mut settings = settings.clone();
+        settings["bin"] = json!(self.path());
+        let workspace = Workspace::new();
+        workspace.write("a.txt", "one\n");
+        Chat::start(workspace, &settings)
+    }
+}
+
+#[test]
+fn a_level_asked_for_by_name_is_refused_in_one_sentence() {
+    let backend = Backend::new();
+    for level in [&["--read-only"][..], &["--backend", "landlock"]] {
+        let done = backend.run(&[&["exec"], level, &["echo it ran"]].concat(), &[]);
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(125), "{done:?}");
+        assert!(done.stdout.is_empty(), "{done:?}");
+        assert!(
+            told.contains(WHY) && told.contains("sandbox_backend"),
+            "{told}"
+        );
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+    let done = backend.run(&["exec", "echo it ran"], &[]);
+    assert_eq!(done.stdout, b"it ran\n", "{done:?}");
+}
+
+#[test]
+fn the_doctor_says_what_that_comes_to() {
+    let backend = Backend::new();
+    let checks = |env: &[(&str, &str)]| -> Vec<Value> {
+        serde_json::from_slice(&backend.run(&["doctor", "--json"], env).stdout).unwrap()
+    };
+    let of = |checks: &[Value], name: &str| {
+        let check = checks.iter().find(|check| check["name"] == name).unwrap();
+        let text = |field: &str| check[field].as_str().unwrap_or_default().to_owned();
+        (text("level"), text("message"))
+    };
+    let (level, message) = of(&checks(&[]), "sandbox");
+    assert_eq!(level, "warn");
+    assert!(
+        message.contains(WHY) && message.contains("unasked and unconfined"),
+        "{message}"
+    );
+    assert_eq!(of(&checks(&[]), "backend").0, "ok");
+    let asks = checks(&[("CO_CLI_AUTO_WITHOUT_SANDBOX", "false")]);
+    assert!(
+        of(&asks, "sandbox").1.contains("every command asks"),
+        "{asks:?}"
+    );
+    let named = checks(&[("CO_CLI_SANDBOX_BACKEND", "landlock")]);
+    let (level, message) = of(&named, "backend");
+    assert_eq!(level, "error");
+    assert!(message.contains(WHY), "{message}");
+}
+
+#[test]
+fn the_bar_and_the_health_check_say_that_nothing_confines() {
+    let backend = Backend::new();
+    let chat = backend.chat(&json!({}));
+    chat.server.reply(Reply::shell("c1", "cat a.txt"));
+    chat.server.reply(Reply::text("Read."));
+    chat.co(" read it");
+    chat.wait_turns(1);
+    // The person accepts that by default: as before there was a sandbox.
+    assert_eq!(chat.events("CoApprovalRequested"), 0);
+    chat.nvim.wait_text("subprocess (no sandbox)");
+    chat.co(" /sandbox");
+    chat.nvim.wait_text("unasked commands run unconfined");
+    chat.nvim.type_keys("<CR>");
+    chat.nvim.command("checkhealth co");
+    let said = chat.nvim.lua(
+        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')",
+        json!([]),
+    );
+    let said = said.as_str().unwrap();
+    assert!(said.contains("auto_without_sandbox is true"), "{said}");
+}
+
+#[test]
+fn without_that_acceptance_every_command_asks() {
+    let backend = Backend::new();
+    let chat = backend.chat(&json!({ "auto_without_sandbox": false }));
+    chat.server.reply(Reply::shell("c1", "cat a.txt"));
+    chat.server.reply(Reply::text("Read."));
+    chat.co(" read it");
+    let screen = chat.answer("nothing here can confine it", "y").join("\n");
+    assert!(screen.contains("asks always"), "{screen}");
+    chat.wait_turns(1);
+    chat.nvim.command("checkhealth co");
+    let said = chat.nvim.lua(
+        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')",
+        json!([]),
+    );
+    let said = said.as_str().unwrap();
+    assert!(said.contains("every command asks"), "{said}");
+}
+
+#[test]
+fn a_backend_asked_for_by_name_runs_nothing() {
+    let backend = Backend::new();
+    let chat = backend.chat(&json!({ "sandbox_backend": "landlock" }));
+    chat.co("! echo ran > made");
+    let shell = chat.wait_buffer(
+        "co://shell",
+        "not run: this system cannot confine a command",
+    );
+    assert!(shell.contains(WHY), "{shell}");
+    chat.server.reply(Reply::shell("c1", "echo ran > made"));
+    chat.server.reply(Reply::text("So be it."));
+    chat.co(" make it");
+    chat.answer("co 1/1", "y");
+    chat.wait_turns(1);
+    let told = chat.server.requests()[1].last("tool").unwrap();
+    assert!(
+        told.contains("this system cannot confine a command"),
+        "{told}"
+    );
+    assert!(!chat.workspace.exists("made"));
+}

@@ -1,0 +1,207 @@
+//! A table of hostile actions: each does its deed unconfined, and none does when confined.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
+
+use super::scene::{SOMEBODY, Scene, am_root, support};
+
+const TABLE: &str = include_str!("hostile.py");
+
+/// What the rows reach for outside the scene's files; all of it ends with the test.
+struct Outside {
+    victim: Child,
+    token: String,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    inherited: OwnedFd,
+    terminal: nix::pty::OpenptyResult,
+    _sockets: (UnixListener, UnixListener, UnixDatagram, UnixListener),
+}
+
+impl Outside {
+    fn new(scene: &Scene, user: Option<u32>, name: &str) -> Self {
+        let token = format!("co-test-{name}-{}", std::process::id());
+        let hidden = SocketAddr::from_abstract_name(&token).unwrap();
+        let sockets = (
+            UnixListener::bind(scene.ws.join("editor.sock")).unwrap(),
+            UnixListener::bind(scene.out.join("docker.sock")).unwrap(),
+            UnixDatagram::bind(scene.out.join("log.sock")).unwrap(),
+            UnixListener::bind_addr(&hidden).unwrap(),
+        );
+        let mut victim = scene.plain("sleep");
+        victim.arg("300").env("KEY", "hunter2").process_group(0);
+        victim.current_dir(scene.home.join(".ssh"));
+        let terminal = nix::pty::openpty(None, None).unwrap();
+        if let Some(user) = user {
+            victim.uid(user).gid(user);
+            rustix::fs::fchown(&terminal.slave, Some(rustix::fs::Uid::from_raw(user)), None)
+                .unwrap();
+        }
+        // Without O_CLOEXEC, as a careless library would have it.
+        let flags = OFlags::WRONLY | OFlags::CREATE;
+        let inherited = rustix::fs::open(scene.ws.join("inherited"), flags, Mode::RWXU).unwrap();
+        Self {
+            victim: victim.stdout(Stdio::null()).spawn().unwrap(),
+            token,
+            tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
+            udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
+            inherited,
+            terminal,
+            _sockets: sockets,
+        }
+    }
+
+    fn describe(&self, scene: &Scene, tmp: &std::path::Path, free: bool) -> String {
+        let disk = fs::read_dir("/sys/block")
+            .ok()
+            .and_then(|mut disks| disks.next());
+        let disk = disk.and_then(Result::ok).map(|disk| disk.file_name());
+        serde_json::json!({
+            "ws": scene.ws, "home": scene.home, "out": scene.out, "tmp": tmp, "free": free,
+            "victim": self.victim.id(), "token": self.token, "inherited": self.inherited.as_raw_fd(),
+            "tcp": self.tcp.local_addr().unwrap().port(), "udp": self.udp.local_addr().unwrap().port(),
+            "terminal": nix::unistd::ttyname(&self.terminal.slave).unwrap(),
+            "disk": disk.unwrap_or_default().to_string_lossy(),
+        })
+        .to_string()
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+    }
+}
+
+/// Python as every user can start it.
+pub(super) fn python() -> &'static str {
+    let there = fs::exists("/usr/bin/python3").unwrap_or(false);
+    if there { "/usr/bin/python3" } else { "python3" }
+}
+
+fn rows(mut command: Command, terminal: &OwnedFd) -> BTreeMap<String, Value> {
+    let done = command
+        .stdin(terminal.try_clone().unwrap())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{} {told}", done.status);
+    let text = String::from_utf8(done.stdout).unwrap();
+    let each = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    each.map(|row| (row["row"].as_str().unwrap().to_owned(), row))
+        .collect()
+}
+
+/// How a table is run.
+#[derive(Clone, Copy, Default)]
+struct How {
+    user: Option<u32>,
+    /// The version of Landlock, if not the kernel's own.
+    abi: Option<u32>,
+}
+
+impl How {
+    fn kinds(self) -> &'static str {
+        match (am_root(), self.user) {
+            (true, None) => "user,root",
+            (true, Some(_)) => "user,setuid",
+            (false, _) => "user",
+        }
+    }
+
+    /// A scene with all that the rows work on.
+    fn prepare(self, name: &str) -> (Scene, Outside) {
+        assert!(
+            support().check().is_ok(),
+            "no sandbox here: {}",
+            support().words()
+        );
+        let mut scene = Scene::new(self.user);
+        if let Some(abi) = self.abi {
+            scene = scene.with_abi(abi);
+        }
+        let mut setup = scene.plain(python());
+        let set = setup.args(["-c", TABLE, "setup"]).arg(&scene.ws).status();
+        assert!(set.unwrap().success());
+        let outside = Outside::new(&scene, self.user, name);
+        scene.hand_over();
+        // Belongs to whoever runs the tests: root's is worth starting for somebody else.
+        let setuid = scene.ws.join("setuid-id");
+        fs::copy("/usr/bin/id", &setuid).unwrap();
+        fs::set_permissions(&setuid, fs::Permissions::from_mode(0o4755)).unwrap();
+        (scene, outside)
+    }
+
+    /// Every row does its deed, or it would show nothing.
+    fn free(self, name: &str) {
+        let (scene, outside) = self.prepare(name);
+        let tmp = scene.out.join("tmp");
+        fs::create_dir(&tmp).unwrap();
+        scene.hand_over_one(&tmp);
+        let place = outside.describe(&scene, &tmp, true);
+        let command = scene.free(&[python(), "-c", TABLE, "run", &place, self.kinds()]);
+        let rows = rows(command, &outside.terminal.slave);
+        let idle = |row: &&Value| row["did"] == false && row["lacks"] == false;
+        let idle: Vec<_> = rows.values().filter(idle).collect();
+        assert!(idle.is_empty(), "free, these did nothing: {idle:#?}");
+    }
+
+    /// No row does its deed, and no file changes in any way.
+    fn confined(self, name: &str) {
+        let (scene, outside) = self.prepare(name);
+        let before = scene.snapshot();
+        let (command, _wrapped) = scene.confined_in_tmp(&scene.read_only(), |tmp| {
+            let place = outside.describe(&scene, tmp, false);
+            [python(), "-c", TABLE, "run", &place, self.kinds()].map(str::to_owned)
+        });
+        let rows = rows(command, &outside.terminal.slave);
+        assert_eq!(scene.snapshot(), before, "something changed");
+        assert!(rows.len() >= 80, "{} rows", rows.len());
+        let did: Vec<_> = rows.values().filter(|row| row["did"] == true).collect();
+        assert!(did.is_empty(), "confined, these went through: {did:#?}");
+    }
+}
+
+#[test]
+fn as_whoever_runs_the_tests_nothing_harms() {
+    let how = How::default();
+    how.free("self-free");
+    how.confined("self");
+}
+
+#[test]
+fn as_an_ordinary_user_nothing_harms() {
+    // Where the tests run as an ordinary user, the other test has shown it.
+    if am_root() {
+        let how = How {
+            user: Some(SOMEBODY),
+            abi: None,
+        };
+        how.free("other-free");
+        how.confined("other");
+    }
+}
+
+#[test]
+fn older_landlocks_and_the_filter_hold_as_much() {
+    for abi in [1, 3, 5] {
+        How {
+            user: None,
+            abi: Some(abi),
+        }
+        .confined(&format!("version-{abi}"));
+    }
+}

@@ -1,0 +1,372 @@
+//! The workspace level, the ways into it, and what is said where the kernel holds nothing.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::Command;
+
+use co::exec::Confinement;
+use co::exec::sandbox::{Launcher, Support};
+
+use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
+
+/// What must not change in a workspace: each line would change it.
+const HELD: &[&str] = &[
+    "echo x >> .git/config",
+    "git config core.fsmonitor /bin/false",
+    "git config --local alias.x y",
+    "echo x > .git/hooks/pre-commit",
+    "mv .git/hooks .git/hooks2",
+    "rm -r .git/hooks",
+    "mv .git/config .git/config2",
+    "ln -sf /dev/null .git/config",
+    "chmod +x .git/hooks/there",
+    "touch -d 2001-01-01 .git/hooks/there",
+    "mv .git .git2",
+    "rm -r .git/hooks/there",
+    "echo x > .git/modules/sub/hooks/post-checkout",
+    "echo x > .git/modules/sub/config",
+    "mv .git/modules/sub .git/modules/sub2",
+    "mv .git/modules .git/modules2",
+    "echo x > .envrc",
+    "rm .envrc",
+    "mv .envrc .envrc2",
+    "echo x > new; mv new .envrc",
+    "ln -f one.txt .envrc",
+    "chmod 777 .envrc",
+    "echo x > .nvim.lua",
+    "echo x > .exrc",
+    "echo x > .vscode/tasks.json",
+    "mv .vscode x",
+    "echo x > .co/policy.toml",
+    "rm -r .co",
+];
+
+/// What must not change outside of it.
+const OUTSIDE: &[&str] = &[
+    "echo x > ../out/new",
+    "echo x > ../home/new",
+    "chmod 700 ../out/file",
+    "touch ../out/file",
+    "mv ../out/file .",
+    "ln ../out/file linked && echo x > linked",
+    "chmod 644 ../home/.ssh/id",
+    "cat ../home/.ssh/id",
+    "cat link-to-key",
+    "cp ../home/.ssh/id stolen",
+    "mv ../ws ../ws2",
+    "echo x > /dev/shm/co-test-level",
+    "echo x > /var/tmp/co-test-level",
+    "ls ../home",
+];
+
+fn furnish(scene: &Scene) {
+    for name in [
+        ".git/hooks/there",
+        ".envrc",
+        ".nvim.lua",
+        ".exrc",
+        ".vscode/tasks.json",
+        ".co/policy.toml",
+    ] {
+        fs::create_dir_all(scene.ws.join(name).parent().unwrap()).unwrap();
+        fs::write(scene.ws.join(name), "before\n").unwrap();
+    }
+    let module = scene.ws.join(".git/modules/sub");
+    fs::create_dir_all(module.join("hooks")).unwrap();
+    fs::write(module.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(module.join("config"), "[core]\n").unwrap();
+    fs::write(scene.out.join("file"), "before\n").unwrap();
+}
+
+/// Each line fails confined and leaves what it aims at alone.
+fn each_is_held(user: Option<u32>, lines: &[&str]) {
+    assert!(support().namespaces, "{}", support().words());
+    let scene = Scene::new(user);
+    furnish(&scene);
+    scene.hand_over();
+    let aimed = |scene: &Scene| {
+        let mut files = scene.snapshot();
+        files.retain(|path, _| {
+            let below = path.strip_prefix(&scene.ws).unwrap_or(path);
+            let git = [".git/hooks", ".git/config", ".git/modules"];
+            let names = [".envrc", ".nvim.lua", ".exrc", ".vscode", ".co"];
+            path.starts_with(&scene.home)
+                || path.starts_with(&scene.out)
+                || git.iter().chain(&names).any(|name| below.starts_with(name))
+        });
+        files
+    };
+    let before = aimed(&scene);
+    let went = went_through(&scene, lines);
+    assert!(went.is_empty(), "{went:?}");
+    assert_eq!(aimed(&scene), before, "something changed");
+}
+
+/// The lines that succeed at the workspace level, all run in one confinement.
+fn went_through(scene: &Scene, lines: &[&str]) -> Vec<String> {
+    let each = |line: &&str| format!("( {line} ) && echo 'WENT THROUGH: {line}'\n");
+    let script: String = lines.iter().map(each).collect();
+    let done = scene.bash(&scene.workspace(), &format!("{script}echo 'AT THE END'"));
+    let told = stdout(&done);
+    assert!(told.ends_with("AT THE END\n"), "{done:?}");
+    let went = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("WENT THROUGH: "));
+    went.map(str::to_owned).collect()
+}
+
+/// Each line does its deed where nothing holds it: else it would show nothing.
+fn each_does_its_deed_free(lines: &[&str]) {
+    let scene = Scene::new(None);
+    furnish(&scene);
+    for line in lines {
+        let copy = tempfile::tempdir().unwrap();
+        let mut cp = scene.plain("cp");
+        cp.arg("-a")
+            .args([&scene.ws, &scene.home, &scene.out])
+            .arg(copy.path());
+        assert!(cp.status().unwrap().success());
+        let mut bash = scene.plain("bash");
+        let done = bash
+            .args(["-c", line])
+            .current_dir(copy.path().join("ws"))
+            .output()
+            .unwrap();
+        for left in ["/dev/shm/co-test-level", "/var/tmp/co-test-level"] {
+            let _ = fs::remove_file(left);
+        }
+        assert!(done.status.success(), "free, {line} does nothing: {done:?}");
+    }
+}
+
+#[test]
+fn what_runs_later_is_held_by_mounts() {
+    each_is_held(None, HELD);
+    each_does_its_deed_free(HELD);
+}
+
+#[test]
+fn what_lies_outside_is_held_by_mounts() {
+    each_is_held(None, OUTSIDE);
+    each_does_its_deed_free(OUTSIDE);
+}
+
+#[test]
+fn both_are_held_for_an_ordinary_user() {
+    // Through a user namespace, which root does not need.
+    if am_root() {
+        each_is_held(Some(SOMEBODY), HELD);
+        each_is_held(Some(SOMEBODY), OUTSIDE);
+        let scene = Scene::new(Some(SOMEBODY));
+        scene.hand_over();
+        let line =
+            "git commit -qam second && touch -d 2001-01-01 one.txt && chmod 600 one.txt && id -u";
+        let done = scene.bash(&scene.workspace(), line);
+        assert_eq!(stdout(&done).trim(), SOMEBODY.to_string(), "{done:?}");
+    }
+}
+
+#[test]
+fn without_namespaces_both_are_held_all_the_same() {
+    let scene = Scene::new(None).without_namespaces();
+    furnish(&scene);
+    let before = scene.snapshot();
+    for lines in [HELD, OUTSIDE] {
+        let went = went_through(&scene, lines);
+        assert!(went.is_empty(), "{went:?}");
+    }
+    assert_eq!(scene.snapshot(), before);
+    // Names that are not there yet are held too, and with them all new ones at the top.
+    for name in [".envrc", ".nvim.lua", ".exrc", ".git/commondir"] {
+        let _ = fs::remove_file(scene.ws.join(name));
+        let done = scene.bash(&scene.workspace(), &format!("echo x > {name}"));
+        assert!(!done.status.success(), "{name}");
+    }
+    fs::create_dir(scene.ws.join("src")).unwrap();
+    let done = scene.bash(
+        &scene.workspace(),
+        "echo x > src/new && echo y > one.txt && cat src/new one.txt",
+    );
+    assert_eq!(stdout(&done), "x\ny\n", "{done:?}");
+}
+
+#[test]
+fn with_namespaces_missing_names_are_told() {
+    let scene = Scene::new(None);
+    let line = "echo x > .envrc; echo y > top; cat top";
+    let (mut command, wrapped) = scene.confined(&scene.workspace(), &["bash", "-c", line]);
+    assert!(wrapped.appeared().is_empty());
+    let done = command.output().unwrap();
+    assert_eq!(stdout(&done), "y\n", "{done:?}");
+    assert_eq!(wrapped.appeared(), [scene.ws.join(".envrc")]);
+}
+
+#[test]
+fn the_network_is_as_asked_and_the_editor_out_of_reach() {
+    let scene = Scene::new(None);
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let _editor = UnixListener::bind(scene.ws.join("editor.sock")).unwrap();
+    let connect = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{}",
+        tcp.local_addr().unwrap().port()
+    );
+    let unix = "import socket; socket.socket(socket.AF_UNIX).connect('editor.sock')";
+    let mut level = scene.workspace();
+    assert!(!scene.bash(&level, &connect).status.success());
+    assert!(!scene.run(&level, &["python3", "-c", unix]).status.success());
+    if let Confinement::Workspace { network, .. } = &mut level {
+        *network = true;
+    }
+    let done = scene.bash(&level, &connect);
+    assert!(done.status.success(), "{done:?}");
+    let done = scene.run(&level, &["python3", "-c", unix]);
+    assert!(
+        String::from_utf8_lossy(&done.stderr).contains("PermissionError"),
+        "{done:?}"
+    );
+    assert!(
+        scene
+            .plain("python3")
+            .args(["-c", unix])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+#[test]
+fn a_home_that_is_the_workspace_keeps_its_secrets() {
+    let scene = Scene::new(None);
+    fs::write(scene.home.join("notes"), "open\n").unwrap();
+    fs::write(scene.home.join(".cargo/bin/tool"), "open\n").unwrap();
+    std::os::unix::fs::symlink(scene.home.join(".aws"), scene.home.join("cloud")).unwrap();
+    let levels = [
+        Confinement::ReadOnly {
+            workspace: scene.home.clone(),
+        },
+        Confinement::Workspace {
+            workspace: scene.home.clone(),
+            network: false,
+        },
+    ];
+    let home = scene.home.display();
+    for level in levels {
+        let done = scene.bash(
+            &level,
+            &format!("cat {home}/notes {home}/.cargo/bin/tool; ls {home}"),
+        );
+        assert!(stdout(&done).starts_with("open\nopen\n"), "{done:?}");
+        for name in [
+            ".ssh/id",
+            ".cargo/credentials.toml",
+            ".local/state/co/session",
+            ".bash_history",
+            "cloud/credentials",
+        ] {
+            let done = scene.bash(&level, &format!("cat {home}/{name}"));
+            assert_eq!(stdout(&done), "", "{name}");
+            assert!(!done.status.success(), "{name}");
+            let done = scene.bash(&level, &format!("chmod 777 {home}/{name}"));
+            assert!(!done.status.success(), "{name}");
+        }
+    }
+    let ssh = Confinement::ReadOnly {
+        workspace: scene.home.join(".ssh"),
+    };
+    let refused = scene
+        .launcher
+        .wrap(&ssh, vec!["ls".into()], &mut Vec::new(), &scene.ws);
+    assert!(refused.unwrap_err().0.contains("credentials"));
+}
+
+#[test]
+fn without_landlock_every_way_is_refused_in_one_sentence() {
+    let exe = PathBuf::from(env!("CARGO_BIN_EXE_co-nvim"));
+    let nothing = Support::none("the kernel has no Landlock");
+    let launcher = Launcher::with_support(exe, "/root".into(), Vec::new(), nothing);
+    let levels = [
+        Confinement::ReadOnly {
+            workspace: "/usr".into(),
+        },
+        Confinement::Workspace {
+            workspace: "/usr".into(),
+            network: true,
+        },
+    ];
+    for level in levels {
+        let mut env = vec![("NVIM".into(), "x".into())];
+        let refused = launcher
+            .wrap(&level, vec!["ls".into()], &mut env, "/".as_ref())
+            .unwrap_err();
+        assert!(
+            refused.0.contains("the kernel has no Landlock"),
+            "{refused}"
+        );
+        assert!(refused.0.contains("sandbox_backend"), "{refused}");
+        assert_eq!(refused.0.lines().count(), 1);
+    }
+    assert_eq!(
+        launcher.support().words(),
+        "no sandbox: the kernel has no Landlock"
+    );
+    let argv: Vec<OsString> = vec!["ls".into()];
+    let plain = launcher
+        .wrap(
+            &Confinement::Plain,
+            argv.clone(),
+            &mut Vec::new(),
+            "/".as_ref(),
+        )
+        .unwrap();
+    assert_eq!((plain.argv, plain.level), (argv, "plain"));
+}
+
+#[test]
+fn a_launcher_that_is_not_ours_holds_nothing() {
+    let launcher = Launcher::new("/bin/true".into(), "/root".into(), Vec::new());
+    assert!(launcher.support().check().is_err());
+    let launcher = Launcher::new("/nonexistent".into(), "/root".into(), Vec::new());
+    assert!(
+        launcher
+            .support()
+            .check()
+            .unwrap_err()
+            .0
+            .contains("did not start")
+    );
+}
+
+#[test]
+fn what_cannot_start_says_so_and_exits_126() {
+    let exe = env!("CARGO_BIN_EXE_co-nvim");
+    for argument in ["", "{}", "x"] {
+        let done = Command::new(exe)
+            .args(["__launch", argument, "ls"])
+            .output()
+            .unwrap();
+        assert_eq!(done.status.code(), Some(126));
+        assert_eq!(String::from_utf8_lossy(&done.stderr).lines().count(), 1);
+    }
+    let scene = Scene::new(None);
+    let done = scene.run(&scene.read_only(), &["/nonexistent/program"]);
+    assert_eq!(done.status.code(), Some(126));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("/nonexistent/program did not start"));
+}
+
+#[test]
+fn the_temporary_directory_goes_with_the_guard() {
+    let scene = Scene::new(None);
+    let (mut command, wrapped) = scene.confined(
+        &scene.read_only(),
+        &["bash", "-c", "echo x > $TMPDIR/x; echo $TMPDIR"],
+    );
+    let done = command.output().unwrap();
+    let tmp = PathBuf::from(stdout(&done).trim());
+    assert_eq!(wrapped.guard.as_ref().unwrap().path(), tmp);
+    assert_eq!(fs::read_to_string(tmp.join("x")).unwrap(), "x\n");
+    drop(wrapped);
+    assert!(!tmp.exists());
+}

@@ -1,0 +1,10 @@
+//! What a confined command can and cannot do, tried with real programs on this kernel.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "the helpers of tests may stop them")]
+
+mod absent;
+mod backend;
+mod harmless;
+mod hostile;
+mod levels;
+mod scene;

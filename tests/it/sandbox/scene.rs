@@ -1,0 +1,292 @@
+//! A throwaway place: a home with secrets, a workspace that is a repository, and what lies beside.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use co::exec::Confinement;
+use co::exec::sandbox::{Launcher, Support, Wrapped};
+
+/// An ordinary user where the tests run as root; nobody has it.
+pub(super) const SOMEBODY: u32 = 54_321;
+
+/// Below the home directory, each with a secret in it.
+const SECRETS: &[&str] = &[
+    ".ssh/id",
+    ".aws/credentials",
+    ".gnupg/key",
+    ".kube/config",
+    ".netrc",
+    ".docker/config.json",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".cargo/credentials.toml",
+    ".npmrc",
+    ".pypirc",
+    ".bash_history",
+    ".python_history",
+    ".mozilla/profile",
+    ".config/gh/hosts.yml",
+    ".pgpass",
+    ".password-store/key",
+    ".local/share/keyrings/login",
+    ".local/state/co/session",
+    ".config/co/key",
+    "other-project/.env",
+];
+
+pub(super) struct Scene {
+    top: tempfile::TempDir,
+    pub(super) ws: PathBuf,
+    pub(super) home: PathBuf,
+    pub(super) out: PathBuf,
+    pub(super) launcher: Launcher,
+    /// Who commands run as, if not as whoever runs the tests.
+    user: Option<u32>,
+}
+
+impl Scene {
+    pub(super) fn new(user: Option<u32>) -> Self {
+        let top = tempfile::Builder::new()
+            .prefix("co-scene-")
+            .tempdir()
+            .unwrap();
+        fs::set_permissions(top.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let real = top.path().canonicalize().unwrap();
+        let [ws, home, out] = ["ws", "home", "out"].map(|name| real.join(name));
+        for path in [&ws, &home, &out] {
+            fs::create_dir(path).unwrap();
+        }
+        for name in SECRETS {
+            let path = home.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "hunter2\n").unwrap();
+        }
+        fs::create_dir_all(home.join(".cargo/bin")).unwrap();
+        fs::write(
+            home.join(".gitconfig"),
+            "[user]\n\tname = A\n\temail = a@example.org\n",
+        )
+        .unwrap();
+        std::os::unix::fs::symlink(home.join(".ssh/id"), ws.join("link-to-key")).unwrap();
+        let exe = real.join("co-nvim");
+        fs::copy(env!("CARGO_BIN_EXE_co-nvim"), &exe).unwrap();
+        let own = vec![home.join(".local/state/co"), home.join(".config/co")];
+        let launcher = Launcher::with_support(exe, home.clone(), own, support().clone());
+        let scene = Self {
+            top,
+            ws,
+            home,
+            out,
+            launcher,
+            user,
+        };
+        scene.repository();
+        scene
+    }
+
+    /// The same, on a kernel without namespaces.
+    pub(super) fn without_namespaces(mut self) -> Self {
+        self.launcher = self.launcher.namespaces(false);
+        self
+    }
+
+    /// The same, on a kernel with this version of Landlock.
+    pub(super) fn with_abi(mut self, abi: u32) -> Self {
+        let support = Support {
+            abi: Some(abi),
+            ..support().clone()
+        };
+        let exe = self.top.path().join("co-nvim");
+        let own = vec![
+            self.home.join(".local/state/co"),
+            self.home.join(".config/co"),
+        ];
+        self.launcher = Launcher::with_support(exe, self.home.clone(), own, support);
+        self
+    }
+
+    fn repository(&self) {
+        fs::write(self.ws.join("one.txt"), "one\ntwo\nthree\n").unwrap();
+        fs::write(self.ws.join("data.json"), "{\"a\": [1, 2]}\n").unwrap();
+        for git in [
+            &["init", "-q", "-b", "main"][..],
+            &["add", "one.txt", "data.json"],
+            &["commit", "-q", "-m", "first"],
+        ] {
+            let done = self.plain("git").args(git).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+        }
+        fs::write(self.ws.join("one.txt"), "one\n2\nthree\n").unwrap();
+    }
+
+    /// The environment of every command, with what must not reach a confined one.
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        let path = std::env::var_os("PATH").unwrap();
+        let mut env: Vec<(OsString, OsString)> = vec![
+            ("PATH".into(), path),
+            ("HOME".into(), self.home.clone().into()),
+            ("LANG".into(), "C.UTF-8".into()),
+            ("NVIM".into(), self.ws.join("editor.sock").into()),
+            ("NVIM_LISTEN_ADDRESS".into(), "x".into()),
+            ("SSH_AUTH_SOCK".into(), "x".into()),
+            ("DBUS_SESSION_BUS_ADDRESS".into(), "x".into()),
+            ("TMPDIR".into(), self.top.path().into()),
+            ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
+        ];
+        for name in ["CARGO_HOME", "RUSTUP_HOME", "PYENV_ROOT"] {
+            let default = std::env::home_dir().unwrap().join(format!(
+                ".{}",
+                name.split('_').next().unwrap().to_lowercase()
+            ));
+            let value = std::env::var_os(name).unwrap_or_else(|| default.into());
+            env.push((name.into(), value));
+        }
+        env
+    }
+
+    /// A command that is not confined.
+    pub(super) fn plain(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(self.env()).current_dir(&self.ws);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    pub(super) fn read_only(&self) -> Confinement {
+        Confinement::ReadOnly {
+            workspace: self.ws.clone(),
+        }
+    }
+
+    pub(super) fn workspace(&self) -> Confinement {
+        Confinement::Workspace {
+            workspace: self.ws.clone(),
+            network: false,
+        }
+    }
+
+    /// A confined command, with the temporary directory that must outlive it.
+    pub(super) fn confined(&self, level: &Confinement, argv: &[&str]) -> (Command, Wrapped) {
+        let mut env = self.env();
+        let argv = argv.iter().map(OsString::from).collect();
+        let wrapped = self.launcher.wrap(level, argv, &mut env, &self.ws).unwrap();
+        let mut command = Command::new(&wrapped.argv[0]);
+        command.args(&wrapped.argv[1..]).env_clear().envs(env);
+        command.current_dir(&self.ws).stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+            if let Some(tmp) = &wrapped.guard {
+                std::os::unix::fs::chown(tmp.path(), Some(user), Some(user)).unwrap();
+            }
+        }
+        (command, wrapped)
+    }
+
+    /// The same for a command line that names its temporary directory.
+    pub(super) fn confined_in_tmp(
+        &self,
+        level: &Confinement,
+        argv: impl FnOnce(&Path) -> [String; 6],
+    ) -> (Command, Wrapped) {
+        let (mut command, mut wrapped) = self.confined(level, &[]);
+        let argv = argv(wrapped.guard.as_ref().unwrap().path());
+        command.args(&argv);
+        wrapped.argv.extend(argv.map(OsString::from));
+        (command, wrapped)
+    }
+
+    /// A command that is not confined, by the scene's user.
+    pub(super) fn free(&self, argv: &[&str]) -> Command {
+        let mut command = self.plain(argv[0]);
+        command.args(&argv[1..]);
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        command
+    }
+
+    pub(super) fn run(&self, level: &Confinement, argv: &[&str]) -> Output {
+        let (mut command, _wrapped) = self.confined(level, argv);
+        command.output().unwrap()
+    }
+
+    /// Runs a line of bash at a level.
+    pub(super) fn bash(&self, level: &Confinement, line: &str) -> Output {
+        self.run(level, &["bash", "--noprofile", "--norc", "-c", line])
+    }
+
+    /// Gives everything to the scene's user.
+    pub(super) fn hand_over(&self) {
+        let Some(user) = self.user else { return };
+        for path in walk(self.top.path()) {
+            std::os::unix::fs::lchown(&path, Some(user), Some(user)).unwrap();
+        }
+    }
+
+    /// Gives one file to the scene's user.
+    pub(super) fn hand_over_one(&self, path: &Path) {
+        if let Some(user) = self.user {
+            std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
+        }
+    }
+
+    /// Everything about every file that a hostile command could change.
+    pub(super) fn snapshot(&self) -> BTreeMap<PathBuf, String> {
+        let describe = |path: &Path| {
+            let m = path.symlink_metadata().unwrap();
+            let text = if m.is_file() {
+                fs::read(path).unwrap()
+            } else {
+                Vec::new()
+            };
+            format!(
+                "mode {:o} owner {}:{} links {} changed {}.{} holds {:?}",
+                m.mode(),
+                m.uid(),
+                m.gid(),
+                m.nlink(),
+                m.ctime(),
+                m.ctime_nsec(),
+                String::from_utf8_lossy(&text[..text.len().min(200)]),
+            )
+        };
+        let parts = [&self.ws, &self.home, &self.out];
+        let paths = parts.into_iter().flat_map(|part| walk(part));
+        paths.map(|path| (path.clone(), describe(&path))).collect()
+    }
+}
+
+/// What this kernel holds, tried once for all tests.
+pub(super) fn support() -> &'static Support {
+    static SUPPORT: OnceLock<Support> = OnceLock::new();
+    SUPPORT.get_or_init(|| {
+        let exe = PathBuf::from(env!("CARGO_BIN_EXE_co-nvim"));
+        Launcher::new(exe, PathBuf::from("/nonexistent"), Vec::new())
+            .support()
+            .clone()
+    })
+}
+
+pub(super) fn am_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn walk(path: &Path) -> Vec<PathBuf> {
+    let mut found = vec![path.to_owned()];
+    if path.symlink_metadata().unwrap().is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            found.extend(walk(&entry.unwrap().path()));
+        }
+    }
+    found
+}
+
+pub(super) fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

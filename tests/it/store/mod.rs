@@ -1,0 +1,392 @@
+//! Sessions on disk: written, torn, shared, found again.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use co::store::{Error, Loaded, Log, Meta, Store};
+use co::transcript::{Call, Decision, End, INTERRUPTED, Item, Outcome, Usage};
+use serde_json::{Value, json};
+
+fn meta(workspace: &str) -> Meta {
+    Meta {
+        workspace: workspace.into(),
+        cwd: format!("{workspace}/src").into(),
+        title: String::new(),
+    }
+}
+
+fn user(text: &str) -> Item {
+    Item::User {
+        text: text.into(),
+        context: Vec::new(),
+    }
+}
+
+fn call(id: &str) -> Item {
+    Item::Call(Call {
+        id: id.into(),
+        name: "run".into(),
+        arguments: json!({"cmd": "ls ✓"}),
+        signature: None,
+    })
+}
+
+fn outcome(id: &str, text: &str, ok: bool) -> Item {
+    Item::Outcome(Outcome {
+        call: id.into(),
+        text: text.into(),
+        ok,
+        spill: None,
+    })
+}
+
+fn end(reason: End) -> Item {
+    Item::End {
+        reason,
+        usage: Usage::default(),
+    }
+}
+
+fn turn() -> Vec<Item> {
+    vec![
+        user("list\nit"),
+        Item::Text {
+            text: "I look.".into(),
+        },
+        call("1"),
+        Item::Decision {
+            call: "1".into(),
+            decision: Decision::Approved,
+        },
+        outcome("1", "a\nb", true),
+        Item::Text {
+            text: "Done.".into(),
+        },
+        end(End::Done),
+    ]
+}
+
+fn write(log: &mut Log, items: &[Item]) {
+    for item in items {
+        log.append(item).expect("it is written");
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path)
+        .expect("it is there")
+        .permissions()
+        .mode()
+        & 0o7777
+}
+
+/// A store in a directory that goes with the test.
+fn store() -> (Store, tempfile::TempDir) {
+    let directory = tempfile::tempdir().expect("a directory");
+    (Store::new(directory.path().join("data/co")), directory)
+}
+
+#[test]
+fn what_is_appended_is_on_disk_and_comes_back() {
+    let (store, _directory) = store();
+    let mut log = store.create(meta("/work")).unwrap();
+    let path = log.path().to_owned();
+    for (count, item) in turn().iter().enumerate() {
+        log.append(item).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), count + 2);
+        assert!(text.ends_with('\n'));
+    }
+    let first: Value =
+        serde_json::from_str(fs::read_to_string(&path).unwrap().lines().next().unwrap()).unwrap();
+    assert_eq!(first["version"], 1);
+    assert_eq!(first["workspace"], "/work");
+    assert_eq!(first["id"], log.id());
+    assert!(first["created"].as_u64().unwrap() > 1_700_000_000);
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    let id = log.id().to_owned();
+    drop(log);
+    let (_log, loaded) = store.open(&id).unwrap();
+    assert_eq!(loaded.items, turn());
+    assert_eq!(loaded.notices, Vec::<String>::new());
+    assert_eq!(loaded.meta, meta("/work"));
+}
+
+#[test]
+fn a_directory_others_could_read_is_closed() {
+    let (store, directory) = store();
+    let sessions = directory.path().join("data/co/sessions");
+    fs::create_dir_all(&sessions).unwrap();
+    fs::set_permissions(&sessions, fs::Permissions::from_mode(0o755)).unwrap();
+    store.create(Meta::default()).unwrap();
+    assert_eq!(mode(&sessions), 0o700);
+}
+
+#[test]
+fn one_writer_at_a_time() {
+    let (store, _directory) = store();
+    let log = store.create(meta("/work")).unwrap();
+    let id = log.id().to_owned();
+    assert!(matches!(store.open(&id), Err(Error::Busy { .. })));
+    assert!(matches!(store.delete(&id), Err(Error::Busy { .. })));
+    assert!(matches!(store.rename(&id, "x"), Err(Error::Busy { .. })));
+    drop(log);
+    let (log, _) = store.open(&id).unwrap();
+    assert!(matches!(store.open(&id), Err(Error::Busy { .. })));
+    drop(log);
+    store.open(&id).unwrap();
+}
+
+#[test]
+fn a_file_torn_anywhere_keeps_every_whole_line_and_goes_on() {
+    let (store, _directory) = store();
+    let mut log = store.create(meta("/work")).unwrap();
+    write(&mut log, &turn());
+    let (path, id) = (log.path().to_owned(), log.id().to_owned());
+    drop(log);
+    let whole = fs::read(&path).unwrap();
+    for cut in 0..=whole.len() {
+        let torn = &whole[..cut];
+        fs::write(&path, torn).unwrap();
+        // An item is there once its line is, with or without the line's end.
+        let there = torn
+            .split(|byte| *byte == b'\n')
+            .skip(1)
+            .filter(|line| serde_json::from_slice::<Item>(line).is_ok())
+            .count();
+        let (mut log, loaded) = store.open(&id).unwrap();
+        check_resumed(&loaded, there, cut);
+        log.append(&user("next")).unwrap();
+        drop(log);
+        let after = fs::read(&path).unwrap();
+        assert!(after.starts_with(torn), "at {cut}: something was lost");
+        let (_log, again) = store.open(&id).unwrap();
+        let mut expected = loaded.items;
+        expected.push(user("next"));
+        expected.push(end(End::Interrupted));
+        assert_eq!(again.items, expected, "at {cut}");
+    }
+}
+
+fn check_resumed(loaded: &Loaded, there: usize, cut: usize) {
+    let shown: Vec<_> = turn().into_iter().take(there).collect();
+    assert_eq!(loaded.items[..there], shown, "at {cut}");
+    let mut added = Vec::new();
+    // The call stands third, its outcome fifth.
+    if (3..5).contains(&there) {
+        added.push(outcome("1", INTERRUPTED, false));
+    }
+    if (1..7).contains(&there) {
+        added.push(end(End::Interrupted));
+    }
+    assert_eq!(loaded.items[there..], added, "at {cut}");
+    let told = loaded
+        .notices
+        .iter()
+        .any(|notice| notice.contains("interrupted"));
+    assert_eq!(told, !added.is_empty(), "at {cut}");
+}
+
+#[test]
+fn lines_nobody_knows_are_kept_and_told_of() {
+    let (store, _directory) = store();
+    let mut log = store.create(meta("/work")).unwrap();
+    log.append(&user("a")).unwrap();
+    let (path, id) = (log.path().to_owned(), log.id().to_owned());
+    drop(log);
+    let strange = "{\"item\":\"hologram\",\"light\":7}\nnot json\n\n\u{0}\u{0}\n";
+    fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .write_all(strange.as_bytes())
+        .unwrap();
+    let (mut log, loaded) = store.open(&id).unwrap();
+    assert_eq!(loaded.items, [user("a"), end(End::Interrupted)]);
+    let told = loaded.notices.join(" ");
+    assert!(
+        told.contains("1 line was written by a later version"),
+        "{told}"
+    );
+    assert!(told.contains("line 4, 6"), "{told}");
+    log.append(&end(End::Done)).unwrap();
+    assert!(fs::read_to_string(&path).unwrap().contains(strange));
+}
+
+#[test]
+fn a_later_format_is_left_alone() {
+    let (store, _directory) = store();
+    let log = store.create(meta("/work")).unwrap();
+    let (path, id) = (log.path().to_owned(), log.id().to_owned());
+    drop(log);
+    let later = format!("{{\"version\":2,\"id\":\"{id}\"}}\n");
+    fs::write(&path, &later).unwrap();
+    assert!(matches!(
+        store.open(&id),
+        Err(Error::Newer { version: 2, .. })
+    ));
+    assert_eq!(fs::read_to_string(&path).unwrap(), later);
+}
+
+#[test]
+fn an_id_names_a_session_or_nothing() {
+    let (store, directory) = store();
+    let outside = directory.path().join("data/co/outside.jsonl");
+    fs::create_dir_all(outside.parent().unwrap()).unwrap();
+    fs::write(&outside, "{\"version\":1,\"id\":\"outside\"}\n").unwrap();
+    store.create(Meta::default()).unwrap();
+    for id in [
+        "",
+        "..",
+        "../outside",
+        "/etc/passwd",
+        "no-such",
+        "a/../../outside",
+        "x\0",
+    ] {
+        assert!(
+            matches!(store.open(id), Err(Error::NotFound { .. })),
+            "{id:?}"
+        );
+        assert!(
+            matches!(store.delete(id), Err(Error::NotFound { .. })),
+            "{id:?}"
+        );
+    }
+    assert!(outside.exists());
+}
+
+#[test]
+fn sessions_are_listed_by_workspace_the_last_one_first() {
+    let (store, directory) = store();
+    assert_eq!(store.list(None), []);
+    let mut ids = Vec::new();
+    for (at, workspace) in ["/a", "/b", "/a"].into_iter().enumerate() {
+        let mut log = store.create(meta(workspace)).unwrap();
+        write(
+            &mut log,
+            &[user(&format!("\n  prompt {at} {}\nmore", "x".repeat(80)))],
+        );
+        touch(log.path(), Duration::from_secs(60 * (3 - at as u64)));
+        ids.push(log.id().to_owned());
+    }
+    let sessions = directory.path().join("data/co/sessions");
+    fs::write(sessions.join("notes.txt"), "no session").unwrap();
+    let listed = |workspace: Option<&str>| -> Vec<String> {
+        store
+            .list(workspace.map(Path::new))
+            .into_iter()
+            .map(|entry| entry.id)
+            .collect()
+    };
+    assert_eq!(listed(Some("/a")), [ids[2].clone(), ids[0].clone()]);
+    assert_eq!(
+        listed(None),
+        [ids[2].clone(), ids[1].clone(), ids[0].clone()]
+    );
+    let entry = &store.list(Some(Path::new("/b")))[0];
+    assert_eq!(entry.items, 1);
+    assert!(entry.title.starts_with("prompt 1 xxx") && entry.title.ends_with('…'));
+    assert_eq!(entry.title.chars().count(), 61);
+}
+
+fn touch(path: &Path, ago: Duration) {
+    let file = fs::OpenOptions::new()
+        .append(true)
+        .open(path)
+        .expect("it is there");
+    file.set_modified(SystemTime::now() - ago)
+        .expect("its time is set");
+}
+
+#[test]
+fn titles_change_whether_open_or_not() {
+    let (store, _directory) = store();
+    let mut log = store.create(meta("/a")).unwrap();
+    log.append(&user("prompt")).unwrap();
+    log.rename("first name").unwrap();
+    assert_eq!(store.list(None)[0].title, "first name");
+    let id = log.id().to_owned();
+    drop(log);
+    store.rename(&id, "second name").unwrap();
+    assert_eq!(store.list(None)[0].title, "second name");
+    let (_log, loaded) = store.open(&id).unwrap();
+    assert_eq!(loaded.meta.title, "second name");
+    assert_eq!(loaded.items[0], user("prompt"));
+}
+
+#[test]
+fn a_fork_has_its_own_life() {
+    let (store, _directory) = store();
+    let mut log = store.create(meta("/a")).unwrap();
+    write(&mut log, &turn());
+    // Cut between the call and its outcome: the pair is mended in the fork.
+    let mut fork = store.fork(log.id(), 3).unwrap();
+    fork.append(&user("another way")).unwrap();
+    let fork_id = fork.id().to_owned();
+    assert_ne!(fork_id, log.id());
+    drop(fork);
+    let (_fork, loaded) = store.open(&fork_id).unwrap();
+    let mut expected: Vec<_> = turn().into_iter().take(3).collect();
+    expected.push(outcome("1", INTERRUPTED, false));
+    expected.push(user("another way"));
+    expected.push(end(End::Interrupted));
+    assert_eq!(loaded.items, expected);
+    assert_eq!(loaded.meta, meta("/a"));
+    let original = fs::read_to_string(log.path()).unwrap();
+    assert!(!original.contains("another way"));
+}
+
+#[test]
+fn pruning_takes_the_old_that_nobody_has_open() {
+    let (store, _directory) = store();
+    let day = Duration::from_secs(86_400);
+    let mut logs: Vec<Log> = (0..3).map(|_| store.create(meta("/a")).unwrap()).collect();
+    for (log, days) in logs.iter().zip([40, 20, 40]) {
+        touch(log.path(), day * days);
+    }
+    let kept: Vec<String> = logs[1..].iter().map(|log| log.id().to_owned()).collect();
+    let _open = logs.pop();
+    drop(logs);
+    assert_eq!(store.prune(day * 30).unwrap(), 1);
+    let mut left: Vec<String> = store.list(None).into_iter().map(|entry| entry.id).collect();
+    left.sort();
+    let mut kept = kept;
+    kept.sort();
+    assert_eq!(left, kept);
+    assert_eq!(store.prune(day * 30).unwrap(), 0);
+}
+
+#[test]
+fn a_deleted_session_is_gone() {
+    let (store, _directory) = store();
+    let id = store.create(meta("/a")).unwrap().id().to_owned();
+    store.delete(&id).unwrap();
+    assert_eq!(store.list(None), []);
+    assert!(matches!(store.open(&id), Err(Error::NotFound { .. })));
+}
+
+#[test]
+fn behind_half_a_line_the_next_one_stands_alone() {
+    let (store, _directory) = store();
+    let mut log = store.create(meta("/a")).unwrap();
+    let (path, id) = (log.path().to_owned(), log.id().to_owned());
+    // What a write that failed half-way leaves.
+    fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .write_all(b"{\"item\":\"user\",\"te")
+        .unwrap();
+    drop(log);
+    (log, _) = store.open(&id).unwrap();
+    log.append(&user("whole")).unwrap();
+    drop(log);
+    let (_log, loaded) = store.open(&id).unwrap();
+    assert_eq!(loaded.items, [user("whole"), end(End::Interrupted)]);
+    assert!(loaded.notices[0].contains("line 2"), "{:?}", loaded.notices);
+}

@@ -1,0 +1,33 @@
+//! What the tests share: a real Neovim, model servers, processes to look at, throwaway workspaces.
+
+pub(crate) mod chat;
+pub(crate) mod http;
+pub(crate) mod model;
+pub(crate) mod nvim;
+pub(crate) mod proc;
+mod rpc;
+mod screen;
+pub(crate) mod workspace;
+
+use std::time::Duration;
+
+/// How long anything may take before a test gives up. Generous: the machine may be busy.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The backend under test.
+pub(crate) const BACKEND: &str = env!("CARGO_BIN_EXE_co-nvim");
+
+/// The repository: what Neovim gets as a plugin.
+pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Returns what `make test` puts into the variable `name`.
+///
+/// # Panics
+/// Where it is missing: a test that cannot run has not passed.
+#[track_caller]
+pub(crate) fn tool(name: &str) -> String {
+    match std::env::var(name) {
+        Ok(value) if !value.is_empty() => value,
+        _ => panic!("{name} is not set: run the tests with `make test`, which gets what they need"),
+    }
+}

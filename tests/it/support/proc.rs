@@ -1,0 +1,98 @@
+//! Looking at processes.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Waits until `cond` holds, and returns what it found.
+///
+/// # Panics
+/// At the deadline, naming `what` was waited for.
+#[track_caller]
+pub(crate) fn wait_until<T>(
+    deadline: Duration,
+    what: &str,
+    mut cond: impl FnMut() -> Option<T>,
+) -> T {
+    let end = Instant::now() + deadline;
+    loop {
+        if let Some(found) = cond() {
+            return found;
+        }
+        assert!(Instant::now() < end, "waited {deadline:?} for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Returns whether `pid` runs; one that ended and is not yet reaped does not.
+pub(crate) fn alive(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| stat.state != 'Z' && stat.state != 'X')
+}
+
+/// Returns the processes whose parent is `pid`.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let mine = |other: &i32| stat(*other).is_some_and(|stat| stat.parent == pid);
+    all().into_iter().filter(mine).collect()
+}
+
+/// Returns the children of `pid`, theirs, and so on.
+pub(crate) fn descendants(pid: i32) -> Vec<i32> {
+    let mut found = children(pid);
+    let mut next = 0;
+    while let Some(&one) = found.get(next) {
+        for child in children(one) {
+            if !found.contains(&child) {
+                found.push(child);
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
+/// Returns the processes that were started with `NAME=value` in their environment.
+pub(crate) fn marked(mark: &str) -> Vec<i32> {
+    let has = |pid: &i32| {
+        std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+            let mut variables = environ.split(|byte| *byte == 0);
+            variables.any(|variable| variable == mark.as_bytes())
+        })
+    };
+    all()
+        .into_iter()
+        .filter(|pid| alive(*pid) && has(pid))
+        .collect()
+}
+
+/// Ends `pid` at once.
+pub(crate) fn kill9(pid: i32) {
+    let pid = nix::unistd::Pid::from_raw(pid);
+    // It may have ended by itself.
+    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+}
+
+struct Stat {
+    state: char,
+    parent: i32,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may hold anything, parentheses too.
+    let mut fields = text.get(text.rfind(')')? + 1..)?.split_whitespace();
+    Some(Stat {
+        state: fields.next()?.chars().next()?,
+        parent: fields.next()?.parse().ok()?,
+    })
+}
+
+fn all() -> Vec<i32> {
+    let proc = Path::new("/proc");
+    assert!(
+        proc.join("self/stat").exists(),
+        "these tests look at processes through /proc"
+    );
+    let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}

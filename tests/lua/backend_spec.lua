@@ -1,0 +1,153 @@
+local neovim = require('neovim')
+
+--- A Neovim whose backend is the stand-in.
+---@param behaviour string
+local function with(behaviour)
+  local nvim = neovim.start({ bare = true })
+  local log = vim.fn.tempname()
+  local bin = vim.fn.tempname()
+  vim.fn.writefile({
+    '#!/bin/sh',
+    ("CO_TEST_LOG='%s' exec '%s' --headless --clean -l '%s/tests/lua/stand_in.lua' %s"):format(
+      log,
+      vim.v.progpath,
+      co_root,
+      behaviour
+    ),
+  }, bin)
+  vim.fn.setfperm(bin, 'rwx------')
+  nvim:lua(
+    [[
+      vim.cmd('runtime plugin/co.lua')
+      vim.g.co = { bin = ..., shell_max_timeout = 60 }
+      vim.o.columns = 200
+      _G.notices = {}
+      vim.notify = function(message) table.insert(_G.notices, message) end
+    ]],
+    bin
+  )
+  local function received()
+    local lines = vim.uv.fs_stat(log) and vim.fn.readfile(log) or {}
+    return vim.tbl_map(vim.json.decode, lines)
+  end
+  return nvim, received
+end
+
+local STATUS = "return require('co.backend').status()"
+
+describe('the backend', function()
+  it('is not started and nothing is loaded until it is used', function()
+    local nvim = neovim.start({ bare = true })
+    nvim:lua("vim.cmd('runtime plugin/co.lua')")
+    local loaded = nvim:lua([[
+      return vim.tbl_filter(function(name) return name:match('^co%f[%W]') end, vim.tbl_keys(package.loaded))
+    ]])
+    same({}, loaded)
+    nvim:lua("require('co').setup({ layout = 'tab' })")
+    same(false, nvim:lua(STATUS).running)
+    same('', nvim:lua("return require('co').statusline()"))
+  end)
+
+  it('is greeted first, and what was sent meanwhile follows in order', function()
+    local nvim, received = with('ready')
+    nvim:lua("vim.cmd('Co! echo one') vim.cmd('Co! echo two')")
+    nvim:wait("return vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 1, '$')[6] == 'ran echo two'")
+    local got = received()
+    same(
+      { 'hello', 'run', 'run' },
+      vim.tbl_map(function(message)
+        return message.type
+      end, got)
+    )
+    same(1, got[1].protocol)
+    same({ shell_max_timeout = 60 }, got[1].settings, 'the keys Lua reads are not passed')
+    same('echo one', got[2].command)
+    yes(nvim:lua(STATUS).ready)
+  end)
+
+  it('is one process for every prompt and run', function()
+    local nvim = with('ready')
+    nvim:lua("vim.cmd('Co! a')")
+    nvim:wait("return require('co.backend').status().ready")
+    local pid = nvim:lua(STATUS).pid
+    nvim:lua("vim.cmd('Co hello') vim.cmd('Co! b')")
+    same(pid, nvim:lua(STATUS).pid)
+  end)
+
+  it('with another protocol is stopped, and the fix is told', function()
+    local nvim, received = with('mismatch')
+    nvim:lua("vim.cmd('Co! echo one')")
+    nvim:wait("return table.concat(_G.notices):find('update the plugin') ~= nil")
+    nvim:wait("return not require('co.backend').status().running")
+    same(
+      { 'hello' },
+      vim.tbl_map(function(message)
+        return message.type
+      end, received())
+    )
+    nvim:wait(
+      "return vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 2)[1]:find('speaks protocol 99') ~= nil"
+    )
+    same(1, #nvim:lua('return _G.notices'))
+  end)
+
+  it('that refuses is told once', function()
+    local nvim = with('refuse')
+    nvim:lua("vim.cmd('Co! echo one')")
+    nvim:wait("return not require('co.backend').status().running")
+    nvim:wait('return #_G.notices == 1')
+    same('co: the plugin is too old: update it', nvim:lua('return _G.notices[1]'))
+  end)
+
+  it('that dies is told once, closes its runs, and is started again by the next :Co', function()
+    local nvim, received = with('die')
+    nvim:lua("vim.cmd('Co! echo one')")
+    nvim:wait("return table.concat(_G.notices):find('exit 3') ~= nil")
+    nvim:wait(
+      "return vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 2)[1]:find('the backend ended') ~= nil"
+    )
+    same(1, #nvim:lua('return _G.notices'))
+    nvim:lua("vim.cmd('Co! echo two')")
+    neovim.wait('a second greeting', function()
+      return #vim.tbl_filter(function(message)
+        return message.type == 'hello'
+      end, received()) == 2
+    end)
+  end)
+
+  it('that prints to stderr has its lines in the log', function()
+    local nvim = with('noise')
+    nvim:lua("vim.cmd('Co! echo one')")
+    nvim:wait("return table.concat(require('co.log').lines()):find('a line for the log') ~= nil")
+    nvim:lua("vim.cmd('Co /log')")
+    nvim:wait(
+      "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):find('a line for the log') ~= nil"
+    )
+  end)
+
+  it('that is nowhere is one sentence with what to do', function()
+    local nvim = with('ready')
+    nvim:lua("vim.g.co = { bin = '/nonexistent/co-nvim' }")
+    nvim:lua("vim.cmd('Co! echo one')")
+    nvim:wait('return #_G.notices == 1')
+    same(
+      'co: the setting "bin" names /nonexistent/co-nvim, which cannot be executed',
+      nvim:lua('return _G.notices[1]')
+    )
+  end)
+
+  it('is looked for in the data directory, beside the plugin and on PATH', function()
+    local nvim = neovim.start({ bare = true })
+    local candidates = nvim:lua("return require('co.backend').candidates()")
+    same(nvim:lua("return vim.fn.stdpath('data')") .. '/co/bin/co-nvim-0.1.0', candidates[1])
+    same(vim.fs.normalize(co_root) .. '/target/release/co-nvim', vim.fs.normalize(candidates[2]))
+  end)
+
+  it('keeps the prompt where it cannot be started', function()
+    local nvim = with('ready')
+    nvim:lua("vim.g.co = { bin = '/nonexistent/co-nvim' } vim.cmd('Co')")
+    nvim:keys('ihello<C-s>')
+    nvim:wait('return #_G.notices == 1')
+    same({ '', 'hello' }, nvim:lines('co://chat/1'))
+  end)
+end)

@@ -1,0 +1,518 @@
+local messages = require('messages')
+local neovim = require('neovim')
+local append, patch, state = messages.append, messages.patch, messages.state
+
+local CHAT = 'co://chat/1'
+local IN_CHAT = "return vim.bo.filetype == 'co-chat'"
+
+local function chat(opts)
+  local nvim = neovim.start(opts)
+  nvim:lua("vim.cmd('Co')")
+  nvim:wait(IN_CHAT)
+  return nvim
+end
+
+--- The cursor's line and column and the first line shown, of the chat's window.
+local VIEW = [[
+  local win = vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1]
+  local view = vim.api.nvim_win_call(win, vim.fn.winsaveview)
+  return { view.lnum, view.col, view.topline }
+]]
+
+describe('the chat', function()
+  it('opens at its prompt, in normal mode, beside the window it came from', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:keys(':Co<CR>')
+    nvim:wait(IN_CHAT)
+    same('n', nvim:mode())
+    same(2, nvim:lua('return #vim.api.nvim_tabpage_list_wins(0)'))
+    nvim:wait_screen('prompt')
+    nvim:wait_screen('ready')
+  end)
+
+  it('submits with <CR> in normal and <C-s> in both modes, and stays in the prompt', function()
+    local nvim = chat()
+    nvim:keys('ione<Esc><CR>')
+    nvim:wait('return #_G.sent == 1')
+    nvim:keys('itwo<CR>lines<C-s>')
+    nvim:wait('return #_G.sent == 2')
+    nvim:wait_mode('i')
+    nvim:keys('three<Esc><C-s>')
+    nvim:wait('return #_G.sent == 3')
+    same(
+      { 'one', 'two\nlines', 'three' },
+      vim.tbl_map(function(message)
+        return message.text
+      end, nvim:sent('prompt'))
+    )
+    same({ '', '' }, nvim:lines(CHAT))
+  end)
+
+  it('puts what comes above the prompt, and keeps the draft', function()
+    local nvim = chat()
+    nvim:keys('ia draft')
+    nvim:receive(append('## You\n\nhello\n\n## Co\n\nGood'), append(' morning.'))
+    nvim:wait("return vim.fn.search('Good morning', 'nw') > 0")
+    nvim:keys(' of two words')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'a draft of two words'")
+    same(
+      { '## You', '', 'hello', '', '## Co', '', 'Good morning.', 'a draft of two words' },
+      nvim:lines(CHAT)
+    )
+  end)
+
+  it('keeps the draft over hide and show, also while text arrives', function()
+    local nvim = chat()
+    nvim:keys('ione<CR>two<Esc>q')
+    nvim:wait('return not (' .. IN_CHAT:gsub('return ', '') .. ')')
+    nvim:receive(append('text'))
+    nvim:lua("vim.cmd('Co')")
+    nvim:wait(IN_CHAT)
+    nvim:wait("return vim.fn.search('^text$', 'nw') > 0")
+    same({ 'text', 'one', 'two' }, nvim:lines(CHAT))
+  end)
+
+  it('does not map <Esc> and <C-d>, nor anything global', function()
+    local nvim = chat()
+    same({ '', '', '' }, {
+      nvim:lua("return vim.fn.maparg('<Esc>', 'n')"),
+      nvim:lua("return vim.fn.maparg('<Esc>', 'i')"),
+      nvim:lua("return vim.fn.maparg('<C-d>', 'n')"),
+    })
+    same(
+      {},
+      nvim:lua([[
+      local found = {}
+      for _, mode in ipairs({ 'n', 'i', 'x', 'o', 't', 'c' }) do
+        for _, map in ipairs(vim.api.nvim_get_keymap(mode)) do
+          if (map.desc or ''):match('^co:') and not map.lhs:match('^<Plug>') then table.insert(found, map.lhs) end
+        end
+      end
+      return found
+    ]])
+    )
+  end)
+
+  it('<C-c> cancels the turn in both modes', function()
+    local nvim = chat()
+    nvim:keys('<C-c>i<C-c>')
+    nvim:wait('return #_G.sent == 2')
+    same(
+      { 'cancel', 'cancel' },
+      vim.tbl_map(function(message)
+        return message.type
+      end, nvim:sent())
+    )
+  end)
+
+  it('recalls prompts with <Up> in an empty prompt and comes back to the draft', function()
+    local nvim = chat()
+    nvim:keys('ifirst<C-s>second<CR>line<C-s>')
+    nvim:wait('return #_G.sent == 2')
+    nvim:keys('<Up>')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'line'")
+    nvim:keys('<Up>')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'first'")
+    nvim:keys('<Down><Down>')
+    nvim:wait("return vim.api.nvim_get_current_line() == ''")
+    nvim:keys('draft<Up>!')
+    nvim:wait("return vim.api.nvim_get_current_line() ~= 'draft'")
+    same({ '', 'draft!' }, nvim:lines(CHAT))
+  end)
+
+  it('follows the answer at its end, and leaves a reader elsewhere alone', function()
+    local nvim = chat({ screen = true, lines = 20 })
+    local text = {}
+    for index = 1, 100 do
+      text[index] = 'line ' .. index
+    end
+    nvim:receive(append(table.concat(text, '\n')))
+    nvim:wait_screen('line 100')
+    nvim:keys('gg')
+    nvim:wait("return vim.fn.line('.') == 1")
+    local before = nvim:lua(VIEW)
+    nvim:receive(append('\nmore\nand more'))
+    nvim:wait("return vim.fn.search('^and more', 'nw') > 0")
+    same(before, nvim:lua(VIEW))
+    nvim:keys('G')
+    nvim:wait("return vim.fn.line('.') == vim.fn.line('$')")
+    nvim:receive(append('\nthe end'))
+    nvim:wait_screen('the end')
+  end)
+
+  it('follows in a window that is not current', function()
+    local nvim = neovim.start({ screen = true, lines = 20 })
+    nvim:lua("vim.cmd('Co hello')")
+    local text = {}
+    for index = 1, 100 do
+      text[index] = 'line ' .. index
+    end
+    nvim:receive(append(table.concat(text, '\n')))
+    nvim:wait_screen('line 100')
+    yes(not nvim:lua(IN_CHAT), ':Co {prompt} takes no focus')
+  end)
+
+  it('keeps streams out of the undo history', function()
+    local nvim = chat()
+    nvim:receive(append('streamed'))
+    nvim:keys('ihello<Esc>')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'hello'")
+    nvim:receive(append(' more'))
+    nvim:wait("return vim.fn.search('streamed more', 'nw') > 0")
+    nvim:keys('uuu')
+    nvim:keys('A!<Esc>')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'hello!'")
+    nvim:keys('u')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'hello'")
+    same({ 'streamed more', 'hello' }, nvim:lines(CHAT))
+  end)
+
+  it('lets the prompt alone be edited', function()
+    local nvim = chat()
+    nvim:receive(append('one\ntwo'))
+    nvim:wait("return vim.fn.search('two', 'nw') > 0")
+    nvim:keys('ggdd')
+    nvim:keys('Gi!<Esc>')
+    nvim:wait("return vim.api.nvim_get_current_line() == '!'")
+    same({ 'one', 'two', '!' }, nvim:lines(CHAT))
+  end)
+
+  it('mends the prompt that was deleted, and everything else', function()
+    local nvim = chat()
+    nvim:receive(append('one\ntwo'))
+    nvim:wait("return vim.fn.search('two', 'nw') > 0")
+    nvim:keys('Gdd')
+    nvim:wait("return vim.fn.line('$') == 3")
+    nvim:keys('Gihello<Esc>')
+    nvim:wait("return vim.fn.getline('$') == 'hello'")
+    nvim:keys('dgg')
+    nvim:receive(append('again'))
+    nvim:wait("return vim.fn.search('again', 'nw') > 0")
+    nvim:keys('Gcchi<Esc><CR>')
+    nvim:wait('return #_G.sent == 1')
+    same('hi', nvim:sent()[1].text)
+  end)
+
+  it('opens a line above the first one of the prompt inside of it', function()
+    local nvim = chat()
+    nvim:receive(append('said'))
+    nvim:wait("return vim.fn.search('said', 'nw') > 0")
+    nvim:keys('ibelow<Esc>Oabove<Esc><CR>')
+    nvim:wait('return #_G.sent == 1')
+    same('above\nbelow', nvim:sent()[1].text)
+    same({ 'said', '' }, nvim:lines(CHAT))
+  end)
+
+  it('shows blocks of raw output, folded past 20 lines when done', function()
+    local nvim = chat({ screen = true })
+    nvim:receive(append('## Co\n\n**ls**'))
+    local lines = {}
+    for index = 1, 30 do
+      lines[index] = 'file' .. index
+    end
+    nvim:receive({
+      type = 'block',
+      session = 1,
+      block = 1,
+      patch = patch(0, { 'file1', 'fi' }),
+      done = false,
+    })
+    nvim:receive({
+      type = 'block',
+      session = 1,
+      block = 1,
+      patch = patch(1, vim.list_slice(lines, 2)),
+      done = false,
+    })
+    nvim:receive({
+      type = 'block',
+      session = 1,
+      block = 2,
+      patch = patch(0, { 'short', '```' }),
+      done = true,
+    })
+    nvim:receive({ type = 'block', session = 1, block = 1, done = true })
+    nvim:receive({ type = 'block', session = 1, block = 3, patch = vim.NIL, done = true })
+    nvim:receive(append('The comment.'))
+    nvim:wait("return vim.fn.search('The comment', 'nw') > 0")
+    local expected = { '## Co', '', '**ls**', '````' }
+    vim.list_extend(expected, lines)
+    vim.list_extend(expected, { '````', '````', 'short', '```', '````', 'The comment.', '' })
+    same(expected, nvim:lines(CHAT))
+    same({ 5, 34 }, nvim:lua('return { vim.fn.foldclosed(10), vim.fn.foldclosedend(10) }'))
+    same(-1, nvim:lua('return vim.fn.foldclosed(37)'))
+    nvim:keys('q')
+    nvim:wait('return not (' .. IN_CHAT:gsub('return ', '') .. ')')
+    nvim:keys(':Co<CR>')
+    nvim:wait(IN_CHAT)
+    same({ 5, 34 }, nvim:lua('return { vim.fn.foldclosed(10), vim.fn.foldclosedend(10) }'))
+  end)
+
+  it('grows the fence past one in the output', function()
+    local nvim = chat()
+    nvim:receive({
+      type = 'block',
+      session = 1,
+      block = 1,
+      patch = patch(0, { '`````', 'x' }),
+      done = true,
+    })
+    nvim:wait("return vim.fn.search('^x$', 'nw') > 0")
+    same({ '``````', '`````', 'x', '``````', '', '' }, nvim:lines(CHAT))
+  end)
+
+  it('says in the winbar what it does, and with what', function()
+    local nvim = chat({ screen = true, columns = 200 })
+    nvim:receive(
+      state(
+        'streaming',
+        { model = 'm-100%', input = 12345, output = 678, queued = 2, cwd = '/srv/x' }
+      )
+    )
+    for _, text in ipairs({
+      'answering (2 queued)',
+      'm-100%',
+      '12k in 678 out',
+      'subprocess',
+      '/srv/x',
+    }) do
+      nvim:wait_screen(text)
+    end
+    nvim:receive(state('retrying', { detail = 'in 3 s' }))
+    nvim:wait_screen('retrying in 3 s')
+    same('co retrying', nvim:lua("return require('co').statusline()"))
+  end)
+
+  it('replaces the transcript and keeps the prompt', function()
+    local nvim = chat()
+    nvim:receive(append('old\nold\nold'))
+    nvim:keys('idraft')
+    nvim:receive({ type = 'replace', session = 1, text = 'new' })
+    nvim:wait("return vim.fn.search('new', 'nw') > 0")
+    nvim:keys('!')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'draft!'")
+    same({ 'new', 'draft!' }, nvim:lines(CHAT))
+  end)
+
+  it('jumps between messages, not to headings in a block', function()
+    local nvim = chat()
+    nvim:receive(append('## You\n\nhello\n\n## Co\n\n~~~~~~sh\n```\n## no heading\n~~~~~~\n'))
+    nvim:wait("return vim.fn.search('no heading', 'nw') > 0")
+    nvim:keys('G[[')
+    nvim:wait("return vim.api.nvim_get_current_line() == '## Co'")
+    nvim:keys('[[')
+    nvim:wait("return vim.api.nvim_get_current_line() == '## You'")
+    nvim:keys(']]]]')
+    nvim:wait("return vim.fn.line('.') == vim.fn.line('$')")
+  end)
+
+  it('yanks the code block and opens file:line', function()
+    local nvim = chat()
+    local dir = vim.fn.tempname()
+    vim.fn.mkdir(dir)
+    vim.fn.writefile({ 'a', 'b', 'c' }, dir .. '/x.lua')
+    nvim:receive(
+      state('idle', { cwd = dir }),
+      append('see x.lua:2:1.\n```lua\nlocal a\nlocal b\n```\n')
+    )
+    nvim:wait("return vim.fn.search('local b', 'w') > 0")
+    nvim:keys('gy')
+    nvim:wait("return vim.fn.getreg('\"') == 'local a\\nlocal b\\n'")
+    nvim:lua("vim.fn.search('x.lua', 'w')")
+    nvim:keys('gf')
+    nvim:wait("return vim.fn.expand('%:t') == 'x.lua' and vim.fn.line('.') == 2")
+    yes(nvim:lua("return #vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$')) == 1"))
+  end)
+
+  it('runs !cmd in the chat, without a model', function()
+    local nvim = chat()
+    nvim:keys('i!ls -la<C-s>')
+    nvim:wait('return #_G.sent == 1')
+    local sent = nvim:sent()[1]
+    same({ 'command', '!', 'ls -la' }, { sent.type, sent.name, sent.args })
+  end)
+
+  it('never sends an unknown slash command', function()
+    local nvim = chat()
+    nvim:keys('i/nonsense<C-s>')
+    nvim:wait("return table.concat(_G.notices):find('unknown command /nonsense') ~= nil")
+    same({}, nvim:sent())
+    nvim:lua("vim.cmd('Co /nonsense too')")
+    same({}, nvim:sent())
+    nvim:lua("vim.cmd('Co /compact')")
+    same({ 'compact' }, { nvim:sent('command')[1].name })
+  end)
+
+  it('lists its keys with g?', function()
+    local nvim = chat({ screen = true })
+    nvim:keys('g?')
+    nvim:wait_screen('cancel the turn')
+  end)
+
+  it('closes its session when its buffer is wiped or deleted, and a new one opens', function()
+    local nvim = chat()
+    nvim:keys(':bdelete!<CR>')
+    nvim:wait('return #_G.sent == 1')
+    same({ type = 'close', session = 1 }, nvim:sent()[1])
+    nvim:receive(append('too late'))
+    nvim:lua("vim.cmd('Co')")
+    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/2'")
+    nvim:keys(':bwipeout!<CR>')
+    nvim:wait('return #_G.sent == 2')
+    same({}, nvim:lua("return require('co.log').lines()"))
+  end)
+
+  it('lives through :edit, :only, a tab of its own and nomodifiable', function()
+    local nvim = chat()
+    nvim:lua('vim.o.modifiable = false vim.bo.modifiable = false')
+    nvim:receive(append('one'))
+    nvim:wait("return vim.fn.search('one', 'nw') > 0")
+    nvim:keys('<C-w>T')
+    nvim:wait('return #vim.api.nvim_list_tabpages() == 2')
+    nvim:receive(append(' two'))
+    nvim:wait("return vim.fn.search('one two', 'nw') > 0")
+    nvim:keys(':only<CR>:edit<CR>')
+    nvim:receive(append('three'))
+    nvim:wait("return vim.fn.search('three', 'nw') > 0")
+    nvim:keys('Gihello<C-s>')
+    nvim:wait('return #_G.sent == 1')
+    same('prompt', nvim:sent()[1].type)
+    same(
+      {},
+      vim.tbl_filter(function(line)
+        return line:find('sink') ~= nil
+      end, nvim:lua("return require('co.log').lines()"))
+    )
+  end)
+
+  it('gives its place back when hidden, and moves no other window', function()
+    local nvim = neovim.start({ screen = true, columns = 120 })
+    nvim:lua([[
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.fn.map(vim.fn.range(1, 200), '"line " .. v:val'))
+      vim.cmd('split') vim.cmd('vsplit') vim.cmd('normal! 100Gzt')
+    ]])
+    local LAYOUT =
+      'return { vim.fn.winlayout(), vim.fn.winrestcmd(), vim.fn.winsaveview(), vim.api.nvim_get_current_win() }'
+    local before = nvim:lua(LAYOUT)
+    nvim:keys(':Co<CR>')
+    nvim:wait(IN_CHAT)
+    nvim:keys('q')
+    nvim:wait('return not (' .. IN_CHAT:gsub('return ', '') .. ')')
+    same(before, nvim:lua(LAYOUT))
+    nvim:keys(':Co! ls<CR>')
+    nvim:wait('return #_G.sent == 1')
+    nvim:lua("require('co').shell()")
+    same(before, nvim:lua(LAYOUT))
+  end)
+
+  it('fits a screen of 40 columns', function()
+    local nvim = chat({ screen = true, columns = 40, lines = 12 })
+    nvim:receive(append('## Co\n\n' .. ('界面文字 '):rep(30)), state('thinking'))
+    nvim:wait_screen('thinking')
+    nvim:keys('ihello<C-s>')
+    nvim:wait('return #_G.sent == 1')
+  end)
+
+  for _, layout in ipairs({ 'vertical', 'horizontal', 'float', 'tab', 'current' }) do
+    it('opens, hides and opens again as ' .. layout, function()
+      local nvim = neovim.start({ screen = true })
+      nvim:lua("require('co').setup({ layout = ... })", layout)
+      for _ = 1, 2 do
+        nvim:keys(':Co<CR>')
+        nvim:wait(IN_CHAT)
+        nvim:keys('q')
+        nvim:wait('return not (' .. IN_CHAT:gsub('return ', '') .. ')')
+      end
+      same(1, nvim:lua('return #vim.api.nvim_list_wins()'))
+    end)
+  end
+
+  it('asks for a choice and sends it', function()
+    local nvim = chat()
+    nvim:lua(
+      'vim.ui.select = function(items, opts, done) _G.title = opts.prompt done(items[2]) end'
+    )
+    nvim:receive({
+      type = 'choose',
+      session = 1,
+      name = 'model',
+      title = 'Which model',
+      choices = { { label = 'one', value = 'm1' }, { label = 'two', value = 'm2' } },
+    })
+    nvim:wait('return #_G.sent == 1')
+    same({ 'model', 'm2' }, { nvim:sent()[1].name, nvim:sent()[1].args })
+    same('Which model', nvim:lua('return _G.title'))
+  end)
+
+  it('ends with a line when the backend is gone in the middle of a turn', function()
+    local nvim = chat({ screen = true })
+    nvim:receive(state('streaming'), append('half an ans'))
+    nvim:wait_screen('half an ans')
+    nvim:lua("require('co.backend').bury('the backend ended')")
+    nvim:wait_screen('the backend ended')
+    nvim:wait_screen('ready')
+  end)
+
+  it('two at once get their own texts', function()
+    local nvim = chat()
+    nvim:lua("vim.cmd('Co /new')")
+    nvim:receive(
+      { type = 'append', session = 1, text = 'one' },
+      { type = 'append', session = 2, text = 'two' }
+    )
+    nvim:wait("return vim.fn.search('two', 'nw') > 0")
+    same({ 'one', '' }, nvim:lines(CHAT))
+    same({ 'two', '' }, nvim:lines('co://chat/2'))
+  end)
+
+  it('a message that cannot be shown is told once and the others go on', function()
+    local nvim = chat()
+    nvim:receive({ type = 'append', session = 1 }, { type = 'nonsense' }, append('after'))
+    nvim:receive({ type = 'append', session = 1 })
+    nvim:wait("return vim.fn.search('after', 'nw') > 0")
+    nvim:wait('return #_G.notices > 0')
+    same(1, #nvim:lua('return _G.notices'))
+  end)
+
+  it('is restored by a session file as a chat', function()
+    local nvim = chat()
+    local file = vim.fn.tempname()
+    nvim:lua(
+      "vim.o.sessionoptions = 'buffers,blank,tabpages,winsize' vim.cmd('mksession! ' .. ...)",
+      file
+    )
+    local other = neovim.start()
+    other:lua("vim.cmd('silent source ' .. ...)", file)
+    other:lua("vim.cmd('Co')")
+    other:wait(IN_CHAT)
+    other:keys('Gihello<C-s>')
+    other:wait('return #_G.sent == 1')
+  end)
+
+  it('has treesitter when it rests, and not while a long one grows', function()
+    local nvim = chat()
+    local ACTIVE = 'return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] ~= nil'
+    yes(nvim:lua(ACTIVE))
+    nvim:receive(state('streaming'), append(('# heading\n'):rep(2000)))
+    nvim:wait('return vim.api.nvim_buf_line_count(0) > 2000')
+    yes(not nvim:lua(ACTIVE))
+    nvim:receive(state('idle'))
+    nvim:wait(ACTIVE)
+  end)
+end)
+
+describe('notices', function()
+  it('never need <CR>, however many and long', function()
+    local nvim = neovim.start({ screen = true, columns = 60 })
+    for index = 1, 5 do
+      nvim:receive(
+        { type = 'notice', level = 'warn', message = ('a long sentence '):rep(10) .. index },
+        { type = 'notice', level = 'error', message = 'two\nlines ' .. index }
+      )
+    end
+    nvim:wait('return #_G.notices >= 1')
+    nvim:wait_screen('co: two')
+    nvim:keys('ihello')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'hello'")
+  end)
+end)

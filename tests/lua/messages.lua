@@ -1,0 +1,76 @@
+--- Messages of the backend, with what does not matter filled in.
+local M = {}
+
+---@param id integer
+---@param fields? table
+---@return table
+function M.ask(id, fields)
+  return vim.tbl_extend('force', {
+    type = 'ask',
+    id = id,
+    session = 1,
+    command = 'touch file' .. id,
+    cwd = '/tmp',
+    timeout = 120,
+    backend = 'subprocess',
+    reasons = { 'it writes' },
+    destructive = false,
+  }, fields or {})
+end
+
+---@param name string
+---@param fields? table
+---@return table
+function M.state(name, fields)
+  return vim.tbl_extend('force', {
+    type = 'state',
+    session = 1,
+    state = name,
+    detail = '',
+    model = 'model-x',
+    cwd = '/tmp',
+    backend = 'subprocess',
+    input = 0,
+    output = 0,
+    queued = 0,
+  }, fields or {})
+end
+
+---@param from integer
+---@param lines string[]
+---@param fields? table
+---@return table
+function M.patch(from, lines, fields)
+  return vim.tbl_extend(
+    'force',
+    { skipped = 0, from = from, lines = lines, styles = {} },
+    fields or {}
+  )
+end
+
+---@param text string
+---@return table
+function M.append(text)
+  return { type = 'append', session = 1, text = text }
+end
+
+---@param run integer
+---@param patch table
+---@return table
+function M.output(run, patch)
+  return { type = 'run_output', run = run, patch = patch }
+end
+
+---@param run integer
+---@param exit integer
+---@return table
+function M.ended(run, exit)
+  return {
+    type = 'run_ended',
+    run = run,
+    status = 'exit ' .. exit .. ' · 0.1 s · 1 line',
+    exit = exit,
+  }
+end
+
+return M

@@ -1,0 +1,232 @@
+--- A Neovim of its own for a test, driven by keys and asked over RPC; with a terminal it has a real screen.
+local M = {}
+
+local DEADLINE = 15000
+
+---@class co.test.Neovim
+---@field channel integer
+---@field terminal? integer buffer that shows its screen
+---@field job integer
+local Neovim = {}
+Neovim.__index = Neovim
+
+local count = 0
+
+-- In the place of the backend: what is sent is kept, what is received comes from the test.
+local PREPARE = [[
+  vim.opt.rtp:prepend(...)
+  vim.cmd('runtime plugin/co.lua')
+  vim.o.swapfile = false
+  local backend = require('co.backend')
+  _G.sent = {}
+  backend.start = function() return true end
+  backend.send = function(message) table.insert(_G.sent, message) return true end
+  backend.tell = backend.send
+  _G.receive = function(messages) require('co.sink').receive(messages) end
+  _G.notices = {}
+  local notify = vim.notify
+  vim.notify = function(message, level, opts) table.insert(_G.notices, message) notify(message, level, opts) end
+]]
+
+---@param path string
+---@return integer
+local function connect(path)
+  local channel = 0
+  M.wait('its socket', function()
+    local ok, result = pcall(vim.fn.sockconnect, 'pipe', path, { rpc = true })
+    channel = ok and result --[[@as integer]] or 0
+    return channel > 0
+  end)
+  return channel
+end
+
+---@param command string[]
+---@param columns integer
+---@param lines integer
+---@return integer job
+---@return integer buf
+local function in_terminal(command, columns, lines)
+  vim.o.laststatus, vim.o.showtabline, vim.o.ruler = 0, 0, false
+  vim.o.columns, vim.o.lines = columns, lines + 1
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_win_set_buf(0, buf)
+  local env = { TERM = 'xterm-256color', NVIM = '', COLORTERM = 'truecolor' }
+  if vim.fn.has('nvim-0.11') == 1 then
+    return vim.fn.jobstart(command, { term = true, env = env }), buf
+  end
+  ---@diagnostic disable-next-line: deprecated -- what 0.10 has
+  return vim.fn.termopen(command, { env = env }), buf
+end
+
+--- Waits until `condition` holds; fails with `what` where it does not in time.
+---@param what string|fun(): string
+---@param condition fun(): any
+function M.wait(what, condition)
+  if not vim.wait(DEADLINE, condition, 10) then
+    error('waited in vain for ' .. (type(what) == 'function' and what() or what), 2)
+  end
+end
+
+--- Starts a Neovim that ends with the test.
+---@param opts? { screen?: boolean, columns?: integer, lines?: integer, bare?: boolean }
+---@return co.test.Neovim
+function M.start(opts)
+  opts = opts or {}
+  count = count + 1
+  local socket = ('%s/co-test-%d-%d'):format(
+    vim.fn.fnamemodify(vim.fn.tempname(), ':h'),
+    vim.fn.getpid(),
+    count
+  )
+  local command = { vim.v.progpath, '--clean', '-n', '-i', 'NONE', '--listen', socket }
+  local self = setmetatable({}, Neovim)
+  if opts.screen then
+    self.job, self.terminal = in_terminal(command, opts.columns or 100, opts.lines or 30)
+  else
+    table.insert(command, '--headless')
+    self.job = vim.fn.jobstart(command, { env = { NVIM = '' } })
+  end
+  defer(function()
+    self:stop()
+  end)
+  self.channel = connect(socket)
+  if opts.screen then
+    M.wait('its screen', function()
+      return #self:request('nvim_list_uis') > 0
+    end)
+  end
+  if opts.bare then
+    self:lua('vim.opt.rtp:prepend(...)', co_root)
+  else
+    self:lua(PREPARE, co_root)
+  end
+  return self
+end
+
+function Neovim:stop()
+  pcall(vim.fn.chanclose, self.channel)
+  pcall(vim.fn.jobstop, self.job)
+  vim.fn.jobwait({ self.job }, 2000)
+  if self.terminal then
+    pcall(vim.api.nvim_buf_delete, self.terminal, { force = true })
+  end
+end
+
+---@param method string
+---@param ... any
+---@return any
+function Neovim:request(method, ...)
+  return vim.rpcrequest(self.channel, method, ...)
+end
+
+--- Runs Lua there and gives what it returns.
+---@param code string
+---@param ... any
+---@return any
+function Neovim:lua(code, ...)
+  return self:request('nvim_exec_lua', code, { ... })
+end
+
+--- Hands messages over as the backend does, without waiting: a Neovim that waits for a key takes them later.
+---@param ... table
+function Neovim:receive(...)
+  vim.rpcnotify(self.channel, 'nvim_exec_lua', "require('co.sink').receive(...)", { { ... } })
+end
+
+--- Types keys.
+---@param keys string
+function Neovim:keys(keys)
+  self:request('nvim_input', keys)
+end
+
+--- Types keys and waits until the mode is `mode`.
+---@param keys string
+---@param mode string
+function Neovim:keys_to(keys, mode)
+  self:keys(keys)
+  self:wait_mode(mode)
+end
+
+---@return string
+function Neovim:mode()
+  return self:request('nvim_get_mode').mode
+end
+
+---@param mode string
+function Neovim:wait_mode(mode)
+  M.wait(function()
+    return ('the mode "%s", it is "%s"'):format(mode, self:mode())
+  end, function()
+    return self:mode() == mode
+  end)
+end
+
+--- Waits until Lua there gives something true.
+---@param code string
+---@param ... any
+function Neovim:wait(code, ...)
+  local arguments = { ... }
+  local last
+  M.wait(function()
+    return code .. '\n' .. vim.inspect(last) .. '\n' .. table.concat(self:screen(), '\n')
+  end, function()
+    last = self:lua(code, unpack(arguments))
+    return last and last ~= vim.NIL
+  end)
+end
+
+--- The lines of the screen.
+---@return string[]
+function Neovim:screen()
+  return self.terminal and vim.api.nvim_buf_get_lines(self.terminal, 0, -1, false) or {}
+end
+
+---@param text string
+---@return boolean
+function Neovim:shows(text)
+  return table.concat(self:screen(), '\n'):find(text, 1, true) ~= nil
+end
+
+---@param text string
+function Neovim:wait_screen(text)
+  M.wait(function()
+    return ('"%s" on the screen:\n%s'):format(text, table.concat(self:screen(), '\n'))
+  end, function()
+    return self:shows(text)
+  end)
+end
+
+---@param text string
+function Neovim:wait_gone(text)
+  M.wait(function()
+    return ('"%s" to leave the screen:\n%s'):format(text, table.concat(self:screen(), '\n'))
+  end, function()
+    return not self:shows(text)
+  end)
+end
+
+--- The messages sent to the backend, or those of one type.
+---@param kind? string
+---@return table[]
+function Neovim:sent(kind)
+  return vim.tbl_filter(function(message)
+    return not kind or message.type == kind
+  end, self:lua('return _G.sent'))
+end
+
+--- The lines of a buffer, by name.
+---@param name string
+---@return string[]
+function Neovim:lines(name)
+  return self:lua(
+    'return vim.api.nvim_buf_get_lines(vim.fn.bufnr(...), 0, -1, false)',
+    '^' .. name .. '$'
+  )
+end
+
+--- Lets the 250 ms pass in which a float that was just entered takes no key.
+function Neovim:settle()
+  self:lua('vim.wait(300, function() return false end)')
+end
+
+return M

@@ -1,0 +1,398 @@
+local messages = require('messages')
+local neovim = require('neovim')
+local ended, output, patch = messages.ended, messages.output, messages.patch
+
+local SHELL = 'co://shell'
+
+local function started(command, opts)
+  local nvim = neovim.start(opts)
+  nvim:lua('vim.cmd("Co! " .. ...)', command)
+  return nvim
+end
+
+--- Puts the cursor into the shell buffer.
+local function enter(nvim)
+  nvim:lua("vim.api.nvim_set_current_win(vim.fn.win_findbuf(vim.fn.bufnr('^co://shell$'))[1])")
+end
+
+local function wait_line(nvim, text)
+  nvim:wait(
+    "return vim.tbl_contains(vim.api.nvim_buf_get_lines(vim.fn.bufnr('^co://shell$'), 0, -1, false), ...)",
+    text
+  )
+end
+
+describe('the shell buffer', function()
+  it('is one unfocused split, used again', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:keys(':Co! echo one<CR>')
+    nvim:wait_screen('$ echo one')
+    nvim:wait_screen('running')
+    same('', nvim:lua('return vim.bo.filetype'))
+    nvim:keys(':Co! echo two<CR>')
+    nvim:wait_screen('$ echo two')
+    same(2, nvim:lua('return #vim.api.nvim_list_wins()'))
+    same('nofile', nvim:lua("return vim.bo[vim.fn.bufnr('^co://shell$')].buftype"))
+    same({ '$ echo one', '… running', '', '$ echo two', '… running' }, nvim:lines(SHELL))
+  end)
+
+  it('sends command, directory and a new number', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    nvim:lua("vim.cmd('lcd ' .. ...) vim.cmd('Co! ls -la | wc -l') vim.cmd('Co! pwd')", dir)
+    local sent = nvim:sent('run')
+    same({ 1, 'ls -la | wc -l', dir }, { sent[1].run, sent[1].command, sent[1].cwd })
+    same(2, sent[2].run)
+    yes(sent[1].stdin == nil)
+  end)
+
+  it('says so where the directory is gone', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.tempname()
+    vim.fn.mkdir(dir)
+    nvim:lua("vim.cmd('cd ' .. ...)", dir)
+    vim.fn.delete(dir, 'd')
+    nvim:lua("vim.cmd('Co! ls')")
+    nvim:wait("return table.concat(_G.notices):find('does not exist any more') ~= nil")
+    same({}, nvim:sent())
+    nvim:lua("vim.cmd('cd /') vim.cmd('Co! ls')")
+    same('/', nvim:sent('run')[1].cwd)
+  end)
+
+  it('shows runs side by side, each in its block', function()
+    local nvim = started('one')
+    nvim:lua("vim.cmd('Co! two')")
+    nvim:receive(output(1, patch(0, { 'a', 'b' })), output(2, patch(0, { 'x' })))
+    nvim:receive(
+      output(1, patch(1, { 'B', 'c' })),
+      ended(2, 0),
+      output(1, patch(3, { 'd' })),
+      ended(1, 1)
+    )
+    wait_line(nvim, 'exit 1 · 0.1 s · 1 line')
+    same({
+      '$ one',
+      'a',
+      'B',
+      'c',
+      'd',
+      'exit 1 · 0.1 s · 1 line',
+      '',
+      '$ two',
+      'x',
+      'exit 0 · 0.1 s · 1 line',
+    }, nvim:lines(SHELL))
+  end)
+
+  it('shows a command of several lines', function()
+    local nvim = started('x')
+    nvim:lua("require('co').run('for i in 1 2; do\\necho $i\\ndone')")
+    nvim:receive(output(2, patch(0, { '1', '2' })), ended(2, 0))
+    wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
+    same(
+      { '$ for i in 1 2; do', '> echo $i', '> done', '1', '2', 'exit 0 · 0.1 s · 1 line' },
+      vim.list_slice(nvim:lines(SHELL), 4)
+    )
+  end)
+
+  it('says how many lines came before, as a flood moves on and ends', function()
+    local nvim = started('seq')
+    nvim:receive(
+      output(1, patch(0, { '1', '2' })),
+      output(1, patch(0, { '8', '9' }, { skipped = 7 }))
+    )
+    nvim:receive(output(1, patch(2, { '10' }, { skipped = 7 })))
+    wait_line(nvim, '10')
+    same({ '$ seq', '… 7 earlier lines', '8', '9', '10', '… running' }, nvim:lines(SHELL))
+    nvim:receive(
+      output(1, patch(0, { '4', '5' }, { skipped = 3 })),
+      output(1, patch(2, { '6' }, { skipped = 3 }))
+    )
+    wait_line(nvim, '6')
+    same({ '$ seq', '… 3 earlier lines', '4', '5', '6', '… running' }, nvim:lines(SHELL))
+    nvim:receive(output(1, patch(0, { '1', '2', '3' })), ended(1, 0))
+    wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
+    same({ '$ seq', '1', '2', '3', 'exit 0 · 0.1 s · 1 line' }, nvim:lines(SHELL))
+  end)
+
+  it('opens the whole stream with gf on that line', function()
+    local nvim = started('seq')
+    local spill = vim.fn.tempname()
+    vim.fn.writefile({ 'whole' }, spill)
+    local over = ended(1, 0)
+    over.spill = spill
+    nvim:receive(output(1, patch(0, { '9' }, { skipped = 8 })), over)
+    wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
+    enter(nvim)
+    nvim:keys('ggjgf')
+    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', spill)
+  end)
+
+  it('colours what is coloured, and only that', function()
+    local nvim = started('ls')
+    nvim:receive(output(
+      1,
+      patch(0, { 'plain', 'red and 界' }, {
+        styles = {
+          { line = 1, start = 0, ['end'] = 3, sgr = '1;31' },
+          { line = 1, start = 8, ['end'] = 11, sgr = '38;5;208' },
+        },
+      })
+    ))
+    wait_line(nvim, 'plain')
+    local MARKS = [[
+      local ns = vim.api.nvim_get_namespaces()['co.sgr']
+      return vim.tbl_map(function(mark)
+        return { mark[2], mark[3], mark[4].end_col, mark[4].hl_group }
+      end, vim.api.nvim_buf_get_extmarks(vim.fn.bufnr('^co://shell$'), ns, 0, -1, { details = true }))
+    ]]
+    same({ { 2, 0, 3, 'CoSgr_1_31' }, { 2, 8, 11, 'CoSgr_38_5_208' } }, nvim:lua(MARKS))
+    local red = nvim:lua("return vim.api.nvim_get_hl(0, { name = 'CoSgr_1_31' })")
+    same({ true, 0xcd0000 }, { red.bold, red.fg })
+    nvim:receive(output(1, patch(1, { 'plain now' })))
+    wait_line(nvim, 'plain now')
+    same({}, nvim:lua(MARKS))
+  end)
+
+  it('follows at the last line only', function()
+    local nvim = started('seq', { screen = true })
+    local lines = {}
+    for index = 1, 200 do
+      lines[index] = 'line ' .. index
+    end
+    nvim:receive(output(1, patch(0, lines)))
+    nvim:wait_screen('line 200')
+    enter(nvim)
+    nvim:keys('50G')
+    nvim:wait("return vim.fn.line('.') == 50")
+    local before = nvim:lua('return vim.fn.winsaveview().topline')
+    nvim:receive(output(1, patch(200, { 'line 201' })))
+    wait_line(nvim, 'line 201')
+    same({ 50, before }, nvim:lua("return { vim.fn.line('.'), vim.fn.winsaveview().topline }"))
+  end)
+
+  it('folds a long run when it has ended, not where the cursor is', function()
+    local nvim = started('one')
+    nvim:lua("vim.cmd('Co! two')")
+    local lines = {}
+    for index = 1, 30 do
+      lines[index] = 'line ' .. index
+    end
+    nvim:receive(output(1, patch(0, lines)), ended(1, 0), output(2, patch(0, { 'x' })), ended(2, 0))
+    wait_line(nvim, 'x')
+    enter(nvim)
+    same(
+      { 2, 31, -1 },
+      nvim:lua('return { vim.fn.foldclosed(5), vim.fn.foldclosedend(5), vim.fn.foldclosed(34) }')
+    )
+    nvim:keys('q')
+    nvim:wait("return vim.bo.filetype == ''")
+    nvim:lua("require('co').shell()")
+    enter(nvim)
+    same({ 2, 31 }, nvim:lua('return { vim.fn.foldclosed(5), vim.fn.foldclosedend(5) }'))
+  end)
+
+  it('leaves the newest run open until another begins', function()
+    local nvim = started('one')
+    local lines = {}
+    for index = 1, 30 do
+      lines[index] = 'line ' .. index
+    end
+    nvim:receive(output(1, patch(0, lines)), ended(1, 0))
+    wait_line(nvim, 'line 30')
+    enter(nvim)
+    same(-1, nvim:lua('return vim.fn.foldclosed(5)'))
+    nvim:keys('G')
+    nvim:lua("vim.cmd('Co! two')")
+    same(2, nvim:lua('return vim.fn.foldclosed(5)'))
+  end)
+
+  it('<C-c> cancels the run under the cursor', function()
+    local nvim = started('one')
+    nvim:lua("vim.cmd('Co! two')")
+    enter(nvim)
+    nvim:keys('gg<C-c>')
+    nvim:wait('return #_G.sent == 3')
+    same({ type = 'cancel_run', run = 1 }, nvim:sent()[3])
+    nvim:keys('G<C-c>')
+    nvim:wait('return #_G.sent == 4')
+    same(2, nvim:sent()[4].run)
+    nvim:receive(ended(2, 1))
+    wait_line(nvim, 'exit 1 · 0.1 s · 1 line')
+    nvim:keys('<C-c>')
+    nvim:wait("return table.concat(_G.notices):find('has ended') ~= nil")
+    same(4, #nvim:sent())
+  end)
+
+  it('r runs again where it ran, ]] and [[ go from run to run, q hides', function()
+    local nvim = started('one')
+    nvim:lua("vim.cmd('cd /') vim.cmd('Co! two') vim.cmd('cd /tmp')")
+    enter(nvim)
+    nvim:keys('gg]]')
+    nvim:wait("return vim.api.nvim_get_current_line() == '$ two'")
+    nvim:keys('r')
+    nvim:wait('return #_G.sent == 3')
+    same({ 'two', '/' }, { nvim:sent()[3].command, nvim:sent()[3].cwd })
+    nvim:keys('[[')
+    nvim:wait("return vim.api.nvim_get_current_line() == '$ one'")
+    nvim:keys('q')
+    nvim:wait("return vim.bo.filetype == ''")
+    nvim:lua("vim.cmd('Co!')")
+    nvim:wait('return #_G.sent == 4')
+    same('two', nvim:sent()[4].command)
+  end)
+
+  it('goes to file:line with paths as seen from the run', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir .. '/src', 'p')
+    vim.fn.writefile({ 'one', 'two', 'three' }, dir .. '/src/a b.rs')
+    vim.fn.writefile({ 'one', 'two', 'three' }, dir .. '/src/main.rs')
+    nvim:lua(
+      "_G.home = vim.api.nvim_get_current_win() vim.cmd('lcd ' .. ...) vim.cmd('Co! make') vim.cmd('lcd /')",
+      dir
+    )
+    nvim:receive(output(1, patch(0, { 'error[E1]: bad', '  --> src/main.rs:2:3', 'no.rs:1: x' })))
+    wait_line(nvim, 'no.rs:1: x')
+    enter(nvim)
+    nvim:keys('gg3G<CR>')
+    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', dir .. '/src/main.rs')
+    same({ 2, 2 }, nvim:lua('return vim.api.nvim_win_get_cursor(0)'))
+    yes(nvim:lua('return vim.api.nvim_get_current_win() == _G.home'), 'in the window of the person')
+    enter(nvim)
+    nvim:keys('gg4Ggf')
+    nvim:wait("return table.concat(_G.notices):find('no file under the cursor') ~= nil")
+    same('co-shell', nvim:lua('return vim.bo.filetype'))
+  end)
+
+  it('<C-q> fills the quickfix list through errorformat', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir .. '/src', 'p')
+    vim.fn.writefile({ 'one', 'two' }, dir .. '/src/x.c')
+    nvim:lua("vim.cmd('lcd ' .. ...) vim.cmd('Co! cc') vim.cmd('lcd /')", dir)
+    nvim:receive(output(1, patch(0, { 'src/x.c:2:1: error: no', 'chatter' })), ended(1, 1))
+    wait_line(nvim, 'chatter')
+    enter(nvim)
+    nvim:keys('<C-q>')
+    nvim:wait("return vim.bo.filetype == 'qf'")
+    local entries = nvim:lua([[
+      return vim.tbl_map(function(item)
+        return { vim.api.nvim_buf_get_name(item.bufnr), item.lnum, vim.trim(item.text) }
+      end, vim.fn.getqflist())
+    ]])
+    same({ { dir .. '/src/x.c', 2, 'error: no' } }, entries)
+  end)
+
+  it('gives a range on stdin', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two', 'three' })
+      vim.cmd('2,3Co! sort')
+    ]])
+    same('two\nthree\n', nvim:sent('run')[1].stdin)
+  end)
+
+  it('expands % and # as :! does', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    nvim:lua(
+      [[
+        vim.cmd('cd ' .. ...)
+        vim.cmd('edit first.txt') vim.cmd('write') vim.cmd('edit second.txt') vim.cmd('write')
+        vim.cmd('Co! cat % #') vim.cmd('Co! echo %:r #:p:t \\% 100\\%') vim.cmd('Co! echo plain')
+      ]],
+      dir
+    )
+    local runs = vim.tbl_map(function(run)
+      return run.command
+    end, nvim:sent('run'))
+    same({ 'cat second.txt first.txt', 'echo second first.txt % 100%', 'echo plain' }, runs)
+    nvim:lua("vim.cmd('enew!') vim.cmd('Co! cat %')")
+    nvim:wait("return table.concat(_G.notices):find('there is none') ~= nil")
+    same(3, #nvim:sent('run'))
+  end)
+
+  it('repeats nothing before the first run', function()
+    local nvim = neovim.start()
+    nvim:lua("vim.cmd('Co!')")
+    nvim:wait("return table.concat(_G.notices):find('nothing has been run yet') ~= nil")
+  end)
+
+  it('raises CoJobDone', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.api.nvim_create_autocmd('User', { pattern = 'CoJobDone', callback = function(event)
+        _G.done = { event.data.command, event.data.exit }
+      end })
+      vim.cmd('Co! make')
+    ]])
+    nvim:receive(ended(1, 2))
+    nvim:wait('return _G.done')
+    same({ 'make', 2 }, nvim:lua('return _G.done'))
+  end)
+
+  it('lives through :bdelete! and :only while runs go on', function()
+    local nvim = started('one')
+    nvim:lua("vim.cmd('only')")
+    nvim:receive(output(1, patch(0, { 'a' })))
+    wait_line(nvim, 'a')
+    nvim:lua("vim.cmd('bdelete! ' .. vim.fn.bufnr('^co://shell$'))")
+    nvim:receive(output(1, patch(0, { 'b' })), ended(1, 0))
+    nvim:lua("vim.cmd('Co! two')")
+    wait_line(nvim, '$ two')
+    same({ '$ two', '… running' }, nvim:lines(SHELL))
+    same({}, nvim:lua("return require('co.log').lines()"))
+  end)
+
+  it('takes a file that changed under an unmodified buffer, and keeps a modified one', function()
+    local nvim = neovim.start({ screen = true })
+    local file = vim.fn.tempname()
+    vim.fn.writefile({ 'old' }, file)
+    nvim:lua("vim.o.autoread = true vim.cmd('edit ' .. ...) vim.cmd('Co! fmt')", file)
+    vim.fn.writefile({ 'new and longer' }, file)
+    nvim:receive(ended(1, 0))
+    nvim:wait_screen('new and longer')
+    nvim:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'mine' }) vim.cmd('Co! fmt')")
+    vim.fn.writefile({ 'theirs, and much longer' }, file)
+    nvim:receive(ended(2, 0))
+    wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
+    nvim:wait(
+      "return table.concat(_G.notices):find('keeps your changes') ~= nil or table.concat(require('co.log').lines()):find('keeps your changes') ~= nil"
+    )
+    same({ 'mine' }, nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'))
+    nvim:keys('x')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'ine'")
+  end)
+
+  it('takes 100 pieces of 1,000 lines without a wait of 100 ms', function()
+    local nvim = started('flood')
+    local worst = nvim:lua([[
+      local lines = {}
+      for index = 1, 1000 do lines[index] = 'line ' .. index end
+      local worst = 0
+      for piece = 0, 99 do
+        local start = vim.uv.hrtime()
+        receive({ { type = 'run_output', run = 1, patch = { skipped = 0, from = piece * 1000, lines = lines, styles = {} } } })
+        worst = math.max(worst, (vim.uv.hrtime() - start) / 1e6)
+      end
+      return worst
+    ]])
+    yes(worst < 100, ('%d ms'):format(worst))
+    same(100002, #nvim:lines(SHELL))
+  end)
+
+  it('lets old runs go when it is very long', function()
+    local nvim = started('flood')
+    nvim:lua([[
+      local lines = {}
+      for index = 1, 60000 do lines[index] = 'x' end
+      receive({ { type = 'run_output', run = 1, patch = { skipped = 0, from = 0, lines = lines, styles = {} } },
+        { type = 'run_ended', run = 1, status = 'exit 0', exit = 0 } })
+      vim.cmd('Co! two') vim.cmd('Co! three')
+    ]])
+    same({ '$ two', '… running', '', '$ three', '… running' }, nvim:lines(SHELL))
+  end)
+end)

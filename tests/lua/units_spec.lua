@@ -1,0 +1,348 @@
+local neovim = require('neovim')
+
+describe('SGR parameters', function()
+  local definition = require('co.highlight').definition
+  local function check(sgr, expected)
+    it('become a highlight: ' .. sgr, function()
+      local hl = definition(sgr)
+      hl.cterm = nil
+      same(expected, hl)
+    end)
+  end
+  check('', {})
+  check('1', { bold = true })
+  check('3;4;7;9', { italic = true, underline = true, reverse = true, strikethrough = true })
+  check('31', { fg = '#cd0000', ctermfg = 1 })
+  check('91', { fg = '#ff0000', ctermfg = 9 })
+  check('44', { bg = '#0000ee', ctermbg = 4 })
+  check('104', { bg = '#5c5cff', ctermbg = 12 })
+  check('38;5;208', { fg = '#ff8700', ctermfg = 208 })
+  check('48;5;240', { bg = '#585858', ctermbg = 240 })
+  check('38;2;1;2;3;1', { fg = '#010203', bold = true })
+  check('38;5', {})
+  check('38;9;1', {})
+  check('39', {})
+
+  it('take the colours of the colour scheme', function()
+    vim.g.terminal_color_1 = '#123456'
+    defer(function()
+      vim.g.terminal_color_1 = nil
+    end)
+    same('#123456', definition('31').fg)
+  end)
+end)
+
+describe('the winbar', function()
+  it('says counts in few characters', function()
+    local text = require('co.winbar').text({
+      state = 'idle',
+      detail = '',
+      model = 'm',
+      cwd = '/x',
+      backend = 'subprocess',
+      input = 999,
+      output = 2500000,
+      queued = 0,
+    }, 'read-only sandbox')
+    same(' ready · m · 999 in 2.5M out · subprocess (read-only sandbox) · %</x', text)
+  end)
+end)
+
+describe('a location', function()
+  local locations = require('co.locations')
+  local dir = vim.fn.resolve(vim.fn.tempname())
+  vim.fn.mkdir(dir .. '/src', 'p')
+  vim.fn.writefile({ 'x' }, dir .. '/src/a.rs')
+  vim.fn.writefile({ 'x' }, dir .. '/Makefile')
+  local function check(text, at, line, column)
+    it('is found in ' .. text, function()
+      local found = locations.find(text, at, dir)
+      assert(found, 'nothing found')
+      same({ line, column }, { found.line, found.column })
+      yes(found.path:find(dir, 1, true) == 1)
+    end)
+  end
+  check('src/a.rs', 1)
+  check('src/a.rs:12', 1, 12)
+  check('src/a.rs:12:5: error', 1, 12, 5)
+  check('  --> src/a.rs:12:5', 1, 12, 5)
+  check('src/a.rs(12,5): error', 3, 12, 5)
+  check('  File "src/a.rs", line 12, in x', 10, 12)
+  check('see `src/a.rs:7`.', 8, 7)
+  check('at ' .. dir .. '/src/a.rs:9', 5, 9)
+  check('Makefile:3: *** stop', 1, 3)
+  it('is none where no such file is', function()
+    same(nil, locations.find('src/b.rs:1', 1, dir))
+    same(nil, locations.find('', 1, dir))
+  end)
+end)
+
+describe('settings', function()
+  it('of the wrong kind are named with what is accepted, and the rest holds', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.o.columns = 300
+      vim.g.co = { layout = 'sideways', shell_height = 5, shell_max_timeout = 60, keys = { chat = { hide = false } } }
+      require('co').setup({ float_focus = 'yes', keys = { chat = { jump = 'x' } } })
+    ]])
+    local config = nvim:lua("return require('co.config').get()")
+    same({ 'vertical', 5, false }, { config.layout, config.shell_height, config.float_focus })
+    same({ false, ']]' }, { config.keys.chat.hide, config.keys.chat.next })
+    same({ shell_max_timeout = 60 }, nvim:lua("return require('co.config').settings()"))
+    local problems = table.concat(nvim:lua("return require('co.config').problems()"), '\n')
+    for _, text in ipairs({
+      'vim.g.co: the setting "layout" must be vertical, horizontal, float, tab or current',
+      'setup: the setting "float_focus" must be true or false',
+      'not "jump"',
+    }) do
+      yes(problems:find(text, 1, true), problems)
+    end
+  end)
+
+  it('of the person move the keys', function()
+    local nvim = neovim.start()
+    nvim:lua(
+      "require('co').setup({ keys = { chat = { hide = '<C-x>', yank = false } } }) vim.cmd('Co')"
+    )
+    same('', nvim:lua("return vim.fn.maparg('q', 'n')"))
+    same('', nvim:lua("return vim.fn.maparg('gy', 'n')"))
+    yes(nvim:lua("return vim.fn.maparg('<C-x>', 'n')") ~= '')
+  end)
+
+  it('that are not there are an empty map, not a list', function()
+    local nvim = neovim.start()
+    same('{}', nvim:lua("return vim.json.encode(require('co.config').settings())"))
+  end)
+end)
+
+describe('context', function()
+  local function gather(nvim, text)
+    return nvim:lua("return require('co.context').gather(...)", text)
+  end
+
+  it('is read from the editor for what a prompt names', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    vim.fn.writefile({ 'in a file' }, dir .. '/f.txt')
+    nvim:lua(
+      [[
+        vim.cmd('cd ' .. ...) vim.cmd('edit b.lua')
+        vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two', 'three' })
+        vim.fn.setpos("'<", { 0, 2, 1, 0 }) vim.fn.setpos("'>", { 0, 3, 1, 0 })
+        vim.diagnostic.set(vim.api.nvim_create_namespace('x'), 0, {
+          { lnum = 1, col = 0, message = 'bad\nword', severity = 1 } })
+        vim.fn.setqflist({ { bufnr = vim.api.nvim_get_current_buf(), lnum = 3, col = 1, text = 'here' } })
+      ]],
+      dir
+    )
+    local found = gather(
+      nvim,
+      '@buffer (@selection) fix @diagnostics, @quickfix @diff and @file:f.txt. me@buffer'
+    )
+    same({
+      { name = '@buffer', text = 'b.lua:1-3\n```lua\none\ntwo\nthree\n```' },
+      { name = '@selection', text = 'b.lua:2-3\n```lua\ntwo\nthree\n```' },
+      { name = '@diagnostics', text = 'b.lua:2:1: error: bad word' },
+      { name = '@quickfix', text = 'b.lua:3:1: here' },
+      {
+        name = '@diff',
+        text = '--- b.lua (saved)\n+++ b.lua (in the editor)\n@@ -0,0 +1,3 @@\n+one\n+two\n+three\n',
+      },
+      { name = '@file:f.txt', text = 'in a file\n' },
+    }, found)
+    same({}, gather(nvim, 'mail me@example.com, @nobody'))
+    same({}, gather(nvim, '@file:missing.txt'))
+    nvim:wait("return table.concat(_G.notices):find('@file:missing.txt is left out') ~= nil")
+  end)
+
+  it('of a prompt in the chat is that of the window it was opened from', function()
+    local nvim = neovim.start()
+    nvim:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'mine' }) vim.cmd('Co')")
+    nvim:keys('isee @buffer<C-s>')
+    nvim:wait('return #_G.sent == 1')
+    yes(nvim:sent()[1].context[1].text:find('mine', 1, true))
+  end)
+
+  it('of a range goes along', function()
+    local nvim = neovim.start()
+    nvim:lua(
+      "vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'a', 'b', 'c' }) vim.cmd('2,3Co explain')"
+    )
+    local sent = nvim:sent('prompt')[1]
+    same({ 'explain', '@selection' }, { sent.text, sent.context[1].name })
+    yes(sent.context[1].text:find('b\nc', 1, true))
+  end)
+end)
+
+describe('completion', function()
+  local function complete(nvim, line)
+    return nvim:lua("return vim.fn.getcompletion(..., 'cmdline')", line)
+  end
+
+  it('of the command line knows slash commands, contexts, ids, files and programs', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.tempname()
+    vim.fn.mkdir(dir)
+    vim.fn.writefile({}, dir .. '/notes.txt')
+    nvim:lua(
+      "vim.cmd('cd ' .. ...) receive({ { type = 'ask', id = 7, session = 1, command = 'x', cwd = '/', timeout = 1, backend = 'b', reasons = {}, destructive = false } })",
+      dir
+    )
+    same({ '/rename', '/resume', '/retry', '/rules' }, complete(nvim, 'Co /r'))
+    same({ '@diagnostics', '@diff' }, complete(nvim, 'Co explain @di'))
+    same({ '@file:notes.txt' }, complete(nvim, 'Co see @file:no'))
+    same({ '7' }, complete(nvim, 'Co /approve '))
+    yes(vim.tbl_contains(complete(nvim, 'Co! s'), 'sh'))
+    same({ 'notes.txt' }, complete(nvim, 'Co! cat n'))
+    yes(vim.tbl_contains(complete(nvim, 'Co! cat notes.txt | s'), 'sort'))
+  end)
+
+  it('of the prompt knows the same', function()
+    local nvim = neovim.start()
+    nvim:lua("vim.o.completeopt = 'menuone' vim.cmd('Co')")
+    nvim:keys('i@diff<C-x><C-o>')
+    nvim:wait("return vim.api.nvim_get_current_line() == '@diff'")
+    nvim:keys(' /ne')
+    nvim:keys('<Esc>cc/ne<C-x><C-o>')
+    nvim:wait("return vim.api.nvim_get_current_line() == '/new'")
+  end)
+end)
+
+describe('the plugin file', function()
+  it('takes under 0.1 ms and requires nothing', function()
+    local nvim = neovim.start({ bare = true })
+    local best = nvim:lua(
+      [[
+      local best = math.huge
+      local chunk = loadfile(... .. '/plugin/co.lua')
+      for _ = 1, 20 do
+        vim.g.loaded_co = nil
+        local start = vim.uv.hrtime()
+        chunk()
+        best = math.min(best, (vim.uv.hrtime() - start) / 1e6)
+      end
+      return best
+    ]],
+      co_root
+    )
+    -- A loaded machine gets twice the time.
+    yes(best < 0.2, ('%.3f ms'):format(best))
+  end)
+
+  it('maps nothing but <Plug>, and defines one command', function()
+    local nvim = neovim.start({ bare = true })
+    nvim:lua([[
+      _G.before = vim.fn.execute('map') .. vim.fn.execute('map!') .. vim.fn.execute('tmap')
+      vim.cmd('runtime plugin/co.lua')
+      _G.after = vim.fn.execute('map') .. vim.fn.execute('map!') .. vim.fn.execute('tmap')
+    ]])
+    local extra = nvim:lua([[
+      local known, found = {}, {}
+      for line in vim.gsplit(_G.before, '\n') do known[line] = true end
+      for line in vim.gsplit(_G.after, '\n') do
+        if not known[line] and line:match('^%S*%s+<') and not line:find('<Plug>(co-', 1, true) then
+          table.insert(found, line)
+        end
+      end
+      return found
+    ]])
+    same({}, extra)
+    same(
+      { 'Co' },
+      nvim:lua(
+        "return vim.tbl_filter(function(name) return name:match('^Co') end, vim.tbl_keys(vim.api.nvim_get_commands({})))"
+      )
+    )
+  end)
+end)
+
+describe('highlight groups', function()
+  it('are links by default and stay as the person set them', function()
+    local nvim = neovim.start()
+    nvim:lua(
+      "vim.api.nvim_set_hl(0, 'CoRunFailed', { fg = '#010203' }) require('co.highlight').ensure()"
+    )
+    same(0x010203, nvim:lua("return vim.api.nvim_get_hl(0, { name = 'CoRunFailed' }).fg"))
+    same(
+      'FloatBorder',
+      nvim:lua("return vim.api.nvim_get_hl(0, { name = 'CoApprovalBorder' }).link")
+    )
+    nvim:lua("require('co.highlight').group('31') vim.cmd.colorscheme('blue')")
+    yes(nvim:lua("return vim.api.nvim_get_hl(0, { name = 'CoSgr_31' }).fg ~= nil"))
+  end)
+end)
+
+describe(':checkhealth co', function()
+  it('names what is missing and what to do', function()
+    local nvim = neovim.start({ bare = true })
+    nvim:lua("vim.g.co = { bin = '/nonexistent/co-nvim', layout = 'x' } vim.cmd('checkhealth co')")
+    local text = table.concat(nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'), '\n')
+    yes(text:find('names /nonexistent/co-nvim, which cannot be executed', 1, true), text)
+    yes(text:find('the setting "layout" must be', 1, true), text)
+  end)
+
+  it('shows what the doctor says', function()
+    local nvim = neovim.start({ bare = true })
+    local bin = vim.fn.tempname()
+    vim.fn.writefile({
+      '#!/bin/sh',
+      'case $1 in',
+      '--version) echo co-nvim 0.1.0 ;;',
+      [[doctor) echo '[{"name":"landlock","level":"ok","message":"version 5"},{"name":"key","level":"error","message":"none","advice":"set ANTHROPIC_API_KEY"}]'; exit 1 ;;]],
+      'esac',
+    }, bin)
+    vim.fn.setfperm(bin, 'rwx------')
+    nvim:lua("vim.g.co = { bin = ... } vim.cmd('checkhealth co')", bin)
+    local text = table.concat(nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'), '\n')
+    for _, expected in ipairs({
+      'version 0.1.0',
+      'landlock: version 5',
+      'key: none',
+      'set ANTHROPIC_API_KEY',
+    }) do
+      yes(text:find(expected, 1, true), text)
+    end
+  end)
+end)
+
+describe("a workspace's own instructions", function()
+  local root = vim.fn.resolve(vim.fn.tempname())
+  vim.fn.mkdir(root .. '/.git', 'p')
+  vim.fn.mkdir(root .. '/src', 'p')
+  vim.fn.writefile({ 'Use tabs.' }, root .. '/AGENTS.md')
+
+  ---@param answer fun(path: string): string?
+  ---@return integer asked
+  ---@return string?
+  local function ask(answer)
+    local read, asked = vim.secure.read, 0
+    defer(function()
+      vim.secure.read = read
+      package.loaded['co.instructions'] = nil
+    end)
+    vim.secure.read = function(path)
+      asked = asked + 1
+      return answer(path)
+    end
+    package.loaded['co.instructions'] = nil
+    local instructions = require('co.instructions')
+    instructions.of(root .. '/src')
+    return asked, instructions.of(root)
+  end
+
+  it('are read where the person trusts them, and asked about once', function()
+    local asked, text = ask(function(path)
+      same(root .. '/AGENTS.md', path)
+      return 'Use tabs.\n'
+    end)
+    same(1, asked)
+    same('Use tabs.\n', text)
+  end)
+
+  it('are left out where they are not trusted', function()
+    local asked, text = ask(function() end)
+    same(1, asked)
+    same(nil, text)
+  end)
+end)
