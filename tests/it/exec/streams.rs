@@ -113,8 +113,9 @@ async fn what_is_typed_arrives_and_a_new_size_is_told() {
 #[tokio::test]
 async fn control_c_reaches_the_foreground() {
     let bench = Bench::new();
-    let mut watched =
-        Watched::start(&bench.executor, bench.spec("echo ready; exec sleep 3501")).await;
+    // A trap: between two commands a bash without one may forget an interrupt.
+    let script = "trap 'trap - INT; kill -INT $$' INT; echo ready; while :; do read -r line; done";
+    let mut watched = Watched::start(&bench.executor, bench.spec(script)).await;
     watched.until("ready").await;
     watched.input().write(vec![3]).unwrap();
     let outcome = watched.job.outcome().await;
