@@ -29,6 +29,12 @@ pub(super) fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
+/// Returns the session of this process; 0 where its leader is outside this pid namespace, as a shell's
+/// that entered one is. The type that `rustix` has for it cannot hold that.
+pub(super) fn own_session() -> i32 {
+    nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw)
+}
+
 /// Starts a command as the leader of a new group; until [`reap`] nobody else waits for it.
 pub(super) fn spawn(command: &mut Command, kind: Kind) -> io::Result<Child> {
     // Held over the spawn: a sweep must not see the child before its name is down.
@@ -84,5 +90,5 @@ pub(super) fn sweep(ours: impl Fn(&Process) -> bool) {
 
 /// Returns whether a child left the group that everything else this process starts stays in.
 pub(super) fn is_outside(process: &Process) -> bool {
-    process.group != rustix::process::getpgrp().as_raw_nonzero().get()
+    process.group != nix::unistd::getpgrp().as_raw()
 }

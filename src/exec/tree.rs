@@ -178,8 +178,7 @@ impl Drop for Tree {
 
 /// Returns whether an orphan without a marker was a command's: what we start otherwise stays in our session.
 fn is_stray(orphan: &Process) -> bool {
-    let own = rustix::process::getsid(None).map(|it| it.as_raw_nonzero().get());
-    children::commands() <= 1 && own != Ok(orphan.session)
+    children::commands() <= 1 && children::own_session() != orphan.session
 }
 
 /// Ends every process whose marker holds `token`, what it started and who is in `session`.

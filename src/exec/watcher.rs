@@ -73,10 +73,11 @@ impl Watcher {
 
 /// Returns the session that this process leads; 0 if it leads none.
 fn session() -> i32 {
-    let own = rustix::process::getpid();
-    match rustix::process::getsid(None) {
-        Ok(session) if session == own => own.as_raw_nonzero().get(),
-        _ => 0,
+    let session = children::own_session();
+    if session == children::own_pid() {
+        session
+    } else {
+        0
     }
 }
 

@@ -54,6 +54,29 @@ async fn a_killed_backend_leaves_nothing() {
     eventually("nor one without it", || holding("sleep\x003506").is_empty()).await;
 }
 
+/// A shell that entered a pid namespace leads its own group, in a session whose leader is not there.
+#[test]
+fn it_runs_where_its_session_has_no_id() {
+    let unshare = |line: &str| {
+        let mut unshare = Command::new("unshare");
+        unshare
+            .args(["--map-root-user", "--pid", "--fork", "--mount-proc"])
+            .args(["bash", "-c", line, BINARY]);
+        unshare.stdin(Stdio::null()).output().unwrap()
+    };
+    if !unshare("true").status.success() {
+        eprintln!("no pid namespace to be had here");
+        return;
+    }
+    let done = unshare("set -m; ps -o sid= -p $$; \"$0\" exec 'sleep 3508 & echo hi'; exit $?");
+    let told = String::from_utf8_lossy(&done.stdout);
+    let (session, output) = told.split_once('\n').unwrap();
+    assert_eq!(session.trim(), "0", "{done:?}");
+    assert!(output.starts_with("hi\n"), "{done:?}");
+    assert!(done.status.success(), "{done:?}");
+    assert!(holding("sleep\x003508").is_empty());
+}
+
 /// A cgroup that holds at most so many processes.
 struct Pids(PathBuf);
 
