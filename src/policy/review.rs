@@ -76,8 +76,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
             why: "a function that starts itself again and again fills the machine".to_owned(),
         });
     }
-    let looks: Vec<Look> = script.commands.iter().flat_map(wrap::looks).collect();
-    look(&mut found, looks, cwd, facts);
+    look(&mut found, wrap::through(&script.commands), cwd, facts);
     found.refusals.extend(misplaced(cwd, facts));
     if found.refusals.is_empty() {
         walk(&script, cwd, facts, &mut found);
@@ -116,11 +115,7 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
             }
         })
         .collect();
-    let looks = vec![Look {
-        words: argv.to_vec(),
-        writes: Vec::new(),
-    }];
-    look(&mut found, looks, cwd, facts);
+    look(&mut found, wrap::through_argv(argv), cwd, facts);
     found.refusals.extend(misplaced(cwd, facts));
     let ready = Ready {
         span: 0..found.command.len(),
@@ -139,24 +134,16 @@ fn misplaced(cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
     outside.then(|| Reason::whole("it runs outside the workspace".to_owned()))
 }
 
-/// Notes every command for deny and ask rules, wrappers looked through.
+/// Notes every command for deny and ask rules.
 fn look(found: &mut Assessment, looks: Vec<Look>, cwd: &Path, facts: &dyn Facts) {
-    let mut moved: Option<String> = None;
     for look in looks {
-        let mut all = vec![look.clone()];
-        wrap::inner(&look.words, 0, &mut all);
-        for look in all {
-            for denied in deny::check(&look, moved.as_deref(), cwd, facts) {
-                if !found.denied.contains(&denied) {
-                    found.denied.push(denied);
-                }
+        for denied in deny::check(&look, cwd, facts) {
+            if !found.denied.contains(&denied) {
+                found.denied.push(denied);
             }
-            found.destructive |= destroys(&look);
-            found.looks.push(look.words);
         }
-        if look.words.first().is_some_and(|name| name == "cd") {
-            moved = look.words.get(1).cloned();
-        }
+        found.destructive |= destroys(&look);
+        found.looks.push(look.words);
     }
 }
 

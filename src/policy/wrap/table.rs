@@ -1,0 +1,157 @@
+//! Programs that run another, and where in their words it stands.
+
+/// How a wrapper's words are laid out; its other options take no value in the next word.
+pub(super) struct Wrapper {
+    pub(super) names: &'static str,
+    /// Options with a value in the next word.
+    pub(super) valued: &'static str,
+    /// Options whose value is shell text.
+    pub(super) texts: &'static str,
+    /// Options whose value is the directory it runs in.
+    pub(super) dirs: &'static str,
+    /// Operands before the command: a duration, a lock file.
+    pub(super) before: usize,
+    /// True where `NAME=value` may stand before the command.
+    pub(super) assigns: bool,
+    /// True where its words together are shell text.
+    pub(super) joins: bool,
+}
+
+const PLAIN: Wrapper = Wrapper {
+    names: "",
+    valued: "",
+    texts: "",
+    dirs: "",
+    before: 0,
+    assigns: false,
+    joins: false,
+};
+
+const WRAPPERS: [Wrapper; 21] = [
+    Wrapper {
+        names: "nohup setsid builtin command busybox toybox coproc ! fakeroot unbuffer catchsegv dbus-run-session setpriv unshare linux32 linux64",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "env",
+        valued: "-u --unset",
+        texts: "-S --split-string",
+        dirs: "-C --chdir",
+        assigns: true,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "sudo doas pkexec run0",
+        valued: "-u -g -h -p -C -R -T -r -t -U --user --group --host --prompt --close-from --chroot --command-timeout --role --type --other-user",
+        dirs: "-D --chdir",
+        assigns: true,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "su runuser",
+        valued: "-u -g -G -s -w --user --group --supp-group --shell --whitelist-environment",
+        texts: "-c --command --session-command",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "sg newgrp",
+        texts: "-c",
+        before: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "nice",
+        valued: "-n --adjustment",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "ionice",
+        valued: "-n -c -p --classdata --class",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "chrt taskset",
+        before: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "timeout",
+        valued: "-s -k --signal --kill-after",
+        before: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "chroot",
+        valued: "--userspec --groups",
+        before: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "flock",
+        valued: "-w -E --wait --timeout --conflict-exit-code",
+        texts: "-c --command",
+        before: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "script",
+        valued: "-E -I -O -B -T -m -o --echo --log-in --log-out --log-io --log-timing --logging-format --output-limit",
+        texts: "-c --command",
+        before: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "exec",
+        valued: "-a",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "time",
+        valued: "-f -o --format --output",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "watch",
+        valued: "-n -q --interval --equexit",
+        joins: true,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "strace ltrace",
+        valued: "-a -b -e -E -I -n -o -O -P -s -S -u -U -X -l -x",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "caffeinate",
+        valued: "-t -w",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "stdbuf",
+        valued: "-i -o -e --input --output --error",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "xargs",
+        valued: "-n -L -I -P -d -s -E -a --max-args --max-lines --max-procs --delimiter --max-chars --arg-file",
+        ..PLAIN
+    },
+    Wrapper {
+        names: "parallel",
+        valued: "-n -N -L -I -P -d -s -a -j --max-args --max-procs --delimiter --arg-file --jobs",
+        joins: true,
+        ..PLAIN
+    },
+    Wrapper {
+        names: "systemd-run systemd-inhibit",
+        valued: "-u -p -E -H -M --unit --property --setenv --uid --gid --slice --what --who --why --mode",
+        dirs: "--working-directory",
+        ..PLAIN
+    },
+];
+
+/// Returns how the words of a wrapper are laid out; none for what is no wrapper.
+pub(super) fn lookup(name: &str) -> Option<&'static Wrapper> {
+    let named = |wrapper: &&Wrapper| wrapper.names.split(' ').any(|own| own == name);
+    WRAPPERS.iter().find(named)
+}
