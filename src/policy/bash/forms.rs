@@ -71,5 +71,9 @@ pub(super) fn operator_is_whole(before: &str, operator: &str) -> bool {
         .rsplit([' ', '\t', '\n', ';', '&', '|', '<', '>'])
         .next();
     let word = word.unwrap_or_default();
+    // To bash `{x}>` is a redirection whole, and `{x}` no argument.
+    if word.ends_with('}') {
+        return false;
+    }
     word.is_empty() || (descriptor.is_empty() && !word.chars().all(|c| c.is_ascii_digit()))
 }

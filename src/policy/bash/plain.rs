@@ -3,8 +3,6 @@
 //! Most commands are no more than that, and the grammar takes longer for them than all the rest of a
 //! verdict. Whatever is not plain beyond doubt is left to the grammar; a test holds both to the same.
 
-use std::ops::Range;
-
 use super::forms::RESERVED;
 use super::{Join, Redirect, Script, Simple};
 use crate::policy::word;
@@ -178,8 +176,11 @@ impl Plain<'_> {
         let mut at = self.at;
         while !self.ends(at) {
             at = match bytes[at] {
-                b'\'' => quoted(bytes, at, |_| true)?.end,
-                b'"' => quoted(bytes, at, |c| !matches!(c, b'$' | b'`' | b'\\'))?.end,
+                b'\'' => at + 2 + bytes[at + 1..].iter().position(|c| *c == b'\'')?,
+                b'"' => double(bytes, at + 1)?,
+                b'\\' => escaped(bytes, at + 1)?,
+                b'$' => variable(bytes, at + 1)?,
+                b'#' if at > self.at => at + 1,
                 c if c.is_ascii_alphanumeric() || SIGNS.contains(&c) => at + 1,
                 _ => return None,
             };
@@ -188,12 +189,28 @@ impl Plain<'_> {
     }
 }
 
-/// Returns where a quoted stretch is, if all in it is plain.
-fn quoted(bytes: &[u8], start: usize, plain: impl Fn(u8) -> bool) -> Option<Range<usize>> {
-    let inner = &bytes[start + 1..];
-    let length = inner.iter().position(|c| *c == bytes[start])?;
-    inner[..length]
-        .iter()
-        .all(|c| plain(*c))
-        .then_some(start..start + length + 2)
+/// Skips what stands between double quotes, and the closing one.
+fn double(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at = match *bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => escaped(bytes, at + 1)?,
+            b'$' if matches!(bytes.get(at + 1), Some(b'"' | b' ' | b'|' | b')')) => at + 1,
+            b'$' => variable(bytes, at + 1)?,
+            b'`' => return None,
+            _ => at + 1,
+        };
+    }
+}
+
+/// Skips the character behind a backslash, which is not the end of a line.
+fn escaped(bytes: &[u8], at: usize) -> Option<usize> {
+    let c = bytes.get(at)?;
+    (c.is_ascii_graphic() || *c == b' ').then_some(at + 1)
+}
+
+/// Skips the first character of a variable's plain name, or the `?` of `$?`.
+fn variable(bytes: &[u8], at: usize) -> Option<usize> {
+    let c = bytes.get(at)?;
+    (c.is_ascii_alphabetic() || matches!(c, b'_' | b'?')).then_some(at + 1)
 }

@@ -138,6 +138,8 @@ fn a_descriptor_is_read_as_bash_reads_it() {
         "c == 2>&1",
         "c ];&>/dev/null",
         "c ;; d",
+        "c {x}>/dev/null",
+        "c {x}>&2",
     ] {
         let script = with_grammar(source, Script::default());
         assert!(!script.refusals.is_empty(), "{source}");
@@ -249,7 +251,7 @@ fn the_plain_way_is_the_grammars_way() {
         include_str!("../../../tests/fixtures/policy/deny.txt")
     );
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let pieces = "(a|b|ls|if|\\[|\\]|!|\\{|\\}|=|x=|-c|\\*|\\?|'[a |;&>$]{0,3}'|\"[a |;&>]{0,3}\"|;|&&|\\|\\||\\||\n| |  |\t| 2>&1| >/dev/null|2> /dev/null|1|2|>|&|#|~|\\$|,|\\{a,b\\}){1,9}";
+    let pieces = "(a|b|ls|if|\\[|\\]|!|\\{|\\}|=|x=|-c|\\*|\\?|'[a |;&>$]{0,3}'|\"[a |;&>]{0,3}\"|;|&&|\\|\\||\\||\n| |  |\t| 2>&1| >/dev/null|2> /dev/null|1|2|>|&|#|~|\\$|,|\\\\|\\\\;|\\$x|\\$\\?|\"\\$x\"|\"\\\\\\$|a#|\\{a,b\\}){1,9}";
     let soup = proptest::string::string_regex(pieces).unwrap();
     let random = (0..5_000).map(|_| soup.new_tree(&mut runner).unwrap().current());
     let lines = tables.lines().map(|line| line.replace('␤', "\n"));
