@@ -4,6 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::glob;
 
+mod memo;
+
+pub(super) use memo::Memo;
+
 /// Answers questions about files, programs and git; [`crate::tool`] implements it.
 pub trait Facts {
     /// Where bash would find a program by its bare name.
@@ -14,8 +18,12 @@ pub trait Facts {
     fn glob(&self, cwd: &Path, pattern: &glob::Pattern) -> Option<Vec<String>>;
     /// What git would meet in a directory.
     fn git(&self, cwd: &Path) -> GitFact;
+    /// The first file of one of these names in a directory of the workspace or those of the workspace above it.
+    fn above(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf>;
     /// What a walk below a directory would meet that a reader must not read unasked.
     fn survey(&self, root: &Path) -> Survey;
+    /// The same of the files that git tracks.
+    fn tracked(&self, cwd: &Path) -> Survey;
 }
 
 /// Where a program was found.
@@ -34,6 +42,8 @@ pub struct PathFact {
     /// Below the workspace, as written and by its real path; none is outside.
     pub inside: Option<Inside>,
     pub kind: Kind,
+    /// True for a directory into which this process may change.
+    pub enterable: bool,
     /// Absolute, with `.` and `..` taken away as text.
     pub absolute: PathBuf,
     /// True for a file of co's own.

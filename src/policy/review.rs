@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::Reason;
 use super::bash::{self, Join, Script, Simple};
 use super::deny::{self, Denied};
-use super::facts::{Facts, Kind};
+use super::facts::{Facts, Kind, Memo};
 use super::options::Arg;
 use super::paths;
 use super::rules;
@@ -64,6 +64,7 @@ pub struct Segment {
 
 /// Judges the text of a command.
 pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
+    let facts = &Memo::new(facts);
     let script = bash::parse(command);
     let mut found = Assessment {
         command: command.to_owned(),
@@ -86,6 +87,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
 
 /// Judges an argument vector, which no shell sees.
 pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment {
+    let facts = &Memo::new(facts);
     let mut found = Assessment {
         command: rules::shell_join(argv),
         ..Assessment::default()
@@ -151,6 +153,8 @@ fn look(found: &mut Assessment, looks: Vec<Look>, cwd: &Path, facts: &dyn Facts)
 struct Places {
     good: Vec<PathBuf>,
     bad: Vec<PathBuf>,
+    /// After the failure of a `cd` that has no cause to fail: only what stands behind `||` is judged there.
+    unlikely: Vec<PathBuf>,
 }
 
 /// Judges the pipelines in order, following `cd`.
@@ -158,11 +162,12 @@ fn walk(script: &Script, cwd: &Path, facts: &dyn Facts, found: &mut Assessment) 
     let mut places = Places {
         good: vec![cwd.to_owned()],
         bad: Vec::new(),
+        unlikely: Vec::new(),
     };
     for (join, pipeline) in &script.pipelines {
         let here = match join {
             Join::And => places.good.clone(),
-            Join::Or => places.bad.clone(),
+            Join::Or => union(&places.bad, &places.unlikely),
             Join::Then => union(&places.good, &places.bad),
         };
         let here = if here.is_empty() {
@@ -176,10 +181,12 @@ fn walk(script: &Script, cwd: &Path, facts: &dyn Facts, found: &mut Assessment) 
             Join::And => Places {
                 bad: union(&after.bad, &places.bad),
                 good: after.good,
+                unlikely: union(&after.unlikely, &places.unlikely),
             },
             Join::Or => Places {
                 good: union(&after.good, &places.good),
                 bad: after.bad,
+                unlikely: after.unlikely,
             },
         };
     }
@@ -202,6 +209,7 @@ fn pipe(
     let stay = Places {
         good: here.to_vec(),
         bad: here.to_vec(),
+        unlikely: Vec::new(),
     };
     if let [only] = pipeline
         && is_cd(&script.commands[*only])
@@ -211,7 +219,8 @@ fn pipe(
         return match target {
             Some(target) => Places {
                 good: vec![target],
-                bad: here.to_vec(),
+                bad: Vec::new(),
+                unlikely: here.to_vec(),
             },
             None => stay,
         };
@@ -286,6 +295,10 @@ fn change(simple: &Simple, here: &[PathBuf], facts: &dyn Facts) -> (Segment, Opt
     }
     let fact = facts.path(cwd, &target);
     match fact.inside {
+        Some(_) if fact.kind == Kind::Directory && !fact.enterable => {
+            ask("the directory may not be entered");
+            (segment, None)
+        }
         Some(inside) if fact.kind == Kind::Directory && inside.written == inside.real => {
             if paths::secret(&inside.real).is_some() {
                 ask("it moves into a directory that looks like a secret");

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use crate::policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey
 use crate::policy::{glob, paths};
 
 mod repository;
+mod survey;
 
 use repository::Repositories;
 
@@ -20,8 +22,6 @@ const MAX_MATCHES: usize = 2_000;
 const MAX_GLOB_DIRS: usize = 2_000;
 /// How long a look at PATH's directories holds: for one list of commands.
 const FRESH: Duration = Duration::from_millis(20);
-/// Entries that a survey may meet.
-const MAX_SURVEY: usize = 50_000;
 
 /// How PATH's directories were when a program was looked up.
 type Stamps = Arc<[Stamp]>;
@@ -185,13 +185,19 @@ fn inside(path: &Path, root: &Path) -> bool {
     path.starts_with(root) || path.canonicalize().is_ok_and(|real| real.starts_with(root))
 }
 
-fn kind(path: &Path) -> Kind {
-    match path.metadata() {
-        Ok(meta) if meta.is_dir() => Kind::Directory,
-        Ok(meta) if meta.is_file() => Kind::File,
-        Ok(_) => Kind::Special,
-        Err(_) => Kind::Missing,
+fn kind(meta: Option<&Metadata>) -> Kind {
+    match meta {
+        Some(meta) if meta.is_dir() => Kind::Directory,
+        Some(meta) if meta.is_file() => Kind::File,
+        Some(_) => Kind::Special,
+        None => Kind::Missing,
     }
+}
+
+/// True for a directory that its mode lets everybody enter, or its owner, who is the person.
+fn enterable(meta: &Metadata) -> bool {
+    let mine = meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o100 != 0;
+    meta.is_dir() && (mine || meta.mode() & 0o111 == 0o111)
 }
 
 impl Facts for World {
@@ -233,9 +239,11 @@ impl Facts for World {
             }),
             _ => None,
         };
+        let meta = whole.metadata().ok();
         PathFact {
             inside,
-            kind: kind(&whole),
+            kind: kind(meta.as_ref()),
+            enterable: meta.as_ref().is_some_and(enterable),
             own,
             holds_own: self
                 .own
@@ -287,61 +295,24 @@ impl Facts for World {
         self.repositories.look(cwd)
     }
 
+    fn above(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
+        let cwd = cwd.canonicalize().ok()?;
+        let dirs = cwd
+            .ancestors()
+            .take_while(|dir| dir.starts_with(&self.root));
+        dirs.flat_map(|dir| names.iter().map(move |name| dir.join(name)))
+            .find(|path| path.symlink_metadata().is_ok())
+    }
+
     fn survey(&self, root: &Path) -> Survey {
-        let mut survey = Survey {
-            complete: true,
-            ..Survey::default()
-        };
-        let mut left = MAX_SURVEY;
-        let mut todo = vec![root.to_owned()];
-        while let Some(dir) = todo.pop() {
-            let Ok(entries) = std::fs::read_dir(&dir) else {
-                continue;
-            };
-            for entry in entries.flatten() {
-                left = left.saturating_sub(1);
-                if left == 0 {
-                    survey.complete = false;
-                    return survey;
-                }
-                let path = entry.path();
-                let shown = path.strip_prefix(root).unwrap_or(&path).to_owned();
-                let Ok(kind) = entry.file_type() else {
-                    continue;
-                };
-                let text = shown.to_string_lossy();
-                if text.starts_with('-')
-                    || text.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c))
-                {
-                    survey.misread.push(shown.clone());
-                }
-                if paths::secret(&shown).is_some() {
-                    if !kind.is_dir() {
-                        survey.secret.push(shown);
-                    } else {
-                        survey.secret.push(shown.join("*"));
-                    }
-                } else if kind.is_dir() {
-                    todo.push(path);
-                } else if kind.is_symlink() {
-                    let real = path.canonicalize().ok();
-                    if real.is_none_or(|real| {
-                        !real.starts_with(&self.root)
-                            || paths::secret(real.strip_prefix(&self.root).unwrap_or(&real))
-                                .is_some()
-                    }) {
-                        survey.odd.push(shown);
-                    }
-                } else if kind.is_fifo()
-                    || kind.is_socket()
-                    || kind.is_block_device()
-                    || kind.is_char_device()
-                {
-                    survey.odd.push(shown);
-                }
-            }
+        survey::below(root, &self.root)
+    }
+
+    fn tracked(&self, cwd: &Path) -> Survey {
+        match self.repositories.tracked(cwd) {
+            Some(files) => survey::listed(&files, &self.root),
+            None => Survey::default(),
         }
-        survey
     }
 }
 

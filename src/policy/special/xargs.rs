@@ -132,6 +132,8 @@ struct Listing {
     regular: bool,
     /// True where names are handed over between zero bytes, so none is taken apart.
     zeros: bool,
+    /// True where only files that git tracks are listed.
+    tracked: bool,
 }
 
 fn listing(stage: &Stage) -> Option<Listing> {
@@ -174,6 +176,7 @@ fn listing(stage: &Stage) -> Option<Listing> {
                 prefixed: true,
                 regular,
                 zeros: false,
+                tracked: false,
             })
         }
         "fd" | "fdfind" if !has(&["--format"]) => Some(Listing::anything()),
@@ -200,7 +203,7 @@ fn listing(stage: &Stage) -> Option<Listing> {
                         word.starts_with("--format") || *word == "-s" || *word == "--stage"
                     }) =>
                 {
-                    Some(Listing::anything())
+                    Some(Listing::index(rest).unwrap_or_else(Listing::anything))
                 }
                 ["diff", rest @ ..] if rest.contains(&"--name-only") => Some(Listing::anything()),
                 _ => None,
@@ -218,7 +221,42 @@ impl Listing {
             prefixed: false,
             regular: false,
             zeros: false,
+            tracked: false,
         }
+    }
+
+    /// What `git ls-files` lists with these words, which name nothing but files of its index.
+    fn index(words: &[&str]) -> Option<Self> {
+        const OPTIONS: [&str; 9] = [
+            "-c",
+            "--cached",
+            "-m",
+            "--modified",
+            "-d",
+            "--deleted",
+            "-z",
+            "--deduplicate",
+            "--",
+        ];
+        let (options, paths): (Vec<&str>, Vec<&str>) =
+            words.iter().partition(|word| word.starts_with('-'));
+        if !options.iter().all(|option| OPTIONS.contains(option)) {
+            return None;
+        }
+        // `*.rs` is met by the whole path, so by the name as well.
+        let endings: Option<Vec<Pattern>> = paths
+            .iter()
+            .map(|path| {
+                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+                let end = path.strip_prefix('*')?;
+                end.chars().all(plain).then(|| Pattern::new(path))
+            })
+            .collect();
+        Some(Self {
+            names: endings.filter(|endings| !endings.is_empty()),
+            tracked: true,
+            ..Self::anything()
+        })
     }
 }
 
@@ -230,7 +268,16 @@ fn survey(
     span: &std::ops::Range<usize>,
 ) -> Option<Reason> {
     for root in &listing.roots {
-        let survey = scene.facts.survey(&scene.cwd.join(root));
+        if scene.facts.path(scene.cwd, root).inside.is_none() {
+            return Some(Reason::at(
+                format!("it would read what is in `{root}`, outside the workspace"),
+                span.clone(),
+            ));
+        }
+        let survey = match listing.tracked {
+            true => scene.facts.tracked(scene.cwd),
+            false => scene.facts.survey(&scene.cwd.join(root)),
+        };
         if !survey.complete {
             return Some(Reason::at(
                 "there are too many files to tell what would be read".to_owned(),

@@ -1,11 +1,14 @@
 //! What git would meet in a workspace: whose configuration, and whether it names programs.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::Stamp;
+use crate::policy::HARDENING;
 use crate::policy::facts::GitFact;
 
 /// A git index larger than this is taken to hold submodules.
@@ -20,6 +23,7 @@ pub(super) struct Repositories {
     git: Option<PathBuf>,
     configs: Mutex<HashMap<PathBuf, (Option<Stamp>, Keys)>>,
     submodules: Mutex<HashMap<PathBuf, (Option<Stamp>, bool)>>,
+    files: Mutex<Option<(Stamp, Arc<[PathBuf]>)>>,
 }
 
 impl Repositories {
@@ -29,6 +33,7 @@ impl Repositories {
             git,
             configs: Mutex::default(),
             submodules: Mutex::default(),
+            files: Mutex::default(),
         }
     }
 
@@ -150,6 +155,44 @@ impl Repositories {
             .filter(|key| !key.is_empty())
             .map(|key| String::from_utf8_lossy(key).into_owned())
             .collect())
+    }
+
+    /// The files that git tracks, by their paths below the workspace; none where git may not be asked.
+    pub(super) fn tracked(&self, cwd: &Path) -> Option<Arc<[PathBuf]>> {
+        if !self.look(cwd).hazards.is_empty() {
+            return None;
+        }
+        let (own, _) = git_dirs(&self.root.join(".git"))?;
+        let stamp = Stamp::of(&own.join("index"))?;
+        let mut files = self
+            .files
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
+        if let Some((seen, files)) = files.as_ref()
+            && *seen == stamp
+        {
+            return Some(files.clone());
+        }
+        let output = Command::new(self.git.as_ref()?)
+            .args(["ls-files", "--cached", "-z"])
+            .env_clear()
+            .envs(HARDENING)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .current_dir(&self.root)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .ok()
+            .filter(|output| output.status.success())?;
+        let list: Arc<[PathBuf]> = output
+            .stdout
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+            .map(|name| PathBuf::from(OsStr::from_bytes(name)))
+            .collect();
+        *files = Some((stamp, list.clone()));
+        Some(list)
     }
 
     /// True where the index may hold a submodule: the mode of one stands in it.

@@ -1,0 +1,119 @@
+//! Walks that tell which files a reader must not be handed.
+
+use std::collections::HashMap;
+use std::fs::FileType;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use crate::policy::facts::Survey;
+use crate::policy::paths;
+
+/// Entries that a survey may meet.
+const MAX_SURVEY: usize = 50_000;
+
+/// Walks below `start`; `root` is the workspace's real path.
+pub(super) fn below(start: &Path, root: &Path) -> Survey {
+    let mut survey = Survey {
+        complete: true,
+        ..Survey::default()
+    };
+    let mut left = MAX_SURVEY;
+    // Directories still to be read, with whether a name above is misread.
+    let mut todo = vec![(start.to_owned(), false)];
+    while let Some((dir, strange)) = todo.pop() {
+        let Ok(entries) = std::fs::read_dir(&dir) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            left = left.saturating_sub(1);
+            if left == 0 {
+                survey.complete = false;
+                return survey;
+            }
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let shown = || {
+                let path = entry.path();
+                path.strip_prefix(start).unwrap_or(&path).to_owned()
+            };
+            // Deeper down a name follows its directory's.
+            let option = dir == start && name.starts_with('-');
+            let strange = strange || option || is_misread(&name);
+            if strange {
+                survey.misread.push(shown());
+            }
+            if paths::is_secret(&name) {
+                survey.secret.push(match kind.is_dir() {
+                    true => shown().join("*"),
+                    false => shown(),
+                });
+            } else if kind.is_dir() {
+                todo.push((entry.path(), strange));
+            } else if is_odd(kind, &entry.path(), root) {
+                survey.odd.push(shown());
+            }
+        }
+    }
+    survey
+}
+
+/// Looks at files by their paths below `root`, the workspace's real path.
+pub(super) fn listed(files: &[PathBuf], root: &Path) -> Survey {
+    let mut survey = Survey {
+        complete: files.len() < MAX_SURVEY,
+        ..Survey::default()
+    };
+    if !survey.complete {
+        return survey;
+    }
+    let mut dirs: HashMap<&Path, bool> = HashMap::new();
+    for file in files {
+        let name = file.to_string_lossy();
+        // What is not plain ASCII git prints in quotes of its own.
+        let quoted = !name.is_ascii() || name.contains(char::is_control);
+        // They are shown from the command's own directory on, which may be any above.
+        let option = name.starts_with('-') || name.contains("/-");
+        if quoted || option || is_misread(&name) {
+            survey.misread.push(file.clone());
+        }
+        if paths::secret(file).is_some() {
+            survey.secret.push(file.clone());
+        }
+        let dir = file.parent().unwrap_or(Path::new(""));
+        let real = *dirs.entry(dir).or_insert_with(|| is_real(&root.join(dir)));
+        let path = root.join(file);
+        match path.symlink_metadata() {
+            Ok(meta) if real && meta.is_file() => {}
+            Ok(meta) if !real || meta.is_dir() || is_odd(meta.file_type(), &path, root) => {
+                survey.odd.push(file.clone());
+            }
+            _ => {}
+        }
+    }
+    survey
+}
+
+/// True where no part of a directory's path is a link.
+fn is_real(dir: &Path) -> bool {
+    dir.canonicalize().is_ok_and(|real| real == dir)
+}
+
+/// True for a name that xargs takes apart.
+fn is_misread(name: &str) -> bool {
+    name.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c))
+}
+
+/// True for a device, a FIFO, a socket, and a link that leads out of the workspace or to a secret.
+fn is_odd(kind: FileType, path: &Path, root: &Path) -> bool {
+    if kind.is_symlink() {
+        let real = path.canonicalize().ok();
+        return real.is_none_or(|real| {
+            real.strip_prefix(root)
+                .map_or(true, |inside| paths::secret(inside).is_some())
+        });
+    }
+    kind.is_fifo() || kind.is_socket() || kind.is_block_device() || kind.is_char_device()
+}
