@@ -102,7 +102,9 @@ impl<'a> Walk<'a> {
         } else if text.starts_with("--") {
             let (long, value) = text.split_once('=').unwrap_or((text, ""));
             match self.program.options.get(long) {
-                Some(Known::Fine(Takes::Nothing)) | None => self.unlisted(long, arg),
+                Some(Known::Fine(Takes::Nothing | Takes::Pair)) | None => {
+                    self.unlisted(long, arg);
+                }
                 Some(known) => self.take(*known, long, Some(value), arg),
             }
         } else if self.program.cluster {
@@ -155,6 +157,15 @@ impl<'a> Walk<'a> {
         let (option, value) = match takes {
             Takes::Nothing => (option.to_owned(), None),
             Takes::Attached => (option.to_owned(), attached),
+            Takes::Pair => {
+                let Some(_name) = self.next(option, arg) else {
+                    return;
+                };
+                let Some(value) = self.next(option, arg) else {
+                    return;
+                };
+                (option.to_owned(), Some(value))
+            }
             Takes::Value | Takes::File => {
                 let Some(value) = attached.or_else(|| self.next(option, arg)) else {
                     return;
@@ -256,7 +267,8 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, scene: &
             Operands::RegularFiles => Use::ReadFile,
             Operands::Files | Operands::Pattern => Use::Read,
         };
-        if operand.text == "-" {
+        // Standard input is nothing, a pipe, or a file that was looked at itself.
+        if operand.text == "-" || operand.text == "/dev/stdin" {
             continue;
         }
         parsed.reasons.extend(paths::check(

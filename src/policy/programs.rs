@@ -18,6 +18,8 @@ pub enum Takes {
     File,
     /// Text, only attached: `--color=always`.
     Attached,
+    /// A name and a text, in the next two words.
+    Pair,
 }
 
 /// Why an option asks.
@@ -73,11 +75,16 @@ pub enum Special {
     GitStash,
     GitTag,
     GitWorktree,
+    Gzip,
     Jq,
     Printf,
     Ps,
     Sed,
+    Seq,
+    Strings,
+    Tar,
     Test,
+    Version,
     Xargs,
     Yq,
 }
@@ -140,6 +147,8 @@ struct Entry {
     #[serde(default)]
     attached: String,
     #[serde(default)]
+    pairs: String,
+    #[serde(default)]
     writes: String,
     #[serde(default)]
     runs: String,
@@ -177,13 +186,14 @@ fn yes() -> bool {
 }
 
 impl Entry {
-    fn lists(&self) -> [(&str, Known); 10] {
+    fn lists(&self) -> [(&str, Known); 11] {
         use Effect::{Follows, Hangs, Leaks, Network, Runs, Writes};
         [
             (&self.flags, Known::Fine(Takes::Nothing)),
             (&self.values, Known::Fine(Takes::Value)),
             (&self.files, Known::Fine(Takes::File)),
             (&self.attached, Known::Fine(Takes::Attached)),
+            (&self.pairs, Known::Fine(Takes::Pair)),
             (&self.writes, Known::Asks(Writes)),
             (&self.runs, Known::Asks(Runs)),
             (&self.hangs, Known::Asks(Hangs)),
@@ -195,12 +205,13 @@ impl Entry {
 }
 
 static PROGRAMS: LazyLock<HashMap<String, Program>> = LazyLock::new(|| {
-    const FILES: [&str; 5] = [
+    const FILES: [&str; 6] = [
         include_str!("programs/files.toml"),
         include_str!("programs/search.toml"),
         include_str!("programs/text.toml"),
         include_str!("programs/system.toml"),
         include_str!("programs/git.toml"),
+        include_str!("programs/tools.toml"),
     ];
     let entries: Vec<Entry> = FILES
         .iter()

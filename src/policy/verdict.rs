@@ -251,11 +251,20 @@ fn offer(found: &Assessment) -> Option<Pattern> {
 }
 
 fn env(found: &Assessment) -> Vec<(String, String)> {
-    if !found.segments.iter().any(|segment| segment.git) {
-        return Vec::new();
+    /// Else go fetches the version that a module asks for.
+    const GO: [(&str, &str); 1] = [("GOTOOLCHAIN", "local")];
+    let mut env = Vec::new();
+    if found.segments.iter().any(|segment| segment.git) {
+        env.extend(HARDENING);
     }
-    HARDENING
+    if found
+        .segments
         .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .any(|s| s.name.first().is_some_and(|name| name == "go"))
+    {
+        env.extend(GO);
+    }
+    env.into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }

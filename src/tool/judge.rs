@@ -172,7 +172,8 @@ fn rules(settings: &policy::Settings, saved: Vec<Pattern>, problems: &mut Vec<St
     };
     for pattern in rules.safe.iter().flatten() {
         if let Some(program) = pattern.program()
-            && policy::programs::lookup(program).is_none()
+            && policy::programs::lookup(program)
+                .is_none_or(|known| known.special == Some(policy::programs::Special::Version))
             && !files::NAMES.contains(&program)
         {
             problems.push(format!(

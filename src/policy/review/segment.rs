@@ -9,7 +9,7 @@ use crate::policy::facts::{Facts, Found};
 use crate::policy::git;
 use crate::policy::options::Arg;
 use crate::policy::paths;
-use crate::policy::programs;
+use crate::policy::programs::{self, Special};
 use crate::policy::special;
 use crate::policy::special::xargs::Stage;
 use crate::policy::wrap::Look;
@@ -52,9 +52,18 @@ fn prove(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segm
         return segment;
     };
     let scene = Scene { facts, cwd };
-    let version = args.len() == 1 && args[0].text == "--version";
+    let tells = match args {
+        [only] => match only.text.as_str() {
+            "--version" => true,
+            // git would open a page of its manual.
+            "--help" => first.text != "git",
+            _ => false,
+        },
+        _ => false,
+    };
     let says = first.text == "echo";
-    if version && ready.problems.is_empty() {
+    let builds = table.special == Some(Special::Version);
+    if tells && !builds && ready.problems.is_empty() {
         return segment;
     }
     if first.text == "xargs" && !before.is_empty() {

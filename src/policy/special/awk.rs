@@ -3,6 +3,8 @@
 use crate::policy::Reason;
 use crate::policy::options::Parsed;
 
+mod loops;
+
 /// Names through which a program reaches files, processes or the environment.
 const REACHES_OUT: [&str; 16] = [
     "system", "getline", "close", "fflush", "ENVIRON", "ARGV", "ARGC", "ARGIND", "PROCINFO",
@@ -32,26 +34,67 @@ enum Before {
     Either,
 }
 
+/// What a scan over the program has seen.
+struct Seen {
+    /// Names, numbers and single signs; `""` stands for a string or a pattern.
+    tokens: Vec<String>,
+    before: Before,
+    braces: usize,
+    parens: usize,
+    brackets: usize,
+}
+
+impl Seen {
+    fn push(&mut self, token: impl Into<String>, before: Before) {
+        self.tokens.push(token.into());
+        self.before = before;
+    }
+
+    /// True where a `>` compares: outside of actions, or in parentheses, where no awk reads a redirection.
+    fn compares(&self) -> bool {
+        self.brackets == 0 && (self.braces == 0 || self.parens > 0)
+    }
+
+    fn bracket(&mut self, c: char) -> Option<()> {
+        match c {
+            '{' => self.braces += 1,
+            '}' => self.braces = self.braces.checked_sub(1)?,
+            '(' => self.parens += 1,
+            ')' => self.parens = self.parens.checked_sub(1)?,
+            '[' => self.brackets += 1,
+            ']' => self.brackets = self.brackets.checked_sub(1)?,
+            _ => {}
+        }
+        Some(())
+    }
+}
+
 fn scan(program: &str) -> Result<(), &'static str> {
     const PIPES: &str = "the awk program may run a program or write a file";
     const UNKNOWN: &str = "the awk program is not understood";
     let chars: Vec<char> = program.chars().collect();
-    let mut before = Before::Operator;
+    let mut seen = Seen {
+        tokens: Vec::new(),
+        before: Before::Operator,
+        braces: 0,
+        parens: 0,
+        brackets: 0,
+    };
     let mut at = 0;
     while let Some(&c) = chars.get(at) {
         let next = chars.get(at + 1).copied();
         match c {
             '"' => {
                 at = skip(&chars, at + 1, '"').ok_or(UNKNOWN)?;
-                before = Before::Value;
+                seen.push("\"\"", Before::Value);
                 continue;
             }
-            '/' if before == Before::Operator => {
+            '/' if seen.before == Before::Operator => {
                 at = skip(&chars, at + 1, '/').ok_or(UNKNOWN)?;
-                before = Before::Value;
+                seen.push("\"\"", Before::Value);
                 continue;
             }
-            '/' if before == Before::Either => return Err(UNKNOWN),
+            '/' if seen.before == Before::Either => return Err(UNKNOWN),
             '#' => {
                 while chars.get(at).is_some_and(|c| *c != '\n') {
                     at += 1;
@@ -59,28 +102,34 @@ fn scan(program: &str) -> Result<(), &'static str> {
                 continue;
             }
             c if c.is_ascii_alphabetic() || c == '_' => {
-                let start = at;
-                while chars
-                    .get(at)
-                    .is_some_and(|c| c.is_ascii_alphanumeric() || *c == '_')
-                {
-                    at += 1;
-                }
-                let name: String = chars[start..at].iter().collect();
+                let name = run(&chars, at, |c| c.is_ascii_alphanumeric() || c == '_');
+                at += name.len();
                 if REACHES_OUT.contains(&name.as_str()) {
                     return Err(PIPES);
                 }
-                before = match name.as_str() {
+                // Outside of an action nothing prints; there a `>` compares.
+                if seen.braces == 0 && name.starts_with("print") {
+                    return Err(UNKNOWN);
+                }
+                let before = match name.as_str() {
                     "print" | "return" | "in" => Before::Operator,
                     "else" | "do" | "if" | "while" | "for" | "exit" | "next" | "delete"
                     | "printf" | "BEGIN" | "END" | "break" | "continue" => Before::Either,
                     _ => Before::Value,
                 };
+                seen.push(name, before);
+                continue;
+            }
+            c if c.is_ascii_digit() || c == '.' => {
+                let number = run(&chars, at, |c| c.is_ascii_digit() || c == '.');
+                at += number.len();
+                seen.push(number, Before::Value);
                 continue;
             }
             '|' if next == Some('|') => at += 1,
             '&' if next == Some('&') => at += 1,
-            '>' if next == Some('=') => at += 1,
+            '>' if next == Some('=') => {}
+            '>' if seen.compares() && !matches!(next, Some('>' | '&' | '|')) => {}
             '|' | '>' | '&' => return Err(PIPES),
             // `x++ / y /` could be read both ways.
             '+' | '-' if next == Some(c) => {
@@ -91,35 +140,43 @@ fn scan(program: &str) -> Result<(), &'static str> {
                 if chars.get(at) == Some(&'/') {
                     return Err(UNKNOWN);
                 }
+                seen.tokens.extend([c.to_string(), c.to_string()]);
                 continue;
             }
             ' ' | '\t' => {
                 at += 1;
                 continue;
             }
-            ')' => {
-                before = Before::Either;
-                at += 1;
-                continue;
+            '{' | '}' | '(' | ')' | '[' | ']' => {
+                seen.bracket(c).ok_or(UNKNOWN)?;
             }
-            ']' | '$' => {
-                before = Before::Value;
-                at += 1;
-                continue;
-            }
-            c if c.is_ascii_digit() || c == '.' => {
-                before = Before::Value;
-                at += 1;
-                continue;
-            }
-            '{' | '}' | '(' | '[' | ',' | ';' | '\n' | '=' | '!' | '<' | '~' | '+' | '-' | '*'
-            | '/' | '%' | '^' | '?' | ':' => {}
+            '$' | ',' | ';' | '\n' | '=' | '!' | '<' | '~' | '+' | '-' | '*' | '/' | '%' | '^'
+            | '?' | ':' => {}
             _ => return Err(UNKNOWN),
         }
-        before = Before::Operator;
+        seen.push(
+            c,
+            match c {
+                ')' => Before::Either,
+                ']' | '$' => Before::Value,
+                _ => Before::Operator,
+            },
+        );
         at += 1;
     }
-    Ok(())
+    let tokens: Vec<&str> = seen.tokens.iter().map(String::as_str).collect();
+    loops::end(&tokens)
+        .then_some(())
+        .ok_or("a loop of the awk program may not end by itself")
+}
+
+/// The characters from `at` on that are of one kind.
+fn run(chars: &[char], at: usize, kind: impl Fn(char) -> bool) -> String {
+    chars[at..]
+        .iter()
+        .copied()
+        .take_while(|c| kind(*c))
+        .collect()
 }
 
 /// Skips to behind the unescaped `close`; a class in a pattern may not hide one.
@@ -161,6 +218,12 @@ mod tests {
             "{printf \"%s\\n\", $1}",
             "length($0) >= 80",
             "$1 ~ /^a|b$/ {print \"x > y\"}",
+            "$0 > 3",
+            "NR>1",
+            "NR > 1 && $2 > 5 {print $1}",
+            "{if ($3 > 100) print $1}",
+            "{print ($1 > 2)}",
+            "NR==1,NR==5",
         ] {
             assert!(scan(program).is_ok(), "{program}");
         }
@@ -179,7 +242,18 @@ mod tests {
             "{print |& \"x\"}",
             "x / system(\"id\") / 1",
             "length / system(\"id\") / 1",
-            "$0 > 3",
+            "NR>1{print > \"x\"}",
+            "NR>1{print ($1) > \"x\"}",
+            "NR>1{if (1) print $1 > $2}",
+            "NR>>1",
+            "(print > \"x\")",
+            "NR>1 print > \"x\"",
+            "{a[1 > 2]}",
+            "}{print > \"x\"",
+            "(}){print > \"x\"}",
+            "BEGIN{while(1);}",
+            "BEGIN{do x; while(1)}",
+            "BEGIN{for(;;);}",
             "BEGIN{a=/[]/]\"/; system(\"id\")} #\"",
             "BEGIN{a=/[[:alpha:]/]\"/; system(\"id\")} #\"",
             "BEGIN{if(0);else /\"/; system(\"id\") } #\"",

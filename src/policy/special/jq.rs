@@ -38,6 +38,11 @@ const YQ: [&str; 18] = [
     "modulemeta",
 ];
 
+/// Words by which a filter may go on for ever.
+const ENDLESS: [&str; 6] = ["repeat", "while", "until", "infinite", "def", "label"];
+/// A longer number counts for too long.
+const MAX_DIGITS: usize = 7;
+
 pub(super) fn check(parsed: &mut Parsed) {
     filter(parsed, 0, &JQ);
 }
@@ -68,5 +73,61 @@ fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
             format!("the filter uses `{name}`, which reaches outside its input"),
             filter.span.clone(),
         ));
+    }
+    if !ends(&filter.text) {
+        parsed.reasons.push(Reason::at(
+            "the filter may not end by itself".to_owned(),
+            filter.span.clone(),
+        ));
+    }
+}
+
+/// True where nothing in a filter repeats without an end.
+fn ends(filter: &str) -> bool {
+    let mut words = filter
+        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .filter(|word| !word.is_empty());
+    let counts = filter.contains("range");
+    let long = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_digit())
+            && (word.len() > MAX_DIGITS || word.contains(['e', 'E']))
+    };
+    // With an argument it may come to itself again and again.
+    let recurses = filter
+        .split("recurse")
+        .skip(1)
+        .any(|rest| rest.trim_start().starts_with(['(', '_', '#']));
+    !recurses && !words.any(|word| ENDLESS.contains(&word) || (counts && long(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends;
+
+    #[test]
+    fn filters_that_end() {
+        for filter in [
+            ".",
+            ".a[] | {b, c}",
+            "[range(10)]",
+            "recurse",
+            ".. | .x?",
+            "12345678",
+        ] {
+            assert!(ends(filter), "{filter}");
+        }
+        for filter in [
+            "repeat(1)",
+            "def f: f; f",
+            "[while(true; .)]",
+            "until(false; .)",
+            "range(infinite)",
+            "range(1e18)",
+            "range(0; 99999999)",
+            "recurse(.)",
+            "recurse (.)",
+        ] {
+            assert!(!ends(filter), "{filter}");
+        }
     }
 }

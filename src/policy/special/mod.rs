@@ -1,5 +1,6 @@
 //! Programs whose words are a small language of their own.
 
+mod archive;
 mod awk;
 mod find;
 mod jq;
@@ -7,6 +8,7 @@ mod printf;
 mod ps;
 mod sed;
 mod test;
+mod version;
 pub(super) mod xargs;
 
 use super::Reason;
@@ -28,6 +30,9 @@ pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) 
         Some(Special::CommandV) => command_v(args),
         Some(Special::Xargs) => xargs::check(args, scene),
         Some(Special::Git) => git::check(args, scene),
+        Some(Special::Gzip) => archive::gzip(name, args, scene),
+        Some(Special::Tar) => archive::tar(args, scene),
+        Some(Special::Version) => version::check(name, program, args, scene),
         special => {
             let mut parsed = options::parse(name, program, args);
             match special {
@@ -36,6 +41,8 @@ pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) 
                 Some(Special::Jq) => jq::check(&mut parsed),
                 Some(Special::Yq) => jq::check_yq(&mut parsed),
                 Some(Special::Date) => date(&mut parsed),
+                Some(Special::Seq) => seq(args, &mut parsed),
+                Some(Special::Strings) => response_files(args, &mut parsed),
                 _ => {}
             }
             options::check(name, program, &mut parsed, scene);
@@ -68,5 +75,39 @@ fn date(parsed: &mut Parsed) {
                 operand.span.clone(),
             ));
         }
+    }
+}
+
+/// `seq` counts to numbers that are written plainly and are not too large.
+fn seq(args: &[Arg], parsed: &mut Parsed) {
+    let digits = |text: &str, most: usize| {
+        !text.is_empty() && text.len() <= most && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    let small = |text: &str| {
+        let text = text.strip_prefix('-').unwrap_or(text);
+        let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
+        digits(whole, 7) && digits(rest, 3)
+    };
+    let negative = |arg: &&Arg| arg.text[1..].starts_with(|c: char| c.is_ascii_digit());
+    let below = args
+        .iter()
+        .filter(|arg| arg.text.starts_with('-'))
+        .filter(negative);
+    let bounds: Vec<&Arg> = parsed.operands.iter().copied().chain(below).collect();
+    for bound in bounds.into_iter().filter(|bound| !small(&bound.text)) {
+        parsed.reasons.push(Reason::at(
+            format!("`seq` may count to `{}` without an end", bound.text),
+            bound.span.clone(),
+        ));
+    }
+}
+
+/// To `strings` a word that starts with `@` is a file with more options.
+fn response_files(args: &[Arg], parsed: &mut Parsed) {
+    if let Some(arg) = args.iter().find(|arg| arg.text.starts_with('@')) {
+        parsed.reasons.push(Reason::at(
+            format!("`{}` names a file with more options", arg.text),
+            arg.span.clone(),
+        ));
     }
 }

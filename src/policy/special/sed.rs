@@ -18,19 +18,28 @@ pub(super) fn check(parsed: &mut Parsed) {
                 .push(Reason::whole("`sed` lacks its script".to_owned())),
         }
     }
+    let mut names = String::new();
     for (script, span) in scripts {
-        if !is_safe(&script) {
-            parsed.reasons.push(Reason::at(
+        match commands(&script) {
+            Some(used) => names.push_str(&used),
+            None => parsed.reasons.push(Reason::at(
                 "the sed script may write, read or run something".to_owned(),
                 span,
-            ));
+            )),
         }
+    }
+    // `D` starts again without reading where a newline is left: what makes newlines would go on for ever.
+    if names.contains('D') && names.contains(['G', 'g', 'x', 's', 'y']) {
+        parsed.reasons.push(Reason::whole(
+            "the sed script may not end by itself".to_owned(),
+        ));
     }
 }
 
-/// True where every command of the script is one of those that touch nothing but the stream.
-fn is_safe(script: &str) -> bool {
+/// The names of a script's commands; none where one is not of those that touch nothing but the stream.
+fn commands(script: &str) -> Option<String> {
     let chars: Vec<char> = script.chars().collect();
+    let mut names = String::new();
     let mut at = 0;
     let mut depth = 0;
     loop {
@@ -38,18 +47,16 @@ fn is_safe(script: &str) -> bool {
             at += 1;
         }
         if at >= chars.len() {
-            return depth == 0;
+            return (depth == 0).then_some(names);
         }
-        let Some(next) = command(&chars, at, &mut depth) else {
-            return false;
-        };
-        at = next;
+        at = command(&chars, at, &mut depth, &mut names)?;
     }
 }
 
-fn command(chars: &[char], from: usize, depth: &mut usize) -> Option<usize> {
+fn command(chars: &[char], from: usize, depth: &mut usize, names: &mut String) -> Option<usize> {
     let mut at = addresses(chars, from)?;
     let name = *chars.get(at)?;
+    names.push(name);
     at += 1;
     match name {
         '{' => {
@@ -214,7 +221,11 @@ fn replacement(chars: &[char], mut at: usize, close: char) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_safe;
+    use super::commands;
+
+    fn is_safe(script: &str) -> bool {
+        commands(script).is_some()
+    }
 
     #[test]
     fn scripts() {

@@ -108,7 +108,7 @@ async fn always_reaches_as_far_as_was_said() {
 
 #[tokio::test]
 async fn always_for_a_prefix_covers_what_begins_so() {
-    let commands = ["cargo --version", "cargo --version --verbose", "mkdir c"];
+    let commands = ["cargo -V", "cargo -V --verbose", "mkdir c"];
     let offered = {
         let mut chat = Chat::new([calls(&[("1", commands[0])])]);
         chat.say("go");

@@ -9,5 +9,6 @@ mod repositories;
 mod rules;
 mod second_opinion;
 mod tables;
+mod tracked;
 mod turn;
 mod world;

@@ -1,0 +1,45 @@
+//! `cargo --version` and its like: what the tools that build things say of themselves.
+
+use crate::policy::Reason;
+use crate::policy::options::Arg;
+use crate::policy::programs::Program;
+use crate::policy::review::Scene;
+
+/// Files by which a workspace chooses which version of a tool runs, and from where.
+const CHOOSERS: [&str; 13] = [
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    ".tool-versions",
+    "mise.toml",
+    ".mise.toml",
+    ".mise",
+    ".config/mise.toml",
+    ".python-version",
+    ".node-version",
+    ".nvmrc",
+    ".go-version",
+    ".java-version",
+    ".volta",
+];
+
+/// One word that only asks, and nothing in the workspace that chooses who answers.
+pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) -> Vec<Reason> {
+    let asks = match args {
+        [only] => program.options.contains_key(&only.text),
+        _ => false,
+    };
+    if !asks {
+        return vec![Reason::whole(format!(
+            "`{name}` is only known to look when it is asked for its version"
+        ))];
+    }
+    if let Some(path) = scene.facts.above(scene.cwd, &CHOOSERS) {
+        return vec![Reason::whole(format!(
+            "`{}` may choose which `{name}` runs",
+            path.display()
+        ))];
+    }
+    // `npm` is a script that `node` runs.
+    let runs = (name == "npm").then_some("node");
+    super::archive::trusted(name, runs.as_slice(), scene)
+}
