@@ -36,6 +36,8 @@ pub struct Script {
     pub refusals: Vec<Reason>,
     /// True where a function calls itself in a pipeline or in the background.
     pub fork_bomb: bool,
+    /// Where a shell of its own runs a part of it, the outer ones first: a `cd` in there moves nothing behind it.
+    pub subshells: Vec<Range<usize>>,
 }
 
 /// What connects a pipeline to the one before it.
@@ -140,6 +142,7 @@ impl Script {
         for reason in &mut self.refusals {
             reason.span.iter_mut().for_each(fix);
         }
+        self.subshells.iter_mut().for_each(fix);
         for command in &mut self.commands {
             fix(&mut command.span);
             for word in &mut command.words {

@@ -77,7 +77,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
             why: "a function that starts itself again and again fills the machine".to_owned(),
         });
     }
-    look(&mut found, wrap::through(&script.commands), cwd, facts);
+    look(&mut found, wrap::through(&script), cwd, facts);
     found.refusals.extend(misplaced(cwd, facts));
     if found.refusals.is_empty() {
         walk(&script, cwd, facts, &mut found);

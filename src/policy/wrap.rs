@@ -2,6 +2,8 @@
 //!
 //! Only for deny and ask rules and for what the float says: a wrapper itself always asks.
 
+use std::ops::Range;
+
 use super::bash;
 
 mod table;
@@ -21,9 +23,9 @@ pub(super) struct Look {
 }
 
 /// Returns every command of a script in order, wrappers and what they would run.
-pub(super) fn through(commands: &[bash::Simple]) -> Vec<Look> {
+pub(super) fn through(script: &bash::Script) -> Vec<Look> {
     let mut finder = Finder::default();
-    finder.list(commands, None, 0);
+    finder.list(script, None, 0);
     finder.found
 }
 
@@ -49,9 +51,24 @@ struct Finder {
 
 impl Finder {
     /// Notes commands that run one after the other, each `cd` moving those behind it.
-    fn list(&mut self, commands: &[bash::Simple], at: Option<String>, depth: usize) {
+    fn list(&mut self, script: &bash::Script, at: Option<String>, depth: usize) {
         let (mut here, mut before) = (at.clone(), at);
-        for command in commands {
+        // The subshells around a command, and where the shell outside of each is.
+        let mut outer: Vec<(&Range<usize>, Option<String>, Option<String>)> = Vec::new();
+        for command in &script.commands {
+            let holds = |shell: &&Range<usize>| {
+                shell.start <= command.span.start && command.span.end <= shell.end
+            };
+            while let Some((_, at, last)) = outer.pop_if(|(shell, ..)| !holds(shell)) {
+                (here, before) = (at, last);
+            }
+            let around = script.subshells.iter().filter(holds);
+            let entered: Vec<_> = around.skip(outer.len()).collect();
+            outer.extend(
+                entered
+                    .into_iter()
+                    .map(|it| (it, here.clone(), before.clone())),
+            );
             let look = read(command, here.clone());
             let moved = moves(&look.words).map(str::to_owned);
             self.note(look, depth);
@@ -165,7 +182,7 @@ impl Finder {
     fn text(&mut self, text: &str, at: Option<&str>, depth: usize) {
         if depth < MAX_DEPTH {
             let script = bash::parse(text);
-            self.list(&script.commands, at.map(str::to_owned), depth + 1);
+            self.list(&script, at.map(str::to_owned), depth + 1);
         }
     }
 }

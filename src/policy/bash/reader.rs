@@ -11,6 +11,8 @@ use crate::policy::word::{self, Word};
 
 /// Deeper syntax trees are refused.
 const MAX_DEPTH: usize = 200;
+/// Nodes that a shell of its own runs.
+const SUBSHELLS: [&str; 3] = ["subshell", "command_substitution", "process_substitution"];
 
 /// What a walk over the tree meets, in the order of the text.
 enum Event {
@@ -302,6 +304,9 @@ impl<'a> Reader<'a> {
     fn salvage(&mut self, node: Node, depth: usize) {
         if depth > MAX_DEPTH || self.script.commands.len() > 4 * MAX_COMMANDS {
             return;
+        }
+        if SUBSHELLS.contains(&node.kind()) {
+            self.script.subshells.push(node.byte_range());
         }
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
