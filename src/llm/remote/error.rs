@@ -27,6 +27,8 @@ pub(super) struct Wire {
     /// So that no body that echoes it is shown.
     pub(super) key: Option<String>,
     pub(super) guessed: bool,
+    /// The person turned Anthropic's thinking on: then no call may stand without the thought before it.
+    pub(super) thinking: bool,
     pub(super) stall: Duration,
 }
 

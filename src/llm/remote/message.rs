@@ -2,12 +2,14 @@
 //!
 //! Repairs what it is given first, so that no provider ever sees a call without its result.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use genai::chat::{
     CacheControl, ChatMessage, ChatRequest, ChatRole, ContentPart, CustomPart, MessageContent,
     MessageOptions, Tool, ToolCall, ToolResponse,
 };
+
+use serde_json::Value;
 
 use super::error::Wire;
 use crate::llm::choice::Protocol;
@@ -84,6 +86,8 @@ struct Writer<'a> {
     wire: &'a Wire,
     /// No tools are offered: calls of the past are told as text, since some refuse them otherwise.
     plain: bool,
+    /// Calls that are told as text for another reason; so is what they came to.
+    retold: HashSet<String>,
     /// Where the current turn begins.
     turn: usize,
     messages: Vec<ChatMessage>,
@@ -99,6 +103,7 @@ impl<'a> Writer<'a> {
         Self {
             wire,
             plain,
+            retold: HashSet::new(),
             turn: 0,
             messages: Vec::new(),
             user: Vec::new(),
@@ -181,8 +186,7 @@ impl<'a> Writer<'a> {
 
     fn call(&mut self, call: Call) {
         if self.plain {
-            let told = format!("[used {} with {}]", call.name, call.arguments);
-            self.said.push(ContentPart::Text(told));
+            self.said.push(as_text(&call.name, &call.arguments));
             self.names.insert(call.id, call.name);
             return;
         }
@@ -201,12 +205,12 @@ impl<'a> Writer<'a> {
         self.end_model();
         self.end_user();
         let name = self.names.get(&outcome.call).cloned().unwrap_or_default();
-        if self.plain {
+        let id = self.id(&outcome.call);
+        if self.plain || self.retold.contains(&id) {
             self.user
                 .push(format!("[what {name} came to]\n{}", outcome.text));
             return;
         }
-        let id = self.id(&outcome.call);
         self.responses
             .push(ToolResponse::new(id, outcome.text).with_fn_name(name));
         // The Ollama adapter takes one result a message; the others want those of a step together.
@@ -236,7 +240,10 @@ impl<'a> Writer<'a> {
     }
 
     fn end_model(&mut self) {
-        let said = std::mem::take(&mut self.said);
+        let mut said = std::mem::take(&mut self.said);
+        if self.wire.thinking && self.thoughts.is_empty() {
+            self.retell(&mut said);
+        }
         let mut parts = std::mem::take(&mut self.thoughts);
         let speaks = said
             .iter()
@@ -251,6 +258,16 @@ impl<'a> Writer<'a> {
         }
         self.messages
             .push(ChatMessage::assistant(MessageContent::from_parts(parts)));
+    }
+
+    /// Tells calls as text: made by another model, they have no thought that this one would take back.
+    fn retell(&mut self, said: &mut [ContentPart]) {
+        for part in said {
+            if let ContentPart::ToolCall(call) = part {
+                self.retold.insert(call.call_id.clone());
+                *part = as_text(&call.fn_name, &call.fn_arguments);
+            }
+        }
     }
 
     fn end_responses(&mut self) {
@@ -276,6 +293,10 @@ impl<'a> Writer<'a> {
         }
         self.messages
     }
+}
+
+fn as_text(name: &str, arguments: &Value) -> ContentPart {
+    ContentPart::Text(format!("[used {name} with {arguments}]"))
 }
 
 fn with_context(text: String, context: &[Context]) -> String {

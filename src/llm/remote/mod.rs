@@ -157,6 +157,7 @@ impl Remote {
             variable: self.key.variable.clone(),
             key: self.key.known().map(str::to_owned),
             guessed: self.choice.guessed,
+            thinking: self.choice.protocol == Protocol::Anthropic && self.thinks(),
             stall: self.stall,
         }
     }
@@ -182,6 +183,14 @@ impl Remote {
             options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
         }
         options
+    }
+
+    fn thinks(&self) -> bool {
+        let kind = self
+            .extra_body
+            .as_ref()
+            .and_then(|body| body.pointer("/thinking/type"));
+        kind.is_some_and(|kind| kind == "enabled")
     }
 
     /// The Responses API refuses to be asked for the reasoning of a model that has none.

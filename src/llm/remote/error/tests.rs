@@ -12,6 +12,7 @@ fn wire() -> Wire {
         variable: "OPENAI_API_KEY".into(),
         key: Some("sk-very-secret".into()),
         guessed: false,
+        thinking: false,
         stall: Duration::from_secs(120),
     }
 }

@@ -16,6 +16,7 @@ fn wire(protocol: Protocol) -> Wire {
         variable: "KEY".into(),
         key: None,
         guessed: false,
+        thinking: false,
         stall: Duration::from_secs(1),
     }
 }
@@ -68,7 +69,11 @@ fn request(items: Vec<Item>, tools: bool) -> Request {
 
 /// Each message as its role and its parts, in short.
 fn told(protocol: Protocol, items: Vec<Item>, tools: bool) -> Vec<String> {
-    chat(&wire(protocol), &request(items, tools))
+    told_over(&wire(protocol), items, tools)
+}
+
+fn told_over(wire: &Wire, items: Vec<Item>, tools: bool) -> Vec<String> {
+    chat(wire, &request(items, tools))
         .messages
         .iter()
         .map(|message| {
@@ -94,6 +99,34 @@ fn told(protocol: Protocol, items: Vec<Item>, tools: bool) -> Vec<String> {
             format!("{}: {}", message.role, parts.join(" | "))
         })
         .collect()
+}
+
+#[test]
+fn calls_of_another_model_are_told_to_one_that_thinks_as_text() {
+    let thinking = Wire {
+        thinking: true,
+        ..wire(Protocol::Anthropic)
+    };
+    let own = keep_signature(Protocol::Anthropic, "s");
+    let items = vec![
+        user("x"),
+        said("I look."),
+        call("1"),
+        outcome("1", "there"),
+        reasoning("so", Some(own)),
+        call("2"),
+        outcome("2", "here"),
+    ];
+    let told = told_over(&thinking, items, true);
+    let expected = [
+        "System: system",
+        "User: x",
+        "Assistant: I look. | [used run with {\"cmd\":\"ls\"}]",
+        "User: [what run came to]\nthere",
+        "Assistant: signature s | thought so | call 2",
+        "Tool: result 2: here",
+    ];
+    assert_eq!(told, expected);
 }
 
 fn reasoning(text: &str, signature: Option<String>) -> Item {
