@@ -90,6 +90,12 @@ impl From<&Fault> for Text {
             Fault::NotFound { .. } => {
                 Self::new(fault.to_string(), "choose another with `:Co /model`")
             }
+            Fault::QuotaUsedUp { provider, .. } => Self::new(
+                fault.to_string(),
+                format!(
+                    "add credit or raise the limit in your account at {provider}, or choose another model with `:Co /model`"
+                ),
+            ),
             Fault::RateLimited { .. } | Fault::Server { .. } => {
                 Self::new(fault.to_string(), "try `:Co /retry` later")
             }

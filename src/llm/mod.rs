@@ -100,6 +100,9 @@ pub enum Fault {
         provider: String,
         retry_after: Option<Duration>,
     },
+    /// What was paid for, or may be used, is used up: waiting does not help.
+    #[error("the quota of {provider} is used up (HTTP {status})")]
+    QuotaUsedUp { provider: String, status: u16 },
     #[error("{provider} failed (HTTP {status})")]
     Server {
         provider: String,

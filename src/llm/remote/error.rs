@@ -145,6 +145,15 @@ impl Wire {
             .unwrap_or_default();
         let code = status.as_u16();
         match code {
+            // 402 says the same by itself: payment required.
+            402 => Fault::QuotaUsedUp {
+                provider,
+                status: code,
+            },
+            429 if is_used_up(body) => Fault::QuotaUsedUp {
+                provider,
+                status: code,
+            },
             429 => Fault::RateLimited {
                 provider,
                 retry_after: retry_after(headers, body),
@@ -161,7 +170,7 @@ impl Wire {
             _ if is_page(content_type, body) => Fault::HtmlPage {
                 url: self.url.clone(),
             },
-            401..=403 => Fault::Unauthorized {
+            401 | 403 => Fault::Unauthorized {
                 provider,
                 status: code,
                 variable: self.variable.clone(),
@@ -242,6 +251,9 @@ fn is_page(content_type: &str, body: &str) -> bool {
 /// The status an error's name stands for, as the providers document them.
 fn named(word: &str) -> Option<u16> {
     Some(match word {
+        "billing_error" => 402,
+        // Told apart from a rate limit by the same names, in what the body says.
+        "insufficient_quota" | "billing_hard_limit_reached" | "billing_not_active" => 429,
         "rate_limit_error" | "rate_limit_exceeded" | "RESOURCE_EXHAUSTED" => 429,
         "overloaded_error" => 529,
         "api_error" | "server_error" | "internal_server_error" | "INTERNAL" => 500,
@@ -258,6 +270,34 @@ fn named(word: &str) -> Option<u16> {
     })
 }
 
+/// Returns whether a refusal names a quota that no wait refills, by its code or type.
+fn is_used_up(body: &str) -> bool {
+    const NAMES: [&str; 4] = [
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "billing_error",
+    ];
+    is_named(body, &NAMES)
+}
+
+/// Returns whether the error's code or type is one of the names.
+fn is_named(body: &str, names: &[&str]) -> bool {
+    let Ok(parsed) = serde_json::from_str::<Value>(body) else {
+        return false;
+    };
+    // Gemini wraps its error in a list.
+    let error = parsed.get(0).unwrap_or(&parsed);
+    let error = error
+        .get("error")
+        .filter(|it| it.is_object())
+        .unwrap_or(error);
+    ["code", "type"]
+        .iter()
+        .filter_map(|key| error.get(key)?.as_str())
+        .any(|name| names.contains(&name))
+}
+
 /// Anthropic and Gemini have no type for it: only there, and only in a refused request, the sentence counts.
 fn is_overflow(body: &str) -> bool {
     const NAMES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
@@ -267,20 +307,13 @@ fn is_overflow(body: &str) -> bool {
         "maximum context length",
         "exceeds the context window",
     ];
-    let Ok(parsed) = serde_json::from_str::<Value>(body) else {
-        return false;
-    };
-    let error = parsed.get(0).unwrap_or(&parsed);
-    let error = error.get("error").unwrap_or(error);
-    let named = ["code", "type"]
-        .iter()
-        .filter_map(|key| error.get(key)?.as_str())
-        .any(|name| NAMES.contains(&name));
-    named
-        || message(&parsed).is_some_and(|sentence| {
+    let says = |parsed: &Value| {
+        message(parsed).is_some_and(|sentence| {
             let sentence = sentence.to_lowercase();
             SENTENCES.iter().any(|known| sentence.contains(known))
         })
+    };
+    is_named(body, &NAMES) || serde_json::from_str::<Value>(body).is_ok_and(|body| says(&body))
 }
 
 #[cfg(test)]

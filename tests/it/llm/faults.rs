@@ -57,6 +57,28 @@ fn before_the_answer() -> Vec<Case> {
             true,
         ),
         case(
+            "429, the quota used up",
+            |_| {
+                let error = json!({"type": "insufficient_quota", "code": "insufficient_quota",
+                                   "message": "see your plan"});
+                Reply::json(429, &json!({ "error": error })).header("retry-after", "5")
+            },
+            |fault| matches!(fault, Fault::QuotaUsedUp { status: 429, .. }),
+            false,
+        ),
+        case(
+            "429 that only speaks of a quota",
+            |_| status(429, "rate_limit_error", "insufficient_quota, billing"),
+            |fault| matches!(fault, Fault::RateLimited { .. }),
+            true,
+        ),
+        case(
+            "402",
+            |_| status(402, "billing_error", "pay"),
+            |fault| matches!(fault, Fault::QuotaUsedUp { status: 402, .. }),
+            false,
+        ),
+        case(
             "500",
             |_| status(500, "api_error", "oops"),
             |fault| matches!(fault, Fault::Server { status: 500, .. }),

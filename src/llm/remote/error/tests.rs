@@ -34,7 +34,7 @@ fn statuses_are_told_apart() {
             "{status}"
         );
     }
-    for status in [401, 402, 403] {
+    for status in [401, 403] {
         assert_eq!(
             http(status, "", &[]),
             Fault::Unauthorized {
@@ -49,6 +49,35 @@ fn statuses_are_told_apart() {
     assert!(matches!(http(422, "", &[]), Fault::BadRequest { .. }));
     assert!(matches!(http(413, "", &[]), Fault::Overflow { .. }));
     assert!(matches!(http(302, "", &[]), Fault::HtmlPage { .. }));
+}
+
+#[test]
+fn a_quota_that_is_used_up_is_told_by_its_code_alone() {
+    let check = |status: u16, body: Value, used_up: bool| {
+        let fault = http(status, &body.to_string(), &[("retry-after", "5")]);
+        assert_eq!(
+            matches!(fault, Fault::QuotaUsedUp { .. }),
+            used_up,
+            "{body}: {fault:?}"
+        );
+        assert_ne!(fault.retry(), used_up, "{body}: {fault:?}");
+    };
+    let coded = |code: &str| json!({"error": {"code": code, "message": "x"}});
+    let typed = |kind: &str| json!({"error": {"type": kind, "message": "x"}});
+    check(429, coded("insufficient_quota"), true);
+    check(429, typed("insufficient_quota"), true);
+    check(429, coded("billing_hard_limit_reached"), true);
+    check(402, typed("billing_error"), true);
+    check(402, Value::Null, true);
+    check(429, coded("rate_limit_exceeded"), false);
+    check(
+        429,
+        json!({"error": {"message": "insufficient_quota: check your billing"}}),
+        false,
+    );
+    check(429, json!("insufficient_quota"), false);
+    let inside = wire().event(&json!({"code": "insufficient_quota", "message": "x"}));
+    assert!(matches!(inside, Fault::QuotaUsedUp { .. }), "{inside:?}");
 }
 
 #[test]
