@@ -215,18 +215,20 @@ impl Session {
         match blocking(move || kit.store.open(&id)).await {
             Err(why) => self.complain(why),
             Ok((log, loaded)) => {
-                self.kit.editor.tell(ToEditor::Replace {
-                    session: self.id,
-                    text: render::transcript(&loaded.items, &mut self.page),
-                });
-                for notice in loaded.notices {
-                    self.kit.notice(Level::Warn, notice);
-                }
+                let text = render::transcript(&loaded.items, &mut self.page);
                 self.usage = transcript::cost(&loaded.items);
                 // What was allowed was allowed in another conversation.
                 self.standing = Standing::default();
                 self.recorder.resume(log, loaded.items);
+                // Where it is kept is told before it is shown.
                 self.set_state(State::Idle, String::new());
+                self.kit.editor.tell(ToEditor::Replace {
+                    session: self.id,
+                    text,
+                });
+                for notice in loaded.notices {
+                    self.kit.notice(Level::Warn, notice);
+                }
             }
         }
     }
@@ -298,6 +300,7 @@ impl Session {
             Ok(log) => {
                 let items = self.recorder.items().to_vec();
                 self.recorder.resume(log, items);
+                self.show_state();
                 self.say("this chat is now a copy; /resume finds the original");
             }
         }

@@ -227,6 +227,8 @@ impl Session {
         {
             return;
         }
+        // Where it is kept is told before it is shown: a backend that dies in between loses nothing shown.
+        self.show_state();
         self.paragraph(&render::prompt(&prompt.text, &prompt.context));
         self.start_turn(Purpose::Answer).await;
     }

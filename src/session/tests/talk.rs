@@ -213,3 +213,37 @@ async fn a_tool_that_is_not_there_is_said_to_the_model() {
     let told = chat.told("1");
     assert!(told.contains("no tool called fly"), "{told}");
 }
+
+/// A backend that is killed is resumed from where the editor was last told.
+#[tokio::test]
+async fn where_it_is_kept_is_known_before_anything_is_shown() {
+    fn kept_before(seen: &[ToEditor]) -> Option<String> {
+        let shown = |message: &ToEditor| {
+            matches!(
+                message,
+                ToEditor::Append { .. } | ToEditor::Replace { .. } | ToEditor::Notice { .. }
+            )
+        };
+        let first = seen.iter().position(shown).unwrap();
+        seen[..first]
+            .iter()
+            .rev()
+            .find_map(|message| match message {
+                ToEditor::State { kept, .. } => kept.clone(),
+                _ => None,
+            })
+    }
+    let mut chat = Chat::new([says("Hello.")]);
+    assert_eq!(chat.turn("hi").await, "done");
+    let first = kept_before(&chat.seen).expect("it is told of the file");
+    let from = chat.seen.len();
+    chat.command("fork", "");
+    chat.noticed().await;
+    let copy = kept_before(&chat.seen[from..]).expect("it is told of the copy");
+    assert_ne!(copy, first);
+    let from = chat.seen.len();
+    chat.command("resume", &first);
+    let replaced = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
+    chat.until(replaced).await;
+    assert_eq!(kept_before(&chat.seen[from..]), Some(first));
+}
