@@ -3,6 +3,7 @@
 mod approve;
 mod backend;
 mod chat;
+mod drill;
 mod harness;
 mod jobs;
 mod model;

@@ -11,14 +11,15 @@ use serde_json::{Value, json};
 
 use super::wire::{WIRES, Wire, ask, key, request, text, user};
 
-struct Mock {
+/// The program, on a port of its own.
+pub(crate) struct Mock {
     child: Child,
     url: String,
     _fixtures: tempfile::TempDir,
 }
 
 impl Mock {
-    fn start(fixtures: &Value) -> Self {
+    pub(crate) fn start(fixtures: &Value) -> Self {
         let program = |name: &str| {
             std::env::var(name)
                 .unwrap_or_else(|_| panic!("{name} is not set: run the tests with make test"))
@@ -49,7 +50,7 @@ impl Mock {
         }
     }
 
-    fn connect(&self, wire: Wire) -> Arc<dyn Provider> {
+    pub(crate) fn connect(&self, wire: Wire) -> Arc<dyn Provider> {
         let mut settings: Settings = wire.settings(&self.url);
         if wire == Wire::Anthropic {
             settings.extra_body =

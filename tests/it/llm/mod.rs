@@ -4,8 +4,8 @@
 mod answers;
 mod cuts;
 mod faults;
-mod mock;
+pub(crate) mod mock;
 mod model;
 mod requests;
-mod server;
-mod wire;
+pub(crate) mod server;
+pub(crate) mod wire;

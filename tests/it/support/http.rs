@@ -109,6 +109,11 @@ impl Server {
         });
     }
 
+    /// Takes back the replies that nobody asked for yet.
+    pub(crate) fn forget(&self) {
+        self.state.lock().unwrap().replies.clear();
+    }
+
     /// Returns how many replies are left.
     pub(crate) fn left(&self) -> usize {
         self.state.lock().unwrap().replies.len()

@@ -63,6 +63,21 @@ pub(crate) fn marked(mark: &str) -> Vec<i32> {
         .collect()
 }
 
+/// Returns the processes that have the variable `name` in their environment.
+pub(crate) fn having(name: &str) -> Vec<i32> {
+    let start = format!("{name}=").into_bytes();
+    let has = |pid: &i32| {
+        std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+            let mut variables = environ.split(|byte| *byte == 0);
+            variables.any(|variable| variable.starts_with(&start))
+        })
+    };
+    all()
+        .into_iter()
+        .filter(|pid| alive(*pid) && has(pid))
+        .collect()
+}
+
 /// Ends `pid` at once.
 pub(crate) fn kill9(pid: i32) {
     let pid = nix::unistd::Pid::from_raw(pid);

@@ -1,6 +1,7 @@
 //! What the server is to say.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -26,6 +27,8 @@ pub(super) enum Step {
     /// Bytes as they are, where the stream is to be broken.
     Raw(Vec<u8>),
     Hold(Gate),
+    /// Nothing comes for a while, as from a model that is slow.
+    Pause(Duration),
     /// The connection closes here, without an end.
     Cut,
 }
@@ -116,6 +119,11 @@ impl Reply {
     /// Waits here until the gate is opened.
     pub(crate) fn hold(self, gate: &Gate) -> Self {
         self.step(Step::Hold(gate.clone()))
+    }
+
+    /// Says nothing for `time`.
+    pub(crate) fn pause(self, time: Duration) -> Self {
+        self.step(Step::Pause(time))
     }
 
     /// Sends bytes as they are: half an event, half a character.

@@ -105,6 +105,7 @@ pub(super) fn answer(
             Step::Raw(bytes) => chunk(stream, bytes)?,
             Step::Hold(gate) if !held(stream, gate, closing)? => return Ok(Ended::HungUp),
             Step::Hold(_) => {}
+            Step::Pause(time) => std::thread::sleep(*time),
             Step::Cut => return Ok(Ended::Said),
         }
     }
@@ -174,7 +175,7 @@ fn whole(stream: &mut TcpStream, reply: &Reply, closing: &dyn Fn() -> bool) -> i
                 parts.for_each(|part| gather(&mut calls, part));
             }
             Step::Hold(gate) if !held(stream, gate, closing)? => return Ok(Ended::HungUp),
-            Step::Hold(_) | Step::Raw(_) => {}
+            Step::Hold(_) | Step::Raw(_) | Step::Pause(_) => {}
             Step::Cut => return Ok(Ended::Said),
         }
     }

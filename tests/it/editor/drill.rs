@@ -1,0 +1,353 @@
+//! The backend killed at random moments of a busy turn: what was shown comes back, the next request is one
+//! that providers take, and nothing of the killed turn runs on.
+
+mod legal;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use co::llm::{Delta, Stop};
+use co::store::Store;
+use co::transcript::Item;
+use serde_json::json;
+
+use crate::llm::mock::Mock;
+use crate::llm::server::Server;
+use crate::llm::wire::{self, Said, Wire};
+use crate::support::http::Reply;
+use crate::support::{DEADLINE, proc};
+
+use super::scene::{Scene, wait_gone};
+
+const KILLS: u64 = 20;
+const WORDS: u64 = 40;
+/// Of the output that is written to the record as one line.
+const LINES: u64 = 1500;
+
+/// Where in a turn the backend is killed. Each has the same share of the kills.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    /// So long after a new backend was started, which first takes the conversation up again.
+    Resuming(Duration),
+    /// While the answer streams: so many words are on the screen.
+    Streaming(u64),
+    /// While the record is written: it has grown by so many bytes.
+    Writing(u64),
+    /// So long after the question came.
+    Asking(Duration),
+    /// So long after the yes.
+    Deciding(Duration),
+    /// So long after the command's first output was shown.
+    Running(Duration),
+}
+
+/// Splitmix64; what it was seeded with is told when the test fails.
+struct Chance {
+    seed: u64,
+    state: u64,
+}
+
+impl Chance {
+    /// Seeded by `CO_TEST_SEED`, else by the clock.
+    fn new() -> Self {
+        let given = std::env::var("CO_TEST_SEED").ok();
+        let seed = given.map_or_else(
+            || {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                u64::from(now.unwrap().subsec_nanos())
+            },
+            |seed| seed.parse().unwrap(),
+        );
+        Self { seed, state: seed }
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+
+    fn moment(&mut self, round: u64) -> Moment {
+        let time = |ms| Duration::from_millis(ms);
+        match round % 6 {
+            0 => Moment::Streaming(self.below(WORDS)),
+            // The small lines at its beginning, or somewhere in the large one that follows.
+            1 => Moment::Writing(match self.below(2) {
+                0 => self.below(1_500),
+                _ => self.below(30_000),
+            }),
+            2 => Moment::Asking(time(self.below(60))),
+            3 => Moment::Deciding(time(self.below(60))),
+            4 => Moment::Resuming(time(self.below(120))),
+            _ => Moment::Running(time(self.below(60))),
+        }
+    }
+}
+
+impl Drop for Chance {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("to see it again: CO_TEST_SEED={}", self.seed);
+        }
+    }
+}
+
+/// Says many words, reads a large file unasked and asks for a command that would run for minutes.
+fn busy(round: u64) -> Reply {
+    let mut reply = Reply::new();
+    for word in 0..WORDS {
+        reply = reply
+            .say(&format!("w{round}-{word} "))
+            .pause(Duration::from_millis(5));
+    }
+    let read = json!({ "cmd": format!("cat large-{round}") });
+    let wait = json!({ "cmd": format!("echo begun-{round}; sleep 300") });
+    reply
+        .call(&format!("a{round}"), "run_shell_command", &read)
+        .call(&format!("b{round}"), "run_shell_command", &wait)
+}
+
+/// What may have been shown of a round, piece by piece.
+fn pieces(round: u64) -> Vec<String> {
+    let mut pieces: Vec<_> = (0..WORDS).map(|word| format!("w{round}-{word} ")).collect();
+    pieces.push(format!("go {round}\n"));
+    pieces.push(format!("$ `cat large-{round}`"));
+    pieces.push(format!("$ `echo begun-{round}; sleep 300`"));
+    pieces
+}
+
+/// What a person could read of a chat, as far as the record promises it.
+struct Shown {
+    pieces: Vec<String>,
+    approvals: usize,
+    /// Commands whose end was told: their whole output is on the record.
+    ends: usize,
+}
+
+impl Shown {
+    fn of(text: &str, rounds: u64) -> Self {
+        let all = (0..=rounds).flat_map(pieces);
+        Self {
+            pieces: all.filter(|piece| text.contains(piece)).collect(),
+            approvals: text.matches("*approved*").count(),
+            ends: text.matches("*exit 0 ").count(),
+        }
+    }
+
+    #[track_caller]
+    fn assert_in(&self, text: &str, when: &str) {
+        for piece in &self.pieces {
+            assert!(
+                text.contains(piece),
+                "{when}: {piece:?} is gone from\n{text}"
+            );
+        }
+        assert!(
+            self.approvals <= text.matches("*approved*").count(),
+            "{when}: {text}"
+        );
+        let ended = (0..KILLS).filter(|round| text.contains(&last_line(*round)));
+        assert!(self.ends <= ended.count(), "{when}: {text}");
+    }
+}
+
+/// Lines that differ in more than digits, of which the model would be told in a word.
+fn line(round: u64, number: u64) -> String {
+    let letter = |place: u32| char::from(b'a' + (number / 26_u64.pow(place) % 26) as u8);
+    let name: String = (0..4).rev().map(letter).collect();
+    format!("large {round} line {name}\n")
+}
+
+fn last_line(round: u64) -> String {
+    line(round, LINES)
+}
+
+/// Commands that work in the scene's directory, with the executor's marker.
+fn commands(scene: &Scene) -> Vec<i32> {
+    let here = scene.workspace.path();
+    let works_here = |pid: &i32| {
+        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(here))
+    };
+    proc::having("CO_JOB")
+        .into_iter()
+        .filter(works_here)
+        .collect()
+}
+
+struct Drill {
+    scene: Scene,
+    runtime: tokio::runtime::Runtime,
+    mock: Mock,
+    record: PathBuf,
+}
+
+impl Drill {
+    fn new() -> Self {
+        let scene = Scene::scripted([Reply::text("Hello.")]);
+        scene.co("hello");
+        scene.wait_turns(1);
+        let record = scene.sessions().pop().unwrap();
+        let fixtures = json!([
+            { "match": { "userMessage": "go" }, "response": { "content": "Accepted." } }
+        ]);
+        Self {
+            record,
+            scene,
+            mock: Mock::start(&fixtures),
+            runtime: tokio::runtime::Runtime::new().unwrap(),
+        }
+    }
+
+    fn recorded(&self) -> u64 {
+        self.record.metadata().unwrap().len()
+    }
+
+    /// Lets a turn run up to its moment and kills the backend there.
+    fn kill_at(&self, round: u64, moment: Moment) {
+        let size = self.recorded();
+        let asked = self.scene.events("CoApprovalRequested");
+        self.scene.server.forget();
+        self.scene.server.reply(busy(round));
+        let requests = self.scene.server.requests().len();
+        self.scene.co(&format!("go {round}"));
+        if !matches!(moment, Moment::Resuming(_)) {
+            self.scene.server.wait_requests(requests + 1);
+        }
+        let backend = self.scene.backend();
+        let wait_ask = || {
+            let more = format!("(co_seen.CoApprovalRequested or 0) > {asked}");
+            self.scene.nvim.wait_for(&more, "the question");
+        };
+        match moment {
+            Moment::Resuming(time) => pass(time),
+            Moment::Streaming(word) => {
+                self.scene.wait_chat(&format!("w{round}-{word} "));
+            }
+            Moment::Writing(bytes) => {
+                let end = Instant::now() + DEADLINE;
+                while self.recorded() < size + bytes {
+                    let chat = || self.scene.chat();
+                    assert!(
+                        Instant::now() < end,
+                        "the record does not grow by {bytes}\n{}",
+                        chat()
+                    );
+                    std::thread::yield_now();
+                }
+            }
+            Moment::Asking(time) => {
+                wait_ask();
+                pass(time);
+            }
+            Moment::Deciding(time) => {
+                wait_ask();
+                self.scene.answer("y");
+                pass(time);
+            }
+            Moment::Running(time) => {
+                wait_ask();
+                self.scene.answer("y");
+                self.scene.wait_chat(&format!("\nbegun-{round}"));
+                pass(time);
+            }
+        }
+        let mut all = proc::descendants(backend);
+        proc::kill9(backend);
+        all.push(backend);
+        wait_gone(&all);
+        proc::wait_until(DEADLINE, "the end of the commands", || {
+            commands(&self.scene).is_empty().then_some(())
+        });
+        let gone = "not require('co.backend').status().running";
+        self.scene.nvim.wait_for(gone, "Neovim to notice");
+    }
+
+    /// Resumes a copy of the record and sends what follows to two kinds of servers.
+    fn assert_taken(&self, when: &str) {
+        let data = tempfile::tempdir().unwrap();
+        let sessions = data.path().join("sessions");
+        std::fs::create_dir(&sessions).unwrap();
+        std::fs::copy(
+            &self.record,
+            sessions.join(self.record.file_name().unwrap()),
+        )
+        .unwrap();
+        let id = self.record.file_stem().unwrap().to_str().unwrap();
+        let (_log, loaded) = Store::new(data.path().to_owned()).open(id).unwrap();
+        let mut items = loaded.items;
+        items.push(wire::user("go on"));
+        self.runtime.block_on(async {
+            for wire in [Wire::OpenAi, Wire::Anthropic] {
+                let provider = self.mock.connect(wire);
+                let answer = wire::ask(provider.as_ref(), wire::request(items.clone())).await;
+                let stop = Some(&Ok(Delta::Stop(Stop::Done)));
+                assert_eq!(answer.last(), stop, "{when}, {wire:?}: {answer:?}");
+                let body = sent(wire, &items).await;
+                let legal = match wire {
+                    Wire::Anthropic => legal::anthropic(&body),
+                    _ => legal::openai(&body),
+                };
+                if let Err(why) = legal {
+                    panic!("{when}, {wire:?}: {why} in {body:#}");
+                }
+            }
+        });
+    }
+}
+
+/// What a request looks like on the wire.
+async fn sent(wire: Wire, items: &[Item]) -> serde_json::Value {
+    let said = Said {
+        texts: &["Yes."],
+        ..Said::default()
+    };
+    let server = Server::always(wire.reply(wire.frames(&said))).await;
+    let provider = wire.connect(&server, DEADLINE);
+    wire::ask(provider.as_ref(), wire::request(items.to_vec())).await;
+    server.received().pop().unwrap().body
+}
+
+fn pass(time: Duration) {
+    let since = Instant::now();
+    proc::wait_until(DEADLINE, "a moment to pass", || {
+        (since.elapsed() >= time).then_some(())
+    });
+}
+
+#[test]
+fn killed_at_any_moment() {
+    let mut chance = Chance::new();
+    let drill = Drill::new();
+    for round in 0..KILLS {
+        let large: String = (1..=LINES).map(|number| line(round, number)).collect();
+        drill
+            .scene
+            .workspace
+            .write(&format!("large-{round}"), &large);
+    }
+    let mut shown = Shown::of("", 0);
+    let mut when = "at first".to_owned();
+    for round in 0..KILLS {
+        let moment = chance.moment(round);
+        let requests = drill.scene.server.requests().len();
+        drill.kill_at(round, moment);
+        // The turn's beginning showed what the one before had come to.
+        let text = drill.scene.chat();
+        shown.assert_in(&text, &when);
+        for request in &drill.scene.server.requests()[requests..] {
+            if let Err(why) = legal::openai(&request.body) {
+                panic!("after {when}: {why} in {:#}", request.body);
+            }
+        }
+        when = format!("round {round}, {moment:?}");
+        shown = Shown::of(&text, round);
+        drill.assert_taken(&when);
+    }
+    drill.scene.server.forget();
+    drill.scene.server.reply(Reply::text("Over."));
+    drill.scene.co("go home");
+    shown.assert_in(&drill.scene.wait_chat("Over."), &when);
+    assert_eq!(drill.scene.sessions().len(), 1);
+}
