@@ -21,6 +21,8 @@ use table::{Setting, TABLE};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub llm: llm::Settings,
+    /// What models cost, as far as the person says.
+    pub prices: llm::Prices,
     pub policy: policy::Settings,
     exec: exec::Settings,
     /// Nobody is asked; deny rules still refuse.
@@ -66,6 +68,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             llm: llm::Settings::default(),
+            prices: llm::Prices::default(),
             policy: policy::Settings::default(),
             exec: exec::Settings::new(PathBuf::new()),
             auto_confirm: false,

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::exec::{Patch, Size};
-use crate::transcript::Context;
+use crate::transcript::{Context, Cost, Usage};
 
 /// Raised whenever a message changes its meaning; both sides refuse another's number.
 pub const PROTOCOL: u32 = 1;
@@ -149,8 +149,11 @@ pub enum ToEditor {
         model: String,
         cwd: String,
         backend: String,
-        input: u64,
-        output: u64,
+        /// By the whole chat.
+        #[serde(flatten)]
+        used: Used,
+        /// By the turn that runs, or ran last.
+        turn: Used,
         queued: usize,
         /// The conversation's id in the store, once it has begun: `/resume` takes it.
         kept: Option<String>,
@@ -190,6 +193,29 @@ pub enum ToEditor {
         name: String,
         data: serde_json::Value,
     },
+}
+
+/// Tokens, and what they cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Used {
+    pub input: u64,
+    pub output: u64,
+    /// Of `input`, what the provider had cached.
+    pub cached: u64,
+    /// US dollars; none where a price is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+impl From<Usage> for Used {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input: usage.input,
+            output: usage.output,
+            cached: usage.cached,
+            cost: usage.cost.map(Cost::dollars),
+        }
+    }
 }
 
 /// A question for the person.

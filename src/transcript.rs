@@ -5,12 +5,14 @@
 //! what a crash left half-done is mended by [`repair()`].
 
 mod repair;
+mod usage;
 mod view;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
+pub use usage::{Cost, Usage, used, used_last};
 pub use view::view;
 
 /// One thing that happened in a session, in the order it happened.
@@ -37,7 +39,7 @@ pub enum Item {
     Decision { call: String, decision: Decision },
     /// What a call came to.
     Outcome(Outcome),
-    /// A turn ended; `usage` is what it cost.
+    /// A turn ended; `usage` is what it used.
     End {
         reason: End,
         #[serde(default)]
@@ -128,35 +130,6 @@ pub enum End {
     Guarded,
     /// The backend ended in the middle; written when the session is loaded again.
     Interrupted,
-}
-
-/// Tokens, as the provider counted them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    pub input: u64,
-    pub output: u64,
-    /// Part of `input` that the provider had cached.
-    #[serde(default)]
-    pub cached: u64,
-}
-
-/// Returns what the turns of a conversation cost.
-pub fn cost(items: &[Item]) -> Usage {
-    let mut total = Usage::default();
-    for item in items {
-        if let Item::End { usage, .. } = item {
-            total += *usage;
-        }
-    }
-    total
-}
-
-impl std::ops::AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        self.input += other.input;
-        self.output += other.output;
-        self.cached += other.cached;
-    }
 }
 
 #[expect(

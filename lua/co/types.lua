@@ -123,6 +123,12 @@
 
 ---@alias co.StateName 'idle'|'thinking'|'streaming'|'asking'|'running'|'retrying'
 
+---@class (exact) co.Used
+---@field input integer tokens
+---@field output integer tokens
+---@field cached integer of the input
+---@field cost? number US dollars, where the prices are known
+
 ---@class (exact) co.State
 ---@field type? 'state'
 ---@field session? integer
@@ -133,6 +139,9 @@
 ---@field backend string
 ---@field input integer
 ---@field output integer
+---@field cached? integer of the input
+---@field cost? number US dollars, where the prices are known
+---@field turn? co.Used
 ---@field queued integer
 ---@field kept? string the conversation's id in the store
 

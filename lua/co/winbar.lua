@@ -46,7 +46,8 @@ function M.text(state, isolation)
     parts[#parts + 1] = state.model
   end
   if state.input + state.output > 0 then
-    parts[#parts + 1] = ('%s in %s out'):format(tokens(state.input), tokens(state.output))
+    local used = ('%s in %s out'):format(tokens(state.input), tokens(state.output))
+    parts[#parts + 1] = state.cost and ('%s $%.2f'):format(used, state.cost) or used
   end
   local backend = state.backend ~= '' and state.backend or nil
   if backend then

@@ -127,6 +127,14 @@ pub(super) static TABLE: &[Setting] = &[
         "How many tokens the model can read. Needed only for models that co does not know.",
     ),
     row(
+        "prices",
+        "{}",
+        Kind::Prices(|c, v| c.prices = v),
+        "What models cost, by their name or as provider/model, such as { ['my-model'] = { input = 3, \
+         cached = 0.3, output = 15 } }. The winbar, /usage and /export then say what a chat has cost. \
+         No price is built in.",
+    ),
+    row(
         "stall_timeout",
         "120",
         Kind::Number {

@@ -215,6 +215,26 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
 }
 
 #[test]
+fn prices_are_checked_whole() {
+    let given = json!({ "prices": { "openai/m": { "input": 3, "output": 15 } } });
+    let (config, problems) = from_lua(&given);
+    assert_eq!(problems, Vec::<String>::new());
+    let price = config.prices.find("openai/m").unwrap();
+    assert_eq!((price.input, price.cached, price.output), (3.0, 3.0, 15.0));
+    let (config, problems) = from_env("CO_CLI_PRICES", r#"{"m": {"input": 1, "output": 2}}"#);
+    assert_eq!(problems, Vec::<String>::new());
+    assert!(config.prices.find("ollama/m").is_some());
+    for wrong in [json!({ "m": 3 }), json!({ "m": { "input": 3 } }), json!(3)] {
+        let (config, problems) = from_lua(&json!({ "prices": wrong }));
+        assert_eq!(config, Config::default());
+        assert!(
+            problems[0].contains("US dollars per million tokens"),
+            "{problems:?}"
+        );
+    }
+}
+
+#[test]
 fn a_key_is_no_setting() {
     let (config, problems) = from_lua(&json!({ "api_key": "sk-secret" }));
     assert_eq!(config, Config::default());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::Config;
+use crate::llm::Prices;
 
 /// What a setting holds and where it goes. The setter gets only values that the kind accepts.
 pub(super) enum Kind {
@@ -48,6 +49,7 @@ pub(super) enum Kind {
     Argv(fn(&mut Config, Vec<String>)),
     Pairs(fn(&mut Config, Vec<(String, String)>)),
     Object(fn(&mut Config, Value)),
+    Prices(fn(&mut Config, Prices)),
 }
 
 /// The value is not of the kind; [`Kind::accepts`] says what would be.
@@ -81,6 +83,11 @@ impl Kind {
             Self::Argv(_) => "a list of texts, a program and its arguments".to_owned(),
             Self::Pairs(_) => "a table from names to texts".to_owned(),
             Self::Object(_) => "a table".to_owned(),
+            Self::Prices(_) => {
+                "a table from models to tables of input, output, and if they differ \
+                                cached and written, in US dollars per million tokens"
+                    .to_owned()
+            }
         }
     }
 
@@ -127,6 +134,7 @@ impl Kind {
             }
             Self::Pairs(set) => set(config, pairs(value)?),
             Self::Object(set) => set(config, Value::Object(object(value)?)),
+            Self::Prices(set) => set(config, prices(value)?),
         }
         Ok(())
     }
@@ -148,7 +156,7 @@ impl Kind {
             },
             Self::Number { .. } | Self::Decimal { .. } => json()?,
             Self::Limit { .. } if text != "none" => json()?,
-            Self::Pairs(_) | Self::Object(_) => json()?,
+            Self::Pairs(_) | Self::Object(_) | Self::Prices(_) => json()?,
             Self::Words(_) | Self::Argv(_) if text.starts_with('[') => json()?,
             Self::Words(_) => split(text.split(',')),
             Self::Argv(_) => split(text.split_whitespace()),
@@ -244,6 +252,15 @@ fn pairs(value: &Value) -> Result<Vec<(String, String)>, Refused> {
         .into_iter()
         .map(|(name, value)| Ok((name, value.as_str().ok_or(Refused)?.to_owned())))
         .collect()
+}
+
+fn prices(value: &Value) -> Result<Prices, Refused> {
+    let price = |(model, value): (String, Value)| {
+        let price = serde_json::from_value(value).map_err(|_| Refused)?;
+        Ok((model, price))
+    };
+    let all: Result<_, Refused> = object(value)?.into_iter().map(price).collect();
+    all.map(Prices)
 }
 
 /// Reads `4096`, `64k`, `64MiB` (powers of 1024) or `64MB` (powers of 1000).

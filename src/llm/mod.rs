@@ -6,6 +6,7 @@ mod answer;
 mod choice;
 mod fault;
 mod key;
+mod price;
 mod remote;
 pub mod retry;
 pub mod scripted;
@@ -20,6 +21,7 @@ use serde_json::Value;
 use crate::transcript::{Call, Item, Usage};
 
 pub use answer::Answer;
+pub use price::{Price, Prices};
 
 /// How long a server may send nothing before the answer is given up.
 pub const STALL: Duration = Duration::from_secs(120);

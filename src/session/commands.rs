@@ -216,7 +216,8 @@ impl Session {
             Err(why) => self.complain(why),
             Ok((log, loaded)) => {
                 let text = render::transcript(&loaded.items, &mut self.page);
-                self.usage = transcript::cost(&loaded.items);
+                self.usage = transcript::used(&loaded.items);
+                self.turn_usage = transcript::used_last(&loaded.items);
                 // What was allowed was allowed in another conversation.
                 self.standing = Standing::default();
                 self.recorder.resume(log, loaded.items);
@@ -427,11 +428,7 @@ impl Session {
     }
 
     fn usage_words(&self) -> String {
-        let usage = self.usage;
-        format!(
-            "{} tokens in ({} of them cached), {} out",
-            usage.input, usage.cached, usage.output
-        )
+        format!("{}; the last turn {}", self.usage, self.turn_usage)
     }
 }
 

@@ -234,6 +234,7 @@ impl Session {
     }
 
     async fn start_turn(&mut self, purpose: Purpose) {
+        self.turn_usage = Usage::default();
         let provider = match self.provider() {
             Ok(provider) => provider,
             Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
@@ -420,7 +421,7 @@ impl Session {
     }
 
     async fn end_turn(&mut self, end: End, fault: Option<Fault>) {
-        let usage = std::mem::take(&mut self.turn_usage);
+        let usage = self.turn_usage;
         self.recorder.record(Item::End { reason: end, usage }).await;
         if let Some(text) = render::end(end, fault.as_ref()) {
             self.speak();
@@ -460,8 +461,8 @@ impl Session {
             ),
             cwd: self.place.cwd.display().to_string(),
             backend: self.kit.isolation.name().to_owned(),
-            input: self.usage.input,
-            output: self.usage.output,
+            used: self.usage.into(),
+            turn: self.turn_usage.into(),
             queued: self.queue.len(),
             kept: self.recorder.id(),
         });

@@ -238,6 +238,16 @@ impl Turn {
         self.send(Event::Show(text.to_owned())).await
     }
 
+    /// Tells what a request used, with its price where that is known.
+    async fn used(&self, mut usage: Usage) -> Result<(), Halt> {
+        if usage == Usage::default() {
+            return Ok(());
+        }
+        let price = self.kit.config.prices.find(&self.provider.label());
+        usage.cost = price.map(|price| price.of(&usage));
+        self.send(Event::Usage(usage)).await
+    }
+
     async fn snapshot(&self) -> Result<Vec<Item>, Halt> {
         let (reply, items) = oneshot::channel();
         self.send(Event::Snapshot(reply)).await?;

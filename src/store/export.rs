@@ -1,11 +1,11 @@
 //! A session as markdown, for people.
 
-use crate::transcript::{self, Decision, End, Item};
+use crate::transcript::{self, Decision, End, Item, Usage};
 
-/// Returns the conversation as markdown, with what it cost at its end.
+/// Returns the conversation as markdown, with what each turn used, and at its end what all of it did.
 pub fn export_markdown(items: &[Item]) -> String {
     let mut page = String::new();
-    let total = transcript::cost(items);
+    let total = transcript::used(items);
     let mut speaker = "";
     for item in items {
         let Some(text) = told(item) else {
@@ -22,10 +22,7 @@ pub fn export_markdown(items: &[Item]) -> String {
         page.push_str(text.trim_end());
         page.push_str("\n\n");
     }
-    page.push_str(&format!(
-        "---\n{} tokens in ({} of them cached), {} tokens out\n",
-        total.input, total.cached, total.output
-    ));
+    page.push_str(&format!("---\n{total}\n"));
     page
 }
 
@@ -44,7 +41,15 @@ fn told(item: &Item) -> Option<String> {
         }
         Item::Decision { decision, .. } => format!("_{}_", decided(decision)),
         Item::Outcome(outcome) => fenced("", &outcome.text),
-        Item::End { reason, .. } => format!("_{}_", ended(*reason)?),
+        Item::End { reason, usage } => {
+            let used = (*usage != Usage::default()).then(|| usage.to_string());
+            let ended = ended(*reason).map(str::to_owned);
+            let said: Vec<_> = ended.into_iter().chain(used).collect();
+            match said.is_empty() {
+                true => return None,
+                false => format!("_{}_", said.join(" ")),
+            }
+        }
         Item::Summary { text, .. } => format!("_Summed up:_\n\n{}", quoted(text)),
         Item::Notice { text } => format!("_{text}_"),
         Item::Unknown => return None,
@@ -133,16 +138,19 @@ mod tests {
             }),
             Item::End {
                 reason: End::Done,
-                usage: transcript::Usage {
+                usage: Usage {
                     input: 10,
                     output: 2,
                     cached: 4,
+                    cost: Some(transcript::Cost(1_500_000)),
+                    ..Usage::default()
                 },
             },
         ];
         let expected = "## You\n\nlist\n\n## co\n\nI look.\n\nCall: run\n\n```json\n{\n  \"cmd\": \"ls\"\n}\n```\n\n\
                         _Ran unasked: it only reads._\n\n````\na\n```\nb\n````\n\n\
-                        ---\n10 tokens in (4 of them cached), 2 tokens out\n";
+                        _10 tokens in (4 cached), 2 out, $0.0015_\n\n\
+                        ---\n10 tokens in (4 cached), 2 out, $0.0015\n";
         assert_eq!(export_markdown(&items), expected);
     }
 }

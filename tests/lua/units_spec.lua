@@ -46,6 +46,21 @@ describe('the winbar', function()
     }, 'read-only sandbox')
     same(' ready · m · 999 in 2.5M out · subprocess (read-only sandbox) · %</x', text)
   end)
+
+  it('says what it cost where that is known', function()
+    local state = {
+      state = 'idle',
+      detail = '',
+      model = 'm',
+      cwd = '/x',
+      backend = '',
+      input = 5,
+      output = 6,
+      cost = 0.126,
+      queued = 0,
+    }
+    same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.winbar').text(state))
+  end)
 end)
 
 describe('a location', function()

@@ -338,14 +338,12 @@ fn object(arguments: Value) -> Result<Value, String> {
 
 fn usage(counted: &genai::chat::Usage) -> Usage {
     let tokens = |count: Option<i32>| count.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    let details = counted.prompt_tokens_details.as_ref();
     Usage {
         input: tokens(counted.prompt_tokens),
         output: tokens(counted.completion_tokens),
-        cached: tokens(
-            counted
-                .prompt_tokens_details
-                .as_ref()
-                .and_then(|details| details.cached_tokens),
-        ),
+        cached: tokens(details.and_then(|details| details.cached_tokens)),
+        written: tokens(details.and_then(|details| details.cache_creation_tokens)),
+        cost: None,
     }
 }

@@ -127,7 +127,7 @@ async fn a_resumed_conversation_has_its_own_usage_and_none_of_the_rules() {
             crate::llm::Delta::Usage(crate::transcript::Usage {
                 input: 100,
                 output: 10,
-                cached: 0,
+                ..Default::default()
             })
             .into(),
             super::chat::text("one"),

@@ -1,8 +1,10 @@
 //! Conversations that outgrow the model's window.
 
-use super::chat::{Chat, says, tool, valid};
+use super::chat::{Chat, done, says, text, tool, valid};
 use crate::llm::scripted::Scripted;
-use crate::transcript::Item;
+use crate::llm::{Delta, Prices};
+use crate::protocol::ToEditor;
+use crate::transcript::{Cost, Item, Usage};
 
 const WINDOW: u64 = 10_000;
 
@@ -70,6 +72,83 @@ async fn compact_by_hand() {
     );
 }
 
+/// What it used is counted, whatever came of it; what was said stays, in the file and on the screen.
+#[tokio::test]
+async fn compacting_by_hand_is_counted_and_takes_nothing_away() {
+    let used = |input| {
+        let usage = Usage {
+            input,
+            output: 1,
+            ..Usage::default()
+        };
+        Delta::Usage(usage).into()
+    };
+    let answer = |said: &str, input| vec![text(said), used(input), done()];
+    let mut chat = Chat::with(
+        Scripted::new([
+            answer("A long story.", 100),
+            vec![used(20), done()],
+            answer("In short.", 30),
+        ]),
+        |config| {
+            let price = serde_json::from_str(r#"{"input": 2, "output": 1000000}"#).unwrap();
+            config.prices = Prices(vec![("scripted".to_owned(), price)]);
+        },
+    );
+    assert_eq!(chat.turn("tell me").await, "done");
+    chat.command("compact", "");
+    assert_eq!(chat.ended().await, "failed", "nothing was said");
+    chat.command("compact", "");
+    assert_eq!(chat.ended().await, "done");
+    let ends = chat.disk().into_iter().filter_map(|item| match item {
+        Item::End { usage, .. } => Some((usage.input, usage.cost)),
+        _ => None,
+    });
+    let cost = |input: u64| Some(Cost(input * 2_000 + 1_000_000_000));
+    let expected = [(100, cost(100)), (20, cost(20)), (30, cost(30))];
+    assert_eq!(ends.collect::<Vec<_>>(), expected);
+    let told = chat.seen.iter().rev().find_map(|message| match message {
+        ToEditor::State { used, turn, .. } => Some((*used, *turn)),
+        _ => None,
+    });
+    let (used, turn) = told.unwrap();
+    assert_eq!((used.input, used.output, turn.input), (150, 3, 30));
+    assert_eq!(used.cost, Some(3.0003));
+    chat.command("usage", "");
+    let (_, said) = chat.noticed().await;
+    assert!(
+        said.contains("150 tokens in") && said.contains("$3.00"),
+        "{said}"
+    );
+    assert!(said.contains("last turn 30 tokens in"), "{said}");
+    for kept in ["tell me", "A long story."] {
+        assert!(chat.screen().contains(kept), "{}", chat.screen());
+    }
+    let id = chat
+        .file()
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    chat.again().await;
+    chat.command("resume", &id);
+    let resumed = |message: &ToEditor| match message {
+        ToEditor::Replace { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    let resumed = chat.until(resumed).await;
+    for kept in ["tell me", "A long story.", "summarised"] {
+        assert!(resumed.contains(kept), "{resumed}");
+    }
+    chat.command("usage", "");
+    let (_, said) = chat.noticed().await;
+    assert!(
+        said.contains("150 tokens in") && said.contains("$3.00"),
+        "{said}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn summing_up_is_tried_again_too() {
     let busy = crate::llm::Fault::Server {
@@ -107,7 +186,7 @@ async fn much_output_stays_under_the_budget() {
                 "run_shell_command",
                 serde_json::json!({"cmd": format!("cat big {number}")}),
             );
-            vec![call, super::chat::done()]
+            vec![call, done()]
         })
         .collect();
     answers.push(says("Done."));

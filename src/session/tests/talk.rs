@@ -18,6 +18,7 @@ async fn text_then_done() {
             input: 7,
             output: 2,
             cached: 1,
+            ..Usage::default()
         })
         .into(),
         done(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 
-use super::{Event, Halt, Turn};
+use super::{Halt, Turn};
 use crate::llm::retry::Backoff;
 use crate::llm::{Delta, Fault, Provider, Request, Stop};
 use crate::protocol::State;
@@ -44,16 +44,17 @@ impl Turn {
             self.state(State::Thinking, "summing up earlier turns")
                 .await?;
             let cancel = self.cancel.clone();
-            let answer = whole(Arc::clone(&self.provider), request.clone());
-            let fault = tokio::select! {
-                () = cancel.cancelled() => return Err(Halt::Cancelled),
-                answer = answer => match answer {
-                    Ok((text, usage)) => {
-                        self.send(Event::Usage(usage)).await?;
-                        return Ok(text);
-                    }
-                    Err(fault) => fault,
-                }
+            let mut usage = Usage::default();
+            let answer = whole(Arc::clone(&self.provider), request.clone(), &mut usage);
+            let answer = tokio::select! {
+                () = cancel.cancelled() => Err(Halt::Cancelled),
+                answer = answer => answer.map_err(Halt::Fault),
+            };
+            // It was used whatever came of it.
+            self.used(usage).await?;
+            let fault = match answer {
+                Err(Halt::Fault(fault)) => fault,
+                done => return done,
             };
             match backoff.next(&fault) {
                 Some(pause) => self.wait(&fault, pause).await?,
@@ -63,17 +64,20 @@ impl Turn {
     }
 }
 
-/// Asks once and returns what was said, and what it cost.
-async fn whole(provider: Arc<dyn Provider>, request: Request) -> Result<(String, Usage), Fault> {
+/// Asks once and returns what was said; `usage` is what that used so far, whether it comes to an end or not.
+async fn whole(
+    provider: Arc<dyn Provider>,
+    request: Request,
+    usage: &mut Usage,
+) -> Result<String, Fault> {
     let mut stream = provider.stream(request).await?;
     let mut text = String::new();
-    let mut usage = Usage::default();
     while let Some(delta) = stream.next().await {
         match delta? {
             Delta::Text(piece) => text.push_str(&piece),
-            Delta::Usage(counted) => usage = counted,
+            Delta::Usage(counted) => *usage = counted,
             Delta::Stop(Stop::Done | Stop::Length) if !text.trim().is_empty() => {
-                return Ok((text, usage));
+                return Ok(text);
             }
             Delta::Stop(_) => break,
             Delta::Reasoning(_) | Delta::Signature(_) | Delta::Call(_) => {}

@@ -175,10 +175,7 @@ impl Turn {
         for item in heard.answer.finish() {
             self.keep(item, heard).await?;
         }
-        if heard.usage != Usage::default() {
-            self.send(Event::Usage(heard.usage)).await?;
-        }
-        Ok(())
+        self.used(heard.usage).await
     }
 
     /// Tells the model that the provider would not take the request, so that it can say it otherwise.

@@ -38,9 +38,10 @@ fn an_export_has_the_conversation_and_what_it_cost() {
         text.contains("remember seven") && text.contains("Seven."),
         "{text}"
     );
-    assert_eq!(text.matches("tokens in").count(), 1, "{text}");
+    let turn = text.matches("_10 tokens in (0 cached), 5 out_").count();
+    assert_eq!(turn, 2, "{text}");
     assert!(
-        text.contains("20 tokens in (0 of them cached), 10 tokens out"),
+        text.ends_with("\n20 tokens in (0 cached), 10 out\n"),
         "{text}"
     );
     scene.co("/export talk.md");
@@ -61,7 +62,7 @@ fn a_resumed_conversation_goes_on_counting() {
     scene.co("/usage");
     scene
         .nvim
-        .wait_text("20 tokens in (0 of them cached), 10 out");
+        .wait_text("20 tokens in (0 cached), 10 out; the last turn 10 tokens in (0 cached), 5 out");
 }
 
 #[test]

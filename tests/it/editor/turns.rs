@@ -276,3 +276,24 @@ fn a_neovim_that_is_killed_leaves_each_call_its_outcome() {
     scene.assert_outcomes(1);
     assert_eq!(scene.items().last().unwrap()["reason"], "cancelled");
 }
+
+#[test]
+fn what_a_chat_costs_is_said_where_the_price_is_known() {
+    let prices = json!({ "openai/scripted": { "input": 2000, "output": 4000 } });
+    let scene = Scene::with(json!({ "prices": prices }), &[]);
+    scene.server.reply(Reply::text("Dear.").usage(10, 5));
+    scene.server.reply(Reply::text("Dearer.").usage(20, 5));
+    scene.co("what will it cost?");
+    scene.nvim.wait_text("10 in 5 out $0.04");
+    scene.co("and now?");
+    scene.nvim.wait_text("30 in 10 out $0.10");
+    scene.wait_turns(2);
+    scene.co("/export told.md");
+    let told = proc::wait_until(DEADLINE, "the export", || scene.workspace.read("told.md"));
+    for part in [
+        "_10 tokens in (0 cached), 5 out, $0.0400_",
+        "---\n30 tokens in (0 cached), 10 out, $0.1000\n",
+    ] {
+        assert!(told.contains(part), "{part} is not in\n{told}");
+    }
+}

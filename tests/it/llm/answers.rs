@@ -39,6 +39,7 @@ async fn text_usage_and_stop() {
                 input: 11,
                 output: 3,
                 cached: 5,
+                ..Usage::default()
             })),
             Ok(Delta::Stop(Stop::Done)),
         ];

@@ -1,0 +1,157 @@
+//! What a conversation used, and what that cost.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use super::Item;
+
+/// Tokens, as the provider counted them, and what they cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+    /// Part of `input` that the provider had cached.
+    #[serde(default)]
+    pub cached: u64,
+    /// Part of `input` that the provider put into its cache; some ask more for it.
+    #[serde(default, skip_serializing_if = "nothing")]
+    pub written: u64,
+    /// None where the price of any of it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+/// Money, in billionths of a US dollar: whole, so that many small sums add up to what they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cost(pub u64);
+
+impl Cost {
+    /// Returns it in US dollars.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "exact up to nine million dollars"
+    )]
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dollars() {
+            dollars if dollars < 1.0 => write!(to, "${dollars:.4}"),
+            dollars => write!(to, "${dollars:.2}"),
+        }
+    }
+}
+
+impl Usage {
+    fn is_nothing(&self) -> bool {
+        self.input == 0 && self.output == 0
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.cost = match (self.is_nothing(), other.is_nothing()) {
+            (true, _) => other.cost,
+            (_, true) => self.cost,
+            // A sum with an unknown part would pass for the whole.
+            _ => self.cost.zip(other.cost).map(|(a, b)| Cost(a.0 + b.0)),
+        };
+        self.input += other.input;
+        self.output += other.output;
+        self.cached += other.cached;
+        self.written += other.written;
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            to,
+            "{} tokens in ({} cached), {} out",
+            self.input, self.cached, self.output
+        )?;
+        match self.cost {
+            Some(cost) => write!(to, ", {cost}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns what the turns of a conversation used.
+pub fn used(items: &[Item]) -> Usage {
+    let mut total = Usage::default();
+    for item in items {
+        if let Item::End { usage, .. } = item {
+            total += *usage;
+        }
+    }
+    total
+}
+
+/// Returns what the last turn that ended used.
+pub fn used_last(items: &[Item]) -> Usage {
+    let last = items.iter().rev().find_map(|item| match item {
+        Item::End { usage, .. } => Some(*usage),
+        _ => None,
+    });
+    last.unwrap_or_default()
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out a reference"
+)]
+fn nothing(count: &u64) -> bool {
+    *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(input: u64, cost: Option<u64>) -> Usage {
+        Usage {
+            input,
+            cost: cost.map(Cost),
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn a_sum_costs_something_where_all_of_it_does() {
+        let sum = |parts: &[Usage]| {
+            let mut sum = Usage::default();
+            parts.iter().for_each(|part| sum += *part);
+            sum
+        };
+        let known = usage(1, Some(5));
+        assert_eq!(sum(&[known, known]), usage(2, Some(10)));
+        assert_eq!(sum(&[known, usage(0, None), known]), usage(2, Some(10)));
+        assert_eq!(sum(&[known, usage(1, None)]), usage(2, None));
+        assert_eq!(sum(&[usage(1, None), known]), usage(2, None));
+        assert_eq!(sum(&[]), usage(0, None));
+    }
+
+    #[test]
+    fn money_is_said_with_the_digits_that_matter() {
+        let check = |billionths, expected: &str| assert_eq!(Cost(billionths).to_string(), expected);
+        check(0, "$0.0000");
+        check(1_234_567, "$0.0012");
+        check(999_900_000, "$0.9999");
+        check(12_345_678_901, "$12.35");
+    }
+
+    #[test]
+    fn older_records_have_no_cost() {
+        let old: Usage = serde_json::from_str(r#"{"input":3,"output":1,"cached":2}"#).unwrap();
+        assert_eq!((old.input, old.cached, old.cost), (3, 2, None));
+        let text = serde_json::to_string(&old).unwrap();
+        assert_eq!(text, r#"{"input":3,"output":1,"cached":2}"#);
+    }
+}
