@@ -4,6 +4,7 @@
 //! waiting here would stop everything. What goes out is the business of one task, the writer.
 
 mod stdio;
+mod text;
 mod writer;
 
 use std::io;
@@ -63,7 +64,10 @@ impl Handler for Inbox {
             tracing::debug!(name, "a notification that is not for co");
             return;
         }
-        for arg in args {
+        for mut arg in args {
+            if text::mend(&mut arg) {
+                self.tell(Level::Warn, text::MENDED);
+            }
             match rmpv::ext::from_value::<FromEditor>(arg) {
                 Ok(message) => self.queue(message),
                 Err(error) => {
@@ -85,8 +89,12 @@ impl Inbox {
     }
 
     fn complain(&self, message: &str) {
+        self.tell(Level::Error, message);
+    }
+
+    fn tell(&self, level: Level, message: &str) {
         self.editor.tell(ToEditor::Notice {
-            level: Level::Error,
+            level,
             message: message.to_owned(),
         });
     }

@@ -160,6 +160,21 @@ fn lines_of_a_buffer_go_along() {
 }
 
 #[test]
+fn a_prompt_that_is_no_text_is_sent_with_its_odd_bytes_replaced() {
+    let scene = Scene::scripted([Reply::text("I see.")]);
+    std::fs::write(scene.workspace.path().join("odd.txt"), b"r\xe9sum\xe9\n").unwrap();
+    scene
+        .nvim
+        .lua(r"vim.cmd('Co caf\233 with @file:odd.txt')", json!([]));
+    scene.wait_chat("I see.");
+    scene.wait_turns(1);
+    scene.nvim.wait_text("was not all UTF-8");
+    let asked = scene.server.requests()[0].last("user").unwrap();
+    assert!(asked.contains("caf\u{fffd} with"), "{asked}");
+    assert!(asked.contains("sum"), "{asked}");
+}
+
+#[test]
 fn a_crash_during_a_command_is_resumed_from() {
     let mut scene = Scene::scripted([
         Reply::text("I will wait.").call(

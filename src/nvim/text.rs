@@ -1,0 +1,104 @@
+//! Prompts whose bytes are no text: a buffer in another encoding, a file that is none.
+
+use rmpv::{Utf8String, Value};
+
+/// Said of a prompt that was mended.
+pub(super) const MENDED: &str =
+    "what you sent was not all UTF-8: each part that was not is now \u{fffd}";
+
+/// Makes text of what a person wrote or attached to a prompt; returns whether anything had to be replaced.
+///
+/// Nothing else is touched: another directory would not be the one that was meant, nor another command.
+pub(super) fn mend(message: &mut Value) -> bool {
+    if field(message, "type").and_then(|kind| kind.as_str()) != Some("prompt") {
+        return false;
+    }
+    let mut mended = false;
+    for name in ["text", "instructions"] {
+        mended |= field(message, name).is_some_and(replace);
+    }
+    let pieces = field(message, "context").and_then(|context| match context {
+        Value::Array(pieces) => Some(pieces),
+        _ => None,
+    });
+    for piece in pieces.into_iter().flatten() {
+        for name in ["name", "text"] {
+            mended |= field(piece, name).is_some_and(replace);
+        }
+    }
+    mended
+}
+
+fn field<'a>(message: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    let Value::Map(fields) = message else {
+        return None;
+    };
+    let found = fields
+        .iter_mut()
+        .find(|(key, _)| key.as_str() == Some(name));
+    found.map(|(_, value)| value)
+}
+
+fn replace(value: &mut Value) -> bool {
+    let Value::String(odd) = &*value else {
+        return false;
+    };
+    if odd.is_str() {
+        return false;
+    }
+    let text = String::from_utf8_lossy(odd.as_bytes()).into_owned();
+    *value = Value::String(Utf8String::from(text));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::FromEditor;
+
+    /// As Neovim packs a Lua string: a str, whatever is in it.
+    fn packed(bytes: &[u8]) -> Value {
+        let mut packed = vec![0xd9, u8::try_from(bytes.len()).unwrap()];
+        packed.extend(bytes);
+        rmpv::decode::read_value(&mut packed.as_slice()).unwrap()
+    }
+
+    fn map(fields: Vec<(&str, Value)>) -> Value {
+        let fields = fields.into_iter();
+        Value::Map(fields.map(|(name, value)| (name.into(), value)).collect())
+    }
+
+    #[test]
+    fn what_is_no_text_in_a_prompt_is_replaced() {
+        let piece = map(vec![
+            ("name", "@file:x".into()),
+            ("text", packed(b"a\xffb")),
+        ]);
+        let mut message = map(vec![
+            ("type", "prompt".into()),
+            ("session", 1.into()),
+            ("text", packed(b"caf\xe9 \xc3\xa9")),
+            ("cwd", "/".into()),
+            ("context", Value::Array(vec![piece])),
+        ]);
+        assert!(mend(&mut message));
+        assert!(!mend(&mut message.clone()), "it is text now");
+        let decoded: FromEditor = rmpv::ext::from_value(message).unwrap();
+        let FromEditor::Prompt { text, context, .. } = decoded else {
+            panic!("{decoded:?}");
+        };
+        assert_eq!(text, "caf\u{fffd} \u{e9}");
+        assert_eq!(context[0].text, "a\u{fffd}b");
+    }
+
+    #[test]
+    fn a_command_stays_what_was_typed() {
+        let mut message = map(vec![
+            ("type", "run".into()),
+            ("command", packed(b"rm caf\xe9")),
+        ]);
+        let before = message.clone();
+        assert!(!mend(&mut message));
+        assert_eq!(message, before);
+    }
+}
