@@ -8,5 +8,6 @@ mod commands;
 mod compact;
 mod faults;
 mod guards;
+mod idle;
 mod looks;
 mod talk;

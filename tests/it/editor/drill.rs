@@ -1,8 +1,6 @@
 //! The backend killed at random moments of a busy turn: what was shown comes back, the next request is one
 //! that providers take, and nothing of the killed turn runs on.
 
-mod legal;
-
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,6 +15,7 @@ use crate::llm::wire::{self, Said, Wire};
 use crate::support::http::Reply;
 use crate::support::{DEADLINE, proc};
 
+use super::legal;
 use super::scene::{Scene, wait_gone};
 
 const KILLS: u64 = 20;

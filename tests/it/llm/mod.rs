@@ -4,6 +4,7 @@
 mod answers;
 mod cuts;
 mod faults;
+mod idle;
 pub(crate) mod mock;
 mod model;
 mod requests;

@@ -78,6 +78,72 @@ pub(crate) fn having(name: &str) -> Vec<i32> {
         .collect()
 }
 
+/// Memory of a process, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory {
+    pub(crate) now: u64,
+    /// The most it ever had.
+    pub(crate) peak: u64,
+}
+
+#[track_caller]
+pub(crate) fn memory(pid: i32) -> Memory {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let kibibytes = |name| field(&status, name).unwrap() * 1024;
+    Memory {
+        now: kibibytes("VmRSS:"),
+        peak: kibibytes("VmHWM:"),
+    }
+}
+
+/// Returns how often each thread of a process was given the processor and let it go again, by the thread's id.
+pub(crate) fn switches(pid: i32) -> Vec<(String, u64)> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let mut found: Vec<_> = threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| {
+            let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
+            let count = |name| field(&status, name);
+            let both = count("voluntary_ctxt_switches:")? + count("nonvoluntary_ctxt_switches:")?;
+            Some((thread.file_name().to_string_lossy().into_owned(), both))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Returns how many TCP connections a process holds.
+pub(crate) fn connections(pid: i32) -> usize {
+    let tables = ["tcp", "tcp6"].map(|table| {
+        std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default()
+    });
+    let known = |socket: &str| {
+        let rows = tables.iter().flat_map(|table| table.lines());
+        let mut inodes = rows.filter_map(|row| row.split_whitespace().nth(9));
+        inodes.any(|inode| inode == socket)
+    };
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    files
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|file| std::fs::read_link(file.path()).ok())
+        .filter_map(|link| {
+            let name = link.to_str()?.strip_prefix("socket:[")?;
+            Some(name.strip_suffix(']')?.to_owned())
+        })
+        .filter(|socket| known(socket))
+        .count()
+}
+
+/// Returns the number after a name at the start of a line.
+fn field(status: &str, name: &str) -> Option<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+    value.split_whitespace().next()?.parse().ok()
+}
+
 /// Ends `pid` at once.
 pub(crate) fn kill9(pid: i32) {
     let pid = nix::unistd::Pid::from_raw(pid);

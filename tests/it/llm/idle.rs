@@ -1,0 +1,92 @@
+//! Between two requests nothing is held: no connection, no timer.
+
+use std::time::Duration;
+
+use co::llm::{Delta, Stop};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::wire::{Said, WIRES, ask, key, request, user};
+
+const HOURS: Duration = Duration::from_secs(3 * 3600);
+/// How long the connection may wait for another request.
+const SOON: Duration = Duration::from_secs(150);
+
+/// Answers one request, keeps the connection open, and says when the other side closed it.
+async fn answer_once(listener: TcpListener, kind: &'static str, body: Vec<u8>) -> Instant {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut request = Vec::new();
+    let whole = |request: &[u8]| {
+        let text = String::from_utf8_lossy(request);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            return false;
+        };
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("content-length")
+                .then(|| value.trim().parse::<usize>().unwrap())
+        });
+        body.len() >= length.unwrap_or(0)
+    };
+    while !whole(&request) {
+        assert!(stream.read_buf(&mut request).await.unwrap() > 0);
+    }
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&body).await.unwrap();
+    while stream.read(&mut [0; 64]).await.is_ok_and(|bytes| bytes > 0) {}
+    Instant::now()
+}
+
+/// How often the runtime went to sleep in three hours: once for each time something woke it.
+async fn sleeps() -> u64 {
+    let metrics = Handle::current().metrics();
+    let before = metrics.worker_park_count(0);
+    tokio::time::sleep(HOURS).await;
+    metrics.worker_park_count(0) - before
+}
+
+#[tokio::test]
+async fn an_idle_client_lets_go_of_its_connection_and_wakes_nobody() {
+    for wire in WIRES {
+        let said = Said {
+            texts: &["Yes."],
+            ..Said::default()
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = answer_once(listener, wire.content_type(), wire.frames(&said).concat());
+        let server = tokio::spawn(server);
+        let provider = co::llm::connect(&wire.settings(&url), &key).unwrap();
+        let answer = ask(provider.as_ref(), request(vec![user("go")])).await;
+        assert_eq!(
+            answer.last(),
+            Some(&Ok(Delta::Stop(Stop::Done))),
+            "{wire:?}: {answer:?}"
+        );
+        assert!(
+            !server.is_finished(),
+            "{wire:?}: it is kept for the next request"
+        );
+        // From here on the clock goes as fast as nothing happens.
+        tokio::time::pause();
+        let answered = Instant::now();
+        let closed = tokio::time::timeout(HOURS, server).await;
+        let closed = closed.unwrap_or_else(|_| panic!("{wire:?}: it was never closed"));
+        let held = closed.unwrap() - answered;
+        assert!(held <= SOON, "{wire:?}: held for {held:?}");
+        let with_client = sleeps().await;
+        drop(provider);
+        let without = sleeps().await;
+        assert!(
+            with_client <= without + 1,
+            "{wire:?}: {with_client} for {without}"
+        );
+        tokio::time::resume();
+    }
+}
