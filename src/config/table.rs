@@ -124,7 +124,8 @@ pub(super) static TABLE: &[Setting] = &[
             most: 1_000_000_000,
             set: |c, v| c.llm.context_window = v,
         },
-        "How many tokens the model can read. Needed only for models that co does not know.",
+        "How many tokens the model can read. Needed only for models that co does not know. Ollama is \
+         asked for that many, as far as its model holds them; unset, for what is set there, else 8192.",
     ),
     row(
         "prices",

@@ -144,14 +144,11 @@ impl Choice {
     }
 }
 
-/// What Ollama gives a model unless its own settings say otherwise is less than the model could hold.
-const OLLAMA_WINDOW: u64 = 8_192;
+/// What a model of Ollama's is given where nobody says: twice the server's own default, and little memory.
+pub(super) const OLLAMA_WINDOW: u64 = 8_192;
 
 /// Tokens the window of a model holds, where nobody said.
-pub(super) fn window(protocol: Protocol, model: &str) -> u64 {
-    if protocol == Protocol::Ollama {
-        return OLLAMA_WINDOW;
-    }
+pub(super) fn window(model: &str) -> u64 {
     // Longest prefix first.
     const WINDOWS: [(&str, u64); 12] = [
         ("claude-", 200_000),
@@ -328,7 +325,6 @@ mod tests {
 
     #[test]
     fn windows_of_well_known_models() {
-        let window = |model| window(Protocol::OpenAi, model);
         assert_eq!(window("claude-sonnet-4-5"), 200_000);
         assert_eq!(window("anthropic/claude-sonnet-4-5"), 200_000);
         assert_eq!(window("gpt-4.1-mini"), 1_047_576);

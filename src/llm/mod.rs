@@ -149,8 +149,8 @@ pub trait Provider: Send + Sync {
     /// Names of the models the server offers.
     async fn models(&self) -> Result<Vec<String>, Fault>;
 
-    /// Tokens the model's window holds, as far as co knows.
-    fn window(&self) -> u64 {
+    /// Tokens the model's window holds, as far as co knows. May ask the server, once.
+    async fn window(&self) -> u64 {
         choice::WINDOW
     }
 

@@ -133,7 +133,7 @@ impl Provider for Scripted {
         Ok(vec!["scripted".to_owned()])
     }
 
-    fn window(&self) -> u64 {
+    async fn window(&self) -> u64 {
         self.window.unwrap_or(super::choice::WINDOW)
     }
 }

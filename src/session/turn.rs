@@ -205,14 +205,10 @@ impl Turn {
         })
     }
 
-    fn budget(&self) -> Budget {
-        Budget {
-            window: self
-                .kit
-                .config
-                .llm
-                .context_window
-                .unwrap_or_else(|| self.provider.window()),
+    async fn budget(&self) -> Result<Budget, Halt> {
+        tokio::select! {
+            () = self.cancel.cancelled() => Err(Halt::Cancelled),
+            window = self.provider.window() => Ok(Budget { window }),
         }
     }
 

@@ -1,10 +1,11 @@
-//! Every network provider, through `genai`.
+//! Every network provider, through `genai`; Ollama's chat alone is asked for by hand ([`ollama`]).
 //!
 //! Owns the HTTP client, which is built for the first request. What goes out is made in [`message`], what
 //! comes back is read in [`reader`], what went wrong is told in [`error`].
 
 mod error;
 mod message;
+mod ollama;
 mod reader;
 mod wait;
 mod watch;
@@ -13,9 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use genai::adapter::AdapterKind;
-use genai::chat::{ChatOptions, ReasoningEffort};
+use genai::chat::{ChatOptions, ChatRequest, ChatStreamEvent, ReasoningEffort};
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, Headers, ModelIden, ServiceTarget};
 use secrecy::ExposeSecret;
@@ -42,8 +44,17 @@ pub(super) struct Remote {
     max_output_tokens: Option<u32>,
     context_window: Option<u64>,
     stall: Duration,
-    client: OnceCell<Client>,
+    clients: OnceCell<Clients>,
     model: OnceCell<String>,
+    /// What Ollama says of the model.
+    shown: OnceCell<ollama::Shown>,
+}
+
+/// The HTTP client, bare and as `genai` has it.
+#[derive(Debug)]
+struct Clients {
+    http: reqwest::Client,
+    genai: Client,
 }
 
 impl Remote {
@@ -66,8 +77,9 @@ impl Remote {
             max_output_tokens: settings.max_output_tokens,
             context_window: settings.context_window,
             stall,
-            client: OnceCell::new(),
+            clients: OnceCell::new(),
             model,
+            shown: OnceCell::new(),
         }
     }
 
@@ -82,7 +94,11 @@ impl Remote {
     }
 
     async fn client(&self) -> Result<&Client, Fault> {
-        self.client
+        Ok(&self.clients().await?.genai)
+    }
+
+    async fn clients(&self) -> Result<&Clients, Fault> {
+        self.clients
             .get_or_try_init(|| async {
                 let mut builder = reqwest::Client::builder()
                     .connect_timeout(CONNECT)
@@ -96,13 +112,14 @@ impl Remote {
                     url: self.choice.base_url.clone(),
                     cause: error::deepest(&error),
                 })?;
-                Client::builder()
-                    .with_reqwest(http)
+                let genai = Client::builder()
+                    .with_reqwest(http.clone())
                     .with_adapter_kind(self.adapter())
                     .build()
                     .map_err(|error| Fault::Malformed {
                         detail: error.to_string(),
-                    })
+                    })?;
+                Ok(Clients { http, genai })
             })
             .await
     }
@@ -171,7 +188,7 @@ impl Remote {
             .with_stream_header_timeout(self.stall)
             .with_stream_read_timeout(self.stall)
             .with_raw_frame_sink_arc(watch)
-            .with_extra_headers(self.extra_headers(key));
+            .with_extra_headers(Headers::from(self.extra_headers(key)));
         if let Some(body) = &self.extra_body {
             options = options.with_extra_body(body.clone());
         }
@@ -198,14 +215,63 @@ impl Remote {
         self.choice.protocol != Protocol::Responses || !model.starts_with("gpt-4")
     }
 
-    fn extra_headers(&self, key: Option<&str>) -> Headers {
+    fn extra_headers(&self, key: Option<&str>) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         // The Ollama adapter sends no key of its own accord.
         if let (Protocol::Ollama, Some(key)) = (self.choice.protocol, key) {
             headers.push(("Authorization".to_owned(), format!("Bearer {key}")));
         }
         headers.extend(self.headers.iter().cloned());
-        Headers::from(headers)
+        headers
+    }
+
+    /// The window of a model of Ollama's, which holds no more than it is asked to.
+    async fn ollama_window(&self) -> u64 {
+        let shown = self.shown.get_or_try_init(|| async {
+            let http = &self.clients().await?.http;
+            let model = self.model().await?;
+            let key = self.key.get().await?;
+            let headers = self.extra_headers(key.as_ref().map(|key| key.expose_secret()));
+            let (url, headers) = (&self.choice.base_url, ollama::headers(headers));
+            let shown = ollama::show(http, url, headers, model).await;
+            shown.map_err(|error| Fault::Unreachable {
+                url: url.clone(),
+                cause: error::deepest(&error),
+            })
+        });
+        let shown = match shown.await {
+            Ok(shown) => *shown,
+            Err(fault) => {
+                // The request itself will say so; the next one asks again.
+                tracing::debug!(%fault, "the model's window is not known");
+                ollama::Shown::default()
+            }
+        };
+        let body = self.extra_body.as_ref();
+        let in_body = body.and_then(|body| body.pointer("/options/num_ctx")?.as_u64());
+        shown.window(in_body.or(self.context_window), choice::OLLAMA_WINDOW)
+    }
+
+    async fn ollama_stream(
+        &self,
+        wire: &Wire,
+        watch: Arc<Watch>,
+        chat: ChatRequest,
+    ) -> Result<BoxStream<'static, genai::Result<ChatStreamEvent>>, Fault> {
+        let window = self.ollama_window().await;
+        let mut body = ollama::body(&wire.model, chat, window, self.max_output_tokens);
+        if let Some(more) = &self.extra_body {
+            ollama::merge(&mut body, more);
+        }
+        Ok(ollama::stream(ollama::Ask {
+            http: self.clients().await?.http.clone(),
+            base_url: self.choice.base_url.clone(),
+            headers: ollama::headers(self.extra_headers(wire.key.as_deref())),
+            body,
+            stall: self.stall,
+            watch,
+            model: ModelIden::new(self.adapter(), wire.model.as_str()),
+        }))
     }
 }
 
@@ -233,12 +299,17 @@ impl Provider for Remote {
         let watch = Arc::new(Watch::new(self.choice.protocol));
         let options = self.options(&wire.model, wire.key.as_deref(), watch.clone());
         let chat = message::chat(&wire, &request);
-        let response = client
-            .exec_chat_stream(target.clone(), chat, Some(&options))
-            .await
-            .map_err(|error| wire.fault(&error))?;
+        let source = match self.choice.protocol {
+            Protocol::Ollama => self.ollama_stream(&wire, Arc::clone(&watch), chat).await?,
+            _ => client
+                .exec_chat_stream(target.clone(), chat, Some(&options))
+                .await
+                .map_err(|error| wire.fault(&error))?
+                .stream
+                .boxed(),
+        };
         Ok(reader::Reader::new(
-            response.stream,
+            source,
             reader::Setting {
                 wire,
                 watch,
@@ -262,12 +333,12 @@ impl Provider for Remote {
         Ok(models)
     }
 
-    fn window(&self) -> u64 {
+    async fn window(&self) -> u64 {
+        if self.choice.protocol == Protocol::Ollama {
+            return self.ollama_window().await;
+        }
         self.context_window.unwrap_or_else(|| {
-            choice::window(
-                self.choice.protocol,
-                self.model.get().map(String::as_str).unwrap_or_default(),
-            )
+            choice::window(self.model.get().map(String::as_str).unwrap_or_default())
         })
     }
 
@@ -334,7 +405,7 @@ mod tests {
 
     #[test]
     fn the_client_is_built_late() {
-        assert!(remote(false).client.get().is_none());
+        assert!(remote(false).clients.get().is_none());
     }
 
     #[test]

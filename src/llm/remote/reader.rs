@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use genai::chat::{
-    ChatOptions, ChatRequest, ChatStream, ChatStreamEvent, StopReason, StreamEnd, ToolCall,
-};
+use genai::chat::{ChatOptions, ChatRequest, ChatStreamEvent, StopReason, StreamEnd, ToolCall};
 use genai::{Client, ServiceTarget};
 use serde_json::{Map, Value};
 
@@ -58,7 +56,7 @@ impl Setting {
 
 /// Reads one answer.
 pub(super) struct Reader {
-    source: ChatStream,
+    source: BoxStream<'static, genai::Result<ChatStreamEvent>>,
     setting: Setting,
     ready: VecDeque<Result<Delta, Fault>>,
     /// A signature as far as it came.
@@ -80,7 +78,10 @@ pub(super) fn used_ids(items: &[Item]) -> HashSet<String> {
 }
 
 impl Reader {
-    pub(super) fn new(source: ChatStream, setting: Setting) -> Self {
+    pub(super) fn new(
+        source: BoxStream<'static, genai::Result<ChatStreamEvent>>,
+        setting: Setting,
+    ) -> Self {
         Self {
             source,
             setting,

@@ -67,7 +67,14 @@ impl Watch {
 
 impl ChatFrameSink for Watch {
     fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
-        let data = frame.data.trim();
+        self.saw(frame.data);
+    }
+}
+
+impl Watch {
+    /// Takes note of a frame.
+    pub(super) fn saw(&self, data: &str) {
+        let data = data.trim();
         let mut seen = self.seen();
         seen.markup |= seen.frames == 0 && data.starts_with('<');
         seen.frames += 1;

@@ -25,7 +25,7 @@ impl Turn {
             text: ASK.to_owned(),
             context: Vec::new(),
         });
-        let fit = self.budget().fit(SYSTEM, &[], &items);
+        let fit = self.budget().await?.fit(SYSTEM, &[], &items);
         let request = Request {
             system: SYSTEM.to_owned(),
             items: Arc::from(fit.items),

@@ -95,10 +95,11 @@ impl Turn {
     }
 
     async fn request(&mut self, system: &str, tools: &Tools) -> Result<Request, Halt> {
-        let mut fit = self.budget().fit(system, tools, &self.snapshot().await?);
+        let budget = self.budget().await?;
+        let mut fit = budget.fit(system, tools, &self.snapshot().await?);
         if let Some(keep) = fit.summarise {
             self.compact(keep).await?;
-            fit = self.budget().fit(system, tools, &self.snapshot().await?);
+            fit = budget.fit(system, tools, &self.snapshot().await?);
         }
         Ok(Request {
             system: system.to_owned(),

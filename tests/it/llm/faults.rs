@@ -315,6 +315,7 @@ async fn errors_inside_the_answer() {
             Wire::Gemini,
             json!({"error": {"code": 503, "status": "UNAVAILABLE", "message": "x"}}),
         ),
+        (Wire::Ollama, json!({"error": "the runner has ended"})),
     ] {
         let mut frames = begun(wire);
         frames.push(wire.frame(&error));

@@ -14,33 +14,36 @@ const HOURS: Duration = Duration::from_secs(3 * 3600);
 /// How long the connection may wait for another request.
 const SOON: Duration = Duration::from_secs(150);
 
-/// Answers one request, keeps the connection open, and says when the other side closed it.
-async fn answer_once(listener: TcpListener, kind: &'static str, body: Vec<u8>) -> Instant {
+/// Answers what comes over one connection, and says when the other side closed it.
+async fn answer(listener: TcpListener, kind: &'static str, body: Vec<u8>) -> Instant {
     let (mut stream, _) = listener.accept().await.unwrap();
-    let mut request = Vec::new();
-    let whole = |request: &[u8]| {
-        let text = String::from_utf8_lossy(request);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else {
-            return false;
-        };
-        let length = head.lines().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case("content-length")
-                .then(|| value.trim().parse::<usize>().unwrap())
-        });
-        body.len() >= length.unwrap_or(0)
-    };
-    while !whole(&request) {
-        assert!(stream.read_buf(&mut request).await.unwrap() > 0);
-    }
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    stream.write_all(head.as_bytes()).await.unwrap();
-    stream.write_all(&body).await.unwrap();
-    while stream.read(&mut [0; 64]).await.is_ok_and(|bytes| bytes > 0) {}
-    Instant::now()
+    loop {
+        let mut request = Vec::new();
+        while !is_whole(&request) {
+            if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
+                return Instant::now();
+            }
+        }
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body).await.unwrap();
+    }
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse::<usize>().unwrap())
+    });
+    body.len() >= length.unwrap_or(0)
 }
 
 /// How often the runtime went to sleep in three hours: once for each time something woke it.
@@ -60,7 +63,7 @@ async fn an_idle_client_lets_go_of_its_connection_and_wakes_nobody() {
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let server = answer_once(listener, wire.content_type(), wire.frames(&said).concat());
+        let server = answer(listener, wire.content_type(), wire.frames(&said).concat());
         let server = tokio::spawn(server);
         let provider = co::llm::connect(&wire.settings(&url), &key).unwrap();
         let answer = ask(provider.as_ref(), request(vec![user("go")])).await;

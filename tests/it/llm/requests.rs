@@ -7,7 +7,7 @@ use co::transcript::{Call, Item, Outcome};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::server::{Ending, Received, Reply, Server};
+use super::server::{Ending, Received, Reply, SHOW, Server};
 use super::wire::{Said, WIRES, Wire, ask, key, request, user};
 
 async fn sent(wire: Wire, items: Vec<Item>, adapt: fn(&mut Settings)) -> Received {
@@ -202,10 +202,7 @@ async fn headers_and_body_of_the_person_win() {
             .collect();
         assert_eq!(authorizations.len(), 1, "{wire:?}: {authorizations:?}");
         assert_eq!(authorizations[0].1, "Mine 1");
-        // The Ollama adapter of genai has no place for it.
-        if wire != Wire::Ollama {
-            assert_eq!(received.body["top_k"], 4, "{wire:?}");
-        }
+        assert_eq!(received.body["top_k"], 4, "{wire:?}");
     }
 }
 
@@ -254,6 +251,49 @@ async fn models_are_listed_and_the_first_is_taken_where_none_is_set() {
             "{wire:?}: {last:?}"
         );
     }
+}
+
+/// What is not asked for, Ollama cuts off at its beginning without a word.
+#[tokio::test]
+async fn ollama_is_asked_for_the_window_that_is_counted_with() {
+    async fn check(shown: Value, adapt: fn(&mut Settings), expected: u64) {
+        let frames = Wire::Ollama.frames(&Said {
+            texts: &["ok"],
+            ..Said::default()
+        });
+        let server = Server::start(move |received, _| match received.path == SHOW {
+            true => {
+                assert_eq!(received.body["model"], "test-model");
+                Reply::json(200, &shown)
+            }
+            false => Wire::Ollama.reply(frames.clone()),
+        })
+        .await;
+        let mut settings = Wire::Ollama.settings(&server.url());
+        adapt(&mut settings);
+        let provider = co::llm::connect(&settings, &key).unwrap();
+        for _ in 0..2 {
+            let answer = ask(provider.as_ref(), request(vec![user("go")])).await;
+            assert!(answer.last().is_some_and(Result::is_ok), "{answer:?}");
+        }
+        assert_eq!(provider.window().await, expected);
+        for received in server.received() {
+            assert_eq!(received.body["options"]["num_ctx"], expected);
+        }
+        assert_eq!(server.shows(), 1, "it is asked once");
+    }
+    let holds = |tokens: u64| json!({"model_info": {"llama.context_length": tokens}});
+    check(holds(131_072), |_| (), 8_192).await;
+    check(holds(4_096), |_| (), 4_096).await;
+    check(json!({}), |_| (), 8_192).await;
+    check(json!({"parameters": "num_ctx 16384"}), |_| (), 16_384).await;
+    let wanted = |settings: &mut Settings| settings.context_window = Some(50_000);
+    check(holds(131_072), wanted, 50_000).await;
+    check(holds(32_768), wanted, 32_768).await;
+    let by_hand = |settings: &mut Settings| {
+        settings.extra_body = Some(json!({"options": {"num_ctx": 12_000, "temperature": 0}}));
+    };
+    check(holds(131_072), by_hand, 12_000).await;
 }
 
 #[tokio::test]

@@ -121,6 +121,9 @@ impl Reply {
     }
 }
 
+/// Where Ollama says what a model can hold.
+pub(crate) const SHOW: &str = "/api/show";
+
 /// Ends with its handle.
 pub(crate) struct Server {
     address: SocketAddr,
@@ -158,20 +161,31 @@ impl Server {
         }
     }
 
-    /// Answers every request the same.
+    /// Answers every request the same, but for the question what a model can hold: it does not know.
     pub(crate) async fn always(reply: Reply) -> Self {
-        Self::start(move |_, _| reply.clone()).await
+        let unknown = Reply::json(404, &serde_json::json!({"error": "model not found"}));
+        Self::start(move |received, _| match received.path == SHOW {
+            true => unknown.clone(),
+            false => reply.clone(),
+        })
+        .await
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
+    /// Returns how often it was asked what a model can hold.
+    pub(crate) fn shows(&self) -> usize {
+        let received = self.received.lock().expect("no panic in the server");
+        received.iter().filter(|one| one.path == SHOW).count()
+    }
+
+    /// Returns the requests so far, less the questions what a model can hold.
     pub(crate) fn received(&self) -> Vec<Received> {
-        self.received
-            .lock()
-            .expect("no panic in the server")
-            .clone()
+        let received = self.received.lock().expect("no panic in the server");
+        let asked = |one: &&Received| one.path != SHOW;
+        received.iter().filter(asked).cloned().collect()
     }
 }
 

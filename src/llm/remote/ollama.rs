@@ -1,0 +1,173 @@
+//! Ollama's own chat: `genai` has no place in its request for the window, without which the server cuts off the
+//! beginning of a conversation in silence, nor for `extra_body`.
+//!
+//! The answer comes as `genai`'s events, so that the reader is the same for everybody.
+
+mod body;
+mod lines;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryFutureExt;
+use futures::stream::{BoxStream, StreamExt};
+use genai::ModelIden;
+use genai::chat::ChatStreamEvent;
+use genai::webc::StreamTimeout;
+use reqwest::Response;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+
+use super::watch::Watch;
+
+pub(super) use body::{body, merge};
+
+/// How long the question what a model can hold may take; without an answer its window is a guess.
+const SHOW: Duration = Duration::from_secs(10);
+
+/// One request.
+pub(super) struct Ask {
+    pub(super) http: reqwest::Client,
+    /// Ends in a slash.
+    pub(super) base_url: String,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Value,
+    /// How long the server may be silent.
+    pub(super) stall: Duration,
+    pub(super) watch: Arc<Watch>,
+    pub(super) model: ModelIden,
+}
+
+/// What the server says of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// Tokens its window can hold.
+    most: Option<u64>,
+    /// Tokens its own settings give it.
+    set: Option<u64>,
+}
+
+impl Shown {
+    /// Returns the window to ask for: `wanted`, what is set for the model or `usual`, and no more than it can hold.
+    pub(super) fn window(self, wanted: Option<u64>, usual: u64) -> u64 {
+        let window = wanted.or(self.set).unwrap_or(usual);
+        self.most.map_or(window, |most| window.min(most))
+    }
+
+    fn read(answer: &Value) -> Self {
+        // `llama.context_length`, `qwen3.context_length`, ...
+        let most = answer["model_info"].as_object().and_then(|facts| {
+            let mut found = facts
+                .iter()
+                .filter(|(name, _)| name.ends_with(".context_length"));
+            found.next()?.1.as_u64()
+        });
+        // Lines such as `num_ctx    16384`.
+        let set = answer["parameters"].as_str().and_then(|parameters| {
+            let mut lines = parameters.lines();
+            let value = lines.find_map(|line| line.trim().strip_prefix("num_ctx "))?;
+            value.trim().parse().ok()
+        });
+        Self { most, set }
+    }
+}
+
+/// Asks what a model can hold.
+///
+/// # Errors
+/// Where the server did not answer; a server that does not know is no error.
+pub(super) async fn show(
+    http: &reqwest::Client,
+    base_url: &str,
+    headers: HeaderMap,
+    model: &str,
+) -> reqwest::Result<Shown> {
+    let asked = http
+        .post(format!("{base_url}api/show"))
+        .headers(headers)
+        .timeout(SHOW)
+        .json(&json!({ "model": model }))
+        .send()
+        .await?;
+    if !asked.status().is_success() {
+        return Ok(Shown::default());
+    }
+    // A page, or anything else, says nothing.
+    Ok(Shown::read(&asked.json().await.unwrap_or_default()))
+}
+
+/// Sends it and returns the events of the answer.
+pub(super) fn stream(ask: Ask) -> BoxStream<'static, genai::Result<ChatStreamEvent>> {
+    let (stall, watch, model) = (ask.stall, Arc::clone(&ask.watch), ask.model.clone());
+    open(ask)
+        .map_ok(move |response| lines::events(response, stall, watch, model))
+        .try_flatten_stream()
+        .boxed()
+}
+
+async fn open(ask: Ask) -> genai::Result<Response> {
+    let broken = |error: BoxError| broken(&ask.model, error);
+    let sent = ask
+        .http
+        .post(format!("{}api/chat", ask.base_url))
+        .headers(ask.headers)
+        .json(&ask.body)
+        .send();
+    let response = match tokio::time::timeout(ask.stall, sent).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Err(broken(Box::new(error))),
+        Err(_) => return Err(broken(Box::new(StreamTimeout::Headers))),
+    };
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let headers = Box::new(response.headers().clone());
+    Err(genai::Error::HttpError {
+        status,
+        canonical_reason: status.canonical_reason().unwrap_or_default().to_owned(),
+        body: response.text().await.unwrap_or_default(),
+        headers,
+    })
+}
+
+/// Headers as the person set them; what is none is left out.
+pub(super) fn headers(list: Vec<(String, String)>) -> HeaderMap {
+    list.into_iter()
+        .filter_map(|(name, value)| {
+            let name = HeaderName::try_from(name).ok()?;
+            Some((name, HeaderValue::try_from(value).ok()?))
+        })
+        .collect()
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+fn broken(model: &ModelIden, error: BoxError) -> genai::Error {
+    genai::Error::WebStream {
+        model_iden: model.clone(),
+        cause: error.to_string(),
+        error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_what_is_wanted_as_far_as_the_model_holds_it() {
+        let llama = json!({
+            "model_info": { "general.architecture": "llama", "llama.context_length": 4096 },
+            "parameters": "stop \"<|x|>\"\nnum_ctx                        2048",
+        });
+        let shown = Shown::read(&llama);
+        assert_eq!(shown.window(None, 8192), 2048);
+        assert_eq!(shown.window(Some(3000), 8192), 3000);
+        assert_eq!(shown.window(Some(100_000), 8192), 4096);
+        let unknown = Shown::read(&Value::Null);
+        assert_eq!(unknown, Shown::default());
+        assert_eq!(unknown.window(None, 8192), 8192);
+        assert_eq!(unknown.window(Some(100_000), 8192), 100_000);
+    }
+}

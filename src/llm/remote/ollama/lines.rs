@@ -1,0 +1,183 @@
+//! The lines of an answer, each a JSON object, to events.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, Stream, StreamExt};
+use genai::ModelIden;
+use genai::chat::{
+    ChatStreamEvent, MessageContent, PromptTokensDetails, StopReason, StreamChunk, StreamEnd,
+    ToolCall, Usage,
+};
+use genai::webc::StreamTimeout;
+use reqwest::Response;
+use serde_json::Value;
+
+use super::super::watch::Watch;
+use super::{BoxError, broken};
+
+/// Returns the events of an answer; they end with an end, or with the first error.
+pub(super) fn events(
+    response: Response,
+    stall: Duration,
+    watch: Arc<Watch>,
+    model: ModelIden,
+) -> impl Stream<Item = genai::Result<ChatStreamEvent>> {
+    let pieces = response
+        .bytes_stream()
+        .map(|piece| piece.map(|piece| piece.to_vec()));
+    let lines = Lines {
+        pieces: pieces.boxed(),
+        rest: Vec::new(),
+        closed: false,
+        ready: VecDeque::new(),
+        calls: Vec::new(),
+        ended: false,
+        stall,
+        watch,
+        model,
+    };
+    stream::unfold(lines, |mut lines| async move {
+        let event = lines.next().await?;
+        Some((event, lines))
+    })
+}
+
+struct Lines {
+    pieces: BoxStream<'static, reqwest::Result<Vec<u8>>>,
+    /// What came of a line that is not whole yet.
+    rest: Vec<u8>,
+    closed: bool,
+    ready: VecDeque<ChatStreamEvent>,
+    /// They are handed out with the end, as all providers' are.
+    calls: Vec<ToolCall>,
+    ended: bool,
+    stall: Duration,
+    watch: Arc<Watch>,
+    model: ModelIden,
+}
+
+impl Lines {
+    async fn next(&mut self) -> Option<genai::Result<ChatStreamEvent>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.ended {
+                return None;
+            }
+            if let Err(error) = self.advance().await {
+                self.ended = true;
+                return Some(Err(error));
+            }
+        }
+    }
+
+    /// Reads one line, or waits for more of it.
+    async fn advance(&mut self) -> genai::Result<()> {
+        if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line = self.rest.drain(..=end).collect();
+            return self.line(line);
+        }
+        if self.closed {
+            if !self.rest.is_empty() {
+                let line = std::mem::take(&mut self.rest);
+                return self.line(line);
+            }
+            // It was cut: an end without a reason says so.
+            self.end(StreamEnd::default());
+            return Ok(());
+        }
+        match tokio::time::timeout(self.stall, self.pieces.next()).await {
+            Ok(Some(Ok(piece))) => self.rest.extend(piece),
+            Ok(Some(Err(error))) => return Err(self.broken(error)),
+            Ok(None) => self.closed = true,
+            Err(_) => return Err(self.broken(StreamTimeout::Read)),
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: Vec<u8>) -> genai::Result<()> {
+        let line = String::from_utf8(line).map_err(|error| self.broken(error))?;
+        let line = line.trim();
+        self.watch.saw(line);
+        if line.is_empty() {
+            return Ok(());
+        }
+        let mut line: Value =
+            serde_json::from_str(line).map_err(|serde_error| genai::Error::StreamParse {
+                model_iden: self.model.clone(),
+                serde_error,
+            })?;
+        if line.get("error").is_some() {
+            return Err(genai::Error::ChatResponse {
+                model_iden: self.model.clone(),
+                body: line,
+            });
+        }
+        self.said(&mut line["message"]);
+        if line["done"] == true {
+            let calls = std::mem::take(&mut self.calls);
+            // Older servers give no reason.
+            let reason = line["done_reason"].as_str().unwrap_or("stop").to_owned();
+            self.end(StreamEnd {
+                captured_usage: Some(usage(&line)),
+                captured_stop_reason: Some(StopReason::from(reason)),
+                captured_content: Some(MessageContent::from_tool_calls(calls)),
+                ..StreamEnd::default()
+            });
+        }
+        Ok(())
+    }
+
+    fn said(&mut self, message: &mut Value) {
+        let mut take = |name: &str| match message.get_mut(name).map(Value::take) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        // What stands in for Ollama elsewhere has the other name for it.
+        let thought = take("thinking") + &take("reasoning_content");
+        let content = take("content");
+        if !thought.is_empty() {
+            let chunk = StreamChunk { content: thought };
+            self.ready.push_back(ChatStreamEvent::ReasoningChunk(chunk));
+        }
+        if !content.is_empty() {
+            self.ready
+                .push_back(ChatStreamEvent::Chunk(StreamChunk { content }));
+        }
+        let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten() {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            self.calls.push(ToolCall {
+                call_id: text(&call["id"]),
+                fn_name: text(&call["function"]["name"]),
+                fn_arguments: call["function"]["arguments"].take(),
+                thought_signatures: None,
+            });
+        }
+    }
+
+    fn end(&mut self, end: StreamEnd) {
+        self.ended = true;
+        self.ready.push_back(ChatStreamEvent::End(end));
+    }
+
+    fn broken(&self, error: impl Into<BoxError>) -> genai::Error {
+        broken(&self.model, error.into())
+    }
+}
+
+fn usage(line: &Value) -> Usage {
+    let count = |name: &str| line[name].as_i64().and_then(|it| i32::try_from(it).ok());
+    Usage {
+        prompt_tokens: count("prompt_eval_count"),
+        prompt_tokens_details: Some(PromptTokensDetails {
+            cached_tokens: count("prompt_eval_cached_count"),
+            ..PromptTokensDetails::default()
+        }),
+        completion_tokens: count("eval_count"),
+        ..Usage::default()
+    }
+}
