@@ -90,6 +90,24 @@ async fn a_quota_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_quota_that_is_used_up_is_one_sentence() {
+    let fault = Fault::QuotaUsedUp {
+        provider: "OpenAI".into(),
+        status: 429,
+    };
+    let mut chat = Chat::new([vec![fault.into()]]);
+    assert_eq!(chat.turn("go").await, "failed");
+    assert_eq!(chat.model.requests().len(), 1);
+    let screen = chat.screen();
+    let said = screen.lines().filter(|line| line.contains("used up"));
+    let said: Vec<_> = said.collect();
+    assert!(
+        matches!(said[..], [line] if line.contains("add credit") && line.contains("OpenAI")),
+        "{screen}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_key_is_one_sentence_that_names_its_variable() {
     let fault = Fault::Unauthorized {
         provider: "openai".into(),
