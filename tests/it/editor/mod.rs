@@ -10,7 +10,8 @@ mod idle;
 mod jobs;
 mod legal;
 mod model;
-mod scene;
 mod shell;
 mod slash;
 mod turns;
+
+use crate::support::scene;

@@ -6,6 +6,7 @@ pub(crate) mod model;
 pub(crate) mod nvim;
 pub(crate) mod proc;
 mod rpc;
+pub(crate) mod scene;
 mod screen;
 pub(crate) mod workspace;
 

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::http::{Reply, Server};
-use crate::support::nvim::{Nvim, Options};
-use crate::support::workspace::Workspace;
-use crate::support::{DEADLINE, proc};
+use super::http::{Reply, Server};
+use super::nvim::{Nvim, Options};
+use super::workspace::Workspace;
+use super::{DEADLINE, proc};
 
 /// Longer than the approval float takes no keys after it has the focus.
 const SWALLOWED: Duration = Duration::from_millis(300);
@@ -21,23 +21,31 @@ const COUNT: &str = "_G.co_seen = {}
     end })";
 
 /// What is there when a person begins.
-pub(super) struct Scene {
-    pub(super) nvim: Nvim,
-    pub(super) server: Server,
-    pub(super) workspace: Workspace,
+pub(crate) struct Scene {
+    pub(crate) nvim: Nvim,
+    pub(crate) server: Server,
+    pub(crate) workspace: Workspace,
     /// Where the settings, the sessions and the log are.
-    pub(super) home: TempDir,
+    pub(crate) home: TempDir,
 }
 
 impl Scene {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(json!({}), &[])
     }
 
     /// One with more settings, and variables in Neovim's environment.
-    pub(super) fn with(settings: Value, env: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(settings: Value, env: &[(&str, &str)]) -> Self {
+        Self::in_workspace(Workspace::new(), settings, env)
+    }
+
+    /// The same, in a workspace with something in it.
+    pub(crate) fn in_workspace(
+        workspace: Workspace,
+        settings: Value,
+        env: &[(&str, &str)],
+    ) -> Self {
         let server = Server::start();
-        let workspace = Workspace::new();
         let home = tempfile::tempdir().unwrap();
         let nvim = start(&server, &workspace, home.path(), settings, env);
         Self {
@@ -49,7 +57,7 @@ impl Scene {
     }
 
     /// One whose model gives these answers, in this order.
-    pub(super) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
         let scene = Self::new();
         replies
             .into_iter()
@@ -58,7 +66,7 @@ impl Scene {
     }
 
     /// Another Neovim of the same person, in place of this one.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.nvim = start(
             &self.server,
             &self.workspace,
@@ -70,36 +78,37 @@ impl Scene {
 
     /// Types `:Co text` and `<CR>`.
     #[track_caller]
-    pub(super) fn co(&self, text: &str) {
+    pub(crate) fn co(&self, text: &str) {
         self.nvim.type_keys(&format!(":Co {}<CR>", typed(text)));
     }
 
     /// Types `:Co! command` and `<CR>`.
     #[track_caller]
-    pub(super) fn run(&self, command: &str) {
+    pub(crate) fn run(&self, command: &str) {
         self.nvim.type_keys(&format!(":Co! {}<CR>", typed(command)));
     }
 
     /// Returns the text of the first chat.
     #[track_caller]
-    pub(super) fn chat(&self) -> String {
+    pub(crate) fn chat(&self) -> String {
         self.nvim.buffer_text("co://chat/1").unwrap_or_default()
     }
 
     /// Waits until the first chat says `text`, and returns all of it.
     #[track_caller]
-    pub(super) fn wait_chat(&self, text: &str) -> String {
+    pub(crate) fn wait_chat(&self, text: &str) -> String {
         self.wait_buffer("co://chat/1", text)
     }
 
     /// Waits until the shell buffer says `text`, and returns all of it.
     #[track_caller]
-    pub(super) fn wait_shell(&self, text: &str) -> String {
+    pub(crate) fn wait_shell(&self, text: &str) -> String {
         self.wait_buffer("co://shell", text)
     }
 
+    /// Waits until the buffer `name` says `text`, and returns all of it.
     #[track_caller]
-    fn wait_buffer(&self, name: &str, text: &str) -> String {
+    pub(crate) fn wait_buffer(&self, name: &str, text: &str) -> String {
         let mut last = String::new();
         let end = Instant::now() + DEADLINE;
         while Instant::now() < end {
@@ -115,27 +124,27 @@ impl Scene {
 
     /// Returns how often an event was raised.
     #[track_caller]
-    pub(super) fn events(&self, name: &str) -> u64 {
+    pub(crate) fn events(&self, name: &str) -> u64 {
         let count = self.nvim.lua("return co_seen[...] or 0", json!([name]));
         count.as_u64().unwrap_or(0)
     }
 
     /// Waits until that many turns have ended.
     #[track_caller]
-    pub(super) fn wait_turns(&self, count: u64) {
+    pub(crate) fn wait_turns(&self, count: u64) {
         let enough = format!("(co_seen.CoTurnDone or 0) >= {count}");
         self.nvim.wait_for(&enough, &format!("turn {count} to end"));
     }
 
     /// Waits until a question is on the screen, and returns the screen.
     #[track_caller]
-    pub(super) fn wait_ask(&self, position: &str) -> Vec<String> {
+    pub(crate) fn wait_ask(&self, position: &str) -> Vec<String> {
         self.nvim.wait_text(&format!("co {position} "))
     }
 
     /// Goes to the question that is on the screen and answers it with keys.
     #[track_caller]
-    pub(super) fn answer(&self, keys: &str) {
+    pub(crate) fn answer(&self, keys: &str) {
         self.nvim.type_keys(":Co /approve<CR>");
         self.nvim.wait_for(
             "vim.bo.filetype == 'co-approval'",
@@ -146,7 +155,7 @@ impl Scene {
 
     /// Types into a question that has had the focus long enough to take keys for answers.
     #[track_caller]
-    pub(super) fn press(&self, keys: &str) {
+    pub(crate) fn press(&self, keys: &str) {
         let since = Instant::now();
         proc::wait_until(DEADLINE, "the question to take keys", || {
             (since.elapsed() > SWALLOWED).then_some(())
@@ -155,7 +164,7 @@ impl Scene {
     }
 
     /// Returns the files of all sessions.
-    pub(super) fn sessions(&self) -> Vec<PathBuf> {
+    pub(crate) fn sessions(&self) -> Vec<PathBuf> {
         let directory = self.home.path().join("data/co-nvim/sessions");
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let mut found: Vec<_> = entries
@@ -168,7 +177,7 @@ impl Scene {
 
     /// Returns the items of the only session.
     #[track_caller]
-    pub(super) fn items(&self) -> Vec<Value> {
+    pub(crate) fn items(&self) -> Vec<Value> {
         let sessions = self.sessions();
         assert_eq!(sessions.len(), 1, "{sessions:?}");
         let text = std::fs::read_to_string(&sessions[0]).unwrap();
@@ -180,7 +189,7 @@ impl Scene {
 
     /// Checks that each call on disk has exactly one outcome.
     #[track_caller]
-    pub(super) fn assert_outcomes(&self, calls: usize) {
+    pub(crate) fn assert_outcomes(&self, calls: usize) {
         let items = self.items();
         let of = |kind: &str, field: &str| -> Vec<String> {
             let found = items.iter().filter(|item| item["item"] == kind);
@@ -196,7 +205,7 @@ impl Scene {
 
     /// Returns the backend's process.
     #[track_caller]
-    pub(super) fn backend(&self) -> i32 {
+    pub(crate) fn backend(&self) -> i32 {
         let pid = self
             .nvim
             .wait_for("require('co.backend').status().pid", "the backend");
@@ -217,7 +226,7 @@ fn start(
         settings[name] = value.clone();
     }
     let nvim = Nvim::start(Options {
-        size: (120, 40),
+        size: (140, 40),
         settings,
         cwd: Some(workspace.path().to_owned()),
         home: Some(home.to_owned()),
@@ -232,19 +241,19 @@ fn start(
 }
 
 /// A text as keys.
-pub(super) fn typed(text: &str) -> String {
+pub(crate) fn typed(text: &str) -> String {
     text.replace('<', "<lt>")
 }
 
 /// Makes a named pipe; who reads it waits until [`open_gate`].
-pub(super) fn gate(workspace: &Workspace, name: &str) -> PathBuf {
+pub(crate) fn gate(workspace: &Workspace, name: &str) -> PathBuf {
     let path = workspace.path().join(name);
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
     path
 }
 
 /// Lets the one that reads a named pipe go on.
-pub(super) fn open_gate(path: &Path) {
+pub(crate) fn open_gate(path: &Path) {
     let path = path.to_owned();
     let (done, opened) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(std::fs::write(path, "\n")));
@@ -252,7 +261,7 @@ pub(super) fn open_gate(path: &Path) {
 }
 
 /// Returns the processes below `pid` whose command line has `text`.
-pub(super) fn below(pid: i32, text: &str) -> Vec<i32> {
+pub(crate) fn below(pid: i32, text: &str) -> Vec<i32> {
     let has = |pid: &i32| {
         std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
@@ -264,7 +273,7 @@ pub(super) fn below(pid: i32, text: &str) -> Vec<i32> {
 
 /// Waits until none of the processes runs any more.
 #[track_caller]
-pub(super) fn wait_gone(pids: &[i32]) {
+pub(crate) fn wait_gone(pids: &[i32]) {
     proc::wait_until(DEADLINE, &format!("the end of {pids:?}"), || {
         pids.iter().all(|pid| !proc::alive(*pid)).then_some(())
     });
