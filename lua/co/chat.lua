@@ -30,9 +30,6 @@ local newest = 0
 ---@type integer?
 local current
 
--- Above this many lines a visible treesitter parse is what a token costs most.
-local LIVE_TREESITTER = 1000
-
 ---@param chat co.Chat
 ---@param win integer
 local function dress(chat, win)
@@ -49,27 +46,6 @@ local function dress(chat, win)
     spell = false,
     winbar = winbar.text(chat.state, backend.status().isolation),
   })
-end
-
----@param chat co.Chat
-local function colour(chat)
-  vim.treesitter.language.register('markdown', 'co-chat')
-  if not pcall(vim.treesitter.start, chat.buf, 'markdown') then
-    vim.bo[chat.buf].syntax = 'markdown'
-  end
-end
-
---- Keeps treesitter away from a long transcript that grows: it would cost each frame its whole length.
----@param chat co.Chat
-local function spare(chat)
-  local live = vim.treesitter.highlighter.active[chat.buf] ~= nil
-  local busy = chat.state.state ~= 'idle'
-  if live and busy and api.nvim_buf_line_count(chat.buf) > LIVE_TREESITTER then
-    vim.treesitter.stop(chat.buf)
-    vim.bo[chat.buf].syntax = 'markdown'
-  elseif not live and not busy then
-    colour(chat)
-  end
 end
 
 ---@param chat co.Chat
@@ -125,10 +101,12 @@ local function set_up(chat)
   on({ 'CursorMoved', 'TextChanged', 'TextChangedI', 'BufEnter', 'WinEnter' }, function()
     prompt.guard(chat)
   end)
+  on({ 'TextChanged', 'TextChangedI' }, function()
+    chat.text:colour()
+  end)
   require('co.highlight').ensure()
   prompt.map(chat)
   require('co.approve').watch()
-  colour(chat)
 end
 
 ---@param id integer
@@ -349,7 +327,6 @@ function M.append(message)
     rewrite(chat, function()
       chat.text:append(message.text)
     end)
-    spare(chat)
   end
 end
 
@@ -376,7 +353,6 @@ function M.state(message)
   if chat then
     chat.state = message
     show_state(chat)
-    spare(chat)
   end
 end
 

@@ -6,6 +6,8 @@ local M = {}
 local api = vim.api
 local block = require('co.block')
 local buffer = require('co.buffer')
+local fence = require('co.fence')
+local markdown = require('co.markdown')
 
 local prompts = api.nvim_create_namespace('co.prompt')
 
@@ -15,6 +17,7 @@ local FENCE = '````'
 ---@field buf integer
 ---@field mark integer extmark of the prompt's first line
 ---@field blocks table<integer, co.Block>
+---@field colours? co.Markdown nil where Neovim's syntax rules colour it
 local Transcript = {}
 Transcript.__index = Transcript
 
@@ -38,7 +41,22 @@ function M.new(buf)
   buffer.write(buf, function()
     api.nvim_buf_set_lines(buf, 0, -1, false, { '', '' })
   end)
-  return setmetatable({ buf = buf, mark = rule(buf, 1), blocks = {} }, Transcript)
+  local self = setmetatable({ buf = buf, mark = rule(buf, 1), blocks = {} }, Transcript)
+  if markdown.supported() then
+    self.colours = markdown.new(buf, function()
+      return self:prompt_row()
+    end)
+  else
+    vim.bo[buf].syntax = 'markdown'
+  end
+  return self
+end
+
+--- Colours what has come, and the prompt.
+function Transcript:colour()
+  if self.colours then
+    self.colours:update()
+  end
 end
 
 --- The row of the prompt's first line; mends the buffer where the person deleted that line.
@@ -83,6 +101,7 @@ function Transcript:append(text)
   buffer.write(self.buf, function()
     api.nvim_buf_set_text(self.buf, row, -1, row, -1, vim.split(text, '\n', { plain = true }))
   end)
+  self:colour()
 end
 
 --- Everything above the prompt becomes `text`.
@@ -94,6 +113,9 @@ function Transcript:replace(text)
     -- The prompt's own line is no part of the change, so its mark and the cursors in it stay.
     api.nvim_buf_set_text(self.buf, 0, 0, row - 1, -1, vim.split(text, '\n', { plain = true }))
   end)
+  if self.colours then
+    self.colours:restart()
+  end
 end
 
 ---@return co.Block
@@ -136,6 +158,7 @@ end
 ---@return co.Block?
 function Transcript:patch(id, patch, done)
   local shown = self.blocks[id]
+  local opens = patch and not shown
   buffer.write(self.buf, function()
     if patch and not shown then
       shown = self:open_block()
@@ -148,6 +171,10 @@ function Transcript:patch(id, patch, done)
       outgrow(shown)
     end
   end)
+  if opens then
+    -- What comes into it later takes the colour of what is there.
+    self:colour()
+  end
   return shown
 end
 
@@ -156,17 +183,17 @@ end
 ---@return { first: integer, last: integer }[]
 local function fences(lines)
   local found = {}
-  local first, fence
+  local first, open
   for index, line in ipairs(lines) do
-    local mark = line:match('^%s*(```+)') or line:match('^%s*(~~~+)')
-    if mark and not fence then
-      first, fence = index, mark
-    elseif mark and fence and vim.trim(line) == mark and vim.startswith(mark, fence) then
+    local after = fence.after(open, line)
+    if after and not open then
+      first = index
+    elseif open and not after then
       found[#found + 1] = { first = first, last = index }
-      fence = nil
     end
+    open = after
   end
-  if fence then
+  if open then
     found[#found + 1] = { first = first, last = #lines + 1 }
   end
   return found

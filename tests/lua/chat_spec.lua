@@ -488,17 +488,6 @@ describe('the chat', function()
     other:keys('Gihello<C-s>')
     other:wait('return #_G.sent == 1')
   end)
-
-  it('has treesitter when it rests, and not while a long one grows', function()
-    local nvim = chat()
-    local ACTIVE = 'return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] ~= nil'
-    yes(nvim:lua(ACTIVE))
-    nvim:receive(state('streaming'), append(('# heading\n'):rep(2000)))
-    nvim:wait('return vim.api.nvim_buf_line_count(0) > 2000')
-    yes(not nvim:lua(ACTIVE))
-    nvim:receive(state('idle'))
-    nvim:wait(ACTIVE)
-  end)
 end)
 
 describe('notices', function()
