@@ -10,6 +10,7 @@ use rmpv::Value;
 use tempfile::TempDir;
 
 use super::grid::Grid;
+use super::ms;
 
 const COLUMNS: usize = 120;
 const ROWS: usize = 40;
@@ -32,6 +33,7 @@ pub(super) struct Nvim {
     grid: Grid,
     watched: Option<(String, Option<Instant>)>,
     notices: Vec<Notice>,
+    frames: Vec<Instant>,
     _home: TempDir,
 }
 
@@ -61,6 +63,7 @@ impl Nvim {
             grid: Grid::new(COLUMNS, ROWS),
             watched: None,
             notices: Vec::new(),
+            frames: Vec::new(),
             _home: home,
         };
         let mut settings = settings.clone();
@@ -136,6 +139,14 @@ impl Nvim {
         }
     }
 
+    /// The longest time between two frames, in milliseconds.
+    pub(super) fn longest_gap(&self, from: Instant, to: Instant) -> f64 {
+        let inside = |at: &&Instant| (from..=to).contains(*at);
+        let frames: Vec<_> = self.frames.iter().filter(inside).collect();
+        let gaps = frames.windows(2).map(|pair| ms(*pair[1] - *pair[0]));
+        gaps.fold(0.0, f64::max)
+    }
+
     /// Waits for a notification.
     pub(super) fn wait(&mut self, name: &str) -> Notice {
         let end = Instant::now() + DEADLINE;
@@ -204,13 +215,20 @@ impl Nvim {
         };
         if name != "redraw" {
             self.notices.push(Notice { name, args, at });
-        } else if self.grid.redraw(&args)
-            && let Some((text, shown @ None)) = &mut self.watched
+        } else if self.grid.redraw(&args) {
+            self.frame(at);
+        }
+        None
+    }
+
+    /// Takes note of a whole frame.
+    fn frame(&mut self, at: Instant) {
+        self.frames.push(at);
+        if let Some((text, shown @ None)) = &mut self.watched
             && self.grid.text().contains(text.as_str())
         {
             *shown = Some(at);
         }
-        None
     }
 }
 

@@ -15,6 +15,7 @@ mod grid;
 mod server;
 mod spawn;
 mod start;
+mod text;
 
 use std::time::Duration;
 

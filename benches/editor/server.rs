@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::text::token;
+
 /// The answer's last word.
 pub(super) const LAST: &str = "lastword";
 
@@ -72,18 +74,6 @@ fn answer(
     chunk(output, &delta("", Some("stop")))?;
     chunk(output, "data: [DONE]\n\n")?;
     output.write_all(b"0\r\n\r\n")
-}
-
-/// Markdown of sentences, lists and code, as models write it.
-fn token(number: usize) -> String {
-    match number % 100 {
-        0 => "\n\n## Part".to_owned(),
-        30 | 40 | 50 => "\n- item".to_owned(),
-        60 => "\n\n```rust\nlet".to_owned(),
-        80 => "\n```\n\nAnd".to_owned(),
-        other if other % 12 == 0 => "\n`word`".to_owned(),
-        other => format!(" tok{other}"),
-    }
 }
 
 fn delta(text: &str, finish: Option<&str>) -> String {
