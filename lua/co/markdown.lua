@@ -115,13 +115,13 @@ local function mark_tree(stretch, tree, lang, depth)
     if not (vim.startswith(name, '_') or name == 'spell' or name == 'nospell') then
       local range = vim.treesitter.get_range(node, stretch.text, own)
       local row, column = ends(stretch.lines, range[4], range[5])
-      local priority = tonumber(metadata.priority or own.priority) or 100
+      local priority = tonumber(metadata.priority or own.priority) or 100 --[[@as integer]]
       api.nvim_buf_set_extmark(stretch.buf, colours, stretch.row + range[1], range[2], {
         end_row = stretch.row + row,
         end_col = column,
         hl_group = '@' .. name .. '.' .. lang,
         -- What lies within another language is above it.
-        priority = priority + depth --[[@as integer]],
+        priority = priority + depth,
         conceal = metadata.conceal or own.conceal,
         strict = false,
       })
