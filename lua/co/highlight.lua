@@ -22,13 +22,13 @@ M.links = {
   CoRunSkipped = 'Comment',
 }
 
--- What xterm shows where the colour scheme sets no `g:terminal_color_N`.
+-- What xterm shows where the colour scheme sets no `g:terminal_color_N`, but for a blue that a dark ground swallows.
 local palette = {
   [0] = '#000000',
   '#cd0000',
   '#00cd00',
   '#cdcd00',
-  '#0000ee',
+  '#3b78ff',
   '#cd00cd',
   '#00cdcd',
   '#e5e5e5',
