@@ -1,11 +1,14 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format build clean
+.PHONY: help demo record test bench lint format build clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Try co in a copy of a small project, with a model that runs here
 	@python3 scripts/demo.py
+
+record: ## Record the demo into docs/demo.txt and docs/demo.svg; takes tmux
+	@python3 scripts/record.py
 
 test: ## Run every test: the set-up, the backend, Lua, and all of it together
 	@bash scripts/test.sh

@@ -3,6 +3,8 @@ local root = assert(vim.env.CO_DEMO_ROOT, 'start the demo with `make demo`')
 
 vim.opt.runtimepath:prepend(root)
 vim.o.swapfile = false
+vim.o.linebreak = true
+vim.o.breakindent = true
 vim.g.co = {
   bin = vim.env.CO_DEMO_BIN,
   provider = 'openai',

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Record the demo: a real terminal, the plugin, a model that runs here, and somebody's keys.
+
+    python3 scripts/record.py            # what `make record` runs
+
+Writes docs/demo.txt and docs/demo.svg. It takes tmux besides what the demo takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import demo
+import terminal_svg
+
+COLUMNS, ROWS = 110, 28
+PATIENCE_S = 120
+TITLE = "co: a model asks to make a folder and waits for a yes; then a command of one's own, in colours"
+ASK = ":Co make a folder called out with mkdir out"
+LIST = ":Co! ls -1p --color=always; grep -n --color=always 'def ' change.py"
+RULE = "─" * COLUMNS
+
+
+class Terminal:
+    """A program in a terminal of tmux's, of a server of its own."""
+
+    def __init__(self, command: list[str], project: pathlib.Path, env: dict[str, str]) -> None:
+        self.tmux = ["tmux", "-u", "-S", str(project.parent / "tmux.sock"), "-f", "/dev/null"]
+        self.env = {**env, "LC_ALL": "C.UTF-8", "COLORTERM": "truecolor"}
+        self.run("start-server", ";", "set-option", "-g", "status", "off", ";",
+                 "set-option", "-g", "default-terminal", "tmux-256color", ";",
+                 "set-option", "-ga", "terminal-overrides", ",*:Tc", ";",
+                 "new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), "-c", str(project),
+                 *command)
+
+    def run(self, *arguments: str) -> str:
+        """Run one tmux command and return what it prints."""
+        done = subprocess.run(
+            [*self.tmux, *arguments], env=self.env, capture_output=True, text=True, timeout=30
+        )
+        if done.returncode != 0:
+            raise demo.DemoError(f"tmux could not {arguments[0]}: {done.stderr.strip()}")
+        return done.stdout
+
+    def type(self, text: str) -> None:
+        """Type characters."""
+        self.run("send-keys", "-l", text)
+
+    def press(self, key: str) -> None:
+        """Press a key that has a name."""
+        self.run("send-keys", key)
+
+    def text(self) -> str:
+        """Return what is on the screen, without its colours."""
+        return self.run("capture-pane", "-p")
+
+    def shows(self, pattern: str) -> bool:
+        """Return whether a regular expression matches somewhere on the screen."""
+        return re.search(pattern, self.text()) is not None
+
+    def until(self, what: str, holds: Callable[[], bool]) -> None:
+        """Wait until a condition holds."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not holds():
+            if time.monotonic() > deadline:
+                raise demo.DemoError(f"no {what} in {PATIENCE_S} s\n{self.text()}")
+            time.sleep(0.1)
+        print(f"record: {what}", file=sys.stderr)
+
+    def still(self) -> str:
+        """Return the screen with its colours, once it has stopped changing."""
+        before = ""
+        while (now := self.run("capture-pane", "-p", "-e")) != before:
+            before = now
+            time.sleep(0.5)
+        return now
+
+    def close(self) -> None:
+        """End the program and the server."""
+        subprocess.run([*self.tmux, "kill-server"], env=self.env, capture_output=True)
+
+
+class Recording:
+    """The screens that were kept, each with what is to be seen and for how long."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, str, float]] = []
+
+    def keep(self, terminal: Terminal, caption: str, seconds: float) -> None:
+        """Keep the screen as it is now."""
+        self.kept.append((caption, terminal.still(), seconds))
+
+    def text(self) -> str:
+        """Return the screens as plain text."""
+        parts = []
+        for caption, screen, _ in self.kept:
+            lines = (
+                "".join(run.text for run in line).rstrip() for line in terminal_svg.parse(screen)
+            )
+            parts.append("\n".join([caption, RULE, *lines, RULE, ""]))
+        return "\n".join(parts)
+
+    def svg(self) -> str:
+        """Return the screens as one picture."""
+        frames = [
+            terminal_svg.Frame(terminal_svg.parse(screen), seconds)
+            for _, screen, seconds in self.kept
+        ]
+        return terminal_svg.svg(frames, COLUMNS, TITLE)
+
+
+def play(terminal: Terminal, project: pathlib.Path) -> Recording:
+    """Type what the start page says and keep what comes."""
+    recording = Recording()
+    terminal.until("the start page", lambda: terminal.shows("what you like"))
+    terminal.type(ASK)
+    terminal.until("the prompt", lambda: terminal.shows("with mkdir out\\n*$"))
+    recording.keep(terminal, "A prompt, typed at the command line.", 3)
+    terminal.press("Enter")
+    terminal.until("the question", lambda: terminal.shows("co 1/1"))
+    recording.keep(terminal, "The model wants to run a command: it waits, and takes no key.", 4)
+    terminal.type(":Co /approve")
+    terminal.press("Enter")
+
+    def approved() -> bool:
+        # The window swallows keys for a moment after it is entered.
+        if terminal.shows("co 1/1"):
+            terminal.type("y")
+        return (project / "out").is_dir()
+
+    terminal.until("the folder", approved)
+    terminal.until("the answer", lambda: terminal.shows("ready ·"))
+    recording.keep(terminal, "After y: the command, its output, and what the model says to it.", 4)
+    terminal.type(LIST)
+    terminal.press("Enter")
+    terminal.until("the end of the run", lambda: terminal.shows("exit 0"))
+    recording.keep(terminal, "A command of one's own, with its colours.", 5)
+    return recording
+
+
+def record(binary: pathlib.Path) -> Recording:
+    """Make the terminal and the model, and play."""
+    nvim = demo.tool("nvim")
+    with tempfile.TemporaryDirectory(prefix="co-demo-", ignore_cleanup_errors=True) as name:
+        home = pathlib.Path(name).resolve()
+        project = demo.sample(home)
+        with demo.Model(home / "model.log") as address:
+            env = demo.environment(home, address, binary.resolve())
+            command = [nvim, "-u", str(demo.ROOT / "demo" / "init.lua")]
+            terminal = Terminal(command, project, env)
+            try:
+                return play(terminal, project)
+            finally:
+                terminal.close()
+
+
+def main() -> int:
+    """Read the arguments, record and write."""
+    parser = argparse.ArgumentParser(description="Record the demo into docs/.")
+    parser.add_argument("--bin", type=pathlib.Path, help="a backend that is built already")
+    parser.add_argument("--to", type=pathlib.Path, default=demo.ROOT / "docs")
+    arguments = parser.parse_args()
+    try:
+        if shutil.which("tmux") is None:
+            raise demo.DemoError("recording needs tmux: install it and try again")
+        recording = record(arguments.bin or demo.build())
+    except demo.DemoError as error:
+        print(f"record: {error}", file=sys.stderr)
+        return 1
+    (arguments.to / "demo.txt").write_text(recording.text())
+    (arguments.to / "demo.svg").write_text(recording.svg())
+    print(f"record: written {arguments.to / 'demo.txt'} and {arguments.to / 'demo.svg'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
