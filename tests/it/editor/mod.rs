@@ -8,6 +8,7 @@ mod endurance;
 mod harness;
 mod idle;
 mod jobs;
+mod keys;
 mod legal;
 mod model;
 mod shell;
