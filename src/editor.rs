@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use crate::exec::{Feed, Patch, Screen};
-use crate::protocol::ToEditor;
+use crate::protocol::{State, ToEditor};
 
 /// Bytes of output in one frame at most; more would be felt as a delayed key.
 const FRAME_BYTES: usize = 64 << 10;
@@ -340,6 +340,10 @@ fn is_urgent(message: &ToEditor) -> bool {
             | ToEditor::Settled { .. }
             | ToEditor::RunEnded { .. }
             | ToEditor::Choose { .. }
+            | ToEditor::State {
+                state: State::Idle,
+                ..
+            }
     )
 }
 
@@ -348,6 +352,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::protocol::Used;
 
     fn append(text: &str) -> ToEditor {
         ToEditor::Append {
@@ -382,6 +387,31 @@ mod tests {
         editor.tell(append("a"));
         outbox.filled().await;
         assert_eq!(outbox.take_frame(), [started(), append("a")]);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_an_answer_waits_for_no_frame() {
+        let state = |state| ToEditor::State {
+            session: 1,
+            state,
+            detail: String::new(),
+            model: String::new(),
+            cwd: String::new(),
+            backend: String::new(),
+            used: Used::default(),
+            turn: Used::default(),
+            queued: 0,
+            kept: None,
+        };
+        let (editor, outbox) = Editor::new();
+        editor.tell(append("the last words"));
+        editor.tell(state(State::Streaming));
+        let early = tokio::time::timeout(Duration::from_millis(20), outbox.urgent());
+        assert!(early.await.is_err());
+        editor.tell(state(State::Idle));
+        outbox.urgent().await;
+        let frame = outbox.take_frame();
+        assert_eq!(frame, [append("the last words"), state(State::Idle)]);
     }
 
     #[tokio::test]
