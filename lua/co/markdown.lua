@@ -16,7 +16,7 @@ local LONGEST = 200
 -- Milliseconds between two goes at what grows: it is text first, and then in colour.
 local PACE = 100
 -- Milliseconds that one go takes, and the pause after it in which keys are handled.
-local SLICE, PAUSE = 3, 5
+local SLICE, PAUSE = 2, 5
 -- Lines that are parsed together where many wait.
 local TOGETHER = 25
 
@@ -115,7 +115,8 @@ local function mark_tree(stretch, tree, lang, depth)
     if not (vim.startswith(name, '_') or name == 'spell' or name == 'nospell') then
       local range = vim.treesitter.get_range(node, stretch.text, own)
       local row, column = ends(stretch.lines, range[4], range[5])
-      local priority = tonumber(metadata.priority or own.priority) or 100 --[[@as integer]]
+      ---@type integer
+      local priority = math.floor(tonumber(metadata.priority or own.priority) or 100)
       api.nvim_buf_set_extmark(stretch.buf, colours, stretch.row + range[1], range[2], {
         end_row = stretch.row + row,
         end_col = column,
