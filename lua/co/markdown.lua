@@ -7,6 +7,7 @@ local M = {}
 
 local api = vim.api
 local fence = require('co.fence')
+local languages = require('co.languages')
 
 local colours = api.nvim_create_namespace('co.markdown')
 local places = api.nvim_create_namespace('co.markdown.places')
@@ -72,14 +73,6 @@ function M.pieces(lines)
   return found
 end
 
----@param lang string
----@param kind 'highlights'|'injections'
----@return vim.treesitter.Query?
-local function query(lang, kind)
-  local ok, found = pcall(vim.treesitter.query.get, lang, kind)
-  return ok and found or nil
-end
-
 ---@class (exact) co.markdown.Stretch
 ---@field buf integer
 ---@field row integer of the buffer, that the text's first line stands in
@@ -105,7 +98,7 @@ end
 ---@param lang string
 ---@param depth integer how many languages it lies in
 local function mark_tree(stretch, tree, lang, depth)
-  local highlights = query(lang, 'highlights')
+  local highlights = languages.query(lang, 'highlights')
   if not highlights then
     return
   end
@@ -167,27 +160,6 @@ local function paint(buf, row, lines, raw)
   mark({ buf = buf, row = row - 1, text = text, lines = lines }, parser, 0)
 end
 
--- What the first piece would have to wait for, in parts that no key is late for.
----@type (fun())[]
-local preparations = {}
-for _, lang in ipairs({ 'markdown', 'markdown_inline' }) do
-  for _, kind in ipairs({ 'highlights', 'injections' }) do
-    preparations[#preparations + 1] = function()
-      query(lang, kind)
-    end
-  end
-end
-
-local preparing = false
-
-local function prepare()
-  local step = table.remove(preparations, 1)
-  if step then
-    step()
-    vim.defer_fn(prepare, PAUSE)
-  end
-end
-
 --- Whether this Neovim can read markdown; as it is released, it always can.
 ---@return boolean
 function M.supported()
@@ -215,10 +187,8 @@ function M.new(buf, ending)
     busy = false,
   }, Markdown) --[[@as co.Markdown]]
   start(self)
-  if not preparing then
-    preparing = true
-    vim.defer_fn(prepare, PAUSE)
-  end
+  languages.prepare('markdown')
+  languages.prepare('markdown_inline')
   return self
 end
 
@@ -228,7 +198,7 @@ function Markdown:update()
     return
   end
   local since = (vim.uv.hrtime() - self.painted) / 1e6
-  if since >= PACE and #preparations == 0 then
+  if since >= PACE and languages.ready() then
     self:paint()
     return
   end
@@ -249,10 +219,15 @@ end
 
 --- Colours the piece that was the last one and what came after it, the newest first.
 function Markdown:paint()
-  self.painted = vim.uv.hrtime()
   local from = api.nvim_buf_get_extmark_by_id(self.buf, places, self.open, {})[1] or 0
   local ending = self.ending()
   local lines = api.nvim_buf_get_lines(self.buf, from, ending, false)
+  languages.prepare_fences(lines)
+  if not languages.ready() then
+    self:update()
+    return
+  end
+  self.painted = vim.uv.hrtime()
   local pieces = M.pieces(lines)
   ---@type co.markdown.Piece?
   local last = table.remove(pieces)
