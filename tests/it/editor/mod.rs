@@ -13,6 +13,7 @@ mod legal;
 mod model;
 mod shell;
 mod slash;
+mod streams;
 mod turns;
 
 use crate::support::scene;
