@@ -47,6 +47,11 @@ function M.prepare(lang)
     function()
       M.query(lang, 'injections')
     end,
+    function()
+      pcall(function()
+        vim.treesitter.get_string_parser('', lang):parse(true)
+      end)
+    end,
   })
   if not preparing then
     preparing = true
