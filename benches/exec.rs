@@ -18,11 +18,6 @@ const MEGABYTES: u64 = 100;
 const FRAME: Duration = Duration::from_millis(16);
 
 fn main() -> std::process::ExitCode {
-    let args: Vec<_> = std::env::args_os().collect();
-    // The watcher is this program again.
-    if let Some(code) = co::exec::helper::run(&args) {
-        return code;
-    }
     co::exec::detach_terminal();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -37,7 +32,6 @@ async fn run() -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut report = String::new();
     let quiet = Setup {
-        program: std::env::current_exe().ok(),
         sole: true,
         ..Setup::new(settings(dir.path(), 0))
     };

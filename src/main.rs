@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args: Vec<OsString> = std::env::args_os().collect();
+    let mut args: Vec<OsString> = std::env::args_os().collect();
     // The launcher restricts this very process, so it comes before any thread or runtime.
     if let Some(code) = co::exec::sandbox::launch_main(&args) {
         return code;
@@ -12,5 +12,12 @@ fn main() -> ExitCode {
     if let Some(code) = co::exec::helper::run(&args) {
         return code;
     }
-    co::cli::main(args.into_iter().skip(1).collect())
+    let guard = match co::exec::guard::guarded(&mut args) {
+        Ok(guard) => guard,
+        Err(error) => {
+            co::logging::fatal(&format!("the process that keeps watch is gone ({error})"));
+            return ExitCode::FAILURE;
+        }
+    };
+    co::cli::main(&args[1..], guard)
 }

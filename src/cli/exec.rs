@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::exec::guard::Guard;
 use crate::exec::{
     Caller, Confinement, Executor, Job, Launcher, Outcome, Patch, Program, Settings, Setup, Spec,
     detach_terminal,
@@ -31,19 +32,19 @@ struct Request {
 }
 
 /// Runs the command that the arguments after `exec` name, confined by `launcher` where they say so.
-pub fn main(args: &[OsString], settings: Settings, launcher: Option<Launcher>) -> ExitCode {
+pub fn main(args: &[OsString], settings: Settings, launcher: Launcher, guard: Guard) -> ExitCode {
     detach_terminal();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let code = match runtime {
-        Ok(runtime) => runtime.block_on(run(args, settings, launcher)),
+        Ok(runtime) => runtime.block_on(run(args, settings, launcher, guard)),
         Err(error) => fail(&format!("cannot start a runtime: {error}")),
     };
     ExitCode::from(code)
 }
 
-async fn run(args: &[OsString], settings: Settings, launcher: Option<Launcher>) -> u8 {
+async fn run(args: &[OsString], settings: Settings, launcher: Launcher, guard: Guard) -> u8 {
     let request = std::env::current_dir()
         .map_err(|error| format!("cannot tell the working directory: {error}"))
         .and_then(|cwd| parse(args, &cwd, settings.max_timeout));
@@ -53,7 +54,7 @@ async fn run(args: &[OsString], settings: Settings, launcher: Option<Launcher>) 
     };
     let max_timeout = settings.max_timeout;
     let setup = Setup {
-        launcher,
+        launcher: Some(launcher),
         sole: true,
         program: std::env::current_exe().ok(),
         ..Setup::new(settings)
@@ -77,6 +78,7 @@ async fn run(args: &[OsString], settings: Settings, launcher: Option<Launcher>) 
     };
     if request.caller == Caller::Person {
         executor.release();
+        guard.release();
     } else {
         executor.shutdown().await;
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::app;
 use crate::config::{self, Config};
+use crate::exec::guard::{self, Guard};
 use crate::exec::sandbox::{Launcher, Refused};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
@@ -28,26 +29,44 @@ co-nvim: the backend of co, an agent and a shell for Neovim
 ";
 
 /// What the process was asked to do, its own name left out.
-pub fn main(args: Vec<OsString>) -> ExitCode {
+///
+/// What starts commands starts itself again under a guard first, unless it has one.
+pub fn main(args: &[OsString], guard: Option<Guard>) -> ExitCode {
     let words = args.iter().map(|arg| arg.to_string_lossy().into_owned());
     let rest: Vec<String> = words.clone().skip(1).collect();
-    match words.clone().next().as_deref() {
-        None => serve(),
-        Some("exec") => exec(&args[1..]),
-        Some("check") => check(rest),
-        Some("doctor") => block_on(doctor(rest)),
-        Some("--version" | "-V") => print(&format!(
+    match (words.clone().next().as_deref(), guard) {
+        (None | Some("exec"), None) => watch_over(args),
+        (None, Some(_guard)) => serve(),
+        (Some("exec"), Some(guard)) => exec(&args[1..], guard),
+        (Some(command), _) => without_guard(command, rest),
+    }
+}
+
+fn without_guard(command: &str, rest: Vec<String>) -> ExitCode {
+    match command {
+        "check" => check(rest),
+        "doctor" => block_on(doctor(rest)),
+        "--version" | "-V" => print(&format!(
             "co-nvim {} (protocol {PROTOCOL})\n",
             env!("CARGO_PKG_VERSION")
         )),
-        Some("--help" | "-h" | "help") => print(HELP),
-        Some(other) => {
+        "--help" | "-h" | "help" => print(HELP),
+        other => {
             crate::logging::fatal(&format!(
                 "there is no command {other}; co-nvim --help lists them"
             ));
             ExitCode::from(2)
         }
     }
+}
+
+fn watch_over(args: &[OsString]) -> ExitCode {
+    guard::watch_over(&app::own_exe(), args).unwrap_or_else(|error| {
+        crate::logging::fatal(&format!(
+            "co-nvim cannot start itself under a guard: {error}"
+        ));
+        ExitCode::FAILURE
+    })
 }
 
 fn serve() -> ExitCode {
@@ -111,7 +130,7 @@ impl Here {
     }
 }
 
-fn exec(args: &[OsString]) -> ExitCode {
+fn exec(args: &[OsString], guard: Guard) -> ExitCode {
     let here = Here::find();
     let settings = here.and_then(|here| {
         Ok((
@@ -120,7 +139,7 @@ fn exec(args: &[OsString]) -> ExitCode {
         ))
     });
     match settings {
-        Ok((settings, launcher)) => exec::main(args, settings, Some(launcher)),
+        Ok((settings, launcher)) => exec::main(args, settings, launcher, guard),
         Err(error) => refuse(&error),
     }
 }

@@ -3,7 +3,7 @@
 //! The kernel keeps one list of children for a whole process, so this one thing is global: without it
 //! two executors in one process (or a test beside another) would reap each other's commands.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,9 @@ use rustix::process::{Pid, WaitOptions};
 
 use super::procfs::{self, Process};
 
-/// What a child is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Command,
-    Watcher,
-}
+static OWNED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-static OWNED: Mutex<BTreeMap<i32, Kind>> = Mutex::new(BTreeMap::new());
-
-fn owned() -> MutexGuard<'static, BTreeMap<i32, Kind>> {
+fn owned() -> MutexGuard<'static, BTreeSet<i32>> {
     OWNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -36,11 +29,11 @@ pub(super) fn own_session() -> i32 {
 }
 
 /// Starts a command as the leader of a new group; until [`reap`] nobody else waits for it.
-pub(super) fn spawn(command: &mut Command, kind: Kind) -> io::Result<Child> {
+pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     // Held over the spawn: a sweep must not see the child before its name is down.
     let mut owned = owned();
     let child = command.spawn()?;
-    owned.insert(pid_of(&child), kind);
+    owned.insert(pid_of(&child));
     Ok(child)
 }
 
@@ -61,16 +54,13 @@ pub(super) fn pid_of(child: &Child) -> i32 {
 pub(super) fn adopted() -> Vec<i32> {
     let mut found = procfs::children(own_pid());
     let owned = owned();
-    found.retain(|pid| !owned.contains_key(pid));
+    found.retain(|pid| !owned.contains(pid));
     found
 }
 
 /// Returns how many commands run.
 pub(super) fn commands() -> usize {
-    owned()
-        .values()
-        .filter(|kind| **kind == Kind::Command)
-        .count()
+    owned().len()
 }
 
 /// Reaps the ended orphans that `ours` picks. By id: waiting for any child would steal from others.
@@ -78,7 +68,7 @@ pub(super) fn sweep(ours: impl Fn(&Process) -> bool) {
     // Held throughout: what is not owned now must not become so under the sweep's hands.
     let owned = owned();
     for pid in procfs::children(own_pid()) {
-        if owned.contains_key(&pid) {
+        if owned.contains(&pid) {
             continue;
         }
         let ended = Process::read(pid).is_some_and(|it| it.zombie && ours(&it));

@@ -1,9 +1,9 @@
-//! Starts commands, and sees that nothing of them is left when this process ends.
+//! Starts commands, and sees that nothing of them is left when it is shut down.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,7 +14,6 @@ use super::env::{self, Sources};
 use super::process::{self, Plan, Started};
 use super::supervisor::{Keepers, Parts};
 use super::tree::{self, Tree};
-use super::watcher::Watcher;
 use super::{Error, Job, Launcher, Settings, Spec, Streams, children, job, login, spill, status};
 
 /// How often ended orphans are reaped at most.
@@ -28,8 +27,8 @@ pub struct Setup {
     pub settings: Settings,
     /// Confines commands; without it every [`Confinement`](super::Confinement) but plain is refused.
     pub launcher: Option<Launcher>,
-    /// Our own program, whose `main` calls [`helper::run`](super::helper::run) first. It keeps watch and sets
-    /// limits; without it nothing survives a SIGKILL to clean up, and limits are refused.
+    /// Our own program, whose `main` calls [`helper::run`](super::helper::run) first. It sets limits; without
+    /// it they are refused.
     pub program: Option<PathBuf>,
     /// This process starts nothing that leaves its session but through this executor. Orphans outside it
     /// are then commands', also where they cleared their environment.
@@ -39,7 +38,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// An executor on its own: this process's environment, no sandbox, no watcher.
+    /// An executor on its own: this process's environment, no sandbox, no limits.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -68,12 +67,11 @@ struct Inner {
     next: AtomicU64,
     root: CancellationToken,
     keepers: Keepers,
-    watcher: Mutex<Option<Watcher>>,
     login_path: OnceCell<Option<String>>,
 }
 
 impl Executor {
-    /// Makes this process the one that orphans come to, starts the watcher and prunes old output.
+    /// Makes this process the one that orphans come to, and prunes old output.
     ///
     /// Must be called within a runtime that has its I/O and time drivers on.
     ///
@@ -94,8 +92,6 @@ impl Executor {
             .map_err(std::io::Error::from)
             .map_err(system("become the one who reaps orphans"))?;
         let token = token();
-        let watcher = program.as_deref().map(|it| Watcher::start(it, &token));
-        let watcher = watcher.transpose().map_err(system("start the watcher"))?;
         let (dir, age, total) = (
             settings.spill_dir.clone(),
             settings.spill_age,
@@ -116,7 +112,6 @@ impl Executor {
                 sole,
                 ..Keepers::default()
             },
-            watcher: Mutex::new(watcher),
             login_path: OnceCell::new(),
         });
         let child = signal(SignalKind::child()).map_err(system("hear of ended children"))?;
@@ -253,27 +248,15 @@ impl Executor {
         inner.keepers.tasks.close();
         let _ = tokio::time::timeout(SHUTDOWN, inner.keepers.tasks.wait()).await;
         // Nothing else goes on any more, so this may block.
-        let none_left = tree::end_marked(&inner.token, None);
+        tree::end_marked(&inner.token);
         if inner.keepers.sole {
             children::sweep(children::is_outside);
         }
-        // A watcher that is not sent home goes on where this ends.
-        if none_left && let Some(watcher) = self.take_watcher() {
-            watcher.release();
-        }
     }
 
-    /// Lets go of what commands of a person left running: neither this process's end nor the watcher ends it.
+    /// Lets go of what commands of a person left running: this process's end does not end it.
     pub fn release(&self) {
         self.inner.keepers.tasks.close();
-        if let Some(watcher) = self.take_watcher() {
-            watcher.release();
-        }
-    }
-
-    fn take_watcher(&self) -> Option<Watcher> {
-        let watcher = self.inner.watcher.lock();
-        watcher.unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

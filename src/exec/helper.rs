@@ -1,4 +1,4 @@
-//! What this program does when it starts itself again: set limits and become a command, or keep watch.
+//! What this program does when it starts itself again: set limits and become a command.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -7,12 +7,10 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::{Resource, Rlimit};
 
-use super::{Settings, watcher};
+use super::Settings;
 
 /// First argument of a start that is to become a command.
 const BECOME: &str = "--become";
-/// First argument of a start that is to keep watch.
-pub(super) const WATCH: &str = "--watch";
 
 /// Does what the arguments (the program's name first) ask, if they are the executor's own.
 ///
@@ -21,7 +19,6 @@ pub fn run(args: &[OsString]) -> Option<ExitCode> {
     let rest = args.get(2..)?;
     match args[1].to_str()? {
         BECOME => Some(become_command(rest)),
-        WATCH => Some(watcher::watch_main(rest)),
         _ => None,
     }
 }

@@ -10,6 +10,7 @@ mod env;
 mod error;
 mod executor;
 mod feed;
+pub mod guard;
 pub mod helper;
 mod input;
 mod job;
@@ -30,7 +31,6 @@ mod supervisor;
 mod terminal;
 mod text;
 mod tree;
-mod watcher;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -14,10 +14,9 @@ use rustix::process::{Pid, PidfdFlags};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::children::{self, Kind};
 use super::env::{self, Variables};
 use super::sandbox::{Launcher, Wrapped};
-use super::{Confinement, Error, Program, Settings, Streams, helper, pty, streams};
+use super::{Confinement, Error, Program, Settings, Streams, children, helper, pty, streams};
 
 /// Where bash is looked for, before the command's PATH: what was judged must be what runs.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
@@ -89,7 +88,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
             command.process_group(0);
         }
     }
-    let child = children::spawn(&mut command, Kind::Command);
+    let child = children::spawn(&mut command);
     // It holds copies of the output's other end; without this no end of output would ever show.
     drop(command);
     let child = child.map_err(|source| match check_cwd(plan.cwd) {

@@ -181,13 +181,30 @@ fn is_stray(orphan: &Process) -> bool {
     children::commands() <= 1 && children::own_session() != orphan.session
 }
 
-/// Ends every process whose marker holds `token`, what it started and who is in `session`.
+/// Ends every process whose marker holds `token`, and what it started.
 ///
 /// For the one who is not their parent: it looks through all of `/proc`. Returns whether none is left.
-pub(super) fn end_marked(token: &str, session: Option<i32>) -> bool {
+pub(super) fn end_marked(token: &str) -> bool {
+    end_found(|| {
+        let marked = procfs::all()
+            .into_iter()
+            .filter(|pid| procfs::variable(*pid, MARKER).is_some_and(|it| it.contains(token)));
+        below(marked.collect())
+    })
+}
+
+/// Ends every child of this process, and what they started. Returns whether none is left.
+pub(super) fn end_children() -> bool {
+    end_found(|| {
+        children::sweep(|_| true);
+        below(children::adopted())
+    })
+}
+
+fn end_found(find: impl Fn() -> Vec<Process>) -> bool {
     let began = Instant::now();
     loop {
-        let found = marked(token, session);
+        let found = find();
         if found.is_empty() {
             return true;
         }
@@ -209,31 +226,17 @@ pub(super) fn end_marked(token: &str, session: Option<i32>) -> bool {
     }
 }
 
-/// Returns the living processes of a token or a session, and all below them.
-fn marked(token: &str, session: Option<i32>) -> Vec<Process> {
-    let own = children::own_pid();
-    let mut queue: Vec<Process> = procfs::all()
-        .into_iter()
-        .filter_map(Process::read)
-        .filter(|process| {
-            session == Some(process.session)
-                || procfs::variable(process.pid, MARKER).is_some_and(|value| value.contains(token))
-        })
-        .collect();
-    let mut seen = HashSet::from([own]);
+/// Returns the living ones of `pids` and of all below them, but for this process.
+fn below(pids: Vec<i32>) -> Vec<Process> {
+    let mut queue = pids;
+    let mut seen = HashSet::from([children::own_pid()]);
     let mut found = Vec::new();
-    while let Some(process) = queue.pop() {
-        if !seen.insert(process.pid) {
+    while let Some(pid) = queue.pop() {
+        if !seen.insert(pid) {
             continue;
         }
-        queue.extend(
-            procfs::children(process.pid)
-                .into_iter()
-                .filter_map(Process::read),
-        );
-        if !process.zombie {
-            found.push(process);
-        }
+        queue.extend(procfs::children(pid));
+        found.extend(Process::read(pid).filter(|process| !process.zombie));
     }
     found
 }

@@ -83,7 +83,7 @@ fn alive(pid: i32) -> bool {
 }
 
 /// Returns the living processes whose environment or command line holds `text`.
-fn holding(text: &str) -> Vec<PathBuf> {
+pub(crate) fn holding(text: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/proc").expect("/proc");
     let has = |path: PathBuf| {
         let bytes = std::fs::read(path).unwrap_or_default();

@@ -4,6 +4,7 @@ pub(crate) mod chat;
 pub(crate) mod http;
 pub(crate) mod model;
 pub(crate) mod nvim;
+pub(crate) mod pids;
 pub(crate) mod proc;
 mod rpc;
 pub(crate) mod scene;

@@ -203,13 +203,16 @@ impl Scene {
         assert_eq!(of("call", "id"), of("outcome", "call"), "{items:#?}");
     }
 
-    /// Returns the backend's process.
+    /// Returns the backend's process; Neovim's own child is its guard.
     #[track_caller]
     pub(crate) fn backend(&self) -> i32 {
         let pid = self
             .nvim
             .wait_for("require('co.backend').status().pid", "the backend");
-        i32::try_from(pid.as_i64().unwrap()).unwrap()
+        let guard = i32::try_from(pid.as_i64().unwrap()).unwrap();
+        proc::wait_until(DEADLINE, "the backend", || {
+            proc::children(guard).first().copied()
+        })
     }
 }
 
