@@ -25,8 +25,8 @@ use crate::session::kit::{Connect, Kit, Parts, Places};
 use crate::session::{Answered, Handle, Msg, Place, Prompt};
 use crate::shell::{Run, Shell};
 use crate::store::Store;
-use crate::tool::backend::Isolation;
 use crate::tool::judge::workspace_of;
+use crate::tool::trial::Trial;
 
 /// How long sessions and commands have to end when Neovim is gone; the commands are killed within two.
 const SHUTDOWN: Duration = Duration::from_secs(4);
@@ -80,8 +80,8 @@ async fn greet(
                 editor.tell(ToEditor::Ready {
                     protocol: PROTOCOL,
                     version: env!("CARGO_PKG_VERSION").to_owned(),
-                    isolation: kit.isolation.short().to_owned(),
                 });
+                tokio::spawn(tell_isolation(Arc::clone(&kit)));
                 return Some(kit);
             }
             Err(why) => why,
@@ -119,11 +119,12 @@ fn kit(
     ];
     let home = PathBuf::from(env("HOME").unwrap_or_else(|| "/".to_owned()));
     let launcher = Launcher::new(exe.clone(), home.clone(), own.clone());
-    let isolation = Isolation::new(&config, &launcher);
+    let launcher = launcher.namespaces(config.namespaces());
+    let trial = Trial::start(&config, launcher.clone());
     let spill_dir = paths.spill_dir().map_err(|error| error.to_string())?;
     let executor = Executor::new(exec::Setup {
         settings: config.exec_settings(spill_dir),
-        launcher: Some(launcher.namespaces(config.namespaces())),
+        launcher: Some(launcher),
         program: Some(exe),
         env: std::env::vars_os().collect(),
         sole: true,
@@ -143,8 +144,14 @@ fn kit(
         editor: editor.clone(),
         config,
         executor,
-        isolation,
+        trial,
     }))
+}
+
+/// The greeting does not wait for what is known only once the sandbox was tried.
+async fn tell_isolation(kit: Arc<Kit>) {
+    let isolation = kit.trial.isolation().await.short().to_owned();
+    kit.editor.tell(ToEditor::Isolation { isolation });
 }
 
 /// What makes a session's provider of the settings and the environment.
@@ -354,3 +361,6 @@ pub fn own_exe() -> PathBuf {
         _ => proc.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,6 +57,18 @@ pub enum Backend {
     Auto,
 }
 
+impl Backend {
+    /// The setting's word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Subprocess => "subprocess",
+            Self::Landlock => "landlock",
+            Self::Docker => "docker",
+            Self::Auto => "auto",
+        }
+    }
+}
+
 /// What network a sandboxed command has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {

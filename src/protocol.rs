@@ -120,12 +120,9 @@ pub enum Scope {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToEditor {
     /// The handshake went well.
-    Ready {
-        protocol: u32,
-        version: String,
-        /// What holds unasked commands, for the winbar: `read-only sandbox`, or why there is none.
-        isolation: String,
-    },
+    Ready { protocol: u32, version: String },
+    /// What holds unasked commands, for the winbar: `read-only sandbox`, or why there is none.
+    Isolation { isolation: String },
     /// The handshake failed; the backend ends.
     Refused { message: String },
     /// A sentence for the person.

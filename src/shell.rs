@@ -110,8 +110,9 @@ impl Shell {
 
 async fn begin(kit: &Kit, run: &Run) -> Result<Job, String> {
     let confinement = kit
-        .isolation
+        .trial
         .session(&workspace_of(&run.cwd))
+        .await
         .map_err(|refused| refused.to_string())?;
     let spec = Spec {
         program: Program::Shell(run.command.clone()),

@@ -20,6 +20,8 @@ local process
 local queue = {}
 ---@type co.Ready?
 local greeting
+---@type string?
+local isolation
 ---@type fun(reason: string)[]
 local mourners = {}
 
@@ -66,7 +68,7 @@ end
 --- Tells everybody that the backend is gone, with what it left unanswered.
 ---@param reason string
 function M.bury(reason)
-  queue, greeting = {}, nil
+  queue, greeting, isolation = {}, nil, nil
   for _, mourner in ipairs(mourners) do
     mourner(reason)
   end
@@ -210,6 +212,11 @@ function M.on_ready(message)
   end
 end
 
+---@param message co.Isolation
+function M.on_isolation(message)
+  isolation = message.isolation
+end
+
 ---@param message co.Refused
 function M.on_refused(message)
   give_up(message.message)
@@ -236,7 +243,7 @@ function M.status()
     path = process and process.path,
     running = process ~= nil,
     ready = process ~= nil and process.ready,
-    isolation = greeting and greeting.isolation,
+    isolation = greeting and isolation,
     version = greeting and greeting.version,
     pid = known and pid or nil,
   }

@@ -57,6 +57,13 @@ local function show_state(chat)
   vim.cmd.redrawstatus()
 end
 
+--- Shows in every chat's bar what is known by now.
+function M.refresh()
+  for _, chat in pairs(chats) do
+    show_state(chat)
+  end
+end
+
 ---@param chat co.Chat
 local function forget(chat)
   if chats[chat.id] ~= chat then

@@ -9,6 +9,14 @@ local handlers = {
   ready = function(message)
     require('co.backend').on_ready(message)
   end,
+  isolation = function(message)
+    require('co.backend').on_isolation(message)
+    -- Where there is no chat, nothing shows it.
+    local chat = package.loaded['co.chat']
+    if chat then
+      chat.refresh()
+    end
+  end,
   refused = function(message)
     require('co.backend').on_refused(message)
   end,

@@ -86,6 +86,9 @@
 ---@field type 'ready'
 ---@field protocol integer
 ---@field version string
+
+---@class (exact) co.Isolation
+---@field type 'isolation'
 ---@field isolation string
 
 ---@class (exact) co.Refused

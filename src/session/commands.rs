@@ -32,7 +32,7 @@ impl Session {
             "fork" => self.fork().await,
             "export" => self.export(args).await,
             "rules" => self.rules(args),
-            "sandbox" => self.say(self.sandbox_words()),
+            "sandbox" => self.say(self.sandbox_words().await),
             "usage" => self.say(self.usage_words()),
             other => self.complain(format!(
                 "there is no command /{other}; :Co /help lists them"
@@ -41,8 +41,8 @@ impl Session {
     }
 
     /// What holds unasked commands, and approved ones.
-    fn sandbox_words(&self) -> String {
-        let isolation = &self.kit.isolation;
+    async fn sandbox_words(&self) -> String {
+        let isolation = self.kit.trial.isolation().await;
         let approved = isolation.session_words();
         let approved =
             approved.unwrap_or_else(|refused| format!("approved ones are refused: {refused}"));
@@ -63,7 +63,7 @@ impl Session {
             return self.complain("type a command after the !");
         }
         self.paragraph(&render::call(&crate::policy::printable(command)));
-        let confinement = match self.kit.isolation.session(&self.place.workspace) {
+        let confinement = match self.kit.trial.session(&self.place.workspace).await {
             Ok(confinement) => confinement,
             Err(refused) => return self.complain(refused.to_string()),
         };

@@ -15,16 +15,16 @@ use crate::policy;
 use crate::policy::redact::Redactor;
 use crate::protocol::{Level, ToEditor};
 use crate::store::Store;
-use crate::tool::backend::Isolation;
 use crate::tool::judge::{Bench, Judge};
 use crate::tool::rules;
+use crate::tool::trial::Trial;
 
 /// Made once, at the handshake.
 pub struct Kit {
     pub editor: Editor,
     pub config: Config,
     pub executor: Executor,
-    pub isolation: Isolation,
+    pub trial: Trial,
     pub store: Store,
     pub redactor: Redactor,
     /// None where its file cannot be made; said at the start.
@@ -54,7 +54,7 @@ pub struct Parts {
     pub editor: Editor,
     pub config: Config,
     pub executor: Executor,
-    pub isolation: Isolation,
+    pub trial: Trial,
     pub store: Store,
     pub redactor: Redactor,
     /// None where its file cannot be made; said at the start.
@@ -69,7 +69,7 @@ impl Kit {
             editor: parts.editor,
             config: parts.config,
             executor: parts.executor,
-            isolation: parts.isolation,
+            trial: parts.trial,
             store: parts.store,
             redactor: parts.redactor,
             audit: parts.audit,

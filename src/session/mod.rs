@@ -460,7 +460,7 @@ impl Session {
                 |provider| provider.label(),
             ),
             cwd: self.place.cwd.display().to_string(),
-            backend: self.kit.isolation.name().to_owned(),
+            backend: self.kit.trial.name().to_owned(),
             used: self.usage.into(),
             turn: self.turn_usage.into(),
             queued: self.queue.len(),

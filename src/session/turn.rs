@@ -23,7 +23,7 @@ use crate::exec::Screen;
 use crate::llm::{Fault, Provider, Stop, ToolSpec};
 use crate::policy;
 use crate::protocol::{Ask, Scope, State, ToEditor};
-use crate::tool::{self, judge::Judge};
+use crate::tool::{self, backend::Isolation, judge::Judge};
 use crate::transcript::{End, Item, Usage};
 
 /// What a turn hands to its session.
@@ -141,11 +141,13 @@ impl Turn {
     }
 
     async fn steps(&mut self) -> Result<(), Halt> {
-        let system = self.system();
-        let specs = tool::specs(
-            self.kit.config.max_timeout().as_secs(),
-            self.kit.isolation.for_model(),
-        );
+        let kit = Arc::clone(&self.kit);
+        let isolation = tokio::select! {
+            () = self.cancel.cancelled() => return Err(Halt::Cancelled),
+            isolation = kit.trial.isolation() => isolation,
+        };
+        let system = self.system(isolation);
+        let specs = tool::specs(kit.config.max_timeout().as_secs(), isolation.for_model());
         loop {
             let tools = match self.guard.step() {
                 StepVerdict::Go => Arc::clone(&specs),
@@ -192,15 +194,15 @@ impl Turn {
         }
     }
 
-    fn system(&self) -> String {
+    fn system(&self, isolation: &Isolation) -> String {
         prompt::system(&Surroundings {
             cwd: self.cwd.display().to_string(),
             workspace: self.workspace.display().to_string(),
             os: std::env::consts::OS.to_owned(),
             shell: "bash".to_owned(),
             date: today(),
-            backend: self.kit.isolation.approved_words().to_owned(),
-            unasked: self.kit.isolation.for_model().to_owned(),
+            backend: isolation.approved_words().to_owned(),
+            unasked: isolation.for_model().to_owned(),
             instructions: self.instructions.clone(),
         })
     }

@@ -85,11 +85,9 @@ impl Isolation {
     /// The session's backend in a word, for the winbar and the float.
     pub fn name(&self) -> &'static str {
         match self.backend {
-            Backend::Subprocess => "subprocess",
-            Backend::Landlock => "landlock",
-            Backend::Docker => "docker",
-            Backend::Auto if self.read_only.is_ok() => "landlock",
-            Backend::Auto => "subprocess",
+            Backend::Auto if self.read_only.is_ok() => Backend::Landlock.word(),
+            Backend::Auto => Backend::Subprocess.word(),
+            named => named.word(),
         }
     }
 

@@ -8,6 +8,7 @@ pub mod files;
 pub mod judge;
 pub mod rules;
 pub mod shell;
+pub mod trial;
 
 use std::sync::Arc;
 

@@ -15,7 +15,8 @@ end
 
 ---@param protocol integer
 local function ready(protocol)
-  send({ type = 'ready', protocol = protocol, version = '0.1.0', isolation = 'read-only sandbox' })
+  send({ type = 'ready', protocol = protocol, version = '0.1.0' })
+  send({ type = 'isolation', isolation = 'read-only sandbox' })
 end
 
 ---@type table<string, fun()>

@@ -22,6 +22,7 @@ mod support;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 pub use launch::launch_main;
@@ -33,6 +34,9 @@ use super::Confinement;
 
 /// The first argument that makes our binary the launcher.
 const LAUNCH: &str = "__launch";
+
+/// How long the trial may take; it takes milliseconds.
+const TRIAL: Duration = Duration::from_secs(10);
 
 /// Variables that lead a command to somebody who acts for it: the editor, agents, buses.
 const LEADS_OUT: [&str; 3] = ["NVIM", "SSH_AUTH_SOCK", "DBUS_"];
@@ -94,7 +98,8 @@ impl Launcher {
 
     /// What the kernel can hold here, found by trying it once.
     pub fn support(&self) -> &Support {
-        self.support.get_or_init(|| Support::try_out(&self.exe))
+        self.support
+            .get_or_init(|| Support::try_out(&self.exe, TRIAL))
     }
 
     /// Makes of a command line and its environment one that runs confined.

@@ -1,7 +1,10 @@
 //! What this kernel holds, found by trying it in a process of its own.
 
+use std::io::{self, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +34,9 @@ impl Support {
     }
 
     /// Starts `exe` once as a launcher that restricts itself and tells what came of it.
-    pub(super) fn try_out(exe: &Path) -> Self {
+    ///
+    /// One that takes longer than `limit` is ended.
+    pub(super) fn try_out(exe: &Path, limit: Duration) -> Self {
         if cfg!(target_os = "macos") {
             return Self::of_macos();
         }
@@ -49,14 +54,12 @@ impl Support {
         let Some(plan) = plan.encode() else {
             return Self::none("the trial could not be described");
         };
-        let run = Command::new(exe)
-            .args([LAUNCH, &plan])
-            .env_clear()
-            .stdin(Stdio::null())
-            .output();
-        match run {
+        let mut command = Command::new(exe);
+        command.args([LAUNCH, &plan]).env_clear();
+        match told(&mut command, limit) {
             Err(error) => Self::none(format!("{} did not start: {error}", exe.display())),
-            Ok(output) => serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+            Ok(None) => Self::none("the trial did not come to an end"),
+            Ok(Some(output)) => serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
                 let said = String::from_utf8_lossy(&output.stderr);
                 Self::none(format!("the trial ended early: {}", said.trim()))
             }),
@@ -111,5 +114,68 @@ impl Support {
             "no namespaces: nothing new at the top of a workspace"
         };
         format!("Landlock ABI {abi}, seccomp, {mounts}{signals}")
+    }
+}
+
+/// Runs a command and returns what it said; none where it had to be ended after `limit`.
+fn told(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
+    let streams = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = streams.spawn()?;
+    let pid = rustix::process::Pid::from_child(&child);
+    let (over, wait) = channel::<()>();
+    let guard = std::thread::Builder::new()
+        .name("trial".to_owned())
+        .spawn(move || {
+            let late = wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+            if late {
+                // Nobody has waited for it yet, so the id is still its own.
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+            late
+        });
+    let guard = guard.inspect_err(|_| {
+        let _ = child.kill();
+        let _ = child.wait();
+    })?;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    // Where it is cut off, what it said is no answer, and that is seen.
+    let _ = child
+        .stdout
+        .take()
+        .map(|mut it| it.read_to_end(&mut stdout));
+    let _ = child
+        .stderr
+        .take()
+        .map(|mut it| it.read_to_end(&mut stderr));
+    drop(over);
+    let late = guard.join().unwrap_or(true);
+    let status = child.wait()?;
+    Ok((!late).then_some(Output {
+        status,
+        stdout,
+        stderr,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_that_does_not_end_is_ended_and_holds_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let exe = dir.path().join("exe");
+        nix::unistd::mkfifo(&dir.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        // Opening a pipe that nobody writes to takes for ever.
+        std::fs::write(&exe, "#!/bin/sh\nexec cat < \"${0%/*}/fifo\"\n").unwrap();
+        std::fs::set_permissions(&exe, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
+        let support = Support::try_out(&exe, Duration::from_millis(50));
+        assert_eq!(support.abi, None);
+        let refused = support.check().unwrap_err().to_string();
+        assert!(refused.contains("did not come to an end"), "{refused}");
     }
 }

@@ -21,6 +21,7 @@ use crate::session::kit::{Kit, Parts, Places};
 use crate::session::{Answered, Handle, Msg, Place, Prompt};
 use crate::store::Store;
 use crate::tool::backend::Isolation;
+use crate::tool::trial::Trial;
 use crate::transcript::{Call, Item};
 
 /// How long anything may take before a test gives up.
@@ -83,7 +84,7 @@ impl Chat {
         let provider: Arc<dyn Provider> = model.clone();
         let kit = Arc::new(Kit::new(Parts {
             editor,
-            isolation: Isolation::new(&config, &launcher),
+            trial: Trial::ended(&config, Isolation::new(&config, &launcher)),
             config,
             executor: executor.unwrap(),
             store: Store::new(data),

@@ -80,7 +80,7 @@ impl Turn {
             command: policy::printable(&command),
             cwd: one_line(&reviewed.cwd.display().to_string()),
             timeout: reviewed.request.timeout.min(ceiling).as_secs(),
-            backend: self.kit.isolation.name().to_owned(),
+            backend: self.kit.trial.name().to_owned(),
             reasons: question
                 .reasons
                 .iter()
@@ -173,7 +173,7 @@ impl Turn {
         reviewed: Reviewed,
         decision: Decision,
     ) -> Result<(), Halt> {
-        let confinement = match self.kit.isolation.session(&self.workspace) {
+        let confinement = match self.kit.trial.session(&self.workspace).await {
             Ok(confinement) => confinement,
             Err(refused) => return self.forbid(reviewed, refused.to_string()).await,
         };

@@ -168,7 +168,7 @@ impl Turn {
 
     /// Why a proven command asks all the same.
     fn why_ask_proved(&self, reviewed: &Reviewed) -> Option<&'static str> {
-        if self.kit.isolation.unasked() == backend::Unasked::Never {
+        if self.kit.trial.unasked() == backend::Unasked::Never {
             return Some(
                 "it only reads, but nothing here can confine it and auto_without_sandbox is off",
             );
@@ -212,7 +212,7 @@ impl Turn {
         Cleared {
             run: Run {
                 cwd: reviewed.cwd,
-                confinement: self.kit.isolation.proved(&self.workspace),
+                confinement: self.kit.trial.proved(&self.workspace),
                 extra_env,
             },
             call: reviewed.call,

@@ -43,7 +43,7 @@ impl Turn {
             rule: rule(decision),
             decided: who(decision).to_owned(),
             backend: match came_to {
-                CameTo::Nothing => self.kit.isolation.name().to_owned(),
+                CameTo::Nothing => self.kit.trial.name().to_owned(),
                 CameTo::Command(outcome) => outcome.level.to_owned(),
                 CameTo::Look(_) => "co itself".to_owned(),
             },

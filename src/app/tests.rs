@@ -1,0 +1,63 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use nix::sys::stat::Mode;
+use serde_json::json;
+
+use super::*;
+use crate::tool::backend::Unasked;
+
+/// A program in the place of our own, whose trial of the sandbox ends when somebody writes to `fifo`.
+fn program(dir: &Path) -> PathBuf {
+    nix::unistd::mkfifo(&dir.join("fifo"), Mode::S_IRWXU).unwrap();
+    let exe = dir.join("exe");
+    let script = "#!/bin/sh\nexec cat < \"${0%/*}/fifo\"\n";
+    fs::write(&exe, script).unwrap();
+    fs::set_permissions(&exe, fs::Permissions::from_mode(0o755)).unwrap();
+    exe
+}
+
+fn paths(root: &Path) -> Paths {
+    let root = root.to_str().unwrap();
+    let place = |name: &str| {
+        let kind = name.strip_prefix("XDG_")?.strip_suffix("_HOME")?;
+        Some(format!("{root}/{}", kind.to_lowercase()))
+    };
+    Paths::discover(&place).unwrap()
+}
+
+#[tokio::test]
+async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
+    let dir = tempfile::tempdir().unwrap();
+    let exe = program(dir.path());
+    let (editor, outbox) = Editor::new();
+    let (send, mut inbox) = mpsc::channel(1);
+    let hello = FromEditor::Hello {
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        settings: json!({}),
+    };
+    send.try_send(hello).unwrap();
+    let kit = greet(&mut inbox, &editor, &paths(dir.path()), exe).await;
+    let kit = kit.unwrap();
+    let greeted = |frame: &[ToEditor]| matches!(frame, [ToEditor::Ready { .. }]);
+    let frame = outbox.take_frame();
+    assert!(greeted(&frame), "{frame:?}");
+    assert_eq!(kit.trial.unasked(), Unasked::Never);
+
+    // It waits for the trial to come that far, and ends it.
+    fs::write(dir.path().join("fifo"), "").unwrap();
+    let told = loop {
+        outbox.filled().await;
+        let frame = outbox.take_frame();
+        if !frame.is_empty() {
+            break frame;
+        }
+    };
+    let isolation = ToEditor::Isolation {
+        isolation: "no sandbox".to_owned(),
+    };
+    assert_eq!(told, [isolation]);
+    assert_eq!(kit.trial.unasked(), Unasked::Bare);
+    kit.executor.shutdown().await;
+}

@@ -1,0 +1,118 @@
+//! The trial of the sandbox, beside everything else: nobody waits for it but who needs to know.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::SetOnce;
+
+use super::backend::{Isolation, Unasked};
+use crate::config::{Backend, Config};
+use crate::exec::Confinement;
+use crate::exec::sandbox::{Launcher, Refused};
+
+/// What the person chose and, once it has been tried, what the kernel can do.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    backend: Backend,
+    found: Arc<SetOnce<Isolation>>,
+}
+
+impl Trial {
+    /// Starts the trial on a thread of its own.
+    ///
+    /// Must be called within a runtime.
+    pub fn start(config: &Config, launcher: Launcher) -> Self {
+        let trial = Self {
+            backend: config.sandbox_backend,
+            found: Arc::default(),
+        };
+        let (config, found) = (config.clone(), Arc::clone(&trial.found));
+        tokio::task::spawn_blocking(move || {
+            // Nobody else sets it.
+            let _ = found.set(Isolation::new(&config, &launcher));
+        });
+        trial
+    }
+
+    /// One that has ended.
+    pub fn ended(config: &Config, isolation: Isolation) -> Self {
+        Self {
+            backend: config.sandbox_backend,
+            found: Arc::new(SetOnce::new_with(Some(isolation))),
+        }
+    }
+
+    /// Waits for its end.
+    pub async fn isolation(&self) -> &Isolation {
+        self.found.wait().await
+    }
+
+    /// How what nobody was asked about runs; never, as long as nothing is known.
+    pub fn unasked(&self) -> Unasked {
+        self.found.get().map_or(Unasked::Never, Isolation::unasked)
+    }
+
+    /// The confinement of what nobody was asked about.
+    pub fn proved(&self, workspace: &Path) -> Confinement {
+        match self.found.get() {
+            Some(isolation) => isolation.proved(workspace),
+            None => Confinement::ReadOnly {
+                workspace: workspace.to_owned(),
+            },
+        }
+    }
+
+    /// The confinement of what a person typed, approved or allowed by a rule; waits only where it matters.
+    ///
+    /// # Errors
+    /// As [`Isolation::session`].
+    pub async fn session(&self, workspace: &Path) -> Result<Confinement, Refused> {
+        match self.backend {
+            Backend::Subprocess => Ok(Confinement::Plain),
+            _ => self.isolation().await.session(workspace),
+        }
+    }
+
+    /// The session's backend in a word; as it is set, where what that comes to is not known yet.
+    pub fn name(&self) -> &'static str {
+        match self.found.get() {
+            Some(isolation) => isolation.name(),
+            None => self.backend.word(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown(backend: Backend) -> Trial {
+        Trial {
+            backend,
+            found: Arc::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn before_it_ends_nothing_runs_unasked_or_less_confined() {
+        let trial = unknown(Backend::Auto);
+        assert_eq!(trial.unasked(), Unasked::Never);
+        assert!(matches!(
+            trial.proved(Path::new("/w")),
+            Confinement::ReadOnly { .. }
+        ));
+        assert_eq!(trial.name(), "auto");
+        let session = trial.session(Path::new("/w"));
+        assert_eq!(futures::FutureExt::now_or_never(session), None);
+    }
+
+    #[tokio::test]
+    async fn what_a_person_types_waits_for_no_trial_where_nothing_confines_it() {
+        let session = unknown(Backend::Subprocess);
+        assert_eq!(
+            session.session(Path::new("/w")).await,
+            Ok(Confinement::Plain)
+        );
+        assert_eq!(session.name(), "subprocess");
+    }
+}
