@@ -70,8 +70,8 @@ def refused_as(error, action):
     return True
 
 
-def row(name, needs="user", lacks=False):
-    """`needs`: the kind of run that can show it. `lacks`: the kernel may be without it."""
+def row(name, needs="user", lacks=""):
+    """`needs`: the kind of run that can show it. `lacks`: why a machine may be unable to show it."""
     def add(function):
         ROWS.append((name, needs, lacks, function))
         return function
@@ -212,7 +212,7 @@ def _(p):
     put(path, os.O_WRONLY, same)
 @row("write to the kernel's log", needs="root")
 def _(p): put("/dev/kmsg", os.O_WRONLY, b"")
-@row("make a control group", needs="root", lacks=True)
+@row("make a control group", needs="root", lacks="no control groups of version 1, or not this user's")
 def _(p):
     os.mkdir(f"/sys/fs/cgroup/pids/{p.token}")
     os.rmdir(f"/sys/fs/cgroup/pids/{p.token}")
@@ -223,7 +223,7 @@ def _(p):
 def _(p): os.chmod(p.file, 0o777)
 @row("change the mode of an open file")
 def _(p): os.fchmod(os.open(p.file, os.O_RDONLY), 0o777)
-@row("change a mode by fchmodat2", lacks=True)
+@row("change a mode by fchmodat2", lacks="the call is of Linux 6.6")
 def _(p): call("fchmodat2", AT, p.file.encode(), 0o777, 0)
 @row("change a mode in the home directory")
 def _(p): os.chmod(p.home + "/.ssh/id", 0o644)
@@ -245,9 +245,9 @@ def _(p): os.utime(p.file, (1, 1))
 def _(p): os.utime(p.file)
 @row("set the time of an open file")
 def _(p): os.utime(os.open(p.file, os.O_RDONLY), (1, 1))
-@row("set a time by the oldest call", lacks=not X86)
+@row("set a time by the oldest call", lacks="" if X86 else "the call is of x86")
 def _(p): call("utime", p.file.encode(), 0)
-@row("set a time by utimes", lacks=not X86)
+@row("set a time by utimes", lacks="" if X86 else "the call is of x86")
 def _(p): call("utimes", p.file.encode(), 0)
 @row("set an extended attribute")
 def _(p): os.setxattr(p.file, "user.x", b"x")
@@ -255,7 +255,7 @@ def _(p): os.setxattr(p.file, "user.x", b"x")
 def _(p): os.setxattr(os.open(p.file, os.O_RDONLY), "user.x", b"x")
 @row("remove an extended attribute")
 def _(p): os.removexattr(p.other, "user.there")
-@row("set an extended attribute by setxattrat", lacks=True)
+@row("set an extended attribute by setxattrat", lacks="the call is of Linux 6.13")
 def _(p):
     value = ctypes.create_string_buffer(b"x")
     arguments = struct.pack("QII", ctypes.addressof(value), 1, 0)
@@ -269,14 +269,14 @@ def _(p):
     fcntl.ioctl(descriptor, 0x801C581F, flags)
     flags[0] |= 0x80
     fcntl.ioctl(descriptor, 0x401C5820, bytes(flags))
-@row("set a flag of an inode by file_setattr", lacks=True)
+@row("set a flag of an inode by file_setattr", lacks="the call is of Linux 6.17")
 def _(p): call("file_setattr", AT, p.file.encode(), struct.pack("QIIII", 0x80, 0, 0, 0, 0), 24, 0)
 @row("make a file immutable", needs="root")
 def _(p):
     descriptor = os.open(p.file, os.O_RDONLY)
     fcntl.ioctl(descriptor, 0x40086602, struct.pack("l", 0x10))
     fcntl.ioctl(descriptor, 0x40086602, struct.pack("l", 0))
-@row("change a mode by the x32 call", lacks=True)
+@row("change a mode by the x32 call", lacks="kernels are seldom built with x32")
 def _(p): call("chmod", p.file.encode(), 0o777, twin=X32)
 
 # Who acts for us: sockets.
@@ -308,7 +308,7 @@ def _(p):
         listener.listen()
 @row("connect by TCP")
 def _(p): socket.create_connection(("127.0.0.1", p.tcp)).close()
-@row("connect by TCP over IPv6", lacks=True)
+@row("connect by TCP over IPv6", lacks="IPv6 may be off")
 def _(p): refused_as(errno.ECONNREFUSED, lambda: socket.create_connection(("::1", 9)))
 @row("listen by TCP")
 def _(p): socket.create_server(("127.0.0.1", 0)).close()
@@ -324,11 +324,11 @@ def _(p): socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, 15).close()
 def _(p): socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()
 @row("a packet socket", needs="root")
 def _(p): socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
-@row("a socket of the kernel's ciphers", lacks=True)
+@row("a socket of the kernel's ciphers", lacks="may not be built in")
 def _(p): socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET, 0).close()
-@row("a socket to the host", lacks=True)
+@row("a socket to the host", lacks="may not be built in")
 def _(p): socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close()
-@row("a socket by the x32 call", lacks=True)
+@row("a socket by the x32 call", lacks="kernels are seldom built with x32")
 def _(p): call("socket", 1, 1, 0, twin=X32)
 @row("an io_uring")
 def _(p): call("io_uring_setup", 4, ctypes.create_string_buffer(120))
@@ -389,9 +389,9 @@ def _(p): os.open(f"/proc/{p.victim}/fd/0", os.O_RDONLY)
 def _(p): return secret(f"/proc/{p.victim}/root{p.home}/.ssh/id")
 @row("read a secret through the directory of another process")
 def _(p): return secret(f"/proc/{p.victim}/cwd/id")
-@row("take a descriptor of another process", lacks=True)
+@row("take a descriptor of another process", lacks="the call is of Linux 5.6, and Yama may refuse it")
 def _(p): call("pidfd_getfd", call("pidfd_open", p.victim, 0), 0, 0)
-@row("compare with another process", lacks=True)
+@row("compare with another process", lacks="may not be built in, and Yama may refuse it")
 def _(p): call("kcmp", os.getpid(), p.victim, 2, 0, 0)
 @row("signal another process")
 def _(p): os.kill(p.victim, signal.SIGCONT)
@@ -421,7 +421,7 @@ def _(p): os.sched_setscheduler(p.victim, os.SCHED_BATCH, os.sched_param(0))
 def _(p): call("prlimit64", p.victim, 4, struct.pack("QQ", 0, 0), 0)
 @row("have another process killed first")
 def _(p): put(f"/proc/{p.victim}/oom_score_adj", os.O_WRONLY, b"999")
-@row("watch the machine's counters", lacks=True)
+@row("watch the machine's counters", lacks="perf_event_paranoid may refuse it, and a virtual machine has none")
 def _(p):
     attribute = ctypes.create_string_buffer(struct.pack("IIQ", 1, 112, 0) + bytes(96))
     call("perf_event_open", attribute, 0, -1, -1, 0)
@@ -480,7 +480,7 @@ def _(p): return bool(os.listdir(p.home))
 def _(p):
     with open("/etc/shadow", "rb") as file:
         return bool(file.read())
-@row("read the disk", needs="root", lacks=True)
+@row("read the disk", needs="root", lacks="a container has none")
 def _(p): os.open("/dev/" + p.disk, os.O_RDONLY)
 
 # Another view of the system.
@@ -508,7 +508,7 @@ def _(p):
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
-@row("a process in a user namespace by the newer call", lacks=True)
+@row("a process in a user namespace by the newer call", lacks="a container's own filter may refuse the call")
 def _(p):
     arguments = struct.pack("8Q", 0x10000000, 0, 0, 0, signal.SIGCHLD, 0, 0, 0)
     child = call("clone3", arguments, 64)
@@ -531,7 +531,7 @@ def _(p): call("open_tree", AT, p.ws.encode(), 1)
 def _(p): call("fsopen", b"tmpfs", 0)
 @row("another root directory", needs="root")
 def _(p): return in_child(lambda: os.chroot(p.ws))
-@row("make mounts read-only", needs="root", lacks=True)
+@row("make mounts read-only", needs="root", lacks="refused in a namespace that does not own the mount")
 def _(p): call("mount_setattr", AT, p.dir.encode(), 0, bytes(32), 32)
 
 # Keys, privileges, the terminal, the machine.
@@ -557,7 +557,7 @@ def _(p):
     return done.stdout.strip() == "0"
 @row("become somebody else", needs="root")
 def _(p): return in_child(lambda: os.setuid(12345))
-@row("type into the terminal", needs="root", lacks=True)
+@row("type into the terminal", needs="root", lacks="dev.tty.legacy_tiocsti may be off")
 def _(p):
     def type_in():
         os.setsid()
@@ -566,7 +566,7 @@ def _(p):
     return in_child(type_in)
 @row("write onto a terminal")
 def _(p): put(p.terminal, os.O_WRONLY | os.O_NOCTTY)
-@row("make a terminal", lacks=True)
+@row("make a terminal", lacks="/dev/pts may not be there")
 def _(p): os.openpty()
 @row("name the machine", needs="root")
 def _(p): socket.sethostname(socket.gethostname())
@@ -574,11 +574,11 @@ def _(p): socket.sethostname(socket.gethostname())
 def _(p): call("syslog", 3, ctypes.create_string_buffer(64), 64)
 @row("look at the clock's adjustment")
 def _(p): call("adjtimex", ctypes.create_string_buffer(256))
-@row("load a program into the kernel", needs="root", lacks=True)
+@row("load a program into the kernel", needs="root", lacks="may not be built in, or locked down")
 def _(p): call("bpf", 0, ctypes.create_string_buffer(struct.pack("IIIII", 2, 4, 8, 1, 0) + bytes(100)), 72)
-@row("handle page faults", needs="root", lacks=True)
+@row("handle page faults", needs="root", lacks="may not be built in, or locked down")
 def _(p): call("userfaultfd", 0)
-@row("watch all files", needs="root", lacks=True)
+@row("watch all files", needs="root", lacks="may not be built in")
 def _(p): call("fanotify_init", 0, 0)
 @row("shared memory by number")
 def _(p): LIBC.shmctl(call("shmget", 0, 4096, 0o1600), 0, None)
@@ -586,7 +586,7 @@ def _(p): LIBC.shmctl(call("shmget", 0, 4096, 0o1600), 0, None)
 def _(p): LIBC.msgctl(call("msgget", 0, 0o1600), 0, None)
 @row("semaphores by number")
 def _(p): LIBC.semctl(call("semget", 0, 1, 0o1600), 0, 0)
-@row("a queue by name", lacks=True)
+@row("a queue by name", lacks="may not be built in")
 def _(p):
     call("mq_open", p.token.encode(), 0o102, 0o600, 0)
     call("mq_unlink", p.token.encode())

@@ -154,8 +154,11 @@ impl How {
         let place = outside.describe(&scene, &tmp, true);
         let command = scene.free(&[python(), "-c", TABLE, "run", &place, self.kinds()]);
         let rows = rows(command, &outside.terminal.slave);
-        let idle = |row: &&Value| row["did"] == false && row["lacks"] == false;
-        let idle: Vec<_> = rows.values().filter(idle).collect();
+        let idle = rows.values().filter(|row| row["did"] == false);
+        let (idle, excused): (Vec<_>, Vec<_>) = idle.partition(|row| row["lacks"] == "");
+        eprintln!("free, these could not be shown: {excused:#?}");
+        // What is excused for a reason of its own must not become the rule.
+        assert!(excused.len() * 5 < rows.len(), "{} rows", rows.len());
         assert!(idle.is_empty(), "free, these did nothing: {idle:#?}");
     }
 

@@ -4,6 +4,7 @@
 
 mod absent;
 mod backend;
+mod bombs;
 mod harmless;
 mod hostile;
 mod levels;

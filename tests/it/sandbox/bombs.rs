@@ -1,0 +1,178 @@
+//! Commands that multiply: free, each fills the place it is in; at no level does one outlive its end.
+//!
+//! All of them run where no more than so many processes can be, and for so long.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::hostile::python;
+use super::scene::am_root;
+use crate::exec::holding;
+use crate::support::pids::Pids;
+use crate::support::{BACKEND, DEADLINE, proc};
+
+/// The most processes there can be at a time.
+const MOST: u32 = 80;
+/// As many as show that it would not have stopped by itself.
+const MANY: usize = 40;
+/// Neither the tests' own user nor that of another test.
+const SOMEBODY: u32 = 54_322;
+
+const BOMBS: [(&str, &str); 5] = [
+    ("calls itself twice", "f() { f | f & }; f; sleep 30"),
+    ("whose leader is gone", "f() { f | f & }; f"),
+    (
+        "deaf to TERM",
+        "trap '' TERM HUP; f() { f | f & }; f; sleep 30",
+    ),
+    (
+        "each in a session of its own",
+        "f() { for i in 1 2; do setsid bash -c \"$(declare -f f); f\" & done; }; f; sleep 30",
+    ),
+    (
+        "without a shell",
+        "python3 -c 'import os, time\nwhile True:\n try: os.fork()\n except OSError: time.sleep(.01)'",
+    ),
+];
+
+/// Becomes the parent of all orphans, so that none stays in the tests' own process when it has ended.
+const REAPER: &str = "import ctypes, os, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+if os.fork() == 0: os.execvp(sys.argv[1], sys.argv[1:])
+while True:
+    try: os.wait()
+    except ChildProcessError: break";
+
+/// What the other tests need comes first.
+const NICE: [&str; 5] = ["nice", "-n", "19", "bash", "-c"];
+
+const LEVELS: [(&str, &[&str]); 3] = [
+    ("plain", &[]),
+    ("read-only", &["--read-only"]),
+    ("workspace", &["--backend", "landlock"]),
+];
+
+/// Where they run, and who as.
+struct Place {
+    dir: TempDir,
+    exe: PathBuf,
+    pids: Pids,
+}
+
+impl Place {
+    /// None where root cannot be held to a number.
+    fn new(user: Option<u32>) -> Option<Self> {
+        let pids = Pids::new(MOST, user)?;
+        let dir = tempfile::Builder::new()
+            .prefix("co-bomb-")
+            .tempdir()
+            .unwrap();
+        let exe = dir.path().join("co-nvim");
+        fs::copy(BACKEND, &exe).unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(dir.path().join("home")).unwrap();
+        if let Some(user) = user {
+            let path = dir.path().join("home");
+            std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
+        }
+        Some(Self { dir, exe, pids })
+    }
+
+    /// A command in the place; what it starts can be told by `token`.
+    fn command(&self, program: &Path, token: &str) -> Command {
+        let mut command = self.pids.command(program.to_str().unwrap());
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.dir.path().join("home"))
+            .env("CO_JOB", token)
+            .current_dir(self.dir.path().join("home"))
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// Shows that one would go on and on, and ends it.
+    fn free(&self, what: &str, bomb: &str) {
+        let token = token();
+        let mut command = self.command(Path::new(python()), &token);
+        command.args(["-c", REAPER]).args(NICE).arg(bomb);
+        let mut reaper = command.spawn().unwrap();
+        let mut most = 0;
+        let end = Instant::now() + DEADLINE;
+        while most < MANY && Instant::now() < end {
+            most = most.max(bombs(&token).len());
+        }
+        while !bombs(&token).is_empty() {
+            bombs(&token).into_iter().for_each(proc::kill9);
+        }
+        reaper.wait().unwrap();
+        assert!(most >= MANY, "{what}: {most} processes at the most");
+    }
+
+    /// Nothing of one is left when the backend has told its outcome.
+    fn ended(&self, what: &str, bomb: &str) {
+        for (level, args) in LEVELS {
+            let token = token();
+            let mut command = self.command(&self.exe, &token);
+            command
+                .args(["exec", "--json", "--timeout", "1"])
+                .args(args);
+            let began = Instant::now();
+            let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
+            let left = holding(&token);
+            assert!(left.is_empty(), "{what}, {level}: {left:?}");
+            assert!(began.elapsed() < Duration::from_secs(30), "{what}, {level}");
+            let told: serde_json::Value =
+                serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
+            assert_eq!(told["level"], level, "{what}: {told}");
+        }
+    }
+}
+
+/// The processes with `token` but for the reaper, and who holds it to its time.
+fn bombs(token: &str) -> Vec<i32> {
+    let found = holding(token).into_iter().filter(|path| {
+        let line = fs::read(path.join("cmdline")).unwrap_or_default();
+        !String::from_utf8_lossy(&line).contains(REAPER)
+    });
+    let pid = |path: PathBuf| path.file_name()?.to_str()?.parse().ok();
+    found.filter_map(pid).collect()
+}
+
+fn token() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("co-test-bomb-{}-{number}.", std::process::id())
+}
+
+fn check(user: Option<u32>) {
+    let Some(place) = Place::new(user) else {
+        eprintln!(
+            "root is held to no number of processes here, so nothing that multiplies is started"
+        );
+        return;
+    };
+    for (what, bomb) in BOMBS {
+        place.free(what, bomb);
+        place.ended(what, bomb);
+    }
+}
+
+#[test]
+fn as_whoever_runs_the_tests_none_outlives_its_end() {
+    check(None);
+}
+
+#[test]
+fn as_an_ordinary_user_none_outlives_its_end() {
+    // Where the tests run as an ordinary user, the other test has shown it.
+    if am_root() {
+        check(Some(SOMEBODY));
+    }
+}
