@@ -139,6 +139,7 @@ impl Supervisor {
         let wall = self.began.elapsed();
         let mut background = Vec::new();
         if cause == Cause::Exit {
+            self.tree.exited();
             background = self.settle().await;
             if !background.is_empty() && self.caller == Caller::Agent {
                 self.end_tree().await;

@@ -28,6 +28,8 @@ pub(super) struct Tree {
     token: String,
     /// Start times of all members ever seen, by id.
     known: HashMap<i32, u64>,
+    /// The leader has ended with all its threads: it has no children any more, and need not be looked at.
+    exited: bool,
     /// Somebody waited for the leader: its id may be another's, unless its group still has members.
     reaped: bool,
     /// Every orphan is a command's, so those without a marker are this one's if no other runs.
@@ -40,9 +42,15 @@ impl Tree {
             leader,
             token,
             known: HashMap::new(),
+            exited: false,
             reaped: false,
             alone: false,
         }
+    }
+
+    /// The leader has ended, as its handle says: that comes after the end of its last thread.
+    pub(super) fn exited(&mut self) {
+        self.exited = true;
     }
 
     /// The leader was waited for.
@@ -52,7 +60,7 @@ impl Tree {
 
     /// Returns every living process of the job.
     pub(super) fn members(&mut self) -> Vec<Process> {
-        let leader = (!self.reaped).then(|| Process::read(self.leader));
+        let leader = (!self.reaped && !self.exited).then(|| Process::read(self.leader));
         let mut queue: Vec<Process> = leader.flatten().into_iter().collect();
         let adopted = children::adopted().into_iter().filter_map(Process::read);
         queue.extend(adopted.filter(|process| !process.zombie && self.owns(process)));
