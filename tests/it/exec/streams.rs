@@ -117,6 +117,10 @@ async fn control_c_reaches_the_foreground() {
     let script = "trap 'trap - INT; kill -INT $$' INT; echo ready; while :; do read -r line; done";
     let mut watched = Watched::start(&bench.executor, bench.spec(script)).await;
     watched.until("ready").await;
+    // A bash that is about to become another program forgets what it was sent.
+    let comm = format!("/proc/{}/comm", watched.job.pid());
+    let sleeps = || std::fs::read_to_string(&comm).is_ok_and(|name| name == "sleep\n");
+    eventually("it is sleep", sleeps).await;
     watched.input().write(vec![3]).unwrap();
     let outcome = watched.job.outcome().await;
     assert_eq!(outcome.signal, Some(2), "{}", outcome.output);

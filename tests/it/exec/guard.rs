@@ -1,0 +1,128 @@
+//! The backend and its guard: either sees to what the other one leaves.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::{BINARY, holding};
+use crate::support::{DEADLINE, proc};
+
+/// A backend that runs one command; ended with what it started when dropped.
+struct Backend {
+    child: Child,
+    guard: i32,
+    _state: TempDir,
+}
+
+impl Backend {
+    /// Starts one, and waits for the command's first line.
+    fn start(args: &[&str]) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let mut child = Command::new(BINARY)
+            .arg("exec")
+            .args(args)
+            .env("XDG_STATE_HOME", state.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The end of a line is shown with the next one.
+        let mut up = [0; 2];
+        let mut output = child.stdout.take().unwrap();
+        output.read_exact(&mut up).unwrap();
+        assert_eq!(&up, b"up");
+        let guard = i32::try_from(child.id()).unwrap();
+        Self {
+            child,
+            guard,
+            _state: state,
+        }
+    }
+
+    fn guarded(&self) -> i32 {
+        proc::children(self.guard)[0]
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until the `sleep` of so many seconds is gone.
+fn gone(seconds: &str) {
+    let line = format!("sleep\0{seconds}");
+    proc::wait_until(DEADLINE, &line, || holding(&line).is_empty().then_some(()));
+}
+
+/// Waits until there is one.
+fn there(seconds: &str) {
+    let line = format!("sleep\0{seconds}");
+    proc::wait_until(DEADLINE, &line, || {
+        (!holding(&line).is_empty()).then_some(())
+    });
+}
+
+/// Without its environment, in a session of its own, and nobody's child.
+fn escaped(seconds: &str) -> String {
+    format!("(env -i setsid sh -c 'sleep {seconds} & sleep {seconds}' &); echo up; sleep 300")
+}
+
+#[test]
+fn how_a_command_ended_is_passed_on() {
+    for (command, code) in [("exit 42", 42), ("kill -9 $$", 137), ("sleep 30", 124)] {
+        let command = format!("echo up; {command}");
+        let mut backend = Backend::start(&["--timeout", "1", &command]);
+        assert_eq!(backend.code(), Some(code), "{command}");
+    }
+}
+
+#[test]
+fn what_escaped_a_killed_backend_is_ended_by_its_guard() {
+    let mut backend = Backend::start(&[&escaped("3511")]);
+    there("3511");
+    proc::kill9(backend.guarded());
+    assert_eq!(backend.code(), Some(137));
+    // The guard ends only when nothing is left.
+    assert!(holding("sleep\x003511").is_empty());
+}
+
+#[test]
+fn what_escaped_is_ended_by_the_backend_when_its_guard_is_killed() {
+    let mut backend = Backend::start(&[&escaped("3512")]);
+    there("3512");
+    proc::kill9(backend.guard);
+    assert_eq!(backend.code(), None);
+    gone("3512");
+}
+
+#[test]
+fn a_signal_reaches_the_backend() {
+    use nix::sys::signal::{Signal, kill};
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let mut backend = Backend::start(&["echo up; sleep 3513"]);
+        kill(nix::unistd::Pid::from_raw(backend.guard), signal).unwrap();
+        assert_eq!(backend.code(), Some(143), "{signal}");
+        assert!(holding("sleep\x003513").is_empty());
+    }
+}
+
+#[test]
+fn what_is_kept_for_a_person_is_left_alone() {
+    let mut backend = Backend::start(&["--keep", "setsid sleep 3514 & echo up"]);
+    assert_eq!(backend.code(), Some(0));
+    there("3514");
+    let kept = holding("sleep\x003514");
+    assert_eq!(kept.len(), 1);
+    let pid = kept[0].file_name().and_then(|it| it.to_str()?.parse().ok());
+    proc::kill9(pid.unwrap());
+    gone("3514");
+}
