@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exec::guard::Guard;
 use crate::exec::{
@@ -72,8 +72,16 @@ async fn run(args: &[OsString], settings: Settings, launcher: Launcher, guard: G
         Ok(executor) => executor,
         Err(error) => return fail(&error.to_string()),
     };
+    // Before there is anything that must not be left behind.
+    let told = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    );
+    let (Ok(interrupt), Ok(terminate)) = told else {
+        return fail("cannot hear signals");
+    };
     let code = match executor.start(spec).await {
-        Ok(job) => follow(job, request.json).await,
+        Ok(job) => follow(job, request.json, interrupt, terminate).await,
         Err(error) => fail(&error.to_string()),
     };
     if request.caller == Caller::Person {
@@ -86,15 +94,9 @@ async fn run(args: &[OsString], settings: Settings, launcher: Launcher, guard: G
 }
 
 /// Shows the run as it goes, or what it came to as JSON; returns the code to exit with.
-async fn follow(job: Job, json: bool) -> u8 {
+async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Signal) -> u8 {
     let cancel = job.canceller();
     let interrupts = tokio::spawn(async move {
-        let (Ok(mut interrupt), Ok(mut terminate)) = (
-            signal(SignalKind::interrupt()),
-            signal(SignalKind::terminate()),
-        ) else {
-            return;
-        };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}

@@ -14,7 +14,9 @@ use super::env::{self, Sources};
 use super::process::{self, Plan, Started};
 use super::supervisor::{Keepers, Parts};
 use super::tree::{self, Tree};
-use super::{Error, Job, Launcher, Settings, Spec, Streams, children, job, login, spill, status};
+use super::{
+    Error, Job, Launcher, Settings, Spec, Streams, children, job, login, procfs, spill, status,
+};
 
 /// How often ended orphans are reaped at most.
 const SWEEP: Duration = Duration::from_millis(100);
@@ -91,6 +93,7 @@ impl Executor {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(std::io::Error::from)
             .map_err(system("become the one who reaps orphans"))?;
+        hear_ignored().map_err(system("hear signals"))?;
         let token = token();
         let (dir, age, total) = (
             settings.spill_dir.clone(),
@@ -273,6 +276,24 @@ async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
         }
         inner.keepers.swept.notify_waiters();
     }
+}
+
+/// Hears, and goes on ignoring, what this process was started to ignore: `nohup` does that, and every `&` in
+/// a script. A command would ignore it too, and no ^C reach it; what is heard it begins with anew.
+fn hear_ignored() -> std::io::Result<()> {
+    let ignored = procfs::ignored();
+    for kind in [
+        SignalKind::hangup(),
+        SignalKind::interrupt(),
+        SignalKind::quit(),
+        SignalKind::terminate(),
+    ] {
+        if ignored & (1 << (kind.as_raw_value() - 1)) != 0 {
+            // It is heard for as long as this process lives.
+            drop(signal(kind)?);
+        }
+    }
+    Ok(())
 }
 
 /// Returns what no other executor's markers hold.

@@ -64,6 +64,7 @@ pub fn guarded(args: &mut Vec<OsString>) -> io::Result<Option<Guard>> {
     if parent != guard {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
+    forwarded().thread_unblock()?;
     // The inherited one goes on only as long as this process: `detach_terminal` sees to that.
     let pipe = OpenOptions::new()
         .write(true)
@@ -88,9 +89,12 @@ pub fn watch_over(program: &Path, args: &[OsString]) -> io::Result<ExitCode> {
         children::own_pid().to_string(),
         write.as_raw_fd().to_string(),
     ];
+    // They wait until there is somebody to pass them on to, who begins with them blocked too.
+    let signals = forwarded();
+    signals.thread_block()?;
     let mut child = Command::new(program).args(own).args(args).spawn()?;
     drop(write);
-    forward(&child)?;
+    forward(signals, &child)?;
     let mut said = Vec::new();
     // It ends with the guarded process, which alone has the other end.
     let _ = File::from(read).read_to_end(&mut said);
@@ -104,12 +108,13 @@ pub fn watch_over(program: &Path, args: &[OsString]) -> io::Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
+fn forwarded() -> SigSet {
+    FORWARDED.into_iter().collect()
+}
+
 /// Passes signals on, in a thread of its own, and lets go of standard input and output: who waits for their
 /// end waits for the guarded process.
-fn forward(child: &Child) -> io::Result<()> {
-    // Not before: a child begins with what is blocked here. One that comes earlier ends the guard.
-    let signals: SigSet = FORWARDED.into_iter().collect();
-    signals.thread_block()?;
+fn forward(signals: SigSet, child: &Child) -> io::Result<()> {
     let handle = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let null = OpenOptions::new()
         .read(true)

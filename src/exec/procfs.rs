@@ -92,6 +92,14 @@ pub(super) fn children(pid: i32) -> Vec<i32> {
     found
 }
 
+/// Returns the signals that this process ignores, the lowest bit being number 1.
+pub(super) fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
 /// Returns the ids of all processes.
 pub(super) fn all() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else {

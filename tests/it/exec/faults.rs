@@ -35,9 +35,13 @@ async fn a_killed_backend_leaves_nothing() {
     let state = tempfile::tempdir().unwrap();
     let mut killed = Vec::new();
     let token = format!("co-test-fault-{}", std::process::id());
+    // Found by their names: no other run of the tests may have the same.
+    let own = std::process::id();
+    let mixed = MIXED.replace("3506", &format!("3506.{own}"));
+    let mixed = mixed.replace("3509", &format!("3509.{own}"));
     for round in 0..20 {
         let mut backend = Command::new(BINARY)
-            .args(["exec", "--keep", "--json", MIXED])
+            .args(["exec", "--keep", "--json", &mixed])
             // The backend's commands carry the marker they were started under, too.
             .env("CO_JOB", &token)
             .env("XDG_STATE_HOME", state.path())
@@ -61,9 +65,26 @@ async fn a_killed_backend_leaves_nothing() {
     })
     .await;
     // Without their environment, and in a session of their own.
-    for escaped in ["sleep\x003506", "sleep\x003509"] {
-        eventually("nor one without it", || holding(escaped).is_empty()).await;
+    for escaped in [3506, 3509] {
+        let line = format!("sleep\0{escaped}.{own}");
+        eventually("nor one without it", || holding(&line).is_empty()).await;
     }
+}
+
+/// As `nohup` starts it, and `&` in a script.
+#[test]
+fn a_command_ignores_nothing_that_the_backend_was_started_to_ignore() {
+    let state = tempfile::tempdir().unwrap();
+    let line = "trap '' HUP INT QUIT TERM; exec \"$0\" exec 'grep SigIgn: /proc/self/status'";
+    let done = Command::new("bash")
+        .args(["-c", line, BINARY])
+        .env("XDG_STATE_HOME", state.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&done.stdout).into_owned();
+    let mask = told.trim().strip_prefix("SigIgn:").map(str::trim);
+    let mask = u64::from_str_radix(mask.unwrap_or_else(|| panic!("{done:?}")), 16).unwrap();
+    assert_eq!(mask & 0x4007, 0, "{told}");
 }
 
 /// A shell that entered a pid namespace leads its own group, in a session whose leader is not there.

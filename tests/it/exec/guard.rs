@@ -57,15 +57,24 @@ impl Drop for Backend {
     }
 }
 
+/// Its command line. It is found by that: no other run of the tests may have the same.
+fn sleeping(seconds: &str) -> String {
+    format!("sleep\0{}", own(seconds))
+}
+
+fn own(seconds: &str) -> String {
+    format!("{seconds}.{}", std::process::id())
+}
+
 /// Waits until the `sleep` of so many seconds is gone.
 fn gone(seconds: &str) {
-    let line = format!("sleep\0{seconds}");
+    let line = sleeping(seconds);
     proc::wait_until(DEADLINE, &line, || holding(&line).is_empty().then_some(()));
 }
 
 /// Waits until there is one.
 fn there(seconds: &str) {
-    let line = format!("sleep\0{seconds}");
+    let line = sleeping(seconds);
     proc::wait_until(DEADLINE, &line, || {
         (!holding(&line).is_empty()).then_some(())
     });
@@ -73,6 +82,7 @@ fn there(seconds: &str) {
 
 /// Without its environment, in a session of its own, and nobody's child.
 fn escaped(seconds: &str) -> String {
+    let seconds = own(seconds);
     format!("(env -i setsid sh -c 'sleep {seconds} & sleep {seconds}' &); echo up; sleep 300")
 }
 
@@ -92,7 +102,7 @@ fn what_escaped_a_killed_backend_is_ended_by_its_guard() {
     proc::kill9(backend.guarded());
     assert_eq!(backend.code(), Some(137));
     // The guard ends only when nothing is left.
-    assert!(holding("sleep\x003511").is_empty());
+    assert!(holding(&sleeping("3511")).is_empty());
 }
 
 #[test]
@@ -108,19 +118,20 @@ fn what_escaped_is_ended_by_the_backend_when_its_guard_is_killed() {
 fn a_signal_reaches_the_backend() {
     use nix::sys::signal::{Signal, kill};
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        let mut backend = Backend::start(&["echo up; sleep 3513"]);
+        let mut backend = Backend::start(&[&format!("echo up; sleep {}", own("3513"))]);
         kill(nix::unistd::Pid::from_raw(backend.guard), signal).unwrap();
         assert_eq!(backend.code(), Some(143), "{signal}");
-        assert!(holding("sleep\x003513").is_empty());
+        assert!(holding(&sleeping("3513")).is_empty());
     }
 }
 
 #[test]
 fn what_is_kept_for_a_person_is_left_alone() {
-    let mut backend = Backend::start(&["--keep", "setsid sleep 3514 & echo up"]);
+    let mut backend =
+        Backend::start(&["--keep", &format!("setsid sleep {} & echo up", own("3514"))]);
     assert_eq!(backend.code(), Some(0));
     there("3514");
-    let kept = holding("sleep\x003514");
+    let kept = holding(&sleeping("3514"));
     assert_eq!(kept.len(), 1);
     let pid = kept[0].file_name().and_then(|it| it.to_str()?.parse().ok());
     proc::kill9(pid.unwrap());
