@@ -58,6 +58,7 @@ pub(super) struct Ends {
     pub(super) bytes: u64,
     pub(super) lines: u64,
     pub(super) binary: bool,
+    pub(super) encoding: Encoding,
 }
 
 impl Ends {
@@ -231,6 +232,7 @@ impl Capture {
             bytes,
             lines: self.lines(),
             binary,
+            encoding: self.encoding(),
         }
     }
 }

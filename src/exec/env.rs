@@ -51,6 +51,9 @@ const FORCED: &[(&str, &str)] = &[
 /// Set for a person who has one: what the editor's terminal understands.
 const FORCED_TERMINAL: &[(&str, &str)] = &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")];
 
+/// Set for a model that has one: the programs in it know what they may send.
+const FORCED_AGENT_TERMINAL: &[(&str, &str)] = &[("TERM", "xterm-256color"), ("NO_COLOR", "1")];
+
 /// Set for a model, which reads plain text.
 const FORCED_AGENT: &[(&str, &str)] = &[("NO_COLOR", "1")];
 
@@ -103,10 +106,10 @@ pub(super) fn build(sources: Sources<'_>) -> Variables {
     } else if value(&built, "PATH").is_none() {
         put(&mut built, "PATH", DEFAULT_PATH.into());
     }
-    let agent = if caller == Caller::Agent {
-        FORCED_AGENT
-    } else {
-        &[]
+    let agent = match caller {
+        Caller::Agent if terminal => FORCED_AGENT_TERMINAL,
+        Caller::Agent => FORCED_AGENT,
+        Caller::Person => &[],
     };
     let forced = if terminal && caller == Caller::Person {
         FORCED_TERMINAL

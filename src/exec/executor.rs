@@ -15,7 +15,8 @@ use super::process::{self, Plan, Started};
 use super::supervisor::{Keepers, Parts};
 use super::tree::{self, Tree};
 use super::{
-    Error, Job, Launcher, Settings, Spec, Streams, children, job, login, procfs, spill, status,
+    Error, Job, Launcher, Settings, Spec, Streams, UNTIL_IT_ENDS, children, job, login, procfs,
+    spill, status,
 };
 
 /// How often ended orphans are reaped at most.
@@ -216,7 +217,10 @@ impl Executor {
                 max: most.as_secs(),
             });
         }
-        Ok(asked.min(most))
+        match asked {
+            UNTIL_IT_ENDS => Ok(asked),
+            asked => Ok(asked.min(most)),
+        }
     }
 
     /// Asks the login shell for its PATH. Whatever goes wrong, this process's own serves.

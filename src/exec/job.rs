@@ -7,7 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::reader::Shared;
 use super::supervisor::{Parts, Supervisor};
-use super::{Feed, Input, Outcome, Screen, children};
+use super::{Feed, Input, Outcome, Reading, Screen, children, spill};
 
 /// A command that runs. Dropping it cancels.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub struct Job {
     pid: i32,
     screen: Arc<Screen>,
     shared: Arc<Shared>,
+    reading: Arc<Reading>,
     input: Option<Input>,
     cancel: CancellationToken,
     supervisor: JoinHandle<Outcome>,
@@ -35,6 +36,11 @@ impl Job {
     /// Returns what the run prints, byte for byte; for a terminal.
     pub fn feed(&self) -> Arc<Feed> {
         Arc::new(Feed::new(Arc::clone(&self.shared)))
+    }
+
+    /// Returns what a model reads of the run while it goes on.
+    pub fn reading(&self) -> Arc<Reading> {
+        Arc::clone(&self.reading)
     }
 
     /// Returns the way to its standard input, where that stays open.
@@ -71,6 +77,11 @@ pub(super) fn supervise(mut parts: Parts) -> Job {
     let keep = parts.settings.screen_lines;
     let shared = Arc::new(Shared::new(keep));
     let screen = Arc::new(Screen::new(Arc::clone(&shared), keep));
+    let reading = Arc::new(Reading::new(
+        Arc::clone(&shared),
+        parts.settings.max_output,
+        spill::path(&parts.settings.spill_dir, &parts.name),
+    ));
     let cancel = parts.cancel.clone();
     let pid = children::pid_of(&parts.started.child);
     let tasks = parts.keepers.tasks.clone();
@@ -87,6 +98,7 @@ pub(super) fn supervise(mut parts: Parts) -> Job {
         pid,
         screen,
         shared,
+        reading,
         input,
         armed: Some(cancel.clone().drop_guard()),
         cancel,

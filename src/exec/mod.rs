@@ -20,6 +20,7 @@ mod process;
 mod procfs;
 mod pty;
 mod reader;
+mod reading;
 pub mod sandbox;
 mod screen;
 mod settings;
@@ -41,11 +42,15 @@ pub use executor::{Executor, Setup};
 pub use feed::Feed;
 pub use input::{Input, Unwritten};
 pub use job::Job;
+pub use reading::Reading;
 pub use sandbox::Launcher;
 pub use screen::Screen;
 pub use settings::Settings;
 pub use streams::{Size, Streams};
 pub use terminal::detach_terminal;
+
+/// The time of a command that ends by itself or is ended: no ceiling holds for it.
+pub const UNTIL_IT_ENDS: Duration = Duration::MAX;
 
 /// What to run and how.
 #[derive(Debug, Clone)]
@@ -57,7 +62,7 @@ pub struct Spec {
     pub caller: Caller,
     /// Text for standard input; none is `/dev/null`.
     pub stdin: Option<Vec<u8>>,
-    /// At least a second, at most `Limits::max_timeout`.
+    /// At least a second; more than the settings' ceiling is cut down to it, but for [`UNTIL_IT_ENDS`].
     pub timeout: Duration,
     pub confinement: Confinement,
     /// Variables set on top of the allowlist (git's hardening for what runs unasked).

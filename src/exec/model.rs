@@ -32,7 +32,7 @@ pub(super) fn view(ends: &Ends, max: usize, spill: Option<&Path>) -> View {
             lossy: true,
         };
     }
-    let encoding = Encoding::of(&ends.head);
+    let encoding = ends.encoding;
     let (front, back) = if ends.whole() {
         let (all, folded) = fold(pieces(&[&ends.head, &ends.tail], encoding, true));
         let size: usize = all.iter().map(|piece| piece.text.len()).sum();

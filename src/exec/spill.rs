@@ -14,6 +14,11 @@ const QUEUE: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
 const SUFFIX: &str = "out";
 
+/// Returns where the stream of a job is kept, if it is.
+pub(super) fn path(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.{SUFFIX}"))
+}
+
 /// A file being written on a thread of its own, so that a slow disk stalls nobody else.
 #[derive(Debug)]
 pub(super) struct Spill {
@@ -27,7 +32,7 @@ impl Spill {
     /// Starts a file in `dir`, named after the job.
     pub(super) fn start(dir: &Path, name: &str, cap: u64) -> Self {
         let (queue, pieces) = mpsc::channel(QUEUE);
-        let path = dir.join(format!("{name}.{SUFFIX}"));
+        let path = path(dir, name);
         let (tell, written) = oneshot::channel();
         let thread = std::thread::Builder::new().name("spill".to_owned());
         // Where there is no thread to be had both channels close, and the end reports no file.

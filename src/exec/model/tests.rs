@@ -20,6 +20,7 @@ fn ends(stream: &[u8]) -> Ends {
         bytes: stream.len() as u64,
         lines: lines + u64::from(open),
         binary: false,
+        encoding: Encoding::of(stream),
     }
 }
 
