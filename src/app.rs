@@ -284,6 +284,7 @@ impl App {
             FromEditor::RunInput { run, data, close } => self.shell.input(run, data, close),
             FromEditor::RunResize { run, size } => self.shell.resize(run, size),
             FromEditor::CancelRun { run } => self.shell.cancel(run),
+            FromEditor::KeepRun { run, keep } => self.shell.keep(run, keep),
         }
     }
 

@@ -327,7 +327,7 @@ fn session_of(message: &ToEditor) -> Option<u64> {
 
 /// What needs no frame of its own: who asked for a run shows its line, and hears of it with its output or end.
 fn rides_along(message: &ToEditor) -> bool {
-    matches!(message, ToEditor::RunStarted { .. })
+    matches!(message, ToEditor::RunStarted { owner: None, .. })
 }
 
 /// What a person waits for.
@@ -366,6 +366,7 @@ mod tests {
             run: 1,
             command: "true".to_owned(),
             cwd: "/".to_owned(),
+            owner: None,
         }
     }
 

@@ -88,6 +88,8 @@ pub enum FromEditor {
     RunResize { run: u64, size: Size },
     /// `<C-c>` on a run.
     CancelRun { run: u64 },
+    /// A model's job outlives its session, or no longer.
+    KeepRun { run: u64, keep: bool },
 }
 
 /// What a person said to an ask.
@@ -164,6 +166,9 @@ pub enum ToEditor {
         run: u64,
         command: String,
         cwd: String,
+        /// The model's job that it is; none where the person typed it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        owner: Option<Owner>,
     },
     /// What a run's block shows now.
     RunOutput { run: u64, patch: Patch },
@@ -223,8 +228,15 @@ pub struct Ask {
     /// Printable: control and bidirectional characters are escaped.
     pub command: String,
     pub cwd: String,
-    /// Seconds.
-    pub timeout: u64,
+    /// Seconds; none where it runs until it ends.
+    pub timeout: Option<u64>,
+    /// It runs in a terminal.
+    pub terminal: bool,
+    /// It goes on beside the conversation, as a job.
+    pub background: bool,
+    /// `command` is what is typed into this job of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<u64>,
     pub backend: String,
     /// Why it asks, a sentence each.
     pub reasons: Vec<String>,
@@ -235,6 +247,14 @@ pub struct Ask {
     pub destructive: bool,
     /// The prefix that `always` may reach; none where only this command can be allowed.
     pub prefix: Option<String>,
+}
+
+/// Which job of which chat a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Owner {
+    pub session: u64,
+    /// Its number in that chat.
+    pub job: u64,
 }
 
 /// One entry of [`ToEditor::Choose`].

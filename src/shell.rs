@@ -71,6 +71,7 @@ impl Shell {
             run: run.run,
             command: run.command.clone(),
             cwd: run.cwd.display().to_string(),
+            owner: None,
         });
         tokio::spawn(follow(Arc::clone(&self.kit), run, cancel, done));
     }
@@ -79,12 +80,18 @@ impl Shell {
     pub fn cancel(&mut self, run: u64) {
         match self.runs.remove(&run) {
             Some(running) => running.cancel.cancel(),
+            None if self.kit.jobs.cancel(run) => {}
             None => self.kit.notice(Level::Info, "that run has ended already"),
         }
     }
 
     /// Writes to a run's standard input, and closes it if that is asked for.
     pub fn input(&self, run: u64, data: Vec<u8>, close: bool) {
+        if !self.runs.contains_key(&run)
+            && let Some(written) = self.kit.jobs.input(run, data.clone(), close)
+        {
+            return written.unwrap_or_else(|why| unwritten(&self.kit, why));
+        }
         let write = (!data.is_empty()).then_some(Act::Write(data));
         for act in write.into_iter().chain(close.then_some(Act::Close)) {
             if self.act(run, act).is_err() {
@@ -93,6 +100,13 @@ impl Shell {
                     "nothing was written: the run has ended or does not read its input",
                 );
             }
+        }
+    }
+
+    /// Has a model's job outlive its session, or no longer.
+    pub fn keep(&self, run: u64, keep: bool) {
+        if !self.kit.jobs.keep(run, keep) {
+            self.kit.notice(Level::Info, "that job has ended already");
         }
     }
 
@@ -187,6 +201,10 @@ fn perform(kit: &Kit, input: Option<&Input>, act: Act) {
         }
     };
     if let Err(why) = done {
-        kit.notice(Level::Warn, format!("nothing was written: {why}"));
+        unwritten(kit, why);
     }
+}
+
+fn unwritten(kit: &Kit, why: Unwritten) {
+    kit.notice(Level::Warn, format!("nothing was written: {why}"));
 }

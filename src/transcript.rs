@@ -4,6 +4,7 @@
 //! format, [`crate::store`] writes one line of JSON for each. What a model is told of them is [`view()`];
 //! what a crash left half-done is mended by [`repair()`].
 
+mod jobs;
 mod repair;
 mod usage;
 mod view;
@@ -11,6 +12,7 @@ mod view;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use jobs::{last_job, lost_jobs};
 pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
 pub use usage::{Cost, Usage, used, used_last};
 pub use view::view;
@@ -39,6 +41,23 @@ pub enum Item {
     Decision { call: String, decision: Decision },
     /// What a call came to.
     Outcome(Outcome),
+    /// A command begins that goes on beside the conversation; on disk before its process starts. The model is told by
+    /// the call's outcome.
+    JobStarted {
+        /// Its number in this session.
+        job: u64,
+        call: String,
+        command: String,
+    },
+    /// Such a command ended.
+    JobEnded {
+        job: u64,
+        /// The line that tells it: which job, and how it ended.
+        text: String,
+        /// The model read of it in an outcome: it is not told again.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        told: bool,
+    },
     /// A turn ended; `usage` is what it used.
     End {
         reason: End,

@@ -29,6 +29,20 @@ local function mark(text, from, to)
   end
 end
 
+--- How it runs, where that is not as always.
+---@param ask co.Ask
+---@return string?
+local function manner(ask)
+  local words = {}
+  if ask.terminal then
+    words[#words + 1] = 'in a terminal'
+  end
+  if ask.background then
+    words[#words + 1] = 'in the background, until it ends or this chat is closed'
+  end
+  return #words > 0 and table.concat(words, ', ') or nil
+end
+
 --- The question itself.
 ---@param ask co.Ask
 ---@return co.AskText
@@ -45,13 +59,12 @@ function M.question(ask)
   end
   add(text, '')
   local where = vim.fn.fnamemodify(ask.cwd, ':~')
-  add(
-    text,
-    ('in   %s · %d s · %s'):format(where, ask.timeout, ask.backend),
-    'CoApprovalLabel',
-    0,
-    4
-  )
+  local time = ask.timeout and (' · %d s'):format(ask.timeout) or ''
+  add(text, ('in   %s%s · %s'):format(where, time, ask.backend), 'CoApprovalLabel', 0, 4)
+  local how = manner(ask)
+  if how then
+    add(text, 'how  ' .. how, 'CoApprovalLabel', 0, 4)
+  end
   for index, reason in ipairs(ask.reasons) do
     add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
   end
@@ -73,7 +86,9 @@ end
 ---@param ask co.Ask
 ---@return { key: string, scope: co.Scope, about: string }[]
 function M.scopes(ask)
-  local scopes = { { key = 'c', scope = 'command', about = 'this command, in this session' } }
+  local about = ask.job and ('whatever is typed into job %d'):format(ask.job)
+    or 'this command, in this session'
+  local scopes = { { key = 'c', scope = 'command', about = about } }
   if ask.prefix then
     scopes[#scopes + 1] = {
       key = 'p',

@@ -43,6 +43,7 @@ local defaults = {
       cancel = { 'x', '<C-c>' },
       quickfix = '<C-q>',
       delete = 'd',
+      keep = 'K',
       write = 'i',
       close = 'I',
       hide = 'q',

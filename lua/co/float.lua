@@ -70,7 +70,11 @@ local function footer(width)
     return ''
   end
   local long = ' y once · n no · N no, because · a always · e edit · d all · g? '
-  return vim.fn.strdisplaywidth(long) <= width and long or ' y n N a e d g? '
+  local brief = ' y n N a e d g? '
+  if shown and shown.job then
+    long, brief = long:gsub(' · e edit', ''), brief:gsub(' e', '')
+  end
+  return vim.fn.strdisplaywidth(long) <= width and long or brief
 end
 
 ---@param hidden number lines that do not fit
@@ -308,6 +312,10 @@ local actions = {
     redraw()
   end,
   e = function()
+    if shown and shown.job then
+      -- What was typed instead would be the model's text no longer: N tells it what to type.
+      return
+    end
     write_about(
       { title = 'Run instead', text = shown and shown.command or '', single = false },
       function(ask, command)

@@ -1,4 +1,4 @@
---- The list of runs, `co://jobs`: those that go on first.
+--- The list of runs and of the models' jobs, `co://jobs`: those that go on first.
 local M = {}
 
 local api = vim.api
@@ -24,7 +24,9 @@ local ticking = false
 ---@return string text
 ---@return string group
 local function state(run)
-  if run.running then
+  if run.running and run.owner then
+    return run.kept and 'running, kept' or 'running', 'CoRunRunning'
+  elseif run.running then
     return run.background and 'background' or 'running', 'CoRunRunning'
   end
   local text = (run.status or ''):gsub(', after .*$', '')
@@ -59,9 +61,20 @@ local function sorted()
     if a.running ~= b.running then
       return a.running
     end
-    return a.id > b.id
+    return a.began > b.began
   end)
   return runs
+end
+
+---@param run co.Run
+---@return integer number
+---@return string who started it
+local function origin(run)
+  local owner = run.owner
+  if owner then
+    return owner.job, ('chat %d'):format(owner.session)
+  end
+  return run.id, 'you'
 end
 
 ---@param buf integer
@@ -70,9 +83,11 @@ local function draw(buf)
   local lines, marks = {}, {}
   for index, run in ipairs(rows) do
     local text, group = state(run)
-    local head = ('%4d  '):format(run.id)
+    local number, who = origin(run)
+    local head = ('%4d  '):format(number)
     local shown = cell(text, 18)
-    lines[index] = ('%s%s %8s  %s'):format(head, shown, clock(run), run.command:match('^[^\n]*'))
+    local rest = ('%8s  %s  %s'):format(clock(run), cell(who, 7), run.command:match('^[^\n]*'))
+    lines[index] = ('%s%s %s'):format(head, shown, rest)
     marks[index] = { #head, #head + #shown, group }
   end
   if #lines == 0 then
@@ -153,7 +168,7 @@ local function on_running(action)
     if run.running then
       action(run)
     else
-      notify.info(('run %d has ended'):format(run.id))
+      notify.info(('%s has ended'):format(require('co.shell').label(run)))
     end
   end)
 end
@@ -161,10 +176,12 @@ end
 ---@param run co.Run
 local function write(run)
   if not run.mode then
-    notify.info(('run %d has no input: :Co! ++stdin {command} keeps it open'):format(run.id))
+    local label = require('co.shell').label(run)
+    notify.info(('%s has no input: :Co! ++stdin {command} keeps it open'):format(label))
     return
   end
-  vim.ui.input({ prompt = ('stdin of run %d: '):format(run.id) }, function(text)
+  local prompt = ('stdin of %s: '):format(require('co.shell').label(run))
+  vim.ui.input({ prompt = prompt }, function(text)
     if text then
       -- What the return key of a terminal sends is turned into the end of a line by the terminal itself.
       local data = text .. (run.mode == 'pty' and '\r' or '\n')
@@ -178,17 +195,29 @@ local function close_input(run)
   if run.mode then
     backend.tell({ type = 'run_input', run = run.id, close = true })
   else
-    notify.info(('the input of run %d is closed already'):format(run.id))
+    local label = require('co.shell').label(run)
+    notify.info(('the input of %s is closed already'):format(label))
   end
 end
 
 ---@param run co.Run
 local function delete(run)
   if run.running then
-    notify.info(('run %d goes on: cancel it first'):format(run.id))
+    notify.info(('%s goes on: cancel it first'):format(require('co.shell').label(run)))
     return
   end
   require('co.shell').forget(run)
+  M.refresh()
+end
+
+---@param run co.Run
+local function keep(run)
+  if not run.owner then
+    notify.info(('run %d is yours: it ends with no chat'):format(run.id))
+    return
+  end
+  run.kept = not run.kept
+  backend.tell({ type = 'keep_run', run = run.id, keep = run.kept })
   M.refresh()
 end
 
@@ -221,6 +250,7 @@ local function map(buf)
     'cancel it'
   )
   set('quickfix', on_run(require('co.shell_keys').quickfix), 'locations into the quickfix list')
+  set('keep', on_running(keep), 'let it outlive its chat, or no longer')
   set('delete', on_run(delete), 'take it off the list')
   set('write', on_running(write), 'write a line to its standard input')
   set('close', on_running(close_input), 'close its standard input')

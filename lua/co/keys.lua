@@ -31,6 +31,7 @@ local about = {
     { 'quickfix', 'its locations into the quickfix list' },
     { 'write', 'write a line to its standard input' },
     { 'close', 'close its standard input' },
+    { 'keep', "let a model's job outlive its chat, or no longer" },
     { 'delete', 'take it off the list' },
     { 'hide', 'hide the list' },
   },

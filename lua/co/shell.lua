@@ -28,6 +28,8 @@ local statuses = api.nvim_create_namespace('co.status')
 ---@field block? co.Block none where it has a terminal
 ---@field running boolean
 ---@field background? boolean its end is told
+---@field owner? co.Owner the model's job that it is
+---@field kept? boolean it outlives its chat
 ---@field forgotten? boolean off the list of jobs
 ---@field began integer ns
 ---@field finished? integer ns
@@ -316,9 +318,34 @@ function M.rerun()
   M.run(last.command, last.cwd, last.stdin, last.mode)
 end
 
+--- What a run is called.
+---@param run co.Run
+---@return string
+function M.label(run)
+  local owner = run.owner
+  return owner and ('job %d of chat %d'):format(owner.job, owner.session)
+    or ('run %d'):format(run.id)
+end
+
+--- Takes in a job that a model started: nobody asked for a window.
+---@param message co.RunStarted
+local function adopt_job(message)
+  local run = add(message.run, message.command, message.cwd)
+  run.owner, run.background, run.mode = message.owner, true, 'open'
+  open(run)
+  buffer.write(run.block.buf, function()
+    status(run, ('… running, %s: :Co /jobs lists it'):format(M.label(run)), 'CoRunRunning')
+  end)
+  changed()
+end
+
 ---@param message co.RunStarted
 function M.started(message)
   local run = runs[message.run]
+  if message.owner and not run then
+    adopt_job(message)
+    return
+  end
   if not run then
     newest = math.max(newest, message.run)
     run = add(message.run, message.command, message.cwd)
@@ -383,13 +410,17 @@ function M.ended(message)
   run.spill, run.exit = message.spill, message.exit
   finish(run, message.status, message.exit == 0)
   files.refresh()
-  events.raise(
-    'CoJobDone',
-    { run = run.id, command = run.command, exit = message.exit, status = message.status }
-  )
+  events.raise('CoJobDone', {
+    run = run.id,
+    session = run.owner and run.owner.session,
+    job = run.owner and run.owner.job,
+    command = run.command,
+    exit = message.exit,
+    status = message.status,
+  })
   if run.background then
     local say = message.exit == 0 and notify.info or notify.warn
-    say(('run %d: %s: %s'):format(run.id, message.status, run.command))
+    say(('%s: %s: %s'):format(M.label(run), message.status, run.command))
   end
 end
 

@@ -132,7 +132,7 @@ M.commands = {
     end,
   },
   jobs = {
-    about = 'list the runs of :Co!',
+    about = "list the runs of :Co! and the model's jobs",
     run = function()
       require('co.jobs').open()
       return true

@@ -80,7 +80,12 @@
 ---@field type 'cancel_run'
 ---@field run integer
 
----@alias co.FromEditor co.Hello|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun
+---@class (exact) co.KeepRun
+---@field type 'keep_run'
+---@field run integer
+---@field keep boolean
+
+---@alias co.FromEditor co.Hello|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun
 
 ---@class (exact) co.Ready
 ---@field type 'ready'
@@ -154,7 +159,10 @@
 ---@field session integer
 ---@field command string
 ---@field cwd string
----@field timeout integer
+---@field timeout? integer seconds; none where it runs until it ends
+---@field terminal? boolean
+---@field background? boolean it goes on beside the conversation
+---@field job? integer the command is what is typed into this job
 ---@field backend string
 ---@field reasons string[]
 ---@field span? [integer, integer] bytes of the command that the first reason speaks of, end exclusive
@@ -168,11 +176,16 @@
 ---@field id integer
 ---@field decision string
 
+---@class (exact) co.Owner
+---@field session integer
+---@field job integer its number in that chat
+
 ---@class (exact) co.RunStarted
 ---@field type 'run_started'
 ---@field run integer
 ---@field command string
 ---@field cwd string
+---@field owner? co.Owner none where the person typed it
 
 ---@class (exact) co.RunOutput
 ---@field type 'run_output'

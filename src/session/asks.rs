@@ -2,9 +2,10 @@
 
 use tokio::sync::oneshot;
 
-use super::turn::Reply;
+use super::turn::{Allowance, Reply};
+use super::{Answered, Session};
 use crate::editor::Editor;
-use crate::protocol::{Ask, ToEditor};
+use crate::protocol::{Answer, Ask, Level, Scope, ToEditor};
 
 pub(super) struct Asks {
     editor: Editor,
@@ -53,5 +54,43 @@ impl Asks {
             id,
             decision: decision.to_owned(),
         });
+    }
+}
+
+impl Session {
+    /// Takes over what `always` allows from now on.
+    pub(super) fn allow(&mut self, allowance: Allowance) {
+        match allowance {
+            Allowance::Everything => self.standing.everything = true,
+            Allowance::Rule(rule) => self.standing.rules.push(rule),
+            Allowance::Job(job) => self.standing.jobs.push(job),
+            // The judge of the next turn knows it.
+            Allowance::Saved(workspace, rule) => {
+                if let Err(error) = self.kit.save_rule(&workspace, &rule) {
+                    self.kit.notice(
+                        Level::Error,
+                        format!("the rule holds for this session but could not be saved: {error}"),
+                    );
+                    self.standing.rules.push(rule);
+                }
+            }
+        }
+    }
+
+    /// Takes in what the person said.
+    pub(super) fn answered(&mut self, answered: Answered) {
+        let reply = match answered.decision {
+            Answer::Once => Reply::Once,
+            Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),
+            Answer::Deny => Reply::Deny(answered.reason.filter(|reason| !reason.trim().is_empty())),
+            Answer::Edited => match answered
+                .command
+                .filter(|command| !command.trim().is_empty())
+            {
+                Some(command) => Reply::Edited(command),
+                None => Reply::Deny(None),
+            },
+        };
+        self.asks.answer(answered.id, reply);
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
+use super::jobs::Jobs;
 use super::render;
 use super::turn::{Purpose, Standing};
 use super::{Session, State};
@@ -15,6 +16,7 @@ use crate::protocol::{Choice, Level, ToEditor};
 use crate::store::{self, Entry};
 use crate::tool::judge::workspace_of;
 use crate::tool::rules;
+use crate::tool::shell::Manner;
 use crate::transcript::{self, Item};
 
 impl Session {
@@ -62,7 +64,10 @@ impl Session {
         if command.is_empty() {
             return self.complain("type a command after the !");
         }
-        self.paragraph(&render::call(&crate::policy::printable(command)));
+        self.paragraph(&render::call(
+            &crate::policy::printable(command),
+            Manner::default(),
+        ));
         let confinement = match self.kit.trial.session(&self.place.workspace).await {
             Ok(confinement) => confinement,
             Err(refused) => return self.complain(refused.to_string()),
@@ -215,6 +220,9 @@ impl Session {
         match blocking(move || kit.store.open(&id)).await {
             Err(why) => self.complain(why),
             Ok((log, loaded)) => {
+                // They belong to the conversation that is left.
+                self.end_jobs().await;
+                self.jobs = Jobs::new(Arc::clone(&self.kit), self.id, &loaded.items);
                 let text = render::transcript(&loaded.items, &mut self.page);
                 self.usage = transcript::used(&loaded.items);
                 self.turn_usage = transcript::used_last(&loaded.items);

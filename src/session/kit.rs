@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::jobs::Board;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::editor::Editor;
@@ -30,6 +31,8 @@ pub struct Kit {
     /// None where its file cannot be made; said at the start.
     pub audit: Option<Audit>,
     pub places: Places,
+    /// The jobs of every session, for the person.
+    pub jobs: Board,
     connect: Connect,
     judges: Mutex<HashMap<PathBuf, Arc<Judge>>>,
     ids: AtomicU64,
@@ -74,6 +77,7 @@ impl Kit {
             redactor: parts.redactor,
             audit: parts.audit,
             places: parts.places,
+            jobs: Board::default(),
             connect: parts.connect,
             judges: Mutex::default(),
             ids: AtomicU64::new(first_id()),

@@ -6,6 +6,7 @@
 mod asks;
 mod commands;
 pub mod guard;
+pub mod jobs;
 pub mod kit;
 pub mod prompt;
 mod record;
@@ -21,12 +22,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::asks::Asks;
+use self::jobs::Jobs;
 use self::kit::Kit;
 use self::record::Recorder;
-use self::turn::{Allowance, Ended, Event, Purpose, Reply, Standing, Turn};
+use self::turn::{Ended, Event, Purpose, Standing, Turn};
 use crate::editor::Showing;
+use crate::exec::Patch;
 use crate::llm::{Fault, Provider};
-use crate::protocol::{Answer, Level, Scope, State, ToEditor};
+use crate::protocol::{Answer, Scope, State, ToEditor};
 use crate::transcript::{self, Context, End, Item, Outcome, Usage};
 
 /// What a turn may have handed over before the session looks: a burst of a fast model's pieces.
@@ -120,6 +123,7 @@ struct Session {
     model: Option<String>,
     recorder: Recorder,
     asks: Asks,
+    jobs: Jobs,
     queue: VecDeque<Prompt>,
     /// The person cancelled and typed nothing since: cancelling again means the queue too.
     stopping: bool,
@@ -156,6 +160,7 @@ impl Session {
             model: None,
             recorder: Recorder::new(Arc::clone(&kit)),
             asks: Asks::new(kit.editor.clone()),
+            jobs: Jobs::new(Arc::clone(&kit), id, &[]),
             queue: VecDeque::new(),
             stopping: false,
             running: None,
@@ -185,6 +190,8 @@ impl Session {
                     None => self.ended().await,
                 },
                 () = self.recorder.due() => self.flush().await,
+                // A turn that runs is told before its next request.
+                () = self.jobs.ended(), if self.running.is_none() => self.tell_job_ends().await,
             }
         }
         self.cancel.cancel();
@@ -195,6 +202,7 @@ impl Session {
                 None => self.ended().await,
             }
         }
+        self.end_jobs().await;
     }
 
     async fn message(&mut self, message: Msg) {
@@ -286,6 +294,7 @@ impl Session {
             }
             Event::Snapshot(reply) => {
                 self.flush().await;
+                self.tell_job_ends().await;
                 reply.send(self.recorder.items().to_vec()).ok();
             }
             Event::Text(text) => self.recorder.text(&text),
@@ -301,11 +310,13 @@ impl Session {
                 }
                 self.page.block();
             }
+            Event::Output(text) => self.output(&text),
             Event::State(state, detail) => self.set_state(state, detail),
             Event::Ask(ask, reply) => {
                 self.asks.put(*ask, reply);
             }
             Event::Allow(allowance) => self.allow(allowance),
+            Event::Job(act) => self.job(act).await,
             Event::Usage(usage) => {
                 self.usage += usage;
                 self.turn_usage += usage;
@@ -329,39 +340,6 @@ impl Session {
             self.speaking = true;
             self.paragraph(render::HEADING);
         }
-    }
-
-    fn allow(&mut self, allowance: Allowance) {
-        match allowance {
-            Allowance::Everything => self.standing.everything = true,
-            Allowance::Rule(rule) => self.standing.rules.push(rule),
-            // The judge of the next turn knows it.
-            Allowance::Saved(workspace, rule) => {
-                if let Err(error) = self.kit.save_rule(&workspace, &rule) {
-                    self.kit.notice(
-                        Level::Error,
-                        format!("the rule holds for this session but could not be saved: {error}"),
-                    );
-                    self.standing.rules.push(rule);
-                }
-            }
-        }
-    }
-
-    fn answered(&mut self, answered: Answered) {
-        let reply = match answered.decision {
-            Answer::Once => Reply::Once,
-            Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),
-            Answer::Deny => Reply::Deny(answered.reason.filter(|reason| !reason.trim().is_empty())),
-            Answer::Edited => match answered
-                .command
-                .filter(|command| !command.trim().is_empty())
-            {
-                Some(command) => Reply::Edited(command),
-                None => Reply::Deny(None),
-            },
-        };
-        self.asks.answer(answered.id, reply);
     }
 
     fn cancel_turn(&mut self) {
@@ -397,9 +375,10 @@ impl Session {
                 failed_confined: Vec::new(),
             }
         });
-        self.standing.failed_confined = ended.failed_confined;
+        self.standing.learn(ended.failed_confined);
         self.asks.withdraw_all();
         self.answer_calls().await;
+        self.tell_job_ends().await;
         self.end_turn(ended.end, ended.fault).await;
     }
 
@@ -471,6 +450,20 @@ impl Session {
     fn paragraph(&mut self, text: &str) {
         let text = self.page.paragraph(text);
         self.append(text);
+    }
+
+    /// Shows output that is there as a whole, as a block.
+    fn output(&mut self, text: &str) {
+        self.kit.editor.tell(ToEditor::Block {
+            session: self.id,
+            block: self.kit.id(),
+            patch: Some(Patch {
+                lines: text.lines().map(str::to_owned).collect(),
+                ..Patch::default()
+            }),
+            done: true,
+        });
+        self.page.block();
     }
 
     fn append(&self, text: String) {

@@ -5,12 +5,16 @@ use std::collections::{HashMap, HashSet};
 use crate::error;
 use crate::llm::Fault;
 use crate::policy;
-use crate::tool::ToolCall;
 use crate::tool::files::{self, Look};
+use crate::tool::shell::Manner;
+use crate::tool::{ToolCall, jobs};
 use crate::transcript::{Call, Context, Decision, End, Item, Outcome};
 
 /// The fence around raw output; longer than what a command is likely to print.
 pub(super) const FENCE: &str = "~~~~~~";
+
+/// Characters of a command that name its job.
+const SHORT: usize = 60;
 
 /// Where the transcript ends on the screen, so that paragraphs stand one blank line apart.
 #[derive(Debug)]
@@ -64,11 +68,52 @@ pub(super) fn prompt(text: &str, context: &[Context]) -> String {
 pub(super) const HEADING: &str = "## Co";
 
 /// A call, before it is asked about or run.
-pub(super) fn call(command: &str) -> String {
+pub(super) fn call(command: &str, manner: Manner) -> String {
+    let how = manner_words(manner);
     match command.contains('\n') {
-        false => format!("$ {}", code(command)),
-        true => format!("{FENCE}sh\n{}\n{FENCE}", command.trim_end()),
+        false => format!(
+            "$ {}{}",
+            code(command),
+            how.map_or_else(String::new, |how| format!(" *{how}*"))
+        ),
+        true => {
+            let how = how.map_or_else(String::new, |how| format!("\n*{how}*"));
+            format!("{FENCE}sh\n{}\n{FENCE}{how}", command.trim_end())
+        }
     }
+}
+
+fn manner_words(manner: Manner) -> Option<&'static str> {
+    match (manner.terminal, manner.background) {
+        (false, false) => None,
+        (true, false) => Some("in a terminal"),
+        (false, true) => Some("in the background"),
+        (true, true) => Some("in a terminal, in the background"),
+    }
+}
+
+/// What a model does with a job.
+pub(super) fn job(request: &jobs::Request) -> String {
+    let line = code(&request.line());
+    match &request.act {
+        jobs::Act::Write { text, close } => {
+            format!(
+                "{line}\n\n{FENCE}text\n{}\n{FENCE}",
+                jobs::typed(text, *close)
+            )
+        }
+        jobs::Act::Output { .. } | jobs::Act::Cancel => line,
+    }
+}
+
+/// The first line of a command, as far as it names it.
+pub(super) fn short(command: &str) -> String {
+    let line = command.trim().lines().next().unwrap_or_default();
+    let mut short: String = line.chars().take(SHORT).collect();
+    if short.len() < command.trim().len() {
+        short.push('…');
+    }
+    short
 }
 
 /// A look, which is no command.
@@ -183,6 +228,10 @@ impl<'a> Retold<'a> {
             Item::Summary { .. } => self.put("> earlier turns were summarised for the model"),
             Item::Notice { text } if self.open.is_empty() => self.put(&format!("> {text}")),
             Item::Notice { text } => self.notices.push(text),
+            Item::JobEnded {
+                text, told: false, ..
+            } => self.put(&format!("*{text}*")),
+            Item::JobStarted { .. } | Item::JobEnded { .. } => {}
             Item::Reasoning { .. } | Item::Unknown => {}
         }
     }
@@ -215,7 +264,11 @@ impl<'a> Retold<'a> {
         };
         let text = match ToolCall::parse(asked) {
             Ok(ToolCall::Look(asked)) => look(&asked),
-            _ => call(&policy::printable(&command_of(asked))),
+            Ok(ToolCall::Job(asked)) => job(&asked),
+            Ok(ToolCall::Shell(request)) => {
+                call(&policy::printable(&command_of(asked)), request.manner)
+            }
+            Err(_) => call(&policy::printable(&command_of(asked)), Manner::default()),
         };
         self.put(&text);
         for notice in std::mem::take(&mut self.notices) {

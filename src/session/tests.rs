@@ -9,5 +9,6 @@ mod compact;
 mod faults;
 mod guards;
 mod idle;
+mod jobs;
 mod looks;
 mod talk;

@@ -4,6 +4,7 @@
 mod ask;
 mod calls;
 mod compact;
+mod jobs;
 mod log;
 mod look;
 mod run;
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::guard::{Guard, StepVerdict};
+use super::jobs::Act;
 use super::kit::Kit;
 use super::prompt::{self, Budget, Surroundings};
 use crate::editor::Target;
@@ -39,11 +41,15 @@ pub(super) enum Event {
     /// A command's output, shown as it comes until [`Event::BlockDone`].
     Block(Target, Arc<Screen>),
     BlockDone(ToEditor),
+    /// Output that is there as a whole.
+    Output(String),
     State(State, String),
     /// A question; a dropped reply is a no.
     Ask(Box<Ask>, oneshot::Sender<Reply>),
     /// A scope that the person chose with `always`.
     Allow(Allowance),
+    /// Something about the session's jobs.
+    Job(Act),
     Usage(Usage),
 }
 
@@ -62,6 +68,8 @@ pub(super) enum Allowance {
     Rule(policy::Pattern),
     /// In the workspace it was asked in, wherever the session is by then.
     Saved(PathBuf, policy::Pattern),
+    /// What is typed into this job.
+    Job(u64),
     Everything,
 }
 
@@ -70,8 +78,19 @@ pub(super) enum Allowance {
 pub(super) struct Standing {
     pub rules: Vec<policy::Pattern>,
     pub everything: bool,
+    /// Jobs that may be typed into.
+    pub jobs: Vec<u64>,
     /// Commands that failed in the read-only sandbox: the next time they ask.
     pub failed_confined: Vec<String>,
+}
+
+impl Standing {
+    /// Takes over what a turn found to fail in the sandbox.
+    pub(super) fn learn(&mut self, failed: Vec<String>) {
+        let known = |command: &String| self.failed_confined.contains(command);
+        let new: Vec<_> = failed.into_iter().filter(|it| !known(it)).collect();
+        self.failed_confined.extend(new);
+    }
 }
 
 /// What a turn is given.

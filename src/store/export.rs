@@ -51,8 +51,8 @@ fn told(item: &Item) -> Option<String> {
             }
         }
         Item::Summary { text, .. } => format!("_Summed up:_\n\n{}", quoted(text)),
-        Item::Notice { text } => format!("_{text}_"),
-        Item::Unknown => return None,
+        Item::Notice { text } | Item::JobEnded { text, .. } => format!("_{text}_"),
+        Item::JobStarted { .. } | Item::Unknown => return None,
     })
 }
 

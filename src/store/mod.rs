@@ -113,6 +113,9 @@ impl Store {
             )
             .cloned()
             .collect();
+        let lost = transcript::lost_jobs(&items);
+        items.extend(lost.iter().cloned());
+        added.extend(lost);
         if transcript::unfinished(&items) {
             let end = Item::End {
                 reason: End::Interrupted,
@@ -123,8 +126,9 @@ impl Store {
         }
         added.iter().try_for_each(|item| log.append(item))?;
         if !added.is_empty() {
-            notices
-                .push("The last turn was interrupted; what was going on is marked so.".to_owned());
+            notices.push(
+                "What was going on when co ended was interrupted; it is marked so.".to_owned(),
+            );
         }
         let loaded = Loaded {
             items,

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use super::facts::{Stamp, World};
 use super::files::{self, Look};
+use super::jobs;
 use crate::exec;
 use crate::policy::facts::Facts;
 use crate::policy::review::Segment;
@@ -97,6 +98,37 @@ impl Judge {
             }),
             verdict => verdict,
         }
+    }
+
+    /// Looks at what is typed into a command that runs. It asks unless a person's rule names the tool, `job_write`; what
+    /// a deny rule refuses as a command is refused here too, since a shell may be what reads it.
+    ///
+    /// Blocks on files: call it from `spawn_blocking`.
+    pub fn write(&self, text: &str, cwd: &Path) -> Verdict {
+        let shell = policy::assess(text, cwd, &self.world);
+        let destructive = shell.destructive;
+        if !text.trim().is_empty()
+            && let denied @ Verdict::Deny { .. } = self.verdict(&self.tighten(shell), &[])
+        {
+            return denied;
+        }
+        let words = vec![jobs::WRITE.to_owned()];
+        let why = Reason::whole(
+            "what is typed is not judged: its program does with it what it likes".to_owned(),
+        );
+        let found = self.tighten(Assessment {
+            command: jobs::WRITE.to_owned(),
+            looks: vec![words.clone()],
+            segments: vec![Segment {
+                name: words.clone(),
+                words: Some(words),
+                unproved: vec![why],
+                ..Segment::default()
+            }],
+            destructive,
+            ..Assessment::default()
+        });
+        self.verdict(&found, &[])
     }
 
     /// Whether a walk through the workspace may tell of what it meets.

@@ -5,6 +5,7 @@
 pub mod backend;
 pub mod facts;
 pub mod files;
+pub mod jobs;
 pub mod judge;
 pub mod rules;
 pub mod shell;
@@ -22,6 +23,7 @@ use crate::transcript::Call;
 pub enum ToolCall {
     Shell(shell::Request),
     Look(files::Look),
+    Job(jobs::Request),
 }
 
 /// A call that could not be read; the text goes back to the model, who can mend it.
@@ -38,11 +40,15 @@ impl ToolCall {
         if let Some(look) = files::Look::parse(call) {
             return look.map(Self::Look);
         }
+        if let Some(job) = jobs::Request::parse(call) {
+            return job.map(Self::Job);
+        }
         match call.name.as_str() {
             shell::NAME => shell::Request::parse(arguments(call)?).map(Self::Shell),
             other => Err(BadCall(format!(
-                "There is no tool called {other}. The tools are: {}, {}.",
+                "There is no tool called {other}. The tools are: {}, {}, {}.",
                 shell::NAME,
+                jobs::NAMES.join(", "),
                 files::NAMES.join(", ")
             ))),
         }
@@ -54,7 +60,9 @@ impl ToolCall {
 /// `unasked` says in words what runs without a question here.
 pub fn specs(max_timeout: u64, unasked: &str) -> Arc<[ToolSpec]> {
     let [read, list, search] = files::specs();
-    Arc::from([shell::spec(max_timeout, unasked), read, list, search])
+    let [output, write, cancel] = jobs::specs(max_timeout);
+    let run = shell::spec(max_timeout, unasked);
+    Arc::from([run, output, write, cancel, read, list, search])
 }
 
 fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> {

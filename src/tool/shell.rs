@@ -7,14 +7,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::BadCall;
-use crate::exec::{self, Caller, Confinement, Program, Spec};
+use crate::exec::{self, Caller, Confinement, Program, Size, Spec, Streams};
 use crate::llm::ToolSpec;
 use crate::policy::rules;
 
 /// The tool's name, as models know it.
 pub const NAME: &str = "run_shell_command";
 
-const DEFAULT_TIMEOUT: u64 = 120;
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A terminal that most programs have room in.
+const TERMINAL: Size = Size {
+    columns: 120,
+    rows: 40,
+};
 
 /// What a model may say.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -29,12 +35,19 @@ struct Arguments {
     /// Directory to run in, inside the workspace; relative to the session's directory, which is the default.
     #[serde(default)]
     cwd: Option<String>,
-    /// Seconds after which the command and everything it started is killed. Default 120.
+    /// Seconds after which the command and everything it started is killed. Default 120; in the background none.
     #[serde(default)]
     timeout: Option<i64>,
     /// Text for standard input. Without it standard input is empty.
     #[serde(default)]
     stdin: Option<String>,
+    /// Run in a terminal of 120 by 40 cells, for a program that behaves otherwise without one. Default false.
+    #[serde(default)]
+    pty: Option<bool>,
+    /// Start it as a job that goes on beside the conversation, and return at once with the job's number. For servers,
+    /// watchers and whatever is to be typed to. Default false.
+    #[serde(default)]
+    background: Option<bool>,
 }
 
 /// One command a model asked for.
@@ -43,7 +56,18 @@ pub struct Request {
     pub program: Program,
     /// As the model named it.
     pub cwd: Option<String>,
-    pub timeout: Duration,
+    /// As the model gave it.
+    pub timeout: Option<Duration>,
+    pub manner: Manner,
+}
+
+/// How a command runs, beside what it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// In a terminal.
+    pub terminal: bool,
+    /// As a job of the session.
+    pub background: bool,
 }
 
 /// Where and how a request runs.
@@ -60,9 +84,12 @@ pub(super) fn spec(max_timeout: u64, unasked: &str) -> ToolSpec {
         name: NAME.to_owned(),
         description: format!(
             "Runs one command and returns its output (standard output and error together) and how it ended. \
-             Each command gets a fresh bash: `cd` and variables do not carry over. There is no terminal and \
-             standard input is empty unless given. timeout: seconds, 1 to {max_timeout}, default \
-             {DEFAULT_TIMEOUT}; set one that fits. What a command leaves running is ended. {unasked}"
+             Each command gets a fresh bash: `cd` and variables do not carry over. There is no terminal unless pty is \
+             true, and standard input is empty unless given. timeout: seconds, 1 to {max_timeout}, default {}; set one \
+             that fits. What a command leaves running is ended. A command that does not end by itself belongs into the \
+             background: that returns the number of a job, for job_output, job_write and job_cancel; jobs end with the \
+             conversation. {unasked}",
+            DEFAULT_TIMEOUT.as_secs()
         ),
         schema: super::schema::<Arguments>(),
     }
@@ -84,11 +111,7 @@ impl Request {
                 ));
             }
         };
-        let timeout = arguments.timeout.unwrap_or(DEFAULT_TIMEOUT.cast_signed());
-        let timeout = u64::try_from(timeout)
-            .ok()
-            .filter(|seconds| *seconds >= 1)
-            .ok_or_else(|| bad("timeout is a number of seconds, 1 or more."))?;
+        let timeout = arguments.timeout.map(seconds).transpose()?;
         let program = match arguments.stdin {
             None => program,
             Some(stdin) => Program::Shell(with_input(&text_of(&program), &stdin)),
@@ -96,7 +119,11 @@ impl Request {
         Ok(Self {
             program,
             cwd: arguments.cwd,
-            timeout: Duration::from_secs(timeout),
+            timeout,
+            manner: Manner {
+                terminal: arguments.pty.unwrap_or_default(),
+                background: arguments.background.unwrap_or_default(),
+            },
         })
     }
 
@@ -125,6 +152,25 @@ impl Request {
         }
     }
 
+    /// How long it may take, where a person lets a command have `ceiling`; none is until it ends.
+    pub fn limit(&self, ceiling: Duration) -> Option<Duration> {
+        match self.timeout {
+            None if self.manner.background => None,
+            asked => Some(asked.unwrap_or(DEFAULT_TIMEOUT).min(ceiling)),
+        }
+    }
+
+    /// What its streams are.
+    pub fn streams(&self) -> Streams {
+        match self.manner {
+            Manner { terminal: true, .. } => Streams::Terminal(TERMINAL),
+            Manner {
+                background: true, ..
+            } => Streams::Open,
+            Manner { .. } => Streams::Whole,
+        }
+    }
+
     /// What the executor is told; `ceiling` is the longest time a person lets a command have.
     pub fn spec(&self, run: Run, ceiling: Duration) -> Spec {
         Spec {
@@ -132,10 +178,17 @@ impl Request {
             cwd: run.cwd,
             caller: Caller::Agent,
             stdin: None,
-            timeout: self.timeout.min(ceiling),
+            timeout: self.limit(ceiling).unwrap_or(exec::UNTIL_IT_ENDS),
             confinement: run.confinement,
             extra_env: run.extra_env,
         }
+    }
+}
+
+fn seconds(given: i64) -> Result<Duration, BadCall> {
+    match u64::try_from(given) {
+        Ok(seconds) if seconds >= 1 => Ok(Duration::from_secs(seconds)),
+        _ => Err(bad("timeout is a number of seconds, 1 or more.")),
     }
 }
 
@@ -171,6 +224,8 @@ mod tests {
 
     use super::*;
 
+    const CEILING: Duration = Duration::from_secs(600);
+
     fn parse(arguments: serde_json::Value) -> Result<Request, String> {
         Request::parse(arguments).map_err(|bad| bad.0)
     }
@@ -179,11 +234,31 @@ mod tests {
     fn a_command_line_and_an_argv_are_read() {
         let request = parse(json!({"cmd": "ls -la"})).unwrap();
         assert_eq!(request.program, Program::Shell("ls -la".to_owned()));
-        assert_eq!(request.timeout, Duration::from_secs(120));
+        assert_eq!(request.limit(CEILING), Some(Duration::from_secs(120)));
+        assert_eq!(request.streams(), Streams::Whole);
         let request =
             parse(json!({"argv": ["git", "commit", "-m", "it's"], "timeout": 5})).unwrap();
         assert_eq!(request.text(), r"git commit -m 'it'\''s'");
-        assert_eq!(request.timeout, Duration::from_secs(5));
+        assert_eq!(request.limit(CEILING), Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn a_job_has_no_time_out_but_the_one_it_was_given() {
+        let limit = |arguments| parse(arguments).unwrap().limit(CEILING);
+        assert_eq!(limit(json!({"cmd": "serve", "background": true})), None);
+        let given = json!({"cmd": "serve", "background": true, "timeout": 5_000});
+        assert_eq!(limit(given), Some(CEILING));
+    }
+
+    #[test]
+    fn streams_are_what_was_asked_for() {
+        let streams = |arguments| parse(arguments).unwrap().streams();
+        let open = json!({"cmd": "cat", "background": true, "pty": false});
+        assert_eq!(streams(open), Streams::Open);
+        for background in [false, true] {
+            let arguments = json!({"cmd": "top", "background": background, "pty": true});
+            assert_eq!(streams(arguments), Streams::Terminal(TERMINAL));
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub fn unfinished(items: &[Item]) -> bool {
             Item::End { .. } => Some(false),
             Item::User { .. } | Item::Text { .. } | Item::Reasoning { .. } => Some(true),
             Item::Call(_) | Item::Decision { .. } | Item::Outcome(_) => Some(true),
+            Item::JobStarted { .. } | Item::JobEnded { .. } => None,
             Item::Summary { .. } | Item::Notice { .. } | Item::Unknown => None,
         })
         .unwrap_or(false)
@@ -94,10 +95,12 @@ impl<'a> Repair<'a> {
                 | Item::Text { .. }
                 | Item::Reasoning { .. }
                 | Item::Summary { .. }
+                | Item::JobEnded { told: false, .. }
                 | Item::End { .. } => {
                     self.close();
                     self.mended.push(item.clone());
                 }
+                Item::JobStarted { .. } | Item::JobEnded { .. } => self.mended.push(item.clone()),
                 Item::Decision { .. } | Item::Notice { .. } | Item::Unknown => {
                     self.mended.push(item.clone());
                 }

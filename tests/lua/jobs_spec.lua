@@ -33,9 +33,9 @@ describe('the list of jobs', function()
     nvim:lua("vim.cmd('Co /jobs')")
     same('co-jobs', nvim:lua('return vim.bo.filetype'))
     same({
-      '   1  running  make',
-      '   3  exit 101 · 0.1 s …  cargo test',
-      '   2  exit 0 · 0.1 s · …  true',
+      '   1  running  you      make',
+      '   3  exit 101 · 0.1 s …  you      cargo test',
+      '   2  exit 0 · 0.1 s · …  you      true',
     }, listed(nvim))
     nvim:receive(ended(1, 0))
     nvim:wait("return vim.fn.getline(1):find('cargo test') ~= nil")
@@ -133,6 +133,71 @@ describe('the list of jobs', function()
       end
     ]])
     yes(text:find('write a line') and text:find('take it off'), text)
+  end)
+end)
+
+describe("a model's job", function()
+  local RUN = 12345678901
+
+  local function working()
+    local nvim = started('make')
+    nvim:receive(messages.job(RUN, 2, 'npm run dev'), output(RUN, patch(0, { 'a.c:3:5: error' })))
+    return nvim
+  end
+
+  it('stands in the list with who started it, and opens no window', function()
+    local nvim = neovim.start()
+    nvim:receive(messages.job(RUN, 2, 'npm run dev'))
+    same(1, nvim:lua('return #vim.api.nvim_list_wins()'))
+    nvim:lua("vim.cmd('Co! make') vim.cmd('Co /jobs')")
+    same({
+      '   1  running  you      make',
+      '   2  running  chat 1   npm run dev',
+    }, listed(nvim))
+    nvim:lua("vim.cmd('Co! true')")
+    same(2, nvim:sent('run')[2].run)
+  end)
+
+  it('is gone to, written to, cancelled and kept by keys', function()
+    local nvim = working()
+    nvim:lua([[
+      vim.ui.input = function(opts, done) _G.prompt = opts.prompt done('hello') end
+      vim.cmd('Co /jobs')
+    ]])
+    press(nvim, 'iIK')
+    same('stdin of job 2 of chat 1: ', nvim:lua('return _G.prompt'))
+    local sent = nvim:sent('run_input')
+    same({ RUN, 'hello\n', true }, { sent[1].run, sent[1].data, sent[2].close })
+    same({ RUN, true }, { nvim:sent('keep_run')[1].run, nvim:sent('keep_run')[1].keep })
+    same('   2  running, kept  chat 1   npm run dev', listed(nvim)[1])
+    press(nvim, 'K<C-q>')
+    same(false, nvim:sent('keep_run')[2].keep)
+    same(3, nvim:lua('return vim.fn.getqflist()[1].lnum'))
+    nvim:lua("vim.cmd('cclose') vim.cmd('Co /jobs')")
+    press(nvim, 'xd')
+    same(RUN, nvim:sent('cancel_run')[1].run)
+    nvim:wait("return table.concat(_G.notices):find('job 2 of chat 1 goes on') ~= nil")
+    press(nvim, '<CR>')
+    same('$ npm run dev', nvim:lua('return vim.api.nvim_get_current_line()'))
+  end)
+
+  it('tells its end', function()
+    local nvim = working()
+    nvim:lua([[
+      vim.api.nvim_create_autocmd('User', { pattern = 'CoJobDone', callback = function(event)
+        _G.done = event.data
+      end })
+    ]])
+    nvim:receive(ended(RUN, 1))
+    nvim:wait("return table.concat(_G.notices):find('job 2 of chat 1: exit 1', 1, true) ~= nil")
+    same({ 1, 2, 1 }, nvim:lua('return { _G.done.session, _G.done.job, _G.done.exit }'))
+    nvim:lua("vim.cmd('Co /jobs')")
+    press(nvim, 'K')
+    nvim:wait("return table.concat(_G.notices):find('run 1 is yours', 1, true) ~= nil")
+    press(nvim, 'GKd')
+    nvim:wait("return table.concat(_G.notices):find('job 2 of chat 1 has ended', 1, true) ~= nil")
+    same({ '   1  running  you      make' }, listed(nvim))
+    same({}, nvim:sent('keep_run'))
   end)
 end)
 

@@ -54,6 +54,21 @@ function M.append(text)
   return { type = 'append', session = 1, text = text }
 end
 
+--- A job that a model started.
+---@param run integer
+---@param job integer
+---@param command string
+---@return table
+function M.job(run, job, command)
+  return {
+    type = 'run_started',
+    run = run,
+    command = command,
+    cwd = '/tmp',
+    owner = { session = 1, job = job },
+  }
+end
+
 ---@param run integer
 ---@param patch table
 ---@return table

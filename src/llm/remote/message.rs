@@ -135,6 +135,10 @@ impl<'a> Writer<'a> {
                 self.call(call);
             }
             Item::Outcome(outcome) => self.outcome(outcome),
+            Item::JobEnded {
+                text, told: false, ..
+            } => self.user_says(format!("[{text}]")),
+            Item::JobStarted { .. } | Item::JobEnded { .. } => {}
             Item::Decision { .. } | Item::End { .. } | Item::Notice { .. } | Item::Unknown => {}
         }
     }

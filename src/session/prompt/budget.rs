@@ -132,6 +132,10 @@ fn item_tokens(item: &Item) -> u64 {
                     + call.signature.as_deref().map_or(0, tokens)
             }
             Item::Outcome(outcome) => tokens(&outcome.text),
+            Item::JobEnded {
+                text, told: false, ..
+            } => tokens(text),
+            Item::JobStarted { .. } | Item::JobEnded { .. } => 0,
             Item::Decision { .. } | Item::End { .. } | Item::Notice { .. } | Item::Unknown => 0,
         }
 }

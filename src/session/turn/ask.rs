@@ -14,10 +14,10 @@ use crate::tool::shell::Run;
 use crate::transcript::{Decision, Item};
 
 /// What the model is told of a no.
-const DENIED: &str = "User denied this action";
+pub(super) const DENIED: &str = "User denied this action";
 
 /// What stands beside the command in the float: printable, and one line whatever a word of it held.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     policy::printable(text).replace('\n', "\\n")
 }
 
@@ -29,7 +29,8 @@ impl Turn {
         mut question: policy::Ask,
     ) -> Result<(), Halt> {
         loop {
-            match self.put(&reviewed, &question).await? {
+            let ask = self.question(&reviewed, &question);
+            match self.put(ask).await? {
                 None => return self.withdrawn(reviewed).await,
                 Some(Reply::Once) => {
                     return self.run_in_session(reviewed, Decision::Approved).await;
@@ -53,14 +54,9 @@ impl Turn {
     }
 
     /// Puts one question and waits; none where nobody will answer any more.
-    async fn put(
-        &self,
-        reviewed: &Reviewed,
-        question: &policy::Ask,
-    ) -> Result<Option<Reply>, Halt> {
+    pub(super) async fn put(&self, ask: Ask) -> Result<Option<Reply>, Halt> {
         self.state(State::Asking, "").await?;
         let (reply, answer) = oneshot::channel();
-        let ask = self.question(reviewed, question);
         self.send(Event::Ask(Box::new(ask), reply)).await?;
         Ok(tokio::select! {
             biased;
@@ -79,7 +75,10 @@ impl Turn {
             span: span.and_then(|span| shown_at(&command, span)),
             command: policy::printable(&command),
             cwd: one_line(&reviewed.cwd.display().to_string()),
-            timeout: reviewed.request.timeout.min(ceiling).as_secs(),
+            timeout: reviewed.request.limit(ceiling).map(|it| it.as_secs()),
+            terminal: reviewed.request.manner.terminal,
+            background: reviewed.request.manner.background,
+            job: None,
             backend: self.kit.trial.name().to_owned(),
             reasons: question
                 .reasons
@@ -95,7 +94,7 @@ impl Turn {
         let printable = policy::printable(&command);
         let text = format!("the command was changed to: {printable}");
         self.record(Item::Notice { text }).await?;
-        let shown = render::call(&printable);
+        let shown = render::call(&printable, reviewed.request.manner);
         self.send(Event::Show(format!("*edited:* {shown}"))).await?;
         reviewed.request = reviewed.request.edited(command);
         reviewed.edited = true;
@@ -123,6 +122,7 @@ impl Turn {
             _ => Allowance::Rule(Pattern::exact(&reviewed.request.text())),
         };
         match &allowance {
+            Allowance::Job(job) => self.standing.jobs.push(*job),
             Allowance::Everything => self.standing.everything = true,
             Allowance::Rule(rule) | Allowance::Saved(_, rule) => {
                 self.standing.rules.push(rule.clone())
@@ -189,8 +189,8 @@ impl Turn {
             },
             decision,
         };
-        let job = self.start(&cleared).await?;
-        self.finish(cleared, job).await
+        let begun = self.start(&cleared).await?;
+        self.finish(cleared, begun).await
     }
 }
 

@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::jobs::Act;
 use super::super::render;
 use super::look::{Looking, Taken};
-use super::run::Cleared;
+use super::run::{Begun, Cleared};
 use super::step::MAX_CALLS;
 use super::{Event, Halt, Turn};
 use crate::error;
-use crate::exec::{self, Job};
 use crate::policy::{self, Grant, Verdict};
 use crate::tool::ToolCall;
 use crate::tool::backend;
-use crate::tool::shell::{self, Run};
+use crate::tool::jobs;
+use crate::tool::shell::{self, Manner, Run};
 use crate::transcript::{Call, Decision};
 
 /// Why a call was not judged: a file system that hangs must not hold the person up.
@@ -33,6 +34,13 @@ pub(super) struct Reviewed {
 enum Known {
     Command(Reviewed),
     Look(Looking),
+    Job(jobs::Request),
+}
+
+/// What is done one after the other, in the order of the calls.
+enum InTurn {
+    Command(Reviewed),
+    Job(Call, jobs::Request),
 }
 
 /// What nobody is asked about.
@@ -42,7 +50,7 @@ enum Unasked {
 }
 
 enum Started {
-    Command(Cleared, Result<Job, exec::Error>),
+    Command(Cleared, Result<Begun, String>),
     Look(Taken),
 }
 
@@ -70,27 +78,40 @@ impl Turn {
             match self.review(&call).await {
                 Err(text) => {
                     let command = policy::printable(&render::command_of(&call));
-                    self.show(&render::call(&command)).await?;
+                    self.show(&render::call(&command, Manner::default()))
+                        .await?;
                     self.not_run(&call, text).await?;
                 }
                 Ok(Known::Look(looking)) => unasked.push(Unasked::Look(looking)),
                 Ok(Known::Command(reviewed)) if self.runs_unasked(&reviewed) => {
                     unasked.push(Unasked::Command(self.clear_proved(reviewed)));
                 }
-                Ok(Known::Command(reviewed)) => rest.push(reviewed),
+                Ok(Known::Command(reviewed)) => rest.push(InTurn::Command(reviewed)),
+                Ok(Known::Job(request)) => rest.push(InTurn::Job(call, request)),
             }
         }
         self.run_unasked(unasked).await?;
-        for mut reviewed in rest {
-            // What ran meanwhile may have changed what this one would do, or a rule may cover it now.
-            if let Err(why) = self.judge_again(&mut reviewed).await {
-                self.show_command(&reviewed).await?;
-                self.not_run(&reviewed.call, why).await?;
-                continue;
+        for one in rest {
+            match one {
+                InTurn::Command(reviewed) => self.command(reviewed).await?,
+                InTurn::Job(call, request) => self.job(call, request).await?,
             }
-            self.decide(reviewed).await?;
         }
         Ok(())
+    }
+
+    async fn command(&mut self, mut reviewed: Reviewed) -> Result<(), Halt> {
+        // What ran meanwhile may have changed what this one would do, or a rule may cover it now.
+        let mut judged = self.judge_again(&mut reviewed).await;
+        if judged.is_ok() && reviewed.request.manner.background {
+            // Nobody is asked about what could not be started.
+            judged = self.jobs(Act::Room).await?;
+        }
+        if let Err(why) = judged {
+            self.show_command(&reviewed).await?;
+            return self.not_run(&reviewed.call, why).await;
+        }
+        self.decide(reviewed).await
     }
 
     async fn judge_again(&self, reviewed: &mut Reviewed) -> Result<(), String> {
@@ -116,6 +137,7 @@ impl Turn {
         let request = match ToolCall::parse(call).map_err(|bad| bad.to_string())? {
             ToolCall::Shell(request) => request,
             ToolCall::Look(look) => return self.review_look(call, look).await.map(Known::Look),
+            ToolCall::Job(request) => return Ok(Known::Job(request)),
         };
         let cwd = self.place(&request)?;
         let judged = self.judge(&request, &cwd).await?;
@@ -186,17 +208,17 @@ impl Turn {
         for one in unasked {
             started.push(match one {
                 Unasked::Command(cleared) => {
-                    let job = self.start(&cleared).await?;
-                    Started::Command(cleared, job)
+                    let begun = self.start(&cleared).await?;
+                    Started::Command(cleared, begun)
                 }
                 Unasked::Look(looking) => Started::Look(self.start_look(looking).await?),
             });
         }
         for one in started {
             match one {
-                Started::Command(cleared, job) => {
+                Started::Command(cleared, begun) => {
                     self.show_call(&cleared).await?;
-                    self.finish(cleared, job).await?;
+                    self.finish(cleared, begun).await?;
                 }
                 Started::Look(look) => self.finish_look(look).await?,
             }
@@ -260,6 +282,7 @@ impl Turn {
     /// A call is on the screen before it is asked about or run.
     async fn show_command(&self, reviewed: &Reviewed) -> Result<(), Halt> {
         let command = policy::printable(&reviewed.request.text());
-        self.send(Event::Show(render::call(&command))).await
+        self.send(Event::Show(render::call(&command, reviewed.request.manner)))
+            .await
     }
 }

@@ -14,7 +14,7 @@ use crate::transcript::{Item, Usage};
 const SYSTEM: &str = "You sum up a conversation between a person and an agent so that the agent can go on from the summary alone.";
 
 const ASK: &str = "Sum up our conversation so far for yourself: what I asked for in my own words, what was decided, which files \
-                   and commands mattered and what came of them, what is still open. Be brief and exact; leave out what no longer matters.";
+                   and commands mattered and what came of them, which jobs still run, what is still open. Be brief and exact; leave out what no longer matters.";
 
 impl Turn {
     /// Has the model sum up all but the last `keep` items and records the summary.

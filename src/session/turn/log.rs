@@ -16,6 +16,8 @@ pub(super) enum CameTo<'a> {
     /// It was not run.
     Nothing,
     Command(&'a exec::Outcome),
+    /// Something with a job, in words.
+    Job(&'a str),
     /// A look, and its summary.
     Look(&'a str),
 }
@@ -31,7 +33,7 @@ impl Turn {
     ) {
         let outcome = match came_to {
             CameTo::Command(outcome) => Some(outcome),
-            CameTo::Nothing | CameTo::Look(_) => None,
+            CameTo::Nothing | CameTo::Job(_) | CameTo::Look(_) => None,
         };
         let mut record = Record {
             time: Record::now(),
@@ -43,13 +45,14 @@ impl Turn {
             rule: rule(decision),
             decided: who(decision).to_owned(),
             backend: match came_to {
-                CameTo::Nothing => self.kit.trial.name().to_owned(),
+                CameTo::Nothing | CameTo::Job(_) => self.kit.trial.name().to_owned(),
                 CameTo::Command(outcome) => outcome.level.to_owned(),
                 CameTo::Look(_) => "co itself".to_owned(),
             },
             outcome: match came_to {
                 CameTo::Nothing => "not run".to_owned(),
                 CameTo::Command(outcome) => outcome.status(),
+                CameTo::Job(what) => what.to_owned(),
                 CameTo::Look(summary) => summary.to_owned(),
             },
             spill: None,

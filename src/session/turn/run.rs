@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::super::guard::Repeat;
+use super::super::jobs::{Act, CONFINED, Seen};
 use super::super::render;
 use super::calls::Judged;
 use super::log::CameTo;
@@ -16,10 +17,6 @@ use crate::policy::redact::Redactor;
 use crate::protocol::{State, ToEditor};
 use crate::tool::shell::{self, Run};
 use crate::transcript::{Call, Decision, Item, Outcome};
-
-/// Said to the model when a command fails where it could write nothing.
-const CONFINED: &str = "It ran in a read-only sandbox without network. If it failed because of that, send the same \
-                        command again: the person will be asked to let it run outside of it.";
 
 /// Said to the model where co ended a command.
 const TIMED_OUT: &str = "Its time-out ended it, and the same command will hit it again: give it more time, or less to do.";
@@ -38,12 +35,23 @@ pub(super) struct Cleared {
     pub decision: Decision,
 }
 
+/// A command that was started.
+pub(super) enum Begun {
+    Foreground(Job),
+    /// As a job of the session.
+    Background(Box<Seen>),
+}
+
 impl Turn {
     /// Puts the decision on disk, then starts the command.
-    pub(super) async fn start(
-        &mut self,
-        cleared: &Cleared,
-    ) -> Result<Result<Job, exec::Error>, Halt> {
+    pub(super) async fn start(&mut self, cleared: &Cleared) -> Result<Result<Begun, String>, Halt> {
+        let number = match cleared.request.manner.background {
+            false => None,
+            true => match self.jobs(Act::Number).await? {
+                Ok(number) => Some(number),
+                Err(why) => return Ok(Err(why)),
+            },
+        };
         let item = Item::Decision {
             call: cleared.call.id.clone(),
             decision: cleared.decision.clone(),
@@ -56,26 +64,34 @@ impl Turn {
         let spec = cleared
             .request
             .spec(cleared.run.clone(), self.kit.config.max_timeout());
-        Ok(self.kit.executor.start(spec).await)
+        if let Some(number) = number {
+            let job = self.start_job(cleared, spec, number).await?;
+            return Ok(job.map(Box::new).map(Begun::Background));
+        }
+        let job = self.kit.executor.start_on(spec, cleared.request.streams());
+        let job = job.await.map_err(|error| error::text_of(&error).plain());
+        Ok(job.map(Begun::Foreground))
     }
 
     /// Shows the command of a call that nobody is asked about.
     pub(super) async fn show_call(&self, cleared: &Cleared) -> Result<(), Halt> {
         let command = policy::printable(&cleared.request.text());
-        self.send(Event::Show(render::call(&command))).await
+        self.send(Event::Show(render::call(&command, cleared.request.manner)))
+            .await
     }
 
     /// Shows what it prints until it ends and records what it came to.
     pub(super) async fn finish(
         &mut self,
         cleared: Cleared,
-        job: Result<Job, exec::Error>,
+        begun: Result<Begun, String>,
     ) -> Result<(), Halt> {
         self.send(Event::Show(render::decision(&cleared.decision)))
             .await?;
-        let job = match job {
-            Ok(job) => job,
-            Err(error) => return self.not_started(cleared, &error).await,
+        let job = match begun {
+            Ok(Begun::Foreground(job)) => job,
+            Ok(Begun::Background(seen)) => return self.finish_job(cleared, *seen).await,
+            Err(why) => return self.not_run(&cleared.call, why).await,
         };
         self.state(State::Running, cleared.request.text()).await?;
         let started = Instant::now();
@@ -158,11 +174,6 @@ impl Turn {
             [] => text.into_owned(),
             found => Redactor::new(found).redact(&text).into_owned(),
         }
-    }
-
-    async fn not_started(&mut self, cleared: Cleared, error: &exec::Error) -> Result<(), Halt> {
-        self.not_run(&cleared.call, error::text_of(error).plain())
-            .await
     }
 
     /// Records an outcome that no command came to.

@@ -1,0 +1,133 @@
+//! One job, as a turn sees it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::exec::{Input, Outcome, Reading, Unwritten};
+
+/// Silence after which nothing more is waited for.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Said to the model when a job fails where it could write nothing.
+pub(in crate::session) const CONFINED: &str = "It ran in a read-only sandbox without network. If it failed because of that, send the same \
+     command again: the person will be asked to let it run outside of it.";
+
+/// A job of the session; holding one keeps nothing alive.
+#[derive(Debug, Clone)]
+pub(in crate::session) struct Seen {
+    pub number: u64,
+    pub command: String,
+    /// What names it in a line.
+    pub short: String,
+    pub cwd: PathBuf,
+    /// It runs in the read-only level.
+    pub confined: bool,
+    pub(super) reading: Arc<Reading>,
+    pub(super) input: Option<Input>,
+    pub(super) cancel: CancellationToken,
+    pub(super) began: Instant,
+    pub(super) end: watch::Receiver<Option<Arc<Outcome>>>,
+}
+
+impl Seen {
+    /// Whether its end was not seen yet.
+    pub(in crate::session) fn runs(&self) -> bool {
+        self.end.borrow().is_none()
+    }
+
+    /// How it ended, if it did.
+    pub(in crate::session) fn outcome(&self) -> Option<Arc<Outcome>> {
+        self.end.borrow().clone()
+    }
+
+    /// Waits for its end.
+    pub(in crate::session) async fn ended(&self) {
+        let mut end = self.end.clone();
+        // Who would tell is gone where this fails, and the job with it.
+        let _ = end.wait_for(Option::is_some).await;
+    }
+
+    /// Waits until it printed something new and fell silent, or ended; `most` at most.
+    pub(in crate::session) async fn settled(&self, most: Duration) {
+        let settled = async {
+            self.reading.settled(QUIET).await;
+            if self.reading.is_over() {
+                self.ended().await;
+            }
+        };
+        let _ = tokio::time::timeout(most, settled).await;
+    }
+
+    /// Ends it and all it started.
+    pub(in crate::session) async fn end(&self) {
+        self.cancel.cancel();
+        self.ended().await;
+    }
+
+    /// Types `text`, and ends the input if that is asked for.
+    ///
+    /// # Errors
+    /// Too much waits already, or nobody will ever read it.
+    pub(in crate::session) fn write(&self, text: &str, close: bool) -> Result<(), Unwritten> {
+        let input = self.input.as_ref().ok_or(Unwritten::Closed)?;
+        if !text.is_empty() {
+            // What the return key of a terminal sends.
+            let text = match input.is_terminal() {
+                true => text.replace('\n', "\r"),
+                false => text.to_owned(),
+            };
+            input.write(text.into_bytes())?;
+        }
+        if close { input.close() } else { Ok(()) }
+    }
+
+    /// What it printed since it was last read, or from a line on.
+    pub(in crate::session) fn read(&self, since: Option<u64>) -> Option<String> {
+        match since {
+            None => self.reading.next(),
+            Some(line) => self.reading.from_line(line),
+        }
+    }
+
+    /// Where it stands, in a line for the model.
+    pub(in crate::session) fn status(&self, outcome: Option<&Outcome>) -> String {
+        let Some(outcome) = outcome else {
+            return format!(
+                "[job {} runs, for {} s so far, {} lines]",
+                self.number,
+                self.began.elapsed().as_secs(),
+                self.reading.lines()
+            );
+        };
+        let spill = outcome.spill.as_ref();
+        let all = spill.map_or_else(String::new, |path| {
+            format!("; all of it: {}", path.display())
+        });
+        let mut line = format!("[job {} ended: {}{all}]", self.number, outcome.status());
+        if self.failed_confined() {
+            line.push('\n');
+            line.push_str(CONFINED);
+        }
+        line
+    }
+
+    /// What is told of its end.
+    pub(in crate::session) fn end_line(&self) -> String {
+        let how = self.outcome().map_or_else(String::new, |it| it.status());
+        let line = format!("job {} ({}) ended: {how}", self.number, self.short);
+        match self.failed_confined() {
+            true => format!("{line}. {CONFINED}"),
+            false => line,
+        }
+    }
+
+    /// Whether it failed where the sandbox may be the cause.
+    pub(in crate::session) fn failed_confined(&self) -> bool {
+        let outcome = self.outcome();
+        self.confined && outcome.is_some_and(|it| !it.ok() && !it.cancelled && !it.timed_out)
+    }
+}

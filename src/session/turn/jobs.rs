@@ -1,0 +1,339 @@
+//! Jobs: commands that go on beside the conversation. A turn starts them, reads them, types to them and ends them; they
+//! are the session's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::super::jobs::{Act, Begun, Seen};
+use super::super::render;
+use super::ask::{DENIED, one_line};
+use super::calls::{CANCELLED, Judged};
+use super::log::CameTo;
+use super::run::Cleared;
+use super::{Allowance, Event, Halt, Reply, Turn};
+use crate::error;
+use crate::exec::{Confinement, Spec};
+use crate::policy::{self, Grant, Verdict};
+use crate::protocol::{Ask, Scope, State};
+use crate::tool::jobs::{self as tools, Request, typed};
+use crate::transcript::{Call, Decision, Item};
+
+/// How long what a job prints at once is waited for: after its start, after something was typed.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// Said to the model where a job printed nothing since it looked.
+const NOTHING_NEW: &str = "(nothing new)\n";
+
+impl Turn {
+    /// Asks the session something about its jobs.
+    pub(super) async fn jobs<T>(
+        &self,
+        act: impl FnOnce(oneshot::Sender<T>) -> Act,
+    ) -> Result<T, Halt> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Event::Job(act(reply))).await?;
+        answer.await.map_err(|_| Halt::Cancelled)
+    }
+
+    /// Puts a job's start on disk, then starts it and gives it to the session.
+    pub(super) async fn start_job(
+        &mut self,
+        cleared: &Cleared,
+        spec: Spec,
+        number: u64,
+    ) -> Result<Result<Seen, String>, Halt> {
+        let command = cleared.request.text();
+        self.record(Item::JobStarted {
+            job: number,
+            call: cleared.call.id.clone(),
+            command: policy::printable(&render::short(&command)),
+        })
+        .await?;
+        let started = match self.cancel.is_cancelled() {
+            true => Err(CANCELLED.to_owned()),
+            false => {
+                let started = self.kit.executor.start_on(spec, cleared.request.streams());
+                started
+                    .await
+                    .map_err(|error| error::text_of(&error).plain())
+            }
+        };
+        let job = match started {
+            Ok(job) => job,
+            Err(why) => {
+                self.record(Item::JobEnded {
+                    job: number,
+                    text: format!("job {number} was not started: {why}"),
+                    told: true,
+                })
+                .await?;
+                return Ok(Err(why));
+            }
+        };
+        let begun = Begun {
+            number,
+            command: policy::printable(&command),
+            cwd: cleared.run.cwd.clone(),
+            confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
+            job,
+        };
+        let seen = self
+            .jobs(|reply| Act::Began(Box::new(begun), reply))
+            .await?;
+        Ok(Ok(seen))
+    }
+
+    /// Tells what a job that was started printed in its first moment.
+    pub(super) async fn finish_job(&mut self, cleared: Cleared, seen: Seen) -> Result<(), Halt> {
+        self.state(State::Running, cleared.request.text()).await?;
+        self.watch(&seen, MOMENT).await;
+        let mut lead = format!("[job {} was started]\n", seen.number);
+        if cleared.edited {
+            let ran = cleared.request.text();
+            lead = format!("The person changed the command; what was started is:\n{ran}\n\n{lead}");
+        }
+        let what = format!("started as job {}", seen.number);
+        let came_to = CameTo::Job(&what);
+        self.audit(&cleared.call, &cleared.judged, &cleared.decision, came_to);
+        let ok = seen.outcome().is_none_or(|outcome| outcome.ok());
+        self.tell(
+            &cleared.call,
+            &seen,
+            Told {
+                lead,
+                since: None,
+                ok,
+            },
+        )
+        .await
+    }
+
+    /// Does what the model wants with one of its jobs.
+    pub(super) async fn job(&mut self, call: Call, request: Request) -> Result<(), Halt> {
+        self.show(&render::job(&request)).await?;
+        let seen = match self.jobs(|reply| Act::Find(request.job, reply)).await? {
+            Ok(seen) => seen,
+            Err(why) => return self.not_run(&call, why).await,
+        };
+        self.state(State::Running, request.line()).await?;
+        match request.act {
+            tools::Act::Output { since, wait } => {
+                self.watch(&seen, wait.min(self.kit.config.max_timeout()))
+                    .await;
+                self.tell(
+                    &call,
+                    &seen,
+                    Told {
+                        since,
+                        ..Told::default()
+                    },
+                )
+                .await
+            }
+            tools::Act::Write { text, close } => self.type_to(call, &seen, &text, close).await,
+            tools::Act::Cancel => {
+                tokio::select! {
+                    () = self.cancel.cancelled() => {}
+                    () = seen.end() => {}
+                }
+                self.tell(&call, &seen, Told::default()).await
+            }
+        }
+    }
+
+    /// Waits for news of a job, as long as the turn goes on.
+    async fn watch(&self, seen: &Seen, most: Duration) {
+        tokio::select! {
+            () = self.cancel.cancelled() => {}
+            () = seen.settled(most) => {}
+        }
+    }
+
+    /// Gives the model what is new of a job, and where it stands.
+    async fn tell(&mut self, call: &Call, seen: &Seen, told: Told) -> Result<(), Halt> {
+        // Before it is read: all that was printed until its end is read then.
+        let outcome = seen.outcome();
+        let new = seen.read(told.since).map(|new| self.less_secrets(&new));
+        let mut text = new.clone().unwrap_or_else(|| NOTHING_NEW.to_owned());
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let status = seen.status(outcome.as_deref());
+        let spill = outcome.as_ref().and_then(|outcome| outcome.spill.clone());
+        let text = format!("{}{text}{status}", told.lead);
+        self.conclude(call, text, told.ok, spill).await?;
+        if outcome.is_some() {
+            self.send(Event::Job(Act::Heard(seen.number))).await?;
+            if seen.failed_confined() {
+                self.standing.failed_confined.push(seen.command.clone());
+            }
+        }
+        if let Some(new) = new {
+            self.send(Event::Output(new)).await?;
+        }
+        let stands = status.lines().next().unwrap_or_default();
+        let stands = stands.trim_start_matches('[').trim_end_matches(']');
+        self.show(&format!("*{stands}*")).await?;
+        match self.cancel.is_cancelled() {
+            true => Err(Halt::Cancelled),
+            false => Ok(()),
+        }
+    }
+
+    /// Types to a job, where the person lets it.
+    async fn type_to(
+        &mut self,
+        call: Call,
+        seen: &Seen,
+        text: &str,
+        close: bool,
+    ) -> Result<(), Halt> {
+        if let Some(outcome) = seen.outcome() {
+            let status = seen.status(Some(&outcome));
+            return self
+                .not_run(&call, format!("Nothing was typed: {status}"))
+                .await;
+        }
+        let judged = match self.judge_typed(seen, text, close).await {
+            Ok(judged) => judged,
+            Err(why) => return self.not_run(&call, why).await,
+        };
+        let decision = self.may_type(seen, &judged).await?;
+        if let Some(refusal) = refusal(&decision) {
+            self.decided(&call, &judged, &decision).await?;
+            self.answer(&call, refusal).await?;
+            return match decision {
+                Decision::Withdrawn if self.cancel.is_cancelled() => Err(Halt::Cancelled),
+                _ => Ok(()),
+            };
+        }
+        self.record(Item::Decision {
+            call: call.id.clone(),
+            decision: decision.clone(),
+        })
+        .await?;
+        if self.cancel.is_cancelled() {
+            return Err(Halt::Cancelled);
+        }
+        let written = seen.write(text, close);
+        let came_to = match &written {
+            Ok(()) => format!("typed into job {}", seen.number),
+            Err(why) => format!("not typed: {why}"),
+        };
+        self.audit(&call, &judged, &decision, CameTo::Job(&came_to));
+        self.show(&render::decision(&decision)).await?;
+        if let Err(why) = written {
+            return self
+                .not_run(&call, format!("Nothing was typed: {why}."))
+                .await;
+        }
+        self.watch(seen, MOMENT).await;
+        self.tell(&call, seen, Told::default()).await
+    }
+
+    async fn judge_typed(&self, seen: &Seen, text: &str, close: bool) -> Result<Judged, String> {
+        let judge = Arc::clone(&self.judge);
+        let (typed_text, cwd) = (text.to_owned(), seen.cwd.clone());
+        let verdict = tokio::task::spawn_blocking(move || judge.write(&typed_text, &cwd));
+        let verdict = tokio::select! {
+            () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
+            verdict = verdict => verdict.map_err(|error| {
+                format!("The text could not be judged ({error}), so it was not typed.")
+            })?,
+        };
+        Ok(Judged {
+            command: typed(text, close),
+            segments: Vec::new(),
+            verdict,
+        })
+    }
+
+    /// Whether the text may be typed, on whose word: asks where nobody's covers it.
+    async fn may_type(&mut self, seen: &Seen, judged: &Judged) -> Result<Decision, Halt> {
+        let question = match &judged.verdict {
+            Verdict::Deny { why, .. } => return Ok(Decision::Forbidden { why: why.clone() }),
+            Verdict::Allow(Grant::Rule { rule }) => {
+                return Ok(Decision::Rule { rule: rule.clone() });
+            }
+            Verdict::Allow(Grant::Proof { .. }) => policy::Ask::because("nothing else allows it"),
+            Verdict::Ask(question) => question.clone(),
+        };
+        if self.standing.jobs.contains(&seen.number) {
+            let rule = format!("job_write {}", seen.number);
+            return Ok(Decision::Rule { rule });
+        }
+        if self.standing.everything || self.kit.config.auto_confirm {
+            return Ok(Decision::AutoConfirm);
+        }
+        let ask = self.typing(seen, judged, &question);
+        let allowance = match self.put(ask).await? {
+            None => return Ok(Decision::Withdrawn),
+            Some(Reply::Deny(reason)) => return Ok(Decision::Denied { reason }),
+            // The float offers no such thing; what would be typed then nobody has seen.
+            Some(Reply::Edited(_)) => return Ok(Decision::Denied { reason: None }),
+            Some(Reply::Once) => return Ok(Decision::Approved),
+            Some(Reply::Always(Scope::Everything)) => Allowance::Everything,
+            Some(Reply::Always(_)) => Allowance::Job(seen.number),
+        };
+        match allowance {
+            Allowance::Everything => self.standing.everything = true,
+            _ => self.standing.jobs.push(seen.number),
+        }
+        self.send(Event::Allow(allowance)).await?;
+        Ok(Decision::Approved)
+    }
+
+    fn typing(&self, seen: &Seen, judged: &Judged, question: &policy::Ask) -> Ask {
+        let into = format!("it is typed into job {}: {}", seen.number, seen.short);
+        let more = question.reasons.iter().map(|reason| reason.text.clone());
+        Ask {
+            id: self.kit.id(),
+            session: self.session,
+            command: judged.command.clone(),
+            cwd: one_line(&seen.cwd.display().to_string()),
+            timeout: None,
+            terminal: false,
+            background: false,
+            job: Some(seen.number),
+            backend: self.kit.trial.name().to_owned(),
+            reasons: std::iter::once(into)
+                .chain(more)
+                .map(|reason| one_line(&reason))
+                .collect(),
+            span: None,
+            destructive: question.destructive,
+            prefix: None,
+        }
+    }
+}
+
+/// What the model is told of a job, beside what is new and where it stands.
+struct Told {
+    lead: String,
+    since: Option<u64>,
+    ok: bool,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self {
+            lead: String::new(),
+            since: None,
+            ok: true,
+        }
+    }
+}
+
+/// What the model is told of a decision that lets nothing be typed.
+fn refusal(decision: &Decision) -> Option<String> {
+    match decision {
+        Decision::Forbidden { why } => Some(format!("Refused by a deny rule: {why}")),
+        Decision::Denied { reason: None } | Decision::Withdrawn => Some(DENIED.to_owned()),
+        Decision::Denied {
+            reason: Some(reason),
+        } => Some(format!("{DENIED}: {reason}")),
+        _ => None,
+    }
+}

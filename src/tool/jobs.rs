@@ -1,0 +1,269 @@
+//! `job_output`, `job_write`, `job_cancel`: what a model does with a command that it started in the background.
+//!
+//! Knows how they are asked for; which jobs there are is the session's.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::BadCall;
+use crate::llm::ToolSpec;
+use crate::policy;
+use crate::transcript::Call;
+
+const OUTPUT: &str = "job_output";
+pub(super) const WRITE: &str = "job_write";
+const CANCEL: &str = "job_cancel";
+
+/// The names of the tools.
+pub const NAMES: [&str; 3] = [OUTPUT, WRITE, CANCEL];
+
+/// What a model wants with one of its jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Its number in the session.
+    pub job: u64,
+    pub act: Act,
+}
+
+/// What is done with a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    Output {
+        /// The line to read from, 0 the first; none is where the last reading ended.
+        since: Option<u64>,
+        /// How long something new is waited for.
+        wait: Duration,
+    },
+    Write {
+        text: String,
+        /// Nothing more will be written.
+        close: bool,
+    },
+    Cancel,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OutputArguments {
+    /// The job's number.
+    job: i64,
+    /// Read again from this line on (0 is the first one) instead of where the last reading ended.
+    #[serde(default)]
+    since: Option<i64>,
+    /// Seconds to wait for new output or the end. Default 0.
+    #[serde(default)]
+    wait: Option<i64>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WriteArguments {
+    /// The job's number.
+    job: i64,
+    /// What is typed, as it is: end a line with a line break. In a terminal that is the return key.
+    #[serde(default)]
+    text: Option<String>,
+    /// Ends the standard input after the text; in a terminal, sends end-of-file. Default false.
+    #[serde(default)]
+    close: Option<bool>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CancelArguments {
+    /// The job's number.
+    job: i64,
+}
+
+/// What a model is told of these tools.
+pub(super) fn specs(max_wait: u64) -> [ToolSpec; 3] {
+    let spec = |name: &str, description: String, schema| ToolSpec {
+        name: name.to_owned(),
+        description,
+        schema,
+    };
+    [
+        spec(
+            OUTPUT,
+            format!(
+                "Reads what a job (run_shell_command with background = true) printed since it was last read, and says \
+                 whether it runs or how it ended. wait: seconds, 0 to {max_wait}, default 0; it returns earlier once \
+                 something new was printed and the job fell silent, or ended. Wait rather than ask again and again."
+            ),
+            super::schema::<OutputArguments>(),
+        ),
+        spec(
+            WRITE,
+            "Types text into a job's standard input, or ends that input, and returns what the job printed at once. The \
+             person is asked first, unless they allowed it for that job."
+                .to_owned(),
+            super::schema::<WriteArguments>(),
+        ),
+        spec(
+            CANCEL,
+            "Ends a job and everything it started.".to_owned(),
+            super::schema::<CancelArguments>(),
+        ),
+    ]
+}
+
+impl Request {
+    /// Reads a call; none where it is no call of these.
+    pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
+        match call.name.as_str() {
+            OUTPUT => Some(Self::output(call)),
+            WRITE => Some(Self::write(call)),
+            CANCEL => Some(super::arguments(call).and_then(|given: CancelArguments| {
+                Ok(Self {
+                    job: number(call, "job", given.job)?,
+                    act: Act::Cancel,
+                })
+            })),
+            _ => None,
+        }
+    }
+
+    fn output(call: &Call) -> Result<Self, BadCall> {
+        let given: OutputArguments = super::arguments(call)?;
+        let since = given.since.map(|line| number(call, "since", line));
+        Ok(Self {
+            job: number(call, "job", given.job)?,
+            act: Act::Output {
+                since: since.transpose()?,
+                wait: Duration::from_secs(number(call, "wait", given.wait.unwrap_or(0))?),
+            },
+        })
+    }
+
+    fn write(call: &Call) -> Result<Self, BadCall> {
+        let given: WriteArguments = super::arguments(call)?;
+        let (text, close) = (
+            given.text.unwrap_or_default(),
+            given.close.unwrap_or_default(),
+        );
+        if text.is_empty() && !close {
+            return Err(BadCall(format!(
+                "{WRITE} needs a text, or close = true to end the input."
+            )));
+        }
+        Ok(Self {
+            job: number(call, "job", given.job)?,
+            act: Act::Write { text, close },
+        })
+    }
+
+    /// The call in a line, as a person reads it.
+    pub fn line(&self) -> String {
+        let job = self.job;
+        match &self.act {
+            Act::Output { since: None, .. } => format!("{OUTPUT} {job}"),
+            Act::Output {
+                since: Some(line), ..
+            } => format!("{OUTPUT} {job} from line {line}"),
+            Act::Write { .. } => format!("{WRITE} {job}"),
+            Act::Cancel => format!("{CANCEL} {job}"),
+        }
+    }
+}
+
+/// Returns what is typed as a person can read it: a line of it each, with every character that is none to see escaped.
+pub fn typed(text: &str, close: bool) -> String {
+    let mut lines: Vec<String> = text.split_inclusive('\n').map(escaped).collect();
+    if close {
+        lines.push("(end of input)".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn escaped(line: &str) -> String {
+    let text = line.replace('\\', "\\\\");
+    let text = text
+        .replace('\n', "\\n")
+        .replace('\t', "\\t")
+        .replace('\r', "\\r");
+    policy::printable(&text)
+}
+
+fn number(call: &Call, name: &str, given: i64) -> Result<u64, BadCall> {
+    u64::try_from(given)
+        .map_err(|_| BadCall(format!("{name} of {} is a number, 0 or more.", call.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(name: &str, arguments: serde_json::Value) -> Result<Request, String> {
+        let call = Call {
+            id: "1".into(),
+            name: name.into(),
+            arguments,
+            signature: None,
+        };
+        Request::parse(&call).unwrap().map_err(|bad| bad.0)
+    }
+
+    #[test]
+    fn calls_are_read() {
+        let act = |name: &str, arguments| parse(name, arguments).unwrap().act;
+        let output = |since, wait| Act::Output {
+            since,
+            wait: Duration::from_secs(wait),
+        };
+        assert_eq!(act(OUTPUT, json!({"job": 3})), output(None, 0));
+        assert_eq!(
+            act(OUTPUT, json!({"job": 3, "since": 7, "wait": 20})),
+            output(Some(7), 20)
+        );
+        let write = |text: &str, close| Act::Write {
+            text: text.into(),
+            close,
+        };
+        assert_eq!(
+            act(WRITE, json!({"job": 3, "text": "y\n"})),
+            write("y\n", false)
+        );
+        assert_eq!(
+            act(WRITE, json!({"job": 3, "close": true})),
+            write("", true)
+        );
+        assert_eq!(parse(CANCEL, json!({"job": 4})).unwrap().job, 4);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_said() {
+        for (name, arguments, word) in [
+            (OUTPUT, json!({}), "job"),
+            (OUTPUT, json!({"job": -1}), "0 or more"),
+            (OUTPUT, json!({"job": 1, "wait": -1}), "0 or more"),
+            (WRITE, json!({"job": 1}), "needs a text"),
+            (CANCEL, json!({"job": "all"}), "do not fit"),
+        ] {
+            let error = parse(name, arguments.clone()).unwrap_err();
+            assert!(error.contains(word), "{arguments}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_typed_hides_nothing() {
+        assert_eq!(typed("y\n", false), r"y\n");
+        assert_eq!(typed("rm a\nb", true), "rm a\\n\nb\n(end of input)");
+        assert_eq!(
+            typed("a\\n\u{1b}[A\u{202e}\r\t", false),
+            r"a\\n\u{1b}[A\u{202e}\r\t"
+        );
+        assert_eq!(typed("", true), "(end of input)");
+    }
+
+    #[test]
+    fn schemas_need_no_definitions() {
+        for spec in specs(600) {
+            assert_eq!(spec.schema["type"], "object");
+            assert!(spec.schema.get("definitions").is_none());
+        }
+    }
+}
