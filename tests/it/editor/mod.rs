@@ -11,6 +11,7 @@ mod jobs;
 mod keys;
 mod legal;
 mod model;
+mod model_jobs;
 mod shell;
 mod slash;
 mod streams;

@@ -82,6 +82,7 @@ fn items(deltas: &[Result<Delta, Fault>]) -> Vec<Item> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_its_result_and_a_closing_word() {
     let mock = Mock::start(&json!([
+        {"match": {"userMessage": "job 1 (make) ended"}, "response": {"content": "So it ended."}},
         {"match": {"userMessage": "make it", "hasToolResult": true},
          "response": {"content": "The folder is there."}},
         {"match": {"userMessage": "make it"},
@@ -104,7 +105,7 @@ async fn a_call_its_result_and_a_closing_word() {
             spill: None,
         };
         said.push(Item::Outcome(outcome));
-        let second = ask(provider.as_ref(), request(said)).await;
+        let second = ask(provider.as_ref(), request(said.clone())).await;
         assert_eq!(
             text(&second),
             "The folder is there.",
@@ -115,6 +116,14 @@ async fn a_call_its_result_and_a_closing_word() {
             Some(&Ok(Delta::Stop(Stop::Done))),
             "{wire:?}"
         );
+        // The news of a job comes between a call's result and the next answer.
+        said.push(Item::JobEnded {
+            job: 1,
+            text: "job 1 (make) ended: exit 1".into(),
+            told: false,
+        });
+        let third = ask(provider.as_ref(), request(said)).await;
+        assert_eq!(text(&third), "So it ended.", "{wire:?}: {third:?}");
     }
 }
 

@@ -50,6 +50,14 @@ fn end(reason: End) -> Item {
     }
 }
 
+fn job(job: u64) -> Item {
+    Item::JobStarted {
+        job,
+        call: job.to_string(),
+        command: "npm run dev".into(),
+    }
+}
+
 fn turn() -> Vec<Item> {
     vec![
         user("list\nit"),
@@ -389,4 +397,36 @@ fn behind_half_a_line_the_next_one_stands_alone() {
     let (_log, loaded) = store.open(&id).unwrap();
     assert_eq!(loaded.items, [user("whole"), end(End::Interrupted)]);
     assert!(loaded.notices[0].contains("line 2"), "{:?}", loaded.notices);
+}
+
+#[test]
+fn a_job_whose_end_nobody_saw_is_interrupted_once() {
+    let data = tempfile::tempdir().unwrap();
+    let store = Store::new(data.path().to_owned());
+    let mut log = store.create(meta("/w")).unwrap();
+    let id = log.id().to_owned();
+    let ended = Item::JobEnded {
+        job: 1,
+        text: "job 1 (npm run dev) ended: exit 0".into(),
+        told: true,
+    };
+    let mut items = turn();
+    items.extend([job(1), ended, job(2)]);
+    items.iter().for_each(|item| log.append(item).unwrap());
+    drop(log);
+    let (log, loaded) = store.open(&id).unwrap();
+    drop(log);
+    let Some(Item::JobEnded {
+        job: 2,
+        text,
+        told: false,
+    }) = loaded.items.last()
+    else {
+        panic!("{:?}", loaded.items.last());
+    };
+    assert!(text.contains("(npm run dev) ended: interrupted"), "{text}");
+    assert_eq!(loaded.items.len(), items.len() + 1);
+    let (_log, again) = store.open(&id).unwrap();
+    assert_eq!(again.items, loaded.items, "it is in the file");
+    assert_eq!(again.notices, [""; 0]);
 }

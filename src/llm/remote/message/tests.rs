@@ -180,6 +180,41 @@ fn what_is_broken_is_mended_before_it_is_sent() {
 }
 
 #[test]
+fn the_end_of_a_job_is_told_unless_it_was_read() {
+    let ended = |job: u64, told| Item::JobEnded {
+        job,
+        text: format!("job {job} (make) ended: exit 1"),
+        told,
+    };
+    let started = Item::JobStarted {
+        job: 1,
+        call: "1".into(),
+        command: "make".into(),
+    };
+    // The news came while the call was under way.
+    let items = vec![
+        user("x"),
+        call("1"),
+        started,
+        ended(1, false),
+        outcome("1", "a"),
+        ended(2, true),
+        user("y"),
+    ];
+    for protocol in [Protocol::OpenAi, Protocol::Anthropic, Protocol::Gemini] {
+        assert_eq!(
+            told(protocol, items.clone(), true),
+            [
+                "User: x",
+                "Assistant: call 1",
+                "Tool: result 1: a",
+                "User: [job 1 (make) ended: exit 1]\n\ny",
+            ]
+        );
+    }
+}
+
+#[test]
 fn a_request_never_ends_or_begins_with_the_models_words() {
     assert_eq!(
         told(Protocol::Gemini, vec![said("half")], true),

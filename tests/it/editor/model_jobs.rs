@@ -1,0 +1,169 @@
+//! Jobs that a model started: in the list of jobs, by keys, and gone with what they belong to.
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+use crate::support::{DEADLINE, proc};
+
+use super::scene::{Scene, below, wait_gone};
+
+/// The model starts a job, which the person lets it, and says so.
+fn serving(command: &str) -> Scene {
+    let arguments = json!({ "cmd": command, "background": true });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "run_shell_command", &arguments),
+        Reply::text("It serves."),
+    ]);
+    scene.co("serve");
+    scene.wait_ask("1/1");
+    scene.nvim.wait_text("how  in the background");
+    scene.answer("y");
+    scene.wait_chat("It serves.");
+    scene.wait_turns(1);
+    scene
+}
+
+/// Opens the list and puts the cursor on its first line.
+fn list(scene: &Scene) {
+    scene.nvim.type_keys(":Co /jobs<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-jobs'", "the list");
+}
+
+#[test]
+fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
+    let scene = serving("echo ready; read -r a; echo \"got $a\"; exec sleep 3603");
+    let text = scene.chat();
+    assert!(text.contains("*in the background*"), "{text}");
+    assert!(text.contains("\nready\n"), "{text}");
+    let sleeping = || below(scene.nvim.pid(), "sleep 3603");
+    list(&scene);
+    scene.nvim.wait_text("   1  running");
+    scene.nvim.wait_text("chat 1   echo ready");
+    scene.nvim.type_keys("i");
+    scene.nvim.wait_text("stdin of job 1 of chat 1:");
+    scene.nvim.type_keys("by hand<CR>");
+    scene.wait_shell("\ngot by hand\n");
+    scene.nvim.type_keys("<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-shell'", "its output");
+    let line = scene
+        .nvim
+        .lua("return vim.api.nvim_get_current_line()", json!([]));
+    assert!(line.as_str().unwrap().starts_with("$ echo ready"), "{line}");
+    list(&scene);
+    let pids = sleeping();
+    assert!(!pids.is_empty());
+    scene.nvim.type_keys("x");
+    wait_gone(&pids);
+    scene.nvim.wait_text("co: job 1 of chat 1: cancelled");
+    scene.wait_chat("ended: cancelled");
+    scene.nvim.wait_text("   1  cancelled");
+    assert_eq!(scene.events("CoJobDone"), 1);
+    // The message needed no key: this one is taken at once.
+    scene.nvim.type_keys("d");
+    scene.nvim.wait_text("nothing has been run yet");
+
+    scene.server.reply(Reply::text("I see."));
+    scene.co("well?");
+    scene.wait_chat("I see.");
+    let asked = scene.server.requests().pop().unwrap().last("user").unwrap();
+    assert!(
+        asked.starts_with("[job 1 (") && asked.contains("cancelled"),
+        "{asked}"
+    );
+    assert!(asked.ends_with("well?"), "{asked}");
+}
+
+#[test]
+fn a_job_ends_with_its_chat_unless_it_is_kept() {
+    for keep in [false, true] {
+        let scene = serving("exec sleep 3604");
+        let pids = below(scene.nvim.pid(), "sleep 3604");
+        assert!(!pids.is_empty());
+        list(&scene);
+        if keep {
+            scene.nvim.type_keys("K");
+            scene.nvim.wait_text("running, kept");
+        }
+        scene.nvim.command("bwipeout! co://chat/1");
+        proc::wait_until(DEADLINE, "the session to be over", || {
+            let text = std::fs::read_to_string(&scene.sessions()[0]).unwrap();
+            text.contains("job_ended").then_some(())
+        });
+        if keep {
+            assert!(pids.iter().all(|pid| proc::alive(*pid)));
+            list(&scene);
+            scene.nvim.type_keys("x");
+        }
+        wait_gone(&pids);
+        scene.nvim.wait_text("   1  cancelled");
+    }
+}
+
+#[test]
+fn a_kept_job_ends_with_neovim() {
+    let mut scene = serving("setsid sleep 3605 & exec sleep 3605");
+    list(&scene);
+    scene.nvim.type_keys("K");
+    scene.nvim.wait_text("running, kept");
+    let pids = below(scene.nvim.pid(), "sleep 3605");
+    assert!(pids.len() >= 2, "{pids:?}");
+    scene.nvim.kill9();
+    wait_gone(&pids);
+}
+
+#[test]
+fn a_killed_backend_leaves_no_job_and_the_model_is_told() {
+    let mut scene = serving("setsid sleep 3606 & exec sleep 3606");
+    let all = scene.nvim.descendants();
+    assert!(below(scene.nvim.pid(), "sleep 3606").len() >= 2);
+    proc::kill9(scene.backend());
+    scene.nvim.kill9();
+    wait_gone(&all);
+    scene.restart();
+    let id = scene.sessions()[0].clone();
+    let id = id.file_stem().unwrap().to_str().unwrap();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_chat("ended: interrupted");
+    scene
+        .server
+        .reply(Reply::new().call("c2", "job_output", &json!({ "job": 1 })));
+    scene.server.reply(Reply::text("It is gone."));
+    scene.co("does it run?");
+    scene.wait_chat("It is gone.");
+    let requests = scene.server.requests();
+    let asked = requests[requests.len() - 2].last("user").unwrap();
+    assert!(asked.contains("ended: interrupted"), "{asked}");
+    let told = requests.last().unwrap().last("tool").unwrap();
+    assert!(told.contains("There is no job 1"), "{told}");
+}
+
+#[test]
+fn what_is_typed_into_a_shell_is_asked_about() {
+    let scene = serving("bash");
+    let write = |id: &str| {
+        let arguments = json!({ "job": 1, "text": "echo a >> made\n" });
+        Reply::new().call(id, "job_write", &arguments)
+    };
+    scene.server.reply(write("c2"));
+    scene.server.reply(write("c3"));
+    scene.server.reply(write("c4"));
+    scene.server.reply(Reply::text("Typed."));
+    scene.co("type");
+    scene.nvim.wait_text("echo a >> made\\n");
+    scene.nvim.wait_text("it is typed into job 1: bash");
+    scene.answer("n");
+    scene.wait_chat("*denied*");
+    assert_eq!(scene.workspace.read("made"), None);
+    scene.wait_ask("1/1");
+    scene.answer("a");
+    scene.nvim.wait_text("whatever is typed into job 1");
+    scene.nvim.type_keys("c");
+    scene.wait_chat("Typed.");
+    scene.wait_turns(2);
+    assert_eq!(scene.workspace.read("made").as_deref(), Some("a\na\n"));
+    scene.assert_outcomes(4);
+}
