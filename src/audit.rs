@@ -1,4 +1,5 @@
-//! The audit log: one line of JSON for every call that policy saw, kept private and bounded.
+//! The audit log: lines of JSON for every call that policy saw, kept private and bounded: one when it is decided, one
+//! for what it came to.
 //!
 //! Knows nothing of policy or the executor: whoever decides and runs fills in a [`Record`].
 
@@ -15,7 +16,7 @@ const MAX_BYTES: u64 = 4 << 20;
 /// How many files are kept, the current one among them.
 const FILES: usize = 5;
 
-/// One call, from the verdict to what it came to.
+/// One call: the verdict, who decided, and what it came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Seconds since 1970, in UTC, with milliseconds.
@@ -31,8 +32,11 @@ pub struct Record {
     pub rule: Option<String>,
     /// Who decided: `proof`, `rule`, `person`, `auto_confirm`, `nobody`.
     pub decided: String,
+    /// Where it is to run, or ran.
     pub backend: String,
-    pub outcome: String,
+    /// What it came to; none in the line that says what was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
     /// Hash of the whole output's spill file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spill: Option<String>,

@@ -20,6 +20,7 @@ pub(super) use seen::{CONFINED, Seen};
 use self::board::{Follower, Post};
 use super::kit::Kit;
 use super::{Session, render};
+use crate::audit::Record;
 use crate::editor::Target;
 use crate::exec;
 use crate::protocol::{Owner, ToEditor};
@@ -52,6 +53,8 @@ pub(super) struct Begun {
     pub cwd: PathBuf,
     /// It runs in the read-only level.
     pub confined: bool,
+    /// The audit line that is to say what it came to.
+    pub record: Record,
     pub job: exec::Job,
 }
 
@@ -158,6 +161,7 @@ impl Jobs {
             run,
             number: begun.number,
             post: post.clone(),
+            record: begun.record,
             showing,
             tell,
             ended: self.tell.clone(),
@@ -222,6 +226,13 @@ impl Jobs {
             told.push((*number, format!("job {number} ({short}) {what}")));
         }
         told
+    }
+}
+
+impl Drop for Jobs {
+    /// However the session ends, its jobs end with it.
+    fn drop(&mut self) {
+        self.over.cancel();
     }
 }
 

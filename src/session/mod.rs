@@ -11,6 +11,7 @@ pub mod kit;
 pub mod prompt;
 mod record;
 mod render;
+mod trail;
 mod turn;
 
 use std::collections::VecDeque;

@@ -8,6 +8,8 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::super::kit::Kit;
+use super::super::trail;
+use crate::audit::Record;
 use crate::editor::Showing;
 use crate::exec::{Input, Job, Outcome, Unwritten};
 use crate::protocol::ToEditor;
@@ -93,6 +95,7 @@ pub(super) struct Follower {
     pub(super) run: u64,
     pub(super) number: u64,
     pub(super) post: Post,
+    pub(super) record: Record,
     pub(super) showing: Showing,
     pub(super) tell: watch::Sender<Option<Arc<Outcome>>>,
     /// The session, as long as it is there.
@@ -119,6 +122,13 @@ impl Follower {
             exit: outcome.exit,
             spill: outcome.spill.clone(),
         });
+        let record = Record {
+            time: Record::now(),
+            backend: outcome.level.to_owned(),
+            outcome: Some(outcome.status()),
+            ..self.record
+        };
+        trail::write(&self.kit, record, outcome.spill.clone());
         self.tell.send_replace(Some(Arc::new(outcome)));
         // A session that is gone needs no news.
         let _ = self.ended.send(self.number);

@@ -166,6 +166,35 @@ async fn a_time_out_is_told_with_its_seconds() {
 }
 
 #[tokio::test]
+async fn what_was_decided_is_audited_before_the_command_ends() {
+    let wait = "until test -e go; do sleep 0.05; done";
+    let mut chat = Chat::with(
+        crate::llm::scripted::Scripted::new([calls(&[("1", wait)]), says("ok")]),
+        |config| config.auto_confirm = true,
+    );
+    chat.say("wait");
+    chat.state(crate::protocol::State::Running).await;
+    let lines = |chat: &Chat| -> Vec<serde_json::Value> {
+        let audit = chat.audit();
+        let lines = audit.lines().map(serde_json::from_str);
+        lines.map(Result::unwrap).collect()
+    };
+    let before = lines(&chat);
+    assert_eq!(before.len(), 1, "{before:?}");
+    assert_eq!(before[0]["decided"], "auto_confirm");
+    assert_eq!(
+        (&before[0]["call"], &before[0]["backend"]),
+        (&"1".into(), &"plain".into())
+    );
+    assert!(before[0].get("outcome").is_none(), "{before:?}");
+    chat.write("go", "");
+    assert_eq!(chat.ended().await, "done");
+    super::chat::eventually("what it came to is audited", || lines(&chat).len() == 2).await;
+    let outcome = lines(&chat)[1]["outcome"].to_string();
+    assert!(outcome.contains("exit 0"), "{outcome}");
+}
+
+#[tokio::test]
 async fn a_secret_that_a_command_prints_is_kept_from_the_model() {
     let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
     let mut chat = Chat::new([

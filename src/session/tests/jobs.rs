@@ -299,6 +299,10 @@ async fn an_end_that_was_read_is_not_told_again() {
     );
     assert_eq!(chat.turn("really?").await, "done");
     assert_eq!(ends(&chat.disk()), [(1, true)]);
+    eventually("what it came to is audited", || {
+        chat.audit().contains("exit 4")
+    })
+    .await;
     assert!(!chat.screen().contains("job 1 (echo"), "{}", chat.screen());
 }
 

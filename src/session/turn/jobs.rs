@@ -13,6 +13,7 @@ use super::calls::{CANCELLED, Judged};
 use super::log::CameTo;
 use super::run::Cleared;
 use super::{Allowance, Event, Halt, Reply, Turn};
+use crate::audit::Record;
 use crate::error;
 use crate::exec::{Confinement, Spec};
 use crate::policy::{self, Grant, Verdict};
@@ -42,7 +43,7 @@ impl Turn {
         &mut self,
         cleared: &Cleared,
         spec: Spec,
-        number: u64,
+        (number, record): (u64, Record),
     ) -> Result<Result<Seen, String>, Halt> {
         let command = cleared.request.text();
         self.record(Item::JobStarted {
@@ -77,6 +78,7 @@ impl Turn {
             command: policy::printable(&command),
             cwd: cleared.run.cwd.clone(),
             confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
+            record,
             job,
         };
         let seen = self
@@ -94,9 +96,6 @@ impl Turn {
             let ran = cleared.request.text();
             lead = format!("The person changed the command; what was started is:\n{ran}\n\n{lead}");
         }
-        let what = format!("started as job {}", seen.number);
-        let came_to = CameTo::Job(&what);
-        self.audit(&cleared.call, &cleared.judged, &cleared.decision, came_to);
         let ok = seen.outcome().is_none_or(|outcome| outcome.ok());
         self.tell(
             &cleared.call,
@@ -217,12 +216,14 @@ impl Turn {
         if self.cancel.is_cancelled() {
             return Err(Halt::Cancelled);
         }
+        let decided = (&decision, self.kit.trial.name());
+        self.audit_decision(&call, &judged, decided).await;
         let written = seen.write(text, close);
         let came_to = match &written {
             Ok(()) => format!("typed into job {}", seen.number),
             Err(why) => format!("not typed: {why}"),
         };
-        self.audit(&call, &judged, &decision, CameTo::Job(&came_to));
+        self.audit(&call, &judged, &decision, CameTo::Typed(&came_to));
         self.show(&render::decision(&decision)).await?;
         if let Err(why) = written {
             return self

@@ -1,13 +1,11 @@
-//! The audit line of a call: what was asked, what policy said, who decided, what it came to.
+//! The audit lines of a call: what was asked, what policy said and who decided, before anything comes of it; then
+//! what it came to.
 
-use std::path::Path;
-
-use sha2::{Digest, Sha256};
-
+use super::super::trail;
 use super::Turn;
 use super::calls::Judged;
 use crate::audit::Record;
-use crate::exec;
+use crate::exec::{self, Confinement};
 use crate::transcript::{Call, Decision};
 
 /// What a call came to.
@@ -16,14 +14,27 @@ pub(super) enum CameTo<'a> {
     /// It was not run.
     Nothing,
     Command(&'a exec::Outcome),
-    /// Something with a job, in words.
-    Job(&'a str),
     /// A look, and its summary.
     Look(&'a str),
+    /// Something was typed into a job, or was not.
+    Typed(&'a str),
 }
 
 impl Turn {
-    /// Writes a call's audit line. Its hash of a long output is taken off the runtime's thread.
+    /// Writes what was decided of a call that is to run; it is in the file when this returns.
+    pub(super) async fn audit_decision(
+        &self,
+        call: &Call,
+        judged: &Judged,
+        (decision, level): (&Decision, &str),
+    ) -> Record {
+        let record = self.line(call, judged, decision, level);
+        // It fails only where the writing panicked, which is said by then.
+        let _ = trail::write(&self.kit, record.clone(), None).await;
+        record
+    }
+
+    /// Writes what a call came to.
     pub(super) fn audit(
         &self,
         call: &Call,
@@ -31,11 +42,25 @@ impl Turn {
         decision: &Decision,
         came_to: CameTo<'_>,
     ) {
-        let outcome = match came_to {
-            CameTo::Command(outcome) => Some(outcome),
-            CameTo::Nothing | CameTo::Job(_) | CameTo::Look(_) => None,
+        let (level, outcome) = match came_to {
+            CameTo::Nothing => (self.kit.trial.name(), "not run".to_owned()),
+            CameTo::Command(outcome) => (outcome.level, outcome.status()),
+            CameTo::Look(summary) => ("co itself", summary.to_owned()),
+            CameTo::Typed(what) => (self.kit.trial.name(), what.to_owned()),
         };
-        let mut record = Record {
+        let spill = match came_to {
+            CameTo::Command(outcome) => outcome.spill.clone(),
+            _ => None,
+        };
+        let record = Record {
+            outcome: Some(outcome),
+            ..self.line(call, judged, decision, level)
+        };
+        trail::write(&self.kit, record, spill);
+    }
+
+    fn line(&self, call: &Call, judged: &Judged, decision: &Decision, level: &str) -> Record {
+        Record {
             time: Record::now(),
             session: self.log_id.clone(),
             call: call.id.clone(),
@@ -44,29 +69,19 @@ impl Turn {
             verdict: judged.verdict.word().to_owned(),
             rule: rule(decision),
             decided: who(decision).to_owned(),
-            backend: match came_to {
-                CameTo::Nothing | CameTo::Job(_) => self.kit.trial.name().to_owned(),
-                CameTo::Command(outcome) => outcome.level.to_owned(),
-                CameTo::Look(_) => "co itself".to_owned(),
-            },
-            outcome: match came_to {
-                CameTo::Nothing => "not run".to_owned(),
-                CameTo::Command(outcome) => outcome.status(),
-                CameTo::Job(what) => what.to_owned(),
-                CameTo::Look(summary) => summary.to_owned(),
-            },
+            backend: level.to_owned(),
+            outcome: None,
             spill: None,
-        };
-        let spill = outcome.and_then(|outcome| outcome.spill.clone());
-        let kit = std::sync::Arc::clone(&self.kit);
-        tokio::task::spawn_blocking(move || {
-            record.spill = spill.as_deref().and_then(hash);
-            if let Some(audit) = &kit.audit
-                && let Err(error) = audit.write(record)
-            {
-                tracing::error!(%error, "the audit log was not written");
-            }
-        });
+        }
+    }
+}
+
+/// What a command is to be held to, as its outcome will name it.
+pub(super) fn level(confinement: &Confinement) -> &'static str {
+    match confinement {
+        Confinement::Plain => "plain",
+        Confinement::ReadOnly { .. } => "read-only",
+        Confinement::Workspace { .. } => "workspace",
     }
 }
 
@@ -86,16 +101,4 @@ fn who(decision: &Decision) -> &'static str {
         Decision::Approved | Decision::Denied { .. } => "person",
         Decision::Withdrawn => "nobody",
     }
-}
-
-fn hash(spill: &Path) -> Option<String> {
-    let mut file = std::fs::File::open(spill).ok()?;
-    let mut digest = Sha256::new();
-    std::io::copy(&mut file, &mut digest).ok()?;
-    let hex = digest
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect::<String>();
-    Some(format!("sha256:{hex}"))
 }

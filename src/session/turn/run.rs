@@ -7,7 +7,7 @@ use super::super::guard::Repeat;
 use super::super::jobs::{Act, CONFINED, Seen};
 use super::super::render;
 use super::calls::Judged;
-use super::log::CameTo;
+use super::log::{CameTo, level};
 use super::{Event, Halt, Turn};
 use crate::editor::Target;
 use crate::error;
@@ -64,8 +64,13 @@ impl Turn {
         let spec = cleared
             .request
             .spec(cleared.run.clone(), self.kit.config.max_timeout());
+        let level = level(&cleared.run.confinement);
+        let decided = (&cleared.decision, level);
+        let record = self
+            .audit_decision(&cleared.call, &cleared.judged, decided)
+            .await;
         if let Some(number) = number {
-            let job = self.start_job(cleared, spec, number).await?;
+            let job = self.start_job(cleared, spec, (number, record)).await?;
             return Ok(job.map(Box::new).map(Begun::Background));
         }
         let job = self.kit.executor.start_on(spec, cleared.request.streams());

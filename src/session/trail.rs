@@ -1,0 +1,35 @@
+//! Lines for the audit log, written off the runtime's thread.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tokio::task::JoinHandle;
+
+use super::kit::Kit;
+use crate::audit::Record;
+
+/// Writes a line, with the hash of a long output; the line is in the file when the task has ended.
+pub(super) fn write(kit: &Arc<Kit>, mut record: Record, spill: Option<PathBuf>) -> JoinHandle<()> {
+    let kit = Arc::clone(kit);
+    tokio::task::spawn_blocking(move || {
+        record.spill = spill.as_deref().and_then(hash);
+        if let Some(audit) = &kit.audit
+            && let Err(error) = audit.write(record)
+        {
+            tracing::error!(%error, "the audit log was not written");
+        }
+    })
+}
+
+fn hash(spill: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(spill).ok()?;
+    let mut digest = Sha256::new();
+    std::io::copy(&mut file, &mut digest).ok()?;
+    let hex = digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>();
+    Some(format!("sha256:{hex}"))
+}
