@@ -181,6 +181,8 @@ pub enum ToEditor {
         exit: Option<i32>,
         spill: Option<std::path::PathBuf>,
     },
+    /// A prompt was not taken: it goes back to where it was typed.
+    Unsent { session: u64, text: String },
     /// Replaces a chat's transcript (`/resume`).
     Replace { session: u64, text: String },
     /// Choices for `vim.ui.select`; what is chosen comes back as the command `name` with `value`.

@@ -363,6 +363,14 @@ function M.state(message)
   end
 end
 
+---@param message co.Unsent
+function M.unsent(message)
+  local chat = of_message(message)
+  if chat then
+    prompt.give_back(chat, message.text)
+  end
+end
+
 ---@param message co.Replace
 function M.replace(message)
   local chat = of_message(message)

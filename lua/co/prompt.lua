@@ -40,6 +40,19 @@ function M.submit(chat)
   end
 end
 
+--- Puts a prompt back that was not taken, in front of what was typed since.
+---@param chat co.Chat
+---@param text string
+function M.give_back(chat, text)
+  local lines = vim.split(text, '\n', { plain = true })
+  local typed = chat.text:prompt()
+  if table.concat(typed) ~= '' then
+    vim.list_extend(lines, typed)
+  end
+  chat.history = 0
+  chat.text:set_prompt(lines)
+end
+
 ---@param chat co.Chat
 ---@param step integer 1 is further back
 ---@return boolean moved

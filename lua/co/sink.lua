@@ -33,6 +33,9 @@ local handlers = {
   state = function(message)
     require('co.chat').state(message)
   end,
+  unsent = function(message)
+    require('co.chat').unsent(message)
+  end,
   replace = function(message)
     require('co.chat').replace(message)
   end,

@@ -204,6 +204,11 @@
 ---@field exit? integer
 ---@field spill? string
 
+---@class (exact) co.Unsent
+---@field type 'unsent'
+---@field session integer
+---@field text string
+
 ---@class (exact) co.Replace
 ---@field type 'replace'
 ---@field session integer

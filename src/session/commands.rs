@@ -218,8 +218,12 @@ impl Session {
         }
         let id = id.to_owned();
         match blocking(move || kit.store.open(&id)).await {
-            Err(why) => self.complain(why),
+            Err(why) => {
+                self.unresumed = self.recorder.id().is_none();
+                self.complain(why);
+            }
             Ok((log, loaded)) => {
+                self.unresumed = false;
                 // They belong to the conversation that is left.
                 self.end_jobs().await;
                 self.jobs = Jobs::new(Arc::clone(&self.kit), self.id, &loaded.items);

@@ -30,7 +30,7 @@ use self::turn::{Ended, Event, Purpose, Standing, Turn};
 use crate::editor::Showing;
 use crate::exec::Patch;
 use crate::llm::{Fault, Provider};
-use crate::protocol::{Answer, Scope, State, ToEditor};
+use crate::protocol::{Answer, Level, Scope, State, ToEditor};
 use crate::transcript::{self, Context, End, Item, Outcome, Usage};
 
 /// What a turn may have handed over before the session looks: a burst of a fast model's pieces.
@@ -38,6 +38,9 @@ const EVENTS: usize = 256;
 
 /// What the model is told of a call that has no outcome when its turn ends.
 const CUT_OFF: &str = "cut off: the turn ended before this call was carried out";
+
+/// Said where a prompt would begin another conversation than the one its chat shows.
+const NOT_RESUMED: &str = "not sent, since the conversation could not be resumed: /resume it, or submit again to begin a new one";
 
 /// What a session is told.
 #[derive(Debug)]
@@ -141,6 +144,8 @@ struct Session {
     speaking: bool,
     page: render::Page,
     showing: Vec<Showing>,
+    /// The conversation that this was to go on with could not be had: nothing begins in its place unsaid.
+    unresumed: bool,
     /// Ends the command that the person typed at the prompt.
     shell_cancel: Option<CancellationToken>,
 }
@@ -174,6 +179,7 @@ impl Session {
             speaking: false,
             page: render::Page::new(),
             showing: Vec::new(),
+            unresumed: false,
             shell_cancel: None,
             kit,
         }
@@ -224,6 +230,10 @@ impl Session {
             self.queue.push_back(prompt);
             return self.show_state();
         }
+        if std::mem::take(&mut self.unresumed) {
+            self.kit.notice(Level::Warn, NOT_RESUMED);
+            return self.give_back(prompt);
+        }
         let item = Item::User {
             text: prompt.text.clone(),
             context: prompt.context.clone(),
@@ -234,12 +244,20 @@ impl Session {
         if !self.recorder.ready(&self.place, &prompt.text).await
             || !self.recorder.record(item).await
         {
-            return;
+            return self.give_back(prompt);
         }
         // Where it is kept is told before it is shown: a backend that dies in between loses nothing shown.
         self.show_state();
         self.paragraph(&render::prompt(&prompt.text, &prompt.context));
         self.start_turn(Purpose::Answer).await;
+    }
+
+    /// Lets the person have a prompt again that was not taken.
+    fn give_back(&self, prompt: Prompt) {
+        self.kit.editor.tell(ToEditor::Unsent {
+            session: self.id,
+            text: prompt.text,
+        });
     }
 
     async fn start_turn(&mut self, purpose: Purpose) {

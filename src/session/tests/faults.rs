@@ -194,3 +194,43 @@ async fn without_a_provider_the_turn_says_what_to_do() {
     chat.model.push(vec![text("ok"), done()]);
     assert_eq!(chat.turn("go").await, "done");
 }
+
+/// What comes back to the prompt area.
+async fn given_back(chat: &mut Chat) -> String {
+    chat.until(|message| match message {
+        ToEditor::Unsent { text, .. } => Some(text.clone()),
+        _ => None,
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_prompt_that_cannot_be_written_down_comes_back() {
+    let mut chat = Chat::new([says("Here.")]);
+    let sessions = chat.work.parent().unwrap().join("data/sessions");
+    std::fs::write(&sessions, "in the way").unwrap();
+    chat.say("a long\nprompt");
+    let (_, why) = chat.noticed().await;
+    assert!(why.contains("could not be written"), "{why}");
+    assert_eq!(given_back(&mut chat).await, "a long\nprompt");
+    assert_eq!(chat.screen(), "", "nothing is shown that is not on disk");
+    std::fs::remove_file(&sessions).unwrap();
+    assert_eq!(chat.turn("a long\nprompt").await, "done");
+}
+
+#[tokio::test]
+async fn a_conversation_that_could_not_be_resumed_is_not_replaced_unsaid() {
+    let mut chat = Chat::new([says("Hello.")]);
+    chat.command("resume", "gone");
+    chat.noticed().await;
+    chat.say("go on");
+    let (_, why) = chat.noticed().await;
+    assert!(why.contains("could not be resumed"), "{why}");
+    assert_eq!(given_back(&mut chat).await, "go on");
+    assert!(chat.model.requests().is_empty());
+    assert_eq!(
+        chat.turn("go on").await,
+        "done",
+        "the second time is meant so"
+    );
+}

@@ -167,3 +167,45 @@ fn what_is_typed_into_a_shell_is_asked_about() {
     assert_eq!(scene.workspace.read("made").as_deref(), Some("a\na\n"));
     scene.assert_outcomes(4);
 }
+
+#[test]
+fn what_is_proved_is_held_in_the_background_and_in_a_terminal_too() {
+    let run = |id: &str, more: serde_json::Value| {
+        let mut arguments = json!({ "cmd": "cat note.txt" });
+        for (name, value) in more.as_object().unwrap() {
+            arguments[name] = value.clone();
+        }
+        Reply::new().call(id, "run_shell_command", &arguments)
+    };
+    let scene = Scene::scripted([
+        run("c1", json!({})),
+        run("c2", json!({ "background": true })),
+        run("c3", json!({ "pty": true })),
+        run("c4", json!({ "background": true, "pty": true })),
+        Reply::text("Read."),
+    ]);
+    scene.workspace.write("note.txt", "a note\n");
+    scene.co("read");
+    let text = scene.wait_chat("Read.");
+    scene.wait_turns(1);
+    assert_eq!(scene.events("CoApprovalRequested"), 0, "{text}");
+    let requests = scene.server.requests();
+    for request in &requests[1..] {
+        let told = request.last("tool").unwrap();
+        assert!(told.contains("a note\n"), "{told}");
+    }
+    let audit = scene.home.path().join("state/co-nvim/audit.jsonl");
+    let levels = || -> Vec<String> {
+        let text = std::fs::read_to_string(&audit).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let ends = lines.filter(|line: &serde_json::Value| line["outcome"].is_string());
+        ends.map(|line| line["backend"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    proc::wait_until(DEADLINE, "all ends to be audited", || {
+        (levels().len() == 4).then_some(())
+    });
+    let first = levels().remove(0);
+    assert_eq!(levels(), vec![first; 4]);
+    scene.assert_outcomes(4);
+}
