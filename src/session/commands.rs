@@ -353,6 +353,11 @@ impl Session {
             self.revoked();
             return self.say("every command that is not proven asks again");
         }
+        if let Some(job) = value.strip_prefix("job:") {
+            self.standing.jobs.retain(|kept| kept.to_string() != job);
+            self.revoked();
+            return self.say(format!("what is typed into job {job} asks again"));
+        }
         if let Some(rule) = value.strip_prefix("saved:") {
             return self.remove_saved(rule);
         }
@@ -414,6 +419,10 @@ impl Session {
                 value: "everything:".to_owned(),
             });
         }
+        choices.extend(self.standing.jobs.iter().map(|job| Choice {
+            label: format!("allow what is typed into job {job} (session)"),
+            value: format!("job:{job}"),
+        }));
         choices.extend(
             self.standing
                 .rules

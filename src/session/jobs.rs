@@ -1,7 +1,7 @@
 //! The jobs of a session: commands that a model started in the background. They end with the session, but for those
 //! that the person keeps.
 //!
-//! The session owns the list; a turn gets a [`Seen`] of one, which reads it, types to it and ends it.
+//! The session owns the list; a turn gets a `Seen` of one, which reads it, types to it and ends it.
 
 mod board;
 mod seen;

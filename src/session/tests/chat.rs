@@ -279,7 +279,8 @@ impl Chat {
 
     pub(super) fn file(&self) -> PathBuf {
         let mut files = self.files();
-        files.sort_by_key(|path| path.metadata().unwrap().modified().unwrap());
+        // Files written within one tick of the clock have the same time; their names sort by when they began.
+        files.sort_by_key(|path| (path.metadata().unwrap().modified().unwrap(), path.clone()));
         files.pop().unwrap()
     }
 

@@ -158,6 +158,16 @@ async fn what_is_typed_asks_until_the_job_is_allowed() {
     chat.always(ask.id, Scope::Command);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 3);
+    chat.command("rules", "");
+    let choice = chat
+        .until(|message| match message {
+            ToEditor::Choose { choices, .. } => Some(choices[0].value.clone()),
+            _ => None,
+        })
+        .await;
+    chat.command("rules", &choice);
+    let (_, said) = chat.noticed().await;
+    assert_eq!(said, "what is typed into job 1 asks again");
     assert_eq!(chat.told("2"), "User denied this action: not that");
     assert!(
         chat.told("3").starts_with("<second>\n"),

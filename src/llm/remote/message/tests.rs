@@ -201,7 +201,7 @@ fn the_end_of_a_job_is_told_unless_it_was_read() {
         ended(2, true),
         user("y"),
     ];
-    for protocol in [Protocol::OpenAi, Protocol::Anthropic, Protocol::Gemini] {
+    for protocol in [Protocol::OpenAi, Protocol::Gemini, Protocol::Ollama] {
         assert_eq!(
             told(protocol, items.clone(), true),
             [
