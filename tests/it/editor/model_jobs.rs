@@ -23,6 +23,14 @@ fn serving(command: &str) -> Scene {
     scene
 }
 
+/// Waits for `count` processes with that command line.
+fn running(scene: &Scene, command: &str, count: usize) -> Vec<i32> {
+    proc::wait_until(DEADLINE, command, || {
+        let pids = below(scene.nvim.pid(), command);
+        (pids.len() >= count).then_some(pids)
+    })
+}
+
 /// Opens the list and puts the cursor on its first line.
 fn list(scene: &Scene) {
     scene.nvim.type_keys(":Co /jobs<CR>");
@@ -36,8 +44,7 @@ fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
     let scene = serving("echo ready; read -r a; echo \"got $a\"; exec sleep 3603");
     let text = scene.chat();
     assert!(text.contains("*in the background*"), "{text}");
-    assert!(text.contains("\nready\n"), "{text}");
-    let sleeping = || below(scene.nvim.pid(), "sleep 3603");
+    scene.wait_shell("\nready\n");
     list(&scene);
     scene.nvim.wait_text("   1  running");
     scene.nvim.wait_text("chat 1   echo ready");
@@ -54,8 +61,7 @@ fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
         .lua("return vim.api.nvim_get_current_line()", json!([]));
     assert!(line.as_str().unwrap().starts_with("$ echo ready"), "{line}");
     list(&scene);
-    let pids = sleeping();
-    assert!(!pids.is_empty());
+    let pids = running(&scene, "sleep 3603", 1);
     scene.nvim.type_keys("x");
     wait_gone(&pids);
     scene.nvim.wait_text("co: job 1 of chat 1: cancelled");
@@ -81,8 +87,7 @@ fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
 fn a_job_ends_with_its_chat_unless_it_is_kept() {
     for keep in [false, true] {
         let scene = serving("exec sleep 3604");
-        let pids = below(scene.nvim.pid(), "sleep 3604");
-        assert!(!pids.is_empty());
+        let pids = running(&scene, "sleep 3604", 1);
         list(&scene);
         if keep {
             scene.nvim.type_keys("K");
@@ -109,8 +114,7 @@ fn a_kept_job_ends_with_neovim() {
     list(&scene);
     scene.nvim.type_keys("K");
     scene.nvim.wait_text("running, kept");
-    let pids = below(scene.nvim.pid(), "sleep 3605");
-    assert!(pids.len() >= 2, "{pids:?}");
+    let pids = running(&scene, "sleep 3605", 2);
     scene.nvim.kill9();
     wait_gone(&pids);
 }
@@ -118,8 +122,8 @@ fn a_kept_job_ends_with_neovim() {
 #[test]
 fn a_killed_backend_leaves_no_job_and_the_model_is_told() {
     let mut scene = serving("setsid sleep 3606 & exec sleep 3606");
+    running(&scene, "sleep 3606", 2);
     let all = scene.nvim.descendants();
-    assert!(below(scene.nvim.pid(), "sleep 3606").len() >= 2);
     proc::kill9(scene.backend());
     scene.nvim.kill9();
     wait_gone(&all);
@@ -164,7 +168,9 @@ fn what_is_typed_into_a_shell_is_asked_about() {
     scene.nvim.type_keys("c");
     scene.wait_chat("Typed.");
     scene.wait_turns(2);
-    assert_eq!(scene.workspace.read("made").as_deref(), Some("a\na\n"));
+    proc::wait_until(DEADLINE, "both lines", || {
+        (scene.workspace.read("made").as_deref() == Some("a\na\n")).then_some(())
+    });
     scene.assert_outcomes(4);
 }
 
