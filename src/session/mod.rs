@@ -11,6 +11,7 @@ pub mod kit;
 pub mod prompt;
 mod record;
 mod render;
+mod show;
 mod trail;
 mod turn;
 
@@ -28,9 +29,8 @@ use self::kit::Kit;
 use self::record::Recorder;
 use self::turn::{Ended, Event, Purpose, Standing, Turn};
 use crate::editor::Showing;
-use crate::exec::Patch;
 use crate::llm::{Fault, Provider};
-use crate::protocol::{Answer, Level, Scope, State, ToEditor};
+use crate::protocol::{Answer, Level, Scope, State};
 use crate::transcript::{self, Context, End, Item, Outcome, Usage};
 
 /// What a turn may have handed over before the session looks: a burst of a fast model's pieces.
@@ -252,14 +252,6 @@ impl Session {
         self.start_turn(Purpose::Answer).await;
     }
 
-    /// Lets the person have a prompt again that was not taken.
-    fn give_back(&self, prompt: Prompt) {
-        self.kit.editor.tell(ToEditor::Unsent {
-            session: self.id,
-            text: prompt.text,
-        });
-    }
-
     async fn start_turn(&mut self, purpose: Purpose) {
         self.turn_usage = Usage::default();
         let provider = match self.provider() {
@@ -436,67 +428,6 @@ impl Session {
         {
             Box::pin(self.prompt(prompt)).await;
         }
-    }
-
-    fn set_state(&mut self, state: State, detail: String) {
-        self.state = state;
-        self.detail = detail;
-        self.show_state();
-    }
-
-    fn show_state(&self) {
-        let configured = self
-            .model
-            .clone()
-            .or_else(|| self.kit.config.llm.model.clone());
-        self.kit.editor.tell(ToEditor::State {
-            session: self.id,
-            state: self.state,
-            detail: self.detail.clone(),
-            model: self.provider.as_ref().map_or_else(
-                || configured.unwrap_or_default(),
-                |provider| provider.label(),
-            ),
-            cwd: self.place.cwd.display().to_string(),
-            backend: self.kit.trial.name().to_owned(),
-            used: self.usage.into(),
-            turn: self.turn_usage.into(),
-            queued: self.queue.len(),
-            kept: self.recorder.id(),
-        });
-    }
-
-    fn paragraph(&mut self, text: &str) {
-        let text = self.page.paragraph(text);
-        self.append(text);
-    }
-
-    /// Shows output that is there as a whole, as a block.
-    fn output(&mut self, text: &str) {
-        self.kit.editor.tell(ToEditor::Block {
-            session: self.id,
-            block: self.kit.id(),
-            patch: Some(Patch {
-                lines: text.lines().map(str::to_owned).collect(),
-                ..Patch::default()
-            }),
-            done: true,
-        });
-        self.page.block();
-    }
-
-    fn append(&self, text: String) {
-        self.kit.editor.tell(ToEditor::Append {
-            session: self.id,
-            text,
-        });
-    }
-
-    fn fire(&self, name: &str, data: serde_json::Value) {
-        self.kit.editor.tell(ToEditor::Event {
-            name: name.to_owned(),
-            data,
-        });
     }
 }
 

@@ -1,0 +1,76 @@
+//! What a session tells the editor.
+
+use super::{Prompt, Session};
+use crate::exec::Patch;
+use crate::protocol::{State, ToEditor};
+
+impl Session {
+    pub(super) fn set_state(&mut self, state: State, detail: String) {
+        self.state = state;
+        self.detail = detail;
+        self.show_state();
+    }
+
+    pub(super) fn show_state(&self) {
+        let configured = self
+            .model
+            .clone()
+            .or_else(|| self.kit.config.llm.model.clone());
+        self.kit.editor.tell(ToEditor::State {
+            session: self.id,
+            state: self.state,
+            detail: self.detail.clone(),
+            model: self.provider.as_ref().map_or_else(
+                || configured.unwrap_or_default(),
+                |provider| provider.label(),
+            ),
+            cwd: self.place.cwd.display().to_string(),
+            backend: self.kit.trial.name().to_owned(),
+            used: self.usage.into(),
+            turn: self.turn_usage.into(),
+            queued: self.queue.len(),
+            kept: self.recorder.id(),
+        });
+    }
+
+    pub(super) fn paragraph(&mut self, text: &str) {
+        let text = self.page.paragraph(text);
+        self.append(text);
+    }
+
+    /// Shows output that is there as a whole, as a block.
+    pub(super) fn output(&mut self, text: &str) {
+        self.kit.editor.tell(ToEditor::Block {
+            session: self.id,
+            block: self.kit.id(),
+            patch: Some(Patch {
+                lines: text.lines().map(str::to_owned).collect(),
+                ..Patch::default()
+            }),
+            done: true,
+        });
+        self.page.block();
+    }
+
+    pub(super) fn append(&self, text: String) {
+        self.kit.editor.tell(ToEditor::Append {
+            session: self.id,
+            text,
+        });
+    }
+
+    pub(super) fn fire(&self, name: &str, data: serde_json::Value) {
+        self.kit.editor.tell(ToEditor::Event {
+            name: name.to_owned(),
+            data,
+        });
+    }
+
+    /// Lets the person have a prompt again that was not taken.
+    pub(super) fn give_back(&self, prompt: Prompt) {
+        self.kit.editor.tell(ToEditor::Unsent {
+            session: self.id,
+            text: prompt.text,
+        });
+    }
+}
