@@ -129,9 +129,12 @@ async fn control_c_reaches_the_foreground() {
 #[tokio::test]
 async fn cancelling_ends_all_of_a_terminal() {
     let bench = Bench::new();
-    let script =
-        "set -m; trap '' HUP TERM; sleep 3502 & setsid sleep 3503 & echo pids $! $$ end; wait";
-    let mut watched = Watched::start(&bench.executor, bench.spec(script)).await;
+    // Found by its name: no other run of the tests may have the same.
+    let own = format!("3502.{}", std::process::id());
+    let script = format!(
+        "set -m; trap '' HUP TERM; sleep {own} & setsid sleep 3503 & echo pids $! $$ end; wait"
+    );
+    let mut watched = Watched::start(&bench.executor, bench.spec(&script)).await;
     watched.until(" end").await;
     let pids: Vec<i32> = watched
         .seen
@@ -143,7 +146,7 @@ async fn cancelling_ends_all_of_a_terminal() {
     let outcome = watched.job.outcome().await;
     assert!(outcome.cancelled);
     eventually("the end of all of it", || {
-        pids.iter().all(|pid| !alive(*pid)) && super::holding("sleep\x003502").is_empty()
+        pids.iter().all(|pid| !alive(*pid)) && super::holding(&format!("sleep\0{own}")).is_empty()
     })
     .await;
 }
