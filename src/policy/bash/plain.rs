@@ -45,6 +45,11 @@ impl Plain<'_> {
         while let Some(c) = self.peek() {
             match c {
                 b' ' | b'\t' => self.at += 1,
+                // At the start of a word, to bash as well: up to the end of the line.
+                b'#' => {
+                    let rest = &self.source[self.at..];
+                    self.at += rest.find('\n').unwrap_or(rest.len());
+                }
                 b'\n' => {
                     self.at += 1;
                     if self.open.is_some() {
@@ -117,7 +122,7 @@ impl Plain<'_> {
                 .push(redirect);
             return Some(());
         }
-        let span = start..self.word()?;
+        let span = start..self.word(start)?;
         let word = word::read(self.source, span.clone());
         if word.opaque.is_some() {
             return None;
@@ -136,11 +141,14 @@ impl Plain<'_> {
         command
     }
 
-    /// `2>/dev/null`, `> /dev/null`, `2>&1`, behind a word.
+    /// `2>/dev/null`, `> /dev/null`, `2>&1`, `< file`, behind a word.
     fn redirect(&mut self) -> Option<Redirect> {
         self.open.as_ref()?;
         let start = self.at;
         let rest = &self.source[start..];
+        if rest.starts_with('<') {
+            return self.input();
+        }
         let (operator, target) = if rest.starts_with("2>&1") {
             ("2>&", start + 3..start + 4)
         } else {
@@ -164,23 +172,41 @@ impl Plain<'_> {
         })
     }
 
+    /// `< file`; a here-document, a descriptor or a command in place of the file is not plain.
+    fn input(&mut self) -> Option<Redirect> {
+        let start = self.at;
+        let file = self.source[start + 1..].trim_start_matches([' ', '\t']);
+        let from = self.source.len() - file.len();
+        let span = from..self.word(from)?;
+        let target = word::read(self.source, span.clone());
+        if span.is_empty() || target.opaque.is_some() {
+            return None;
+        }
+        self.at = span.end;
+        Some(Redirect {
+            span: start..span.end,
+            operator: "<".to_owned(),
+            target: Some(target),
+        })
+    }
+
     /// True where a word may end.
     fn ends(&self, at: usize) -> bool {
         let after = self.source.as_bytes().get(at);
         after.is_none_or(|c| matches!(c, b' ' | b'\t' | b'\n' | b';' | b'|' | b'&'))
     }
 
-    /// Returns where the word ends that starts here.
-    fn word(&self) -> Option<usize> {
+    /// Returns where the word ends that begins at `start`.
+    fn word(&self, start: usize) -> Option<usize> {
         let bytes = self.source.as_bytes();
-        let mut at = self.at;
+        let mut at = start;
         while !self.ends(at) {
             at = match bytes[at] {
                 b'\'' => at + 2 + bytes[at + 1..].iter().position(|c| *c == b'\'')?,
                 b'"' => double(bytes, at + 1)?,
                 b'\\' => escaped(bytes, at + 1)?,
                 b'$' => variable(bytes, at + 1)?,
-                b'#' if at > self.at => at + 1,
+                b'#' if at > start => at + 1,
                 c if c.is_ascii_alphanumeric() || SIGNS.contains(&c) => at + 1,
                 _ => return None,
             };

@@ -251,7 +251,7 @@ fn the_plain_way_is_the_grammars_way() {
         include_str!("../../../tests/fixtures/policy/deny.txt")
     );
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let pieces = "(a|b|ls|if|\\[|\\]|!|\\{|\\}|=|x=|-c|\\*|\\?|'[a |;&>$]{0,3}'|\"[a |;&>]{0,3}\"|;|&&|\\|\\||\\||\n| |  |\t| 2>&1| >/dev/null|2> /dev/null|1|2|>|&|#|~|\\$|,|\\\\|\\\\;|\\$x|\\$\\?|\"\\$x\"|\"\\\\\\$|a#|\\{a,b\\}){1,9}";
+    let pieces = "(a|b|ls|if|\\[|\\]|!|\\{|\\}|=|x=|-c|\\*|\\?|'[a |;&>$]{0,3}'|\"[a |;&>]{0,3}\"|;|&&|\\|\\||\\||\n| |  |\t| 2>&1| >/dev/null|2> /dev/null|1|2|>|<| < a|&|#| # a|~|\\$|,|\\\\|\\\\;|\\$x|\\$\\?|\"\\$x\"|\"\\\\\\$|a#|\\{a,b\\}){1,9}";
     let soup = proptest::string::string_regex(pieces).unwrap();
     let random = (0..5_000).map(|_| soup.new_tree(&mut runner).unwrap().current());
     let lines = tables.lines().map(|line| line.replace('␤', "\n"));
