@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut args: Vec<OsString> = std::env::args_os().collect();
+    let args: Vec<OsString> = std::env::args_os().collect();
     // The launcher restricts this very process, so it comes before any thread or runtime.
     if let Some(code) = co::exec::sandbox::launch_main(&args) {
         return code;
@@ -12,12 +12,5 @@ fn main() -> ExitCode {
     if let Some(code) = co::exec::helper::run(&args) {
         return code;
     }
-    let guard = match co::exec::guard::guarded(&mut args) {
-        Ok(guard) => guard,
-        Err(error) => {
-            co::logging::fatal(&format!("the process that keeps watch is gone ({error})"));
-            return ExitCode::FAILURE;
-        }
-    };
-    co::cli::main(&args[1..], guard)
+    co::cli::main(args.get(1..).unwrap_or_default())
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::app;
 use crate::config::{self, Config};
-use crate::exec::guard::{self, Guard};
+use crate::exec::guard::{self, Guard, Side};
 use crate::exec::sandbox::{Launcher, Refused};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
@@ -28,17 +28,27 @@ co-nvim: the backend of co, an agent and a shell for Neovim
   co-nvim --version
 ";
 
-/// What the process was asked to do, its own name left out.
-///
-/// What starts commands starts itself again under a guard first, unless it has one.
-pub fn main(args: &[OsString], guard: Option<Guard>) -> ExitCode {
-    let words = args.iter().map(|arg| arg.to_string_lossy().into_owned());
-    let rest: Vec<String> = words.clone().skip(1).collect();
-    match (words.clone().next().as_deref(), guard) {
-        (None | Some("exec"), None) => watch_over(args),
-        (None, Some(_guard)) => serve(),
-        (Some("exec"), Some(guard)) => exec(&args[1..], guard),
-        (Some(command), _) => without_guard(command, rest),
+/// What the process was asked to do, its own name left out. What starts commands does so below a guard.
+pub fn main(args: &[OsString]) -> ExitCode {
+    let words: Vec<String> = args
+        .iter()
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
+    match words.split_first() {
+        None => guarded(|_guard| serve()),
+        Some((command, _)) if command == "exec" => guarded(|guard| exec(&args[1..], guard)),
+        Some((command, rest)) => without_guard(command, rest.to_vec()),
+    }
+}
+
+fn guarded(run: impl FnOnce(Guard) -> ExitCode) -> ExitCode {
+    match guard::divide() {
+        Ok(Side::Guarded(guard)) => run(guard),
+        Ok(Side::Guard(code)) => code,
+        Err(error) => {
+            crate::logging::fatal(&format!("co-nvim cannot start its guard: {error}"));
+            ExitCode::FAILURE
+        }
     }
 }
 
@@ -58,15 +68,6 @@ fn without_guard(command: &str, rest: Vec<String>) -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-fn watch_over(args: &[OsString]) -> ExitCode {
-    guard::watch_over(&app::own_exe(), args).unwrap_or_else(|error| {
-        crate::logging::fatal(&format!(
-            "co-nvim cannot start itself under a guard: {error}"
-        ));
-        ExitCode::FAILURE
-    })
 }
 
 fn serve() -> ExitCode {

@@ -3,22 +3,18 @@
 //! Orphans of a process that has ended go to the nearest ancestor that asked for them, and that is the
 //! guard. So nothing is out of its reach: no session of its own, no cleared environment, no chain of forks.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Child, Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
-use rustix::process::{Pid, PidfdFlags};
+use nix::unistd::ForkResult;
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 
 use super::{children, tree};
 
-/// First argument of a start that has a guard; the guard's id and its pipe follow.
-const GUARDED: &str = "--guarded";
 /// Written to the guard where nothing is to be ended.
 const RELEASE: u8 = b'r';
 /// How long it goes on against processes that do not end.
@@ -45,77 +41,78 @@ impl Guard {
     }
 }
 
-/// Takes its arguments off a start that has a guard; none where it has none yet.
-///
-/// From then on this process is told to end, by SIGTERM, when its guard is gone.
-///
-/// # Errors
-/// The guard is gone already, or what it said of itself is not true.
-pub fn guarded(args: &mut Vec<OsString>) -> io::Result<Option<Guard>> {
-    if args.get(1).is_none_or(|first| first != GUARDED) {
-        return Ok(None);
-    }
-    let number = |at: usize| -> Option<i32> { args.get(at)?.to_str()?.parse().ok() };
-    let (Some(guard), Some(pipe)) = (number(2), number(3)) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
-    let parent = nix::unistd::getppid().as_raw();
-    if parent != guard {
-        return Err(io::ErrorKind::BrokenPipe.into());
-    }
-    forwarded().thread_unblock()?;
-    // The inherited one goes on only as long as this process: `detach_terminal` sees to that.
-    let pipe = OpenOptions::new()
-        .write(true)
-        .open(format!("/proc/self/fd/{pipe}"))?;
-    args.drain(1..4);
-    Ok(Some(Guard { pipe }))
+/// Which of the two processes a [`divide`] has returned in.
+#[derive(Debug)]
+pub enum Side {
+    /// The one that may start commands. It is told to end, by SIGTERM, when its guard is gone.
+    Guarded(Guard),
+    /// The guard: the other has ended so, and nothing of it is left.
+    Guard(ExitCode),
 }
 
-/// Starts `program` with `args` (less the program's name) under this process's guard; returns when it has
-/// ended and nothing of it is left.
+/// Makes two processes of this one: a guard, and below it the one that goes on.
 ///
 /// Call it before any thread starts.
 ///
 /// # Errors
-/// It did not start.
-pub fn watch_over(program: &Path, args: &[OsString]) -> io::Result<ExitCode> {
+/// There is no second process to be had, or the guard was gone at once.
+pub fn divide() -> io::Result<Side> {
+    let own = children::own_pid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    rustix::io::fcntl_setfd(&write, rustix::io::FdFlags::empty())?;
-    let own = [
-        GUARDED.to_owned(),
-        children::own_pid().to_string(),
-        write.as_raw_fd().to_string(),
-    ];
-    // They wait until there is somebody to pass them on to, who begins with them blocked too.
-    let signals = forwarded();
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    // They wait until there is somebody to pass them on to.
+    let signals: SigSet = FORWARDED.into_iter().collect();
     signals.thread_block()?;
-    let mut child = Command::new(program).args(own).args(args).spawn()?;
-    drop(write);
-    forward(signals, &child)?;
+    match fork()? {
+        ForkResult::Child => {
+            drop(read);
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+            if nix::unistd::getppid().as_raw() != own {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            signals.thread_unblock()?;
+            let pipe = File::from(write);
+            Ok(Side::Guarded(Guard { pipe }))
+        }
+        ForkResult::Parent { child } => {
+            drop(write);
+            let child = Pid::from_raw(child.as_raw()).ok_or(io::ErrorKind::NotFound)?;
+            forward(signals, child)?;
+            watch(child, File::from(read)).map(Side::Guard)
+        }
+    }
+}
+
+/// Another start of the program in place of this costs as much as all the rest until the greeting.
+#[expect(unsafe_code, reason = "there is no other way to be two processes")]
+fn fork() -> io::Result<ForkResult> {
+    // SAFETY: no thread has been started, so the child has everything that the parent had, no lock is held by
+    // anybody else, and it may do what it likes.
+    Ok(unsafe { nix::unistd::fork() }?)
+}
+
+fn watch(child: Pid, mut pipe: File) -> io::Result<ExitCode> {
     let mut said = Vec::new();
     // It ends with the guarded process, which alone has the other end.
-    let _ = File::from(read).read_to_end(&mut said);
-    let status = child.wait();
+    let _ = pipe.read_to_end(&mut said);
+    let status = rustix::process::waitpid(Some(child), WaitOptions::empty());
     if !said.contains(&RELEASE) {
         end_all();
     }
-    let status = status?;
-    let signal = status.signal().map(|signal| 128 + signal);
-    let code = status.code().or(signal).unwrap_or(1);
-    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    let code = status?.and_then(|(_, status)| code(status));
+    Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-fn forwarded() -> SigSet {
-    FORWARDED.into_iter().collect()
+/// Returns what a shell would make of it.
+fn code(status: WaitStatus) -> Option<u8> {
+    let signal = status.terminating_signal().map(|signal| 128 + signal);
+    u8::try_from(status.exit_status().or(signal)?).ok()
 }
 
 /// Passes signals on, in a thread of its own, and lets go of standard input and output: who waits for their
 /// end waits for the guarded process.
-fn forward(signals: SigSet, child: &Child) -> io::Result<()> {
-    let handle = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+fn forward(signals: SigSet, child: Pid) -> io::Result<()> {
+    let handle = rustix::process::pidfd_open(child, PidfdFlags::empty())?;
     let null = OpenOptions::new()
         .read(true)
         .write(true)
