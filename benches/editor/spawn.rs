@@ -65,11 +65,14 @@ fn ended(nvim: &mut Nvim, code: &str, command: Value) -> f64 {
     notice.args[0].as_f64().expect("a time") / 1e6
 }
 
-/// The same argv, by posix_spawn alone.
+/// The same argv, by posix_spawn alone, with what Neovim and co have as environment too: a shell reads a locale
+/// at its start, which takes it as long as the rest.
 fn posix() -> f64 {
     let word = |text: &str| CString::new(text).expect("no NUL");
     let argv: Vec<CString> = SHELL.into_iter().chain(["true"]).map(word).collect();
-    let env = [word("PATH=/usr/bin:/bin")];
+    let env: Vec<CString> = std::env::vars()
+        .map(|(name, value)| word(&format!("{name}={value}")))
+        .collect();
     let actions = PosixSpawnFileActions::init().expect("actions");
     let attributes = PosixSpawnAttr::init().expect("attributes");
     let began = Instant::now();
