@@ -84,6 +84,13 @@ M.commands = {
         require('co.approve').focus()
         return true
       end
+      -- A slip of the finger is no yes to whatever happens to be first.
+      if not args:match('^%d+$') then
+        notify.error(
+          ('/approve takes the number of a question, not "%s": :Co /pending lists them'):format(args)
+        )
+        return false
+      end
       local ask = named(args)
       if not ask then
         none(args)

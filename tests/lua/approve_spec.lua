@@ -386,6 +386,17 @@ describe('the approval float', function()
     nvim:wait('return table.concat(_G.notices):find("no question 9") ~= nil')
   end)
 
+  it('takes a word that is no number for no answer', function()
+    local nvim = editor()
+    nvim:receive(ask(5))
+    nvim:wait_screen('chat 1')
+    for _, word in ipairs({ 'no', 'prefix', '5x', '5 6' }) do
+      nvim:keys((':Co /approve %s<CR>'):format(word))
+      nvim:wait('return table.concat(_G.notices):find(..., 1, true) ~= nil', ('"%s"'):format(word))
+    end
+    same({}, nvim:sent('answer'))
+  end)
+
   it('lists what waits', function()
     local nvim = editor()
     nvim:receive(ask(7), ask(8))
