@@ -403,6 +403,7 @@ mod tests {
             turn: Used::default(),
             queued: 0,
             kept: None,
+            everything: false,
         };
         let (editor, outbox) = Editor::new();
         editor.tell(append("the last words"));

@@ -156,6 +156,8 @@ pub enum ToEditor {
         queued: usize,
         /// The conversation's id in the store, once it has begun: `/resume` takes it.
         kept: Option<String>,
+        /// Nothing is asked about: the person allowed everything.
+        everything: bool,
     },
     /// A question for the person.
     Ask(Ask),
@@ -257,6 +259,8 @@ pub struct Owner {
     pub session: u64,
     /// Its number in that chat.
     pub job: u64,
+    /// It has a terminal, whose return key is not the end of a line.
+    pub terminal: bool,
 }
 
 /// One entry of [`ToEditor::Choose`].

@@ -184,7 +184,8 @@ local function write(run)
   vim.ui.input({ prompt = prompt }, function(text)
     if text then
       -- What the return key of a terminal sends is turned into the end of a line by the terminal itself.
-      local data = text .. (run.mode == 'pty' and '\r' or '\n')
+      local terminal = run.mode == 'pty' or run.owner and run.owner.terminal
+      local data = text .. (terminal and '\r' or '\n')
       backend.tell({ type = 'run_input', run = run.id, data = data })
     end
   end)

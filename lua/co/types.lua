@@ -152,6 +152,7 @@
 ---@field turn? co.Used
 ---@field queued integer
 ---@field kept? string the conversation's id in the store
+---@field everything? boolean nothing is asked about
 
 ---@class (exact) co.Ask
 ---@field type? 'ask'
@@ -179,6 +180,7 @@
 ---@class (exact) co.Owner
 ---@field session integer
 ---@field job integer its number in that chat
+---@field terminal boolean it has one, whose return key is not the end of a line
 
 ---@class (exact) co.RunStarted
 ---@field type 'run_started'

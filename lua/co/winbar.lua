@@ -42,6 +42,9 @@ end
 ---@return string
 function M.text(state, isolation)
   local parts = { M.activity(state) }
+  if state.everything then
+    parts[#parts + 1] = 'ASKS NOTHING'
+  end
   if state.model and state.model ~= '' then
     parts[#parts + 1] = state.model
   end

@@ -61,7 +61,10 @@ impl Session {
     /// Takes over what `always` allows from now on.
     pub(super) fn allow(&mut self, allowance: Allowance) {
         match allowance {
-            Allowance::Everything => self.standing.everything = true,
+            Allowance::Everything => {
+                self.standing.everything = true;
+                self.show_state();
+            }
             Allowance::Rule(rule) => self.standing.rules.push(rule),
             Allowance::Job(job) => self.standing.jobs.push(job),
             // The judge of the next turn knows it.

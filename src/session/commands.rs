@@ -351,6 +351,7 @@ impl Session {
         if value == "everything:" {
             self.standing.everything = false;
             self.revoked();
+            self.show_state();
             return self.say("every command that is not proven asks again");
         }
         if let Some(job) = value.strip_prefix("job:") {

@@ -65,7 +65,7 @@ function M.job(run, job, command)
     run = run,
     command = command,
     cwd = '/tmp',
-    owner = { session = 1, job = job },
+    owner = { session = 1, job = job, terminal = false },
   }
 end
 

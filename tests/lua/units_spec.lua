@@ -60,6 +60,8 @@ describe('the winbar', function()
       queued = 0,
     }
     same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.winbar').text(state))
+    state.everything = true
+    same(' ready · ASKS NOTHING · m · 5 in 6 out $0.13 · %</x', require('co.winbar').text(state))
   end)
 end)
 

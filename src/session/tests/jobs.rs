@@ -95,7 +95,11 @@ async fn a_job_is_asked_about_recorded_then_started_and_read_on() {
             _ => None,
         })
         .await;
-    let owner = Owner { session: 1, job: 1 };
+    let owner = Owner {
+        session: 1,
+        job: 1,
+        terminal: false,
+    };
     assert_eq!(started, (serve.to_owned(), Some(owner)));
     assert_eq!(chat.ended().await, "done");
     let told = chat.told("1");
