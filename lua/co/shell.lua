@@ -213,19 +213,28 @@ function M.toggle()
   end
 end
 
---- Removes the oldest ended runs of a buffer that has become long.
+--- The row of the first line of a run's command.
+---@param run co.Run
+---@return integer?
+local function first_row(run)
+  local head = rows_of(run)
+  return head and head - #vim.split(run.command, '\n') + 1
+end
+
+--- Removes the oldest ended runs of a buffer that has become long; what still runs stays.
 ---@param buf integer
 local function prune(buf)
-  while #order > 1 and api.nvim_buf_line_count(buf) > LINES do
-    local oldest, following = runs[order[1]], runs[order[2]]
-    local start = rows_of(following)
-    if oldest.running or not start then
-      return
+  local index = 1
+  while index < #order and api.nvim_buf_line_count(buf) > LINES do
+    local run = runs[order[index]]
+    local from, to = first_row(run), first_row(runs[order[index + 1]])
+    if run.running or not from or not to then
+      index = index + 1
+    else
+      api.nvim_buf_set_lines(buf, from, to, false, {})
+      runs[run.id] = nil
+      table.remove(order, index)
     end
-    local lines = #vim.split(following.command, '\n')
-    api.nvim_buf_set_lines(buf, 0, start - lines + 1, false, {})
-    runs[oldest.id] = nil
-    table.remove(order, 1)
   end
 end
 
@@ -450,6 +459,10 @@ end
 function M.forget(run)
   run.forgotten = true
   terminal.delete(run.id)
+  -- Where no block shows it, nothing speaks of it any more.
+  if not block_of(run) then
+    runs[run.id] = nil
+  end
 end
 
 --- Shows what a run has printed: goes to its first line, or shows its end without going there.
@@ -480,8 +493,8 @@ function M.at(row)
   local found
   for _, id in ipairs(order) do
     local run = runs[id]
-    local head = rows_of(run)
-    if head and head - #vim.split(run.command, '\n') + 1 <= row then
+    local first = first_row(run)
+    if first and first <= row then
       found = run
     end
   end
@@ -500,10 +513,7 @@ end
 function M.rows()
   local rows = {}
   for _, id in ipairs(order) do
-    local head = rows_of(runs[id])
-    if head then
-      rows[#rows + 1] = head - #vim.split(runs[id].command, '\n') + 1
-    end
+    rows[#rows + 1] = first_row(runs[id])
   end
   return rows
 end

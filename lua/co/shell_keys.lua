@@ -38,7 +38,10 @@ end
 
 local function again()
   local run = here()
-  if run then
+  if run and run.owner then
+    -- What a model was allowed, or was held to, is not what a person runs by one key.
+    notify.info('a model ran this: `:Co! {command}` runs it as yours')
+  elseif run then
     require('co.shell').run(run.command, run.cwd, run.stdin, run.mode)
   end
 end

@@ -193,6 +193,24 @@ describe('the shell buffer', function()
     same({ 2, 31 }, nvim:lua('return { vim.fn.foldclosed(5), vim.fn.foldclosedend(5) }'))
   end)
 
+  it('drops old runs when it is long, never one that goes on', function()
+    local nvim = started('server')
+    for run = 2, 8 do
+      local lines = vim.fn['repeat']({ 'a line of run ' .. run }, 9000)
+      nvim:lua("vim.cmd('Co! run' .. ...)", run)
+      nvim:receive(output(run, patch(0, lines)), ended(run, 0))
+    end
+    nvim:lua("vim.cmd('Co! last')")
+    wait_line(nvim, '$ last')
+    local lines = nvim:lines(SHELL)
+    same({ '$ server', '… running', '' }, vim.list_slice(lines, 1, 3))
+    same(true, #lines <= 50010)
+    same({ false, true }, {
+      vim.tbl_contains(lines, 'a line of run 2'),
+      vim.tbl_contains(lines, 'a line of run 8'),
+    })
+  end)
+
   it('leaves the newest run open until another begins', function()
     local nvim = started('one')
     local lines = {}
