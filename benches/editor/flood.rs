@@ -133,7 +133,7 @@ fn flood(settings: &serde_json::Value, code: &str, command: Value) -> Flood {
     nvim.wait("exit");
     nvim.idle(Duration::from_millis(100));
     let backend = nvim.lua("return require('co.backend').status().pid", vec![]);
-    let backend = backend.as_u64().and_then(|pid| u32::try_from(pid).ok());
+    let backend = backend.as_u64().and_then(guarded);
     let pids = [Some(nvim.pid()), backend];
     let before = pids.map(|pid| pid.map_or(0.0, fresh));
     nvim.watch(&format!("{:039}", LINES - 1));
@@ -168,6 +168,13 @@ fn flood(settings: &serde_json::Value, code: &str, command: Value) -> Flood {
         [0, 1].map(|at| pids[at].map_or(0.0, |pid| memory(pid, "VmHWM") - before[at]));
     (told.editor, told.backend) = (editor, backend);
     told
+}
+
+/// Neovim knows the guard; the backend is its child.
+fn guarded(guard: u64) -> Option<u32> {
+    let children = format!("/proc/{guard}/task/{guard}/children");
+    let children = std::fs::read_to_string(children).ok()?;
+    children.split_whitespace().next()?.parse().ok()
 }
 
 /// Counts the peak anew; returns what is resident now.
