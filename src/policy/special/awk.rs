@@ -30,9 +30,17 @@ pub(super) fn check(parsed: &mut Parsed) {
 enum Before {
     Value,
     Operator,
-    /// Behind `)` or a word like `else`, where awks read a `/` either way.
+    /// Where awks read a `/` either way, or where it is not known how all of them read it.
     Either,
 }
+
+/// Words of the language, and its functions, which may stand without parentheses. After them a `/` may start a pattern
+/// in some awk: `length /x/` is a division for one and a length beside a pattern for another.
+const WORDS: &str = "BEGIN BEGINFILE END ENDFILE break case continue default delete do else exit for if in next \
+    print printf return switch while and asort asorti atan2 bindtextdomain compl cos dcgettext \
+    dcngettext exp gensub gsub index int intdiv isarray length log lshift match mkbool mktime or \
+    patsplit rand rshift sin split sprintf sqrt srand strftime strtonum sub substr systime \
+    tolower toupper typeof xor";
 
 /// What a scan over the program has seen.
 struct Seen {
@@ -53,6 +61,11 @@ impl Seen {
     /// True where a `>` compares: outside of actions, or in parentheses, where no awk reads a redirection.
     fn compares(&self) -> bool {
         self.brackets == 0 && (self.braces == 0 || self.parens > 0)
+    }
+
+    /// True behind a string or a pattern.
+    fn after_text(&self) -> bool {
+        self.tokens.last().is_some_and(|token| token == "\"\"")
     }
 
     fn bracket(&mut self, c: char) -> Option<()> {
@@ -91,7 +104,7 @@ fn scan(program: &str) -> Result<(), &'static str> {
             }
             '/' if seen.before == Before::Operator => {
                 at = skip(&chars, at + 1, '/').ok_or(UNKNOWN)?;
-                seen.push("\"\"", Before::Value);
+                seen.push("\"\"", Before::Either);
                 continue;
             }
             '/' if seen.before == Before::Either => return Err(UNKNOWN),
@@ -111,11 +124,9 @@ fn scan(program: &str) -> Result<(), &'static str> {
                 if seen.braces == 0 && name.starts_with("print") {
                     return Err(UNKNOWN);
                 }
-                let before = match name.as_str() {
-                    "print" | "return" | "in" => Before::Operator,
-                    "else" | "do" | "if" | "while" | "for" | "exit" | "next" | "delete"
-                    | "printf" | "BEGIN" | "END" | "break" | "continue" => Before::Either,
-                    _ => Before::Value,
+                let before = match WORDS.split(' ').any(|word| word == name) {
+                    true => Before::Either,
+                    false => Before::Value,
                 };
                 seen.push(name, before);
                 continue;
@@ -154,15 +165,18 @@ fn scan(program: &str) -> Result<(), &'static str> {
             | '?' | ':' => {}
             _ => return Err(UNKNOWN),
         }
-        seen.push(
-            c,
-            match c {
-                ')' => Before::Either,
-                ']' | '$' => Before::Value,
-                _ => Before::Operator,
-            },
-        );
+        let before = match c {
+            ')' | '$' => Before::Either,
+            ']' => Before::Value,
+            // Behind `)` and some words, but no pattern, the end of the line is passed over.
+            '\n' if seen.before == Before::Either && !seen.after_text() => Before::Either,
+            _ => Before::Operator,
+        };
+        seen.push(c, before);
         at += 1;
+    }
+    if seen.braces + seen.parens + seen.brackets > 0 {
+        return Err(UNKNOWN);
     }
     let tokens: Vec<&str> = seen.tokens.iter().map(String::as_str).collect();
     loops::end(&tokens)
@@ -224,6 +238,11 @@ mod tests {
             "{if ($3 > 100) print $1}",
             "{print ($1 > 2)}",
             "NR==1,NR==5",
+            "length > 80 {print length}",
+            "{print $NF / 2, $(NF-1)}",
+            "{print a[1] / 2, 1 / 2, \"4\" / 2}",
+            "NR==1\n/foo/ {print}",
+            "/foo/\n/bar/ {print}",
         ] {
             assert!(scan(program).is_ok(), "{program}");
         }
@@ -258,6 +277,18 @@ mod tests {
             "BEGIN{a=/[[:alpha:]/]\"/; system(\"id\")} #\"",
             "BEGIN{if(0);else /\"/; system(\"id\") } #\"",
             "BEGIN{if(1)/\"/;system(\"id\")}#\"",
+            "BEGIN{x=$/\"/; system(\"id\")} #\"",
+            "BEGIN{x=$ /\"/; system(\"id\")} #\"",
+            "BEGIN{x=length /\"/; system(\"id\")} #\"",
+            "BEGIN{x=length\n/\"/; system(\"id\")} #\"",
+            "BEGIN{switch($0){case /\"/: system(\"id\")}} #\"",
+            "BEGIN{x=rand /\"/; system(\"id\")} #\"",
+            "BEGIN{x=/a/ /\"/; system(\"id\")} #\"",
+            "BEGIN{return /\"/; system(\"id\")} #\"",
+            "BEGIN{x=1 in /\"/; system(\"id\")} #\"",
+            "{print $1",
+            "NR==(1",
+            "$a[1",
         ] {
             assert!(scan(program).is_err(), "{program}");
         }
