@@ -17,26 +17,19 @@ const JQ: [&str; 11] = [
     "$__prog_name",
 ];
 
-const YQ: [&str; 18] = [
-    "env",
-    "ENV",
-    "strenv",
-    "envsubst",
-    "load",
-    "load_str",
-    "load_xml",
-    "load_props",
-    "load_base64",
-    "system",
+const YQ: [&str; 8] = [
     "exec",
-    "$ENV",
     "import",
     "include",
-    "eval",
     "filename",
     "error",
+    "input_filename",
+    "get_search_list",
     "modulemeta",
 ];
+
+/// What one yq takes for a function wherever it stands: its reader looks for no end of a word.
+const YQ_ANYWHERE: [&str; 4] = ["load", "env", "system", "eval"];
 
 /// Words by which a filter may go on for ever.
 const ENDLESS: [&str; 6] = ["repeat", "while", "until", "infinite", "def", "label"];
@@ -57,6 +50,16 @@ pub(super) fn check_yq(parsed: &mut Parsed) {
         parsed.operands.remove(0);
     }
     filter(parsed, 0, &YQ);
+    let Some(filter) = parsed.operands.first() else {
+        return;
+    };
+    let text = filter.text.to_ascii_lowercase();
+    if let Some(name) = YQ_ANYWHERE.iter().find(|name| text.contains(**name)) {
+        parsed.reasons.push(Reason::at(
+            format!("`{name}` in a filter may reach outside its input"),
+            filter.span.clone(),
+        ));
+    }
 }
 
 fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
