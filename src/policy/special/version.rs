@@ -6,14 +6,17 @@ use crate::policy::programs::Program;
 use crate::policy::review::Scene;
 
 /// Files by which a workspace chooses which version of a tool runs, and from where.
-const CHOOSERS: [&str; 13] = [
+const CHOOSERS: [&str; 16] = [
     "rust-toolchain",
     "rust-toolchain.toml",
     ".tool-versions",
     "mise.toml",
+    "mise.local.toml",
     ".mise.toml",
+    ".mise.local.toml",
     ".mise",
     ".config/mise.toml",
+    ".config/mise/config.toml",
     ".python-version",
     ".node-version",
     ".nvmrc",
@@ -21,6 +24,9 @@ const CHOOSERS: [&str; 13] = [
     ".java-version",
     ".volta",
 ];
+
+/// Says which `node` and which package manager a project wants; Volta and Corepack heed it.
+const PACKAGE: &str = "package.json";
 
 /// One word that only asks, and nothing in the workspace that chooses who answers.
 pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) -> Vec<Reason> {
@@ -33,7 +39,11 @@ pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) 
             "`{name}` is only known to look when it is asked for its version"
         ))];
     }
-    if let Some(path) = scene.facts.above(scene.cwd, &CHOOSERS) {
+    let choosers: Vec<&str> = match name {
+        "node" | "npm" | "yarn" | "pnpm" => CHOOSERS.into_iter().chain([PACKAGE]).collect(),
+        _ => CHOOSERS.to_vec(),
+    };
+    if let Some(path) = scene.facts.above(scene.cwd, &choosers) {
         return vec![Reason::whole(format!(
             "`{}` may choose which `{name}` runs",
             path.display()

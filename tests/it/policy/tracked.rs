@@ -95,7 +95,15 @@ fn a_workspace_that_chooses_its_tools_is_not_asked_for_their_version() {
     let world = World::new();
     let (judge, _) = world.judge(Settings::default());
     let said = |command: &str| word(&world.verdict(&judge, command));
-    for name in ["rust-toolchain.toml", ".tool-versions", ".python-version"] {
+    fs::create_dir_all(world.workspace.join(".config/mise")).unwrap();
+    for name in [
+        "rust-toolchain.toml",
+        ".tool-versions",
+        ".python-version",
+        "mise.local.toml",
+        ".mise.local.toml",
+        ".config/mise/config.toml",
+    ] {
         let file = world.workspace.join(name);
         fs::write(&file, "x\n").unwrap();
         assert_eq!(said("cargo --version"), "ask", "{name}");
@@ -104,6 +112,30 @@ fn a_workspace_that_chooses_its_tools_is_not_asked_for_their_version() {
         fs::remove_file(&file).unwrap();
     }
     assert_eq!(said("cargo --version"), "auto");
+}
+
+#[test]
+fn a_package_chooses_the_tools_of_its_own_language_only() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let said = |command: &str| word(&world.verdict(&judge, command));
+    assert!(world.workspace.join("package.json").exists());
+    for command in [
+        "node --version",
+        "npm --version",
+        "cd src && node --version",
+    ] {
+        assert_eq!(said(command), "ask", "{command}");
+    }
+    assert_eq!(said("python3 --version"), "auto");
+    fs::remove_file(world.workspace.join("package.json")).unwrap();
+    for command in [
+        "node --version",
+        "npm --version",
+        "cd src && node --version",
+    ] {
+        assert_eq!(said(command), "auto", "{command}");
+    }
 }
 
 #[test]
