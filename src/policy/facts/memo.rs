@@ -1,4 +1,6 @@
-//! Facts asked for once: what was told of a file holds for the whole of one command.
+//! Facts asked for once: what was told of a program, a path, git or a walk holds for the whole of one command.
+//!
+//! What a pattern matches and what lies above a directory is asked for each time: a command seldom asks twice.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -11,7 +13,7 @@ use crate::policy::glob;
 /// A walk may meet many thousand files: a command that needs more walks than this asks.
 const MAX_SURVEYS: usize = 4;
 
-/// Another source of facts, each asked for once.
+/// Another source of facts, asked once for each program, path, repository and walk; see the module for the others.
 pub(in crate::policy) struct Memo<'a> {
     facts: &'a dyn Facts,
     programs: Answers<Found>,
