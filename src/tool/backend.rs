@@ -54,10 +54,11 @@ impl Isolation {
     /// The confinement of what nobody was asked about.
     pub fn proved(&self, workspace: &Path) -> Confinement {
         match self.unasked() {
-            Unasked::Confined => Confinement::ReadOnly {
+            // Nobody should come here to run what must ask; if so, it does not start, for the launcher refuses.
+            Unasked::Confined | Unasked::Never => Confinement::ReadOnly {
                 workspace: workspace.to_owned(),
             },
-            Unasked::Bare | Unasked::Never => Confinement::Plain,
+            Unasked::Bare => Confinement::Plain,
         }
     }
 
@@ -192,6 +193,11 @@ mod tests {
             (Unasked::Never, "asks always")
         );
         assert!(never.words().contains("every command asks"));
+        // Whoever runs it all the same gets what cannot start, not what is unheld.
+        assert!(matches!(
+            never.proved(workspace),
+            Confinement::ReadOnly { .. }
+        ));
     }
 
     #[test]
