@@ -25,6 +25,9 @@ pub(super) use body::{body, merge};
 /// How long the question what a model can hold may take; without an answer its window is a guess.
 const SHOW: Duration = Duration::from_secs(10);
 
+/// Bytes of an error that are read; its sentence stands at its beginning.
+const MAX_ERROR: usize = 64 << 10;
+
 /// One request.
 pub(super) struct Ask {
     pub(super) http: reqwest::Client,
@@ -126,9 +129,26 @@ async fn open(ask: Ask) -> genai::Result<Response> {
     Err(genai::Error::HttpError {
         status,
         canonical_reason: status.canonical_reason().unwrap_or_default().to_owned(),
-        body: response.text().await.unwrap_or_default(),
+        body: beginning(response, ask.stall).await,
         headers,
     })
+}
+
+/// Reads what an error says: [`MAX_ERROR`] bytes at most, and what came until it failed or the time was over. The
+/// status is known already, and says more than why its words were not all read.
+async fn beginning(mut response: Response, patience: Duration) -> String {
+    let mut body = Vec::new();
+    let read = async {
+        while body.len() < MAX_ERROR {
+            match response.chunk().await {
+                Ok(Some(piece)) => body.extend_from_slice(&piece),
+                Ok(None) | Err(_) => break,
+            }
+        }
+    };
+    let _in_time = tokio::time::timeout(patience, read).await;
+    body.truncate(MAX_ERROR);
+    String::from_utf8_lossy(&body).into_owned()
 }
 
 /// Headers as the person set them; what is none is left out.

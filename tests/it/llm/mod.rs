@@ -2,6 +2,7 @@
 //! against a real model.
 
 mod answers;
+mod bounds;
 mod cuts;
 mod faults;
 mod idle;

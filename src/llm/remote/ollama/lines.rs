@@ -17,6 +17,9 @@ use serde_json::Value;
 use super::super::watch::Watch;
 use super::{BoxError, broken};
 
+/// The longest line in bytes; one holds a few characters of an answer, or a call with its arguments.
+const MAX_LINE: usize = 16 << 20;
+
 /// Returns the events of an answer; they end with an end, or with the first error.
 pub(super) fn events(
     response: Response,
@@ -30,6 +33,7 @@ pub(super) fn events(
     let lines = Lines {
         pieces: pieces.boxed(),
         rest: Vec::new(),
+        searched: 0,
         closed: false,
         ready: VecDeque::new(),
         calls: Vec::new(),
@@ -48,6 +52,8 @@ struct Lines {
     pieces: BoxStream<'static, reqwest::Result<Vec<u8>>>,
     /// What came of a line that is not whole yet.
     rest: Vec<u8>,
+    /// So many of its bytes are known to hold no end of a line.
+    searched: usize,
     closed: bool,
     ready: VecDeque<ChatStreamEvent>,
     /// They are handed out with the end, as all providers' are.
@@ -76,13 +82,23 @@ impl Lines {
 
     /// Reads one line, or waits for more of it.
     async fn advance(&mut self) -> genai::Result<()> {
-        if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line = self.rest.drain(..=end).collect();
+        let fresh = &self.rest[self.searched..];
+        if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
+            let line = self.rest.drain(..=self.searched + end).collect();
+            self.searched = 0;
             return self.line(line);
+        }
+        self.searched = self.rest.len();
+        if self.rest.len() > MAX_LINE {
+            return Err(self.broken(format!(
+                "a line of it is longer than {} MiB",
+                MAX_LINE >> 20
+            )));
         }
         if self.closed {
             if !self.rest.is_empty() {
                 let line = std::mem::take(&mut self.rest);
+                self.searched = 0;
                 return self.line(line);
             }
             // It was cut: an end without a reason says so.

@@ -1,0 +1,67 @@
+//! What a server may not do: be waited for without an end, or be held in memory without one.
+
+use std::time::Duration;
+
+use co::llm::Fault;
+
+use super::server::{Ending, Reply, Server};
+use super::wire::{Wire, ask, request, user};
+
+const MIB: usize = 1 << 20;
+/// What is waited for in vain.
+const SILENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(40);
+
+async fn fault(reply: Reply, stall: Duration) -> Fault {
+    let server = Server::always(reply).await;
+    let provider = Wire::Ollama.connect(&server, stall);
+    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    match deltas.as_slice() {
+        [Err(fault)] => fault.clone(),
+        _ => panic!("nothing but a fault: {deltas:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_error_that_does_not_end_is_known_by_its_status() {
+    let words = br#"no such option"#.to_vec();
+    let reply = Reply::new(400, "text/plain", vec![words]).ending(Ending::Hang);
+    let fault = fault(reply, SILENCE).await;
+    assert!(
+        matches!(&fault, Fault::BadRequest { body, .. } if body == "no such option"),
+        "{fault:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_error_that_is_long_is_not_read_to_its_end() {
+    // Were it read on, silence would come before an end.
+    let reply = Reply::new(500, "text/plain", vec![vec![b'x'; MIB]]).ending(Ending::Hang);
+    let fault = tokio::time::timeout(PATIENCE, fault(reply, 10 * PATIENCE)).await;
+    assert!(matches!(fault, Ok(Fault::Server { .. })), "{fault:?}");
+}
+
+#[tokio::test]
+async fn a_line_without_an_end_is_a_fault() {
+    let mut pieces = vec![b"{\"message\": \"".to_vec()];
+    pieces.extend(std::iter::repeat_n(vec![b'x'; MIB], 17));
+    let reply = Reply::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
+    let fault = fault(reply, 10 * SILENCE).await;
+    assert!(
+        matches!(&fault, Fault::Malformed { detail } if detail.contains("16 MiB")),
+        "{fault:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_line_may_come_byte_by_byte() {
+    let line = b"{\"message\": {\"content\": \"hi\"}, \"done\": true, \"done_reason\": \"stop\"}";
+    let mut pieces: Vec<Vec<u8>> = line.iter().map(|byte| vec![*byte]).collect();
+    pieces.push(b"\n".to_vec());
+    let reply = Reply::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
+    let server = Server::always(reply).await;
+    let provider = Wire::Ollama.connect(&server, PATIENCE);
+    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    assert_eq!(super::wire::text(&deltas), "hi", "{deltas:?}");
+    assert!(deltas.iter().all(Result::is_ok), "{deltas:?}");
+}
