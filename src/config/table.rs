@@ -231,7 +231,8 @@ pub(super) static TABLE: &[Setting] = &[
             most: 7 * DAY,
             set: |c, v| c.exec.max_timeout = Duration::from_secs(v),
         },
-        "Seconds a command may run at most, whatever the model asks for.",
+        "Seconds a command may run at most, whatever the model asks for. A model's job that was \
+         given no time-out has none.",
     ),
     row(
         "shell_env_allow",
@@ -358,9 +359,9 @@ pub(super) static TABLE: &[Setting] = &[
                 };
             },
         },
-        "Where approved commands run: as plain processes, held to the workspace by the kernel, or in a \
-         container. One that cannot work here is refused with the reason; auto takes the strongest \
-         that can.",
+        "Where approved commands run: as plain processes, or held to the workspace by the kernel \
+         (landlock). One that cannot work here refuses every such command with the reason; auto takes \
+         the strongest that can. docker is not in this version: with it, no approved command runs.",
     ),
     row(
         "sandbox_network",
@@ -375,19 +376,19 @@ pub(super) static TABLE: &[Setting] = &[
                 };
             },
         },
-        "The network of landlock and docker commands.",
+        "The network of commands that landlock holds.",
     ),
     row(
         "sandbox_namespaces",
         "true",
         Kind::Flag(|c, v| c.exec.namespaces = v),
-        "Give sandboxed commands their own processes and mounts where the kernel lets us.",
+        "Give sandboxed commands mounts of their own, in a user namespace, where the kernel lets us.",
     ),
     row(
         "docker_image",
         "co-cli-sandbox",
         Kind::Text(|c, v| c.docker_image = v),
-        "The image of the container.",
+        "The image of the container. Not used: docker is not in this version.",
     ),
     row(
         "sandbox_mem_limit",
@@ -397,7 +398,7 @@ pub(super) static TABLE: &[Setting] = &[
             most: 1024 * GIB,
             set: |c, v| c.sandbox_mem_limit = v,
         },
-        "Memory of the container.",
+        "Memory of the container. Not used: docker is not in this version.",
     ),
     row(
         "sandbox_cpus",
@@ -407,6 +408,6 @@ pub(super) static TABLE: &[Setting] = &[
             most: 1024.0,
             set: |c, v| c.sandbox_cpus = v,
         },
-        "Processors of the container.",
+        "Processors of the container. Not used: docker is not in this version.",
     ),
 ];
