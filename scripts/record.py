@@ -77,8 +77,11 @@ class Terminal:
 
     def still(self) -> str:
         """Return the screen with its colours, once it has stopped changing."""
+        deadline = time.monotonic() + PATIENCE_S
         before = ""
         while (now := self.run("capture-pane", "-p", "-e")) != before:
+            if time.monotonic() > deadline:
+                raise demo.DemoError(f"the screen still changes after {PATIENCE_S} s\n{self.text()}")
             before = now
             time.sleep(0.5)
         return now
@@ -175,8 +178,8 @@ def main() -> int:
     except demo.DemoError as error:
         print(f"record: {error}", file=sys.stderr)
         return 1
-    (arguments.to / "demo.txt").write_text(recording.text())
-    (arguments.to / "demo.svg").write_text(recording.svg())
+    (arguments.to / "demo.txt").write_text(recording.text(), encoding="utf-8")
+    (arguments.to / "demo.svg").write_text(recording.svg(), encoding="utf-8")
     print(f"record: written {arguments.to / 'demo.txt'} and {arguments.to / 'demo.svg'}")
     return 0
 

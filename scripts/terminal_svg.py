@@ -116,18 +116,27 @@ def clusters(text: str) -> Iterator[str]:
 
 def restyled(style: Style, parameters: str) -> Style:
     """Return the style after one SGR sequence."""
-    codes = [int(code or 0) for code in re.split("[;:]", parameters)]
+    codes = parameters.split(";")
     while codes:
-        code = codes.pop(0)
+        # What follows a colon says more of the code before it, and is no code itself.
+        first, *more = codes.pop(0).split(":")
+        code = int(first or 0)
         if code == 0:
             style = Style()
+        elif code == 4 and more:
+            # 4:0 is no line, the others are kinds of lines.
+            style = dataclasses.replace(style, underline=more[0] != "0")
         elif code in FLAGS:
             style = dataclasses.replace(style, **{FLAGS[code]: True})
         elif code in CLEARED:
             style = dataclasses.replace(style, **dict.fromkeys(CLEARED[code], False))
         elif code in (38, 48):
             ground = "fg" if code == 38 else "bg"
-            style = dataclasses.replace(style, **{ground: extended(codes)})
+            colour = detailed(more) if more else extended(codes)
+            style = dataclasses.replace(style, **{ground: colour})
+        elif code == 58 and not more:
+            # The colour of the line below, which is not drawn.
+            extended(codes)
         elif code in (39, 49):
             style = dataclasses.replace(style, **{"fg" if code == 39 else "bg": None})
         elif 30 <= code <= 37 or 90 <= code <= 97:
@@ -137,15 +146,26 @@ def restyled(style: Style, parameters: str) -> Style:
     return style
 
 
-def extended(codes: list[int]) -> str | None:
+def extended(codes: list[str]) -> str | None:
     """Take the colour after a 38 or 48 off `codes`."""
-    kind = codes.pop(0) if codes else 0
-    if kind == 2 and len(codes) >= 3:
-        colour = "#{:02x}{:02x}{:02x}".format(*codes[:3])
-        del codes[:3]
-        return colour
-    if kind == 5 and codes:
-        return indexed(codes.pop(0))
+    size = {"2": 4, "5": 2}.get(codes[0] if codes else "", 1)
+    taken = codes[:size]
+    del codes[:size]
+    return detailed(taken)
+
+
+def detailed(parts: list[str]) -> str | None:
+    """Return a colour by its parts: `2`, red, green, blue or `5`, index; None if they are not whole.
+
+    Written with colons, the first may be followed by a colour space, which is mostly left empty, and the
+    last by a tolerance.
+    """
+    kind = parts[0] if parts else ""
+    if kind == "2" and len(parts) >= 4:
+        rgb = parts[1:4] if len(parts) == 4 else parts[2:5]
+        return "#{:02x}{:02x}{:02x}".format(*(int(part or 0) for part in rgb))
+    if kind == "5" and len(parts) >= 2:
+        return indexed(int(parts[1] or 0))
     return None
 
 

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from xml.etree import ElementTree
 
 from support import ROOT, SCRIPTS
+import record
 import terminal_svg
 from terminal_svg import ANSI, BACKGROUND, FOREGROUND, Frame, Run, Style
 
+# Writes a recording of one screen, without a terminal.
+PLAY = """\
+import pathlib
+import shutil
+import sys
+
+import record
+
+
+def one(_: pathlib.Path) -> record.Recording:
+    recording = record.Recording()
+    recording.kept.append(("one", "\\u6f22", 1))
+    return recording
+
+
+record.record = one
+shutil.which = lambda name: name
+sys.argv = ["record.py", "--bin", "co-nvim", "--to", sys.argv[1]]
+sys.exit(record.main())
+"""
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -41,6 +64,19 @@ class ParseTest(unittest.TestCase):
             ("31;39", Style()),
             ("31;0", Style()),
             ("31;", Style()),
+            ("4:3", Style(underline=True)),
+            ("4:3;31", Style(fg=ANSI[1], underline=True)),
+            ("4;4:0", Style()),
+            ("38:2::1:2:255", Style(fg="#0102ff")),
+            ("38:2::1:2:255:0:1;4", Style(fg="#0102ff", underline=True)),
+            ("38:5:208;1", Style(fg="#ff8700", bold=True)),
+            ("48:5:232", Style(bg="#080808")),
+            ("38:2:1", Style()),
+            ("38;2;1", Style()),
+            ("38;9;1", Style(bold=True)),
+            ("38", Style()),
+            ("58:2::1:2:3", Style()),
+            ("58;2;1;3;4", Style()),
         ]:
             with self.subTest(codes):
                 self.assertEqual(one(f"\x1b[{codes}mx"), [Run(0, "x", 1, style)])
@@ -101,6 +137,36 @@ class RecordingTest(unittest.TestCase):
         for text in ("mkdir out", "co 1/1", "The folder is there now", "exit 0"):
             self.assertIn(text, words)
             self.assertIn(text, (ROOT / "docs" / "demo.txt").read_text())
+
+    def test_a_screen_that_never_rests_is_given_up(self) -> None:
+        class Restless(record.Terminal):
+            def __init__(self) -> None:
+                self.shown = 0
+
+            def run(self, *arguments: str) -> str:
+                self.shown += 1
+                return str(self.shown)
+
+        now = itertools.count(step=record.PATIENCE_S / 4)
+        with (
+            unittest.mock.patch("record.time.monotonic", lambda: next(now)),
+            unittest.mock.patch("record.time.sleep"),
+            self.assertRaisesRegex(record.demo.DemoError, "still changes"),
+        ):
+            Restless().still()
+
+    def test_what_is_written_is_utf_8_whatever_the_locale(self) -> None:
+        with tempfile.TemporaryDirectory() as to:
+            path = pathlib.Path(to)
+            (path / "play.py").write_text(PLAY, encoding="utf-8")
+            subprocess.run(
+                [sys.executable, "-X", "utf8=0", path / "play.py", to],
+                env={**os.environ, "PYTHONPATH": str(SCRIPTS), "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"},
+                check=True,
+                capture_output=True,
+            )
+            for name in ("demo.txt", "demo.svg"):
+                self.assertIn("漢", (path / name).read_text(encoding="utf-8"))
 
     def test_without_tmux_it_says_so(self) -> None:
         with tempfile.TemporaryDirectory() as empty:
