@@ -5,7 +5,8 @@ use crate::policy::options::Arg;
 use crate::policy::programs::Program;
 use crate::policy::review::Scene;
 
-/// Files by which a workspace chooses which version of a tool runs, and from where.
+/// Files by which a workspace chooses which version of a tool runs, and from where. Not `package.json`: it
+/// names a version of what the person has installed, and every project of that language has one.
 const CHOOSERS: [&str; 16] = [
     "rust-toolchain",
     "rust-toolchain.toml",
@@ -25,9 +26,6 @@ const CHOOSERS: [&str; 16] = [
     ".volta",
 ];
 
-/// Says which `node` and which package manager a project wants; Volta and Corepack heed it.
-const PACKAGE: &str = "package.json";
-
 /// One word that only asks, and nothing in the workspace that chooses who answers.
 pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) -> Vec<Reason> {
     let asks = match args {
@@ -39,11 +37,7 @@ pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) 
             "`{name}` is only known to look when it is asked for its version"
         ))];
     }
-    let choosers: Vec<&str> = match name {
-        "node" | "npm" | "yarn" | "pnpm" => CHOOSERS.into_iter().chain([PACKAGE]).collect(),
-        _ => CHOOSERS.to_vec(),
-    };
-    if let Some(path) = scene.facts.above(scene.cwd, &choosers) {
+    if let Some(path) = scene.facts.above(scene.cwd, &CHOOSERS) {
         return vec![Reason::whole(format!(
             "`{}` may choose which `{name}` runs",
             path.display()

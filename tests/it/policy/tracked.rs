@@ -115,30 +115,6 @@ fn a_workspace_that_chooses_its_tools_is_not_asked_for_their_version() {
 }
 
 #[test]
-fn a_package_chooses_the_tools_of_its_own_language_only() {
-    let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
-    let said = |command: &str| word(&world.verdict(&judge, command));
-    assert!(world.workspace.join("package.json").exists());
-    for command in [
-        "node --version",
-        "npm --version",
-        "cd src && node --version",
-    ] {
-        assert_eq!(said(command), "ask", "{command}");
-    }
-    assert_eq!(said("python3 --version"), "auto");
-    fs::remove_file(world.workspace.join("package.json")).unwrap();
-    for command in [
-        "node --version",
-        "npm --version",
-        "cd src && node --version",
-    ] {
-        assert_eq!(said(command), "auto", "{command}");
-    }
-}
-
-#[test]
 fn a_version_is_told_by_what_only_the_person_can_write() {
     let world = World::new();
     for name in ["cargo", "node"] {
