@@ -342,9 +342,12 @@ local function adopt_job(message)
   local run = add(message.run, message.command, message.cwd)
   run.owner, run.background, run.mode = message.owner, true, 'open'
   open(run)
-  buffer.write(run.block.buf, function()
-    status(run, ('… running, %s: :Co /jobs lists it'):format(M.label(run)), 'CoRunRunning')
-  end)
+  local found = block_of(run)
+  if found then
+    buffer.write(found.buf, function()
+      status(run, ('… running, %s: :Co /jobs lists it'):format(M.label(run)), 'CoRunRunning')
+    end)
+  end
   changed()
 end
 

@@ -87,7 +87,9 @@ M.commands = {
       -- A slip of the finger is no yes to whatever happens to be first.
       if not args:match('^%d+$') then
         notify.error(
-          ('/approve takes the number of a question, not "%s": :Co /pending lists them'):format(args)
+          ('/approve takes the number of a question, not "%s": :Co /pending lists them'):format(
+            args
+          )
         )
         return false
       end

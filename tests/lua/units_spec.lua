@@ -61,7 +61,10 @@ describe('the winbar', function()
     }
     same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.winbar').text(state))
     state.everything = true
-    same(' ready · ASKS NOTHING · m · 5 in 6 out $0.13 · %</x', require('co.winbar').text(state))
+    same(
+      ' ready · ASKS NOTHING · m · 5 in 6 out $0.13 · %</x',
+      require('co.winbar').text(state)
+    )
   end)
 end)
 
