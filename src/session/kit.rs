@@ -1,13 +1,13 @@
 //! What every session of one backend shares: the executor, the settings, the store, the judges.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::jobs::Board;
-use crate::audit::Audit;
+use crate::audit::{self, Audit};
 use crate::config::Config;
 use crate::editor::Editor;
 use crate::exec::Executor;
@@ -35,6 +35,8 @@ pub struct Kit {
     pub jobs: Board,
     connect: Connect,
     judges: Mutex<HashMap<PathBuf, Arc<Judge>>>,
+    /// The sessions whose person knows that the audit log is not written.
+    unaudited: Mutex<HashSet<String>>,
     ids: AtomicU64,
 }
 
@@ -80,6 +82,7 @@ impl Kit {
             jobs: Board::default(),
             connect: parts.connect,
             judges: Mutex::default(),
+            unaudited: Mutex::default(),
             ids: AtomicU64::new(first_id()),
         }
     }
@@ -140,6 +143,22 @@ impl Kit {
     /// Where no provider is set up or its key is missing.
     pub fn provider(&self, model: Option<&str>) -> Result<Arc<dyn Provider>, Fault> {
         (self.connect)(model)
+    }
+
+    /// Says, once a session, that the audit log is not written.
+    pub fn unaudited(&self, session: &str, error: &audit::Error) {
+        let mut known = self
+            .unaudited
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.insert(session.to_owned()) {
+            self.notice(
+                Level::Warn,
+                format!(
+                    "{error}; what runs goes unlogged until it can be: free or mend that place"
+                ),
+            );
+        }
     }
 
     /// Says one sentence to the person.

@@ -13,11 +13,13 @@ use crate::audit::Record;
 pub(super) fn write(kit: &Arc<Kit>, mut record: Record, spill: Option<PathBuf>) -> JoinHandle<()> {
     let kit = Arc::clone(kit);
     tokio::task::spawn_blocking(move || {
+        let session = record.session.clone();
         record.spill = spill.as_deref().and_then(hash);
         if let Some(audit) = &kit.audit
             && let Err(error) = audit.write(record)
         {
             tracing::error!(%error, "the audit log was not written");
+            kit.unaudited(&session, &error);
         }
     })
 }
