@@ -306,6 +306,11 @@ impl Session {
         let (Some(id), None) = (self.recorder.id(), &self.running) else {
             return self.complain("a chat is forked when it has begun and no turn runs");
         };
+        if self.jobs.any_runs() {
+            return self.complain(
+                "jobs of this chat still run, and a copy would know nothing of their ends; end them in :Co /jobs, then /fork",
+            );
+        }
         let kit = Arc::clone(&self.kit);
         let upto = self.recorder.items().len();
         match blocking(move || kit.store.fork(&id, upto)).await {

@@ -110,6 +110,11 @@ impl Jobs {
         Ok(())
     }
 
+    /// Whether any of them runs.
+    pub(super) fn any_runs(&self) -> bool {
+        self.held.values().any(|job| job.seen.runs())
+    }
+
     fn number(&mut self) -> Result<u64, String> {
         self.room()?;
         self.next += 1;
@@ -203,8 +208,9 @@ impl Jobs {
             .collect()
     }
 
-    /// Ends all but those that the person kept; returns what the transcript is to know of it.
-    async fn end(&mut self) -> Vec<(u64, String)> {
+    /// Ends all but those that the person kept; returns what the transcript is to know of it. Where Neovim is gone, the
+    /// executor ends the kept ones too.
+    async fn end(&mut self, neovim_is_gone: bool) -> Vec<(u64, String)> {
         self.over.cancel();
         let ends = self.held.values_mut().filter(|job| !job.post.kept());
         let ends = ends.map(|job| async { job.seen.ended().await });
@@ -220,9 +226,12 @@ impl Jobs {
         for job in self.held.values_mut().filter(|job| !job.recorded) {
             job.recorded = true;
             let Seen { number, short, .. } = &job.seen;
-            let what = match job.post.kept() {
-                true => "goes on: the person kept it, and it is no longer this conversation's",
-                false => "could not be ended",
+            let what = match (job.post.kept(), neovim_is_gone) {
+                (true, false) => {
+                    "goes on: the person kept it, and it is no longer this conversation's"
+                }
+                (true, true) => "ended with Neovim",
+                (false, _) => "could not be ended",
             };
             told.push((*number, format!("job {number} ({short}) {what}")));
         }
@@ -264,14 +273,14 @@ impl Session {
             self.record_end(job.number, text.clone(), false).await;
             self.paragraph(&format!("*{text}*"));
             if job.failed_confined() {
-                self.standing.failed_confined.push(job.command);
+                self.standing.learn(vec![job.command]);
             }
         }
     }
 
     /// Ends the jobs of the conversation, before it is left.
     pub(super) async fn end_jobs(&mut self) {
-        for (number, text) in self.jobs.end().await {
+        for (number, text) in self.jobs.end(self.app.is_cancelled()).await {
             self.record_end(number, text, false).await;
         }
     }

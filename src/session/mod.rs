@@ -27,7 +27,7 @@ use self::asks::Asks;
 use self::jobs::Jobs;
 use self::kit::Kit;
 use self::record::Recorder;
-use self::turn::{Ended, Event, Purpose, Standing, Turn};
+use self::turn::{Ended, Event, Purpose, Snapshot, Standing, Turn};
 use crate::editor::Showing;
 use crate::llm::{Fault, Provider};
 use crate::protocol::{Answer, Level, Scope, State};
@@ -90,10 +90,10 @@ pub struct Handle {
 impl Handle {
     /// Starts a session.
     pub fn spawn(id: u64, kit: Arc<Kit>, place: Place, app: &CancellationToken) -> Self {
-        let cancel = app.child_token();
         // A person types these: the channel needs no bound.
         let (messages, inbox) = mpsc::unbounded_channel();
-        let session = Session::new(id, kit, place, cancel.clone());
+        let session = Session::new(id, kit, place, app.clone());
+        let cancel = session.cancel.clone();
         let task = tokio::spawn(session.run(inbox));
         Self {
             messages,
@@ -121,6 +121,8 @@ struct Session {
     id: u64,
     kit: Arc<Kit>,
     place: Place,
+    /// Neovim is gone, and all ends.
+    app: CancellationToken,
     cancel: CancellationToken,
     /// None until the first turn needs one.
     provider: Option<Arc<dyn Provider>>,
@@ -157,11 +159,12 @@ struct Running {
 }
 
 impl Session {
-    fn new(id: u64, kit: Arc<Kit>, place: Place, cancel: CancellationToken) -> Self {
+    fn new(id: u64, kit: Arc<Kit>, place: Place, app: CancellationToken) -> Self {
         Self {
             id,
             place,
-            cancel,
+            cancel: app.child_token(),
+            app,
             provider: None,
             model: None,
             recorder: Recorder::new(Arc::clone(&kit)),
@@ -232,7 +235,7 @@ impl Session {
         }
         if std::mem::take(&mut self.unresumed) {
             self.kit.notice(Level::Warn, NOT_RESUMED);
-            return self.give_back(prompt);
+            return self.give_all_back(prompt);
         }
         let item = Item::User {
             text: prompt.text.clone(),
@@ -244,7 +247,7 @@ impl Session {
         if !self.recorder.ready(&self.place, &prompt.text).await
             || !self.recorder.record(item).await
         {
-            return self.give_back(prompt);
+            return self.give_all_back(prompt);
         }
         // Where it is kept is told before it is shown: a backend that dies in between loses nothing shown.
         self.show_state();
@@ -306,7 +309,11 @@ impl Session {
             Event::Snapshot(reply) => {
                 self.flush().await;
                 self.tell_job_ends().await;
-                reply.send(self.recorder.items().to_vec()).ok();
+                let snapshot = Snapshot {
+                    items: self.recorder.items().to_vec(),
+                    failed_confined: self.standing.failed_confined.clone(),
+                };
+                reply.send(snapshot).ok();
             }
             Event::Text(text) => self.recorder.text(&text),
             Event::Show(text) => {

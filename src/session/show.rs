@@ -67,11 +67,15 @@ impl Session {
         });
     }
 
-    /// Lets the person have a prompt again that was not taken.
-    pub(super) fn give_back(&self, prompt: Prompt) {
-        self.kit.editor.tell(ToEditor::Unsent {
-            session: self.id,
-            text: prompt.text,
-        });
+    /// Lets the person have a prompt again that was not taken, and those behind it, which no turn would come to.
+    pub(super) fn give_all_back(&mut self, prompt: Prompt) {
+        let waiting = std::mem::take(&mut self.queue);
+        for prompt in std::iter::once(prompt).chain(waiting) {
+            self.kit.editor.tell(ToEditor::Unsent {
+                session: self.id,
+                text: prompt.text,
+            });
+        }
+        self.show_state();
     }
 }

@@ -34,8 +34,7 @@ pub(super) enum Event {
     Record(Item, oneshot::Sender<Result<(), ()>>),
     /// A piece of the model's answer.
     Text(String),
-    /// The transcript so far.
-    Snapshot(oneshot::Sender<Vec<Item>>),
+    Snapshot(oneshot::Sender<Snapshot>),
     /// Text for the screen alone.
     Show(String),
     /// A command's output, shown as it comes until [`Event::BlockDone`].
@@ -51,6 +50,14 @@ pub(super) enum Event {
     /// Something about the session's jobs.
     Job(Act),
     Usage(Usage),
+}
+
+/// Where the session stands before a request.
+pub(super) struct Snapshot {
+    /// The transcript so far.
+    pub items: Vec<Item>,
+    /// Jobs fail in the read-only sandbox also while a turn runs: their commands ask from now on.
+    pub failed_confined: Vec<String>,
 }
 
 /// What a person said.
@@ -143,7 +150,7 @@ impl Turn {
     pub(super) async fn run(mut self) -> Ended {
         let done = match self.purpose {
             Purpose::Answer => self.steps().await,
-            Purpose::Compact => self.compact(0).await,
+            Purpose::Compact => self.compact_all().await,
         };
         let (end, fault) = match done {
             Ok(()) => (End::Done, None),
@@ -265,10 +272,13 @@ impl Turn {
         self.send(Event::Usage(usage)).await
     }
 
-    async fn snapshot(&self) -> Result<Vec<Item>, Halt> {
-        let (reply, items) = oneshot::channel();
+    /// The transcript so far; what failed in the sandbox meanwhile is learnt.
+    async fn snapshot(&mut self) -> Result<Vec<Item>, Halt> {
+        let (reply, snapshot) = oneshot::channel();
         self.send(Event::Snapshot(reply)).await?;
-        items.await.map_err(|_| Halt::Cancelled)
+        let snapshot = snapshot.await.map_err(|_| Halt::Cancelled)?;
+        self.standing.learn(snapshot.failed_confined);
+        Ok(snapshot.items)
     }
 
     async fn state(&self, state: State, detail: impl Into<String>) -> Result<(), Halt> {

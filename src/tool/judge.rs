@@ -101,10 +101,11 @@ impl Judge {
     }
 
     /// Looks at what is typed into a command that runs. It asks unless a person's rule names the tool, `job_write`; what
-    /// a deny rule refuses as a command is refused here too, since a shell may be what reads it.
+    /// a deny rule refuses as a command is refused here too, since a shell may be what reads it. `allowed`: the person
+    /// allowed it for the job, which is a rule of the session.
     ///
     /// Blocks on files: call it from `spawn_blocking`.
-    pub fn write(&self, text: &str, cwd: &Path) -> Verdict {
+    pub fn write(&self, text: &str, cwd: &Path, allowed: bool) -> Verdict {
         let shell = policy::assess(text, cwd, &self.world);
         let destructive = shell.destructive;
         if !text.trim().is_empty()
@@ -128,7 +129,8 @@ impl Judge {
             destructive,
             ..Assessment::default()
         });
-        self.verdict(&found, &[])
+        let session = allowed.then(|| Pattern::exact(jobs::WRITE));
+        self.verdict(&found, session.as_slice())
     }
 
     /// Whether a walk through the workspace may tell of what it meets.

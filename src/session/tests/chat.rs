@@ -38,8 +38,8 @@ pub(super) struct Chat {
     outbox: Outbox,
     /// How much of `seen` was waited for.
     read: usize,
-    root: TempDir,
-    app: CancellationToken,
+    pub(super) root: TempDir,
+    pub(super) app: CancellationToken,
 }
 
 impl Drop for Chat {
@@ -117,11 +117,14 @@ impl Chat {
     }
 
     fn spawn(&self, id: u64) -> Handle {
-        let place = Place {
+        Handle::spawn(id, Arc::clone(&self.kit), self.place(), &self.app)
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place {
             workspace: self.work.clone(),
             cwd: self.work.clone(),
-        };
-        Handle::spawn(id, Arc::clone(&self.kit), place, &self.app)
+        }
     }
 
     /// Ends the session and begins another with the same files.

@@ -11,7 +11,7 @@ use crate::session::Msg;
 use crate::transcript::{Decision, Item};
 
 /// Asks for a job.
-fn job(id: &str, command: &str) -> Vec<Part> {
+pub(super) fn job(id: &str, command: &str) -> Vec<Part> {
     asks_for(
         id,
         "run_shell_command",
@@ -19,21 +19,21 @@ fn job(id: &str, command: &str) -> Vec<Part> {
     )
 }
 
-fn asks_for(id: &str, name: &str, arguments: serde_json::Value) -> Vec<Part> {
+pub(super) fn asks_for(id: &str, name: &str, arguments: serde_json::Value) -> Vec<Part> {
     vec![tool(id, name, arguments), done()]
 }
 
-fn output(id: &str, job: u64, wait: u64) -> Vec<Part> {
+pub(super) fn output(id: &str, job: u64, wait: u64) -> Vec<Part> {
     asks_for(id, "job_output", json!({"job": job, "wait": wait}))
 }
 
 /// A chat where nothing is asked about.
-fn trusting(answers: impl IntoIterator<Item = Vec<Part>>) -> Chat {
+pub(super) fn trusting(answers: impl IntoIterator<Item = Vec<Part>>) -> Chat {
     Chat::with(Scripted::new(answers), |config| config.auto_confirm = true)
 }
 
 /// The number of the run that shows the next job.
-async fn run_of(chat: &mut Chat) -> u64 {
+pub(super) async fn run_of(chat: &mut Chat) -> u64 {
     chat.until(|message| match message {
         ToEditor::RunStarted {
             run,
@@ -45,7 +45,7 @@ async fn run_of(chat: &mut Chat) -> u64 {
     .await
 }
 
-fn ends(items: &[Item]) -> Vec<(u64, bool)> {
+pub(super) fn ends(items: &[Item]) -> Vec<(u64, bool)> {
     let ends = items.iter().filter_map(|item| match item {
         Item::JobEnded { job, told, .. } => Some((*job, *told)),
         _ => None,
@@ -59,12 +59,12 @@ fn heard(chat: &Chat, calls: &[&str]) -> String {
 }
 
 /// Waits until the processes have said who they are.
-async fn known(pids: &[PathBuf]) {
+pub(super) async fn known(pids: &[PathBuf]) {
     let written = |pid: &PathBuf| std::fs::read_to_string(pid).is_ok_and(|it| it.ends_with('\n'));
     eventually("the processes run", || pids.iter().all(written)).await;
 }
 
-async fn ended_run(chat: &mut Chat, wanted: u64) -> String {
+pub(super) async fn ended_run(chat: &mut Chat, wanted: u64) -> String {
     chat.until(|message| match message {
         ToEditor::RunEnded { run, status, .. } if *run == wanted => Some(status.clone()),
         _ => None,

@@ -14,7 +14,7 @@ use crate::tool::shell::Run;
 use crate::transcript::{Decision, Item};
 
 /// What the model is told of a no.
-pub(super) const DENIED: &str = "User denied this action";
+const DENIED: &str = "User denied this action";
 
 /// What stands beside the command in the float: printable, and one line whatever a word of it held.
 pub(super) fn one_line(text: &str) -> String {
@@ -132,8 +132,7 @@ impl Turn {
     }
 
     async fn withdrawn(&mut self, reviewed: Reviewed) -> Result<(), Halt> {
-        self.refuse(reviewed, Decision::Withdrawn, DENIED.to_owned())
-            .await?;
+        self.refuse(reviewed, Decision::Withdrawn).await?;
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),
@@ -141,29 +140,18 @@ impl Turn {
     }
 
     async fn denied(&mut self, reviewed: Reviewed, reason: Option<String>) -> Result<(), Halt> {
-        let text = match &reason {
-            Some(reason) => format!("{DENIED}: {reason}"),
-            None => DENIED.to_owned(),
-        };
-        self.refuse(reviewed, Decision::Denied { reason }, text)
-            .await
+        self.refuse(reviewed, Decision::Denied { reason }).await
     }
 
     /// Refuses a call for a deny rule.
     pub(super) async fn forbid(&mut self, reviewed: Reviewed, why: String) -> Result<(), Halt> {
-        let text = format!("Refused by a deny rule: {why}");
-        self.refuse(reviewed, Decision::Forbidden { why }, text)
-            .await
+        self.refuse(reviewed, Decision::Forbidden { why }).await
     }
 
-    async fn refuse(
-        &mut self,
-        reviewed: Reviewed,
-        decision: Decision,
-        text: String,
-    ) -> Result<(), Halt> {
+    async fn refuse(&mut self, reviewed: Reviewed, decision: Decision) -> Result<(), Halt> {
         self.decided(&reviewed.call, &reviewed.judged, &decision)
             .await?;
+        let text = refusal(&decision).unwrap_or_else(|| DENIED.to_owned());
         self.answer(&reviewed.call, text).await
     }
 
@@ -191,6 +179,18 @@ impl Turn {
         };
         let begun = self.start(&cleared).await?;
         self.finish(cleared, begun).await
+    }
+}
+
+/// What the model is told of a decision that lets nothing be done; none of one that does.
+pub(super) fn refusal(decision: &Decision) -> Option<String> {
+    match decision {
+        Decision::Forbidden { why } => Some(format!("Refused by a deny rule: {why}")),
+        Decision::Denied { reason: None } | Decision::Withdrawn => Some(DENIED.to_owned()),
+        Decision::Denied {
+            reason: Some(reason),
+        } => Some(format!("{DENIED}: {reason}")),
+        _ => None,
     }
 }
 

@@ -72,16 +72,11 @@ impl Turn {
                 let text = format!(
                     "Not run: at most {MAX_CALLS} calls a step. Ask again for what is still needed."
                 );
-                self.answer(&call, text).await?;
+                self.turn_away(&call, text).await?;
                 continue;
             }
             match self.review(&call).await {
-                Err(text) => {
-                    let command = policy::printable(&render::command_of(&call));
-                    self.show(&render::call(&command, Manner::default()))
-                        .await?;
-                    self.not_run(&call, text).await?;
-                }
+                Err(text) => self.turn_away(&call, text).await?,
                 Ok(Known::Look(looking)) => unasked.push(Unasked::Look(looking)),
                 Ok(Known::Command(reviewed)) if self.runs_unasked(&reviewed) => {
                     unasked.push(Unasked::Command(self.clear_proved(reviewed)));
@@ -126,9 +121,19 @@ impl Turn {
             .map_err(|error| error::text_of(&error).plain())
     }
 
+    /// Shows a call that was not understood or not taken, and why it was not run.
+    async fn turn_away(&mut self, call: &Call, why: String) -> Result<(), Halt> {
+        let command = policy::printable(&render::command_of(call));
+        self.show(&render::call(&command, Manner::default()))
+            .await?;
+        self.not_run(call, why).await
+    }
+
     /// Tells the model, and the person, why a call was not run.
     pub(super) async fn not_run(&mut self, call: &Call, why: String) -> Result<(), Halt> {
-        let shown = format!("*not run: {why}*");
+        // What follows the first line is for the model.
+        let shown = why.lines().next().unwrap_or_default();
+        let shown = format!("*not run: {shown}*");
         self.answer(call, why).await?;
         self.show(&shown).await
     }
@@ -205,25 +210,42 @@ impl Turn {
     /// Does side by side what nobody is asked about; shows it one after the other, in the order of the calls.
     async fn run_unasked(&mut self, unasked: Vec<Unasked>) -> Result<(), Halt> {
         let mut started = Vec::new();
+        let mut done = Ok(());
         for one in unasked {
-            started.push(match one {
-                Unasked::Command(cleared) => {
-                    let begun = self.start(&cleared).await?;
-                    Started::Command(cleared, begun)
+            match self.begin(one).await {
+                Ok(begun) => started.push(begun),
+                Err(halt) => {
+                    done = Err(halt);
+                    break;
                 }
-                Unasked::Look(looking) => Started::Look(self.start_look(looking).await?),
-            });
-        }
-        for one in started {
-            match one {
-                Started::Command(cleared, begun) => {
-                    self.show_call(&cleared).await?;
-                    self.finish(cleared, begun).await?;
-                }
-                Started::Look(look) => self.finish_look(look).await?,
             }
         }
-        Ok(())
+        // Also where the turn goes no further: what has begun is answered with what it came to.
+        for one in started {
+            let finished = self.finish_begun(one).await;
+            done = done.and(finished);
+        }
+        done
+    }
+
+    async fn begin(&mut self, one: Unasked) -> Result<Started, Halt> {
+        Ok(match one {
+            Unasked::Command(cleared) => {
+                let begun = self.start(&cleared).await?;
+                Started::Command(cleared, begun)
+            }
+            Unasked::Look(looking) => Started::Look(self.start_look(looking).await?),
+        })
+    }
+
+    async fn finish_begun(&mut self, one: Started) -> Result<(), Halt> {
+        match one {
+            Started::Command(cleared, begun) => {
+                self.show_call(&cleared).await?;
+                self.finish(cleared, begun).await
+            }
+            Started::Look(look) => self.finish_look(look).await,
+        }
     }
 
     fn clear_proved(&self, reviewed: Reviewed) -> Cleared {

@@ -17,9 +17,14 @@ const ASK: &str = "Sum up our conversation so far for yourself: what I asked for
                    and commands mattered and what came of them, which jobs still run, what is still open. Be brief and exact; leave out what no longer matters.";
 
 impl Turn {
-    /// Has the model sum up all but the last `keep` items and records the summary.
-    pub(super) async fn compact(&mut self, keep: usize) -> Result<(), Halt> {
-        let mut items = self.snapshot().await?;
+    /// Has the model sum up all that was said.
+    pub(super) async fn compact_all(&mut self) -> Result<(), Halt> {
+        let items = self.snapshot().await?;
+        self.compact(items, 0).await
+    }
+
+    /// Has the model sum up all but the last `keep` of `items`, the transcript so far, and records the summary.
+    pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {
         items.truncate(items.len().saturating_sub(keep));
         items.push(Item::User {
             text: ASK.to_owned(),

@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 
 use super::super::jobs::{Act, Begun, Seen};
 use super::super::render;
-use super::ask::{DENIED, one_line};
+use super::ask::{one_line, refusal};
 use super::calls::{CANCELLED, Judged};
-use super::log::CameTo;
+use super::log::{CameTo, READ_ONLY};
 use super::run::Cleared;
 use super::{Allowance, Event, Halt, Reply, Turn};
 use crate::audit::Record;
@@ -164,10 +164,7 @@ impl Turn {
         let text = format!("{}{text}{status}", told.lead);
         self.conclude(call, text, told.ok, spill).await?;
         if outcome.is_some() {
-            self.send(Event::Job(Act::Heard(seen.number))).await?;
-            if seen.failed_confined() {
-                self.standing.failed_confined.push(seen.command.clone());
-            }
+            self.heard(seen).await?;
         }
         if let Some(new) = new {
             self.send(Event::Output(new)).await?;
@@ -181,6 +178,14 @@ impl Turn {
         }
     }
 
+    /// Lets the session know that the model was told how the job ended.
+    async fn heard(&mut self, seen: &Seen) -> Result<(), Halt> {
+        if seen.failed_confined() {
+            self.standing.learn(vec![seen.command.clone()]);
+        }
+        self.send(Event::Job(Act::Heard(seen.number))).await
+    }
+
     /// Types to a job, where the person lets it.
     async fn type_to(
         &mut self,
@@ -191,9 +196,9 @@ impl Turn {
     ) -> Result<(), Halt> {
         if let Some(outcome) = seen.outcome() {
             let status = seen.status(Some(&outcome));
-            return self
-                .not_run(&call, format!("Nothing was typed: {status}"))
-                .await;
+            self.not_run(&call, format!("Nothing was typed: {status}"))
+                .await?;
+            return self.heard(seen).await;
         }
         let judged = match self.judge_typed(seen, text, close).await {
             Ok(judged) => judged,
@@ -216,14 +221,15 @@ impl Turn {
         if self.cancel.is_cancelled() {
             return Err(Halt::Cancelled);
         }
-        let decided = (&decision, self.kit.trial.name());
+        let level = self.level_of(seen);
+        let decided = (&decision, level);
         self.audit_decision(&call, &judged, decided).await;
         let written = seen.write(text, close);
         let came_to = match &written {
             Ok(()) => format!("typed into job {}", seen.number),
             Err(why) => format!("not typed: {why}"),
         };
-        self.audit(&call, &judged, &decision, CameTo::Typed(&came_to));
+        self.audit(&call, &judged, &decision, CameTo::Typed(&came_to, level));
         self.show(&render::decision(&decision)).await?;
         if let Err(why) = written {
             return self
@@ -237,7 +243,8 @@ impl Turn {
     async fn judge_typed(&self, seen: &Seen, text: &str, close: bool) -> Result<Judged, String> {
         let judge = Arc::clone(&self.judge);
         let (typed_text, cwd) = (text.to_owned(), seen.cwd.clone());
-        let verdict = tokio::task::spawn_blocking(move || judge.write(&typed_text, &cwd));
+        let allowed = self.standing.jobs.contains(&seen.number);
+        let verdict = tokio::task::spawn_blocking(move || judge.write(&typed_text, &cwd, allowed));
         let verdict = tokio::select! {
             () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
             verdict = verdict => verdict.map_err(|error| {
@@ -255,16 +262,16 @@ impl Turn {
     async fn may_type(&mut self, seen: &Seen, judged: &Judged) -> Result<Decision, Halt> {
         let question = match &judged.verdict {
             Verdict::Deny { why, .. } => return Ok(Decision::Forbidden { why: why.clone() }),
+            Verdict::Allow(Grant::Rule { .. }) if self.standing.jobs.contains(&seen.number) => {
+                let rule = format!("job_write {}", seen.number);
+                return Ok(Decision::Rule { rule });
+            }
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Ok(Decision::Rule { rule: rule.clone() });
             }
             Verdict::Allow(Grant::Proof { .. }) => policy::Ask::because("nothing else allows it"),
             Verdict::Ask(question) => question.clone(),
         };
-        if self.standing.jobs.contains(&seen.number) {
-            let rule = format!("job_write {}", seen.number);
-            return Ok(Decision::Rule { rule });
-        }
         if self.standing.everything || self.kit.config.auto_confirm {
             return Ok(Decision::AutoConfirm);
         }
@@ -286,6 +293,14 @@ impl Turn {
         Ok(Decision::Approved)
     }
 
+    /// What holds the job, in a word.
+    fn level_of(&self, seen: &Seen) -> &'static str {
+        match seen.confined {
+            true => READ_ONLY,
+            false => self.kit.trial.name(),
+        }
+    }
+
     fn typing(&self, seen: &Seen, judged: &Judged, question: &policy::Ask) -> Ask {
         let into = format!("it is typed into job {}: {}", seen.number, seen.short);
         let more = question.reasons.iter().map(|reason| reason.text.clone());
@@ -298,7 +313,7 @@ impl Turn {
             terminal: false,
             background: false,
             job: Some(seen.number),
-            backend: self.kit.trial.name().to_owned(),
+            backend: self.level_of(seen).to_owned(),
             reasons: std::iter::once(into)
                 .chain(more)
                 .map(|reason| one_line(&reason))
@@ -324,17 +339,5 @@ impl Default for Told {
             since: None,
             ok: true,
         }
-    }
-}
-
-/// What the model is told of a decision that lets nothing be typed.
-fn refusal(decision: &Decision) -> Option<String> {
-    match decision {
-        Decision::Forbidden { why } => Some(format!("Refused by a deny rule: {why}")),
-        Decision::Denied { reason: None } | Decision::Withdrawn => Some(DENIED.to_owned()),
-        Decision::Denied {
-            reason: Some(reason),
-        } => Some(format!("{DENIED}: {reason}")),
-        _ => None,
     }
 }

@@ -8,6 +8,9 @@ use crate::audit::Record;
 use crate::exec::{self, Confinement};
 use crate::transcript::{Call, Decision};
 
+/// The level of what nobody was asked about.
+pub(super) const READ_ONLY: &str = "read-only";
+
 /// What a call came to.
 #[derive(Clone, Copy)]
 pub(super) enum CameTo<'a> {
@@ -16,8 +19,8 @@ pub(super) enum CameTo<'a> {
     Command(&'a exec::Outcome),
     /// A look, and its summary.
     Look(&'a str),
-    /// Something was typed into a job, or was not.
-    Typed(&'a str),
+    /// Something was typed into a job, or was not; and what holds the job.
+    Typed(&'a str, &'static str),
 }
 
 impl Turn {
@@ -46,7 +49,7 @@ impl Turn {
             CameTo::Nothing => (self.kit.trial.name(), "not run".to_owned()),
             CameTo::Command(outcome) => (outcome.level, outcome.status()),
             CameTo::Look(summary) => ("co itself", summary.to_owned()),
-            CameTo::Typed(what) => (self.kit.trial.name(), what.to_owned()),
+            CameTo::Typed(what, level) => (level, what.to_owned()),
         };
         let spill = match came_to {
             CameTo::Command(outcome) => outcome.spill.clone(),
@@ -80,7 +83,7 @@ impl Turn {
 pub(super) fn level(confinement: &Confinement) -> &'static str {
     match confinement {
         Confinement::Plain => "plain",
-        Confinement::ReadOnly { .. } => "read-only",
+        Confinement::ReadOnly { .. } => READ_ONLY,
         Confinement::Workspace { .. } => "workspace",
     }
 }

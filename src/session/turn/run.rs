@@ -45,13 +45,6 @@ pub(super) enum Begun {
 impl Turn {
     /// Puts the decision on disk, then starts the command.
     pub(super) async fn start(&mut self, cleared: &Cleared) -> Result<Result<Begun, String>, Halt> {
-        let number = match cleared.request.manner.background {
-            false => None,
-            true => match self.jobs(Act::Number).await? {
-                Ok(number) => Some(number),
-                Err(why) => return Ok(Err(why)),
-            },
-        };
         let item = Item::Decision {
             call: cleared.call.id.clone(),
             decision: cleared.decision.clone(),
@@ -61,6 +54,22 @@ impl Turn {
         if self.cancel.is_cancelled() {
             return Err(Halt::Cancelled);
         }
+        let number = match cleared.request.manner.background {
+            false => None,
+            true => match self.jobs(Act::Number).await? {
+                Ok(number) => Some(number),
+                Err(why) => {
+                    let Cleared {
+                        call,
+                        judged,
+                        decision,
+                        ..
+                    } = cleared;
+                    self.audit(call, judged, decision, CameTo::Nothing);
+                    return Ok(Err(why));
+                }
+            },
+        };
         let spec = cleared
             .request
             .spec(cleared.run.clone(), self.kit.config.max_timeout());

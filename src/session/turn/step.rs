@@ -96,9 +96,11 @@ impl Turn {
 
     async fn request(&mut self, system: &str, tools: &Tools) -> Result<Request, Halt> {
         let budget = self.budget().await?;
-        let mut fit = budget.fit(system, tools, &self.snapshot().await?);
+        let items = self.snapshot().await?;
+        let mut fit = budget.fit(system, tools, &items);
         if let Some(keep) = fit.summarise {
-            self.compact(keep).await?;
+            // The same items: `keep` was counted on them, and a second snapshot may have the end of a job more.
+            self.compact(items, keep).await?;
             fit = budget.fit(system, tools, &self.snapshot().await?);
         }
         Ok(Request {

@@ -4,10 +4,11 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::ROOT;
 use crate::support::chat::Chat;
 use crate::support::http::Reply;
+use crate::support::proc::wait_until;
 use crate::support::workspace::Workspace;
+use crate::support::{DEADLINE, ROOT};
 
 /// What an agent does all day, in this project's own files.
 const EVERYDAY: [&str; 50] = [
@@ -185,4 +186,33 @@ fn a_question_marks_what_its_reason_speaks_of() {
     assert_eq!(chat.nvim.lua(marks, json!([])), json!(["-delete"]));
     chat.answer("co 1/1", "n");
     chat.wait_turns(1);
+}
+
+#[test]
+fn a_job_that_fails_in_the_sandbox_between_two_requests_is_offered_again_too() {
+    let chat = Chat::start(Workspace::new(), &json!({}));
+    let arguments = json!({ "cmd": "cat - missing", "background": true });
+    let job = |id: &str| Reply::new().call(id, "run_shell_command", &arguments);
+    chat.server.reply(job("c1"));
+    chat.server.reply(Reply::shell("c2", "mkdir out"));
+    chat.server.reply(job("c3"));
+    chat.server.reply(Reply::text("Then not."));
+    chat.co(" follow it");
+    chat.nvim.wait_text("co 1/1");
+    let close = "local run = require('co.shell').all()[1]
+        require('co.backend').tell({ type = 'run_input', run = run.id, close = true })";
+    chat.nvim.lua(close, json!([]));
+    wait_until(DEADLINE, "the job ends", || {
+        (chat.events("CoJobDone") == 1).then_some(())
+    });
+    chat.answer("co 1/1", "y");
+    chat.answer("read-only sandbox;", "n");
+    chat.wait_turns(1);
+    let items = chat.items();
+    let decisions = of(&items, "decision");
+    let decisions: Vec<_> = decisions
+        .iter()
+        .map(|it| &it["decision"]["decision"])
+        .collect();
+    assert_eq!(decisions, ["proved", "approved", "denied"]);
 }
