@@ -205,6 +205,21 @@ impl Capture {
         (self.align(floor), self.newlines - passed)
     }
 
+    /// Returns where the first whole one of the last `lines` lines begins that is still there, and its number (0 is the
+    /// first that was printed).
+    pub(super) fn first_of(&self, lines: u64) -> (u64, u64) {
+        let (at, before) = self.last_lines(lines, u64::MAX);
+        if at > self.align(self.dropped) || self.dropped == 0 {
+            return (at, before);
+        }
+        // What is left begins inside of a line.
+        let kept = self.range(at, self.bytes);
+        match memchr::memchr(b'\n', &kept) {
+            Some(end) if end + 1 < kept.len() => (self.align(at + end as u64 + 1), before + 1),
+            _ => (at, before + 1),
+        }
+    }
+
     /// Returns `at`, moved past the other half of a UTF-16 unit.
     fn align(&self, at: u64) -> u64 {
         match self.encoding() {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use tokio::io::unix::AsyncFd;
@@ -10,8 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Size, Streams, pty};
 
-/// How many writes may wait for the command to read them.
+/// How many writes may wait for the command to read them, and how many bytes in them. What is larger than that is taken
+/// where nothing waits.
 const WAITING: usize = 256;
+const WAITING_BYTES: usize = 1 << 20;
 /// What ends the input of a terminal in its usual mode.
 const END_OF_FILE: u8 = 4;
 
@@ -19,6 +22,8 @@ const END_OF_FILE: u8 = 4;
 #[derive(Debug, Clone)]
 pub struct Input {
     acts: mpsc::Sender<Act>,
+    /// Bytes that wait.
+    waiting: Arc<AtomicUsize>,
     fd: Weak<AsyncFd<OwnedFd>>,
     terminal: bool,
 }
@@ -35,9 +40,10 @@ pub enum Unwritten {
 }
 
 #[derive(Debug)]
-enum Act {
-    Write(Vec<u8>),
-    Close,
+struct Act {
+    bytes: Vec<u8>,
+    /// Nothing comes after them.
+    close: bool,
 }
 
 impl Input {
@@ -45,16 +51,18 @@ impl Input {
     pub(super) fn start(fd: AsyncFd<OwnedFd>, streams: Streams, over: CancellationToken) -> Self {
         let fd = Arc::new(fd);
         let terminal = matches!(streams, Streams::Terminal(_));
-        let (acts, waiting) = mpsc::channel(WAITING);
+        let (acts, inbox) = mpsc::channel(WAITING);
+        let waiting = Arc::<AtomicUsize>::default();
         let input = Self {
             acts,
+            waiting: Arc::clone(&waiting),
             fd: Arc::downgrade(&fd),
             terminal,
         };
         tokio::spawn(async move {
             tokio::select! {
                 () = over.cancelled() => {}
-                () = serve(&fd, waiting, terminal) => {}
+                () = serve(&fd, inbox, &waiting, terminal) => {}
             }
         });
         input
@@ -65,7 +73,7 @@ impl Input {
     /// # Errors
     /// Too much waits already, or nobody will ever read it.
     pub fn write(&self, bytes: Vec<u8>) -> Result<(), Unwritten> {
-        self.act(Act::Write(bytes))
+        self.put(bytes, false)
     }
 
     /// Ends the input after what was handed over. A terminal's is not ended: it is told that there is no more.
@@ -73,7 +81,26 @@ impl Input {
     /// # Errors
     /// Too much waits already, or it is closed.
     pub fn close(&self) -> Result<(), Unwritten> {
-        self.act(Act::Close)
+        self.put(Vec::new(), true)
+    }
+
+    /// Hands `bytes` over and, where `close` is set, ends the input after them: both, or none of it.
+    ///
+    /// # Errors
+    /// Too much waits already, or nobody will ever read it.
+    pub fn put(&self, bytes: Vec<u8>, close: bool) -> Result<(), Unwritten> {
+        let length = bytes.len();
+        let before = self.waiting.fetch_add(length, Ordering::AcqRel);
+        let fits = before == 0 || before.saturating_add(length) <= WAITING_BYTES;
+        let done = match fits {
+            true => self.act(Act { bytes, close }),
+            false if self.acts.is_closed() => Err(Unwritten::Closed),
+            false => Err(Unwritten::Full),
+        };
+        if done.is_err() {
+            self.waiting.fetch_sub(length, Ordering::AcqRel);
+        }
+        done
     }
 
     /// Returns whether it is a terminal.
@@ -98,13 +125,20 @@ impl Input {
 }
 
 /// Writes what comes until the input ends or nobody reads it any more.
-async fn serve(fd: &AsyncFd<OwnedFd>, mut waiting: mpsc::Receiver<Act>, terminal: bool) {
-    while let Some(act) = waiting.recv().await {
-        let written = match act {
-            Act::Write(bytes) => write_all(fd, &bytes).await,
-            Act::Close if terminal => write_all(fd, &[END_OF_FILE]).await,
-            Act::Close => return,
-        };
+async fn serve(
+    fd: &AsyncFd<OwnedFd>,
+    mut inbox: mpsc::Receiver<Act>,
+    waiting: &AtomicUsize,
+    terminal: bool,
+) {
+    while let Some(act) = inbox.recv().await {
+        let mut written = write_all(fd, &act.bytes).await;
+        waiting.fetch_sub(act.bytes.len(), Ordering::AcqRel);
+        match act.close {
+            true if terminal && written.is_ok() => written = write_all(fd, &[END_OF_FILE]).await,
+            true => return,
+            false => {}
+        }
         if written.is_err() {
             return;
         }

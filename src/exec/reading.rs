@@ -93,16 +93,31 @@ impl Reading {
     /// Returns what there is from a line on (0 is the first one), if anything, and moves on.
     pub fn from_line(&self, line: u64) -> Option<String> {
         let mut place = self.place();
-        let at = {
+        let (at, first) = {
             let capture = self.shared.capture();
             match capture.lines().saturating_sub(line) {
                 0 => return None,
-                _ if line == 0 => 0,
-                lines => capture.last_lines(lines, u64::MAX).0,
+                _ if line == 0 => (0, 0),
+                lines => capture.first_of(lines),
             }
         };
         place.at = at;
-        Some(self.read(&mut place))
+        let text = self.read(&mut place);
+        if first <= line {
+            return Some(text);
+        }
+        let (last, all) = (first - 1, self.all());
+        Some(format!(
+            "[lines {line} to {last} are no longer at hand{all}]\n{text}"
+        ))
+    }
+
+    /// Where the whole stream is, in words, if it is anywhere.
+    fn all(&self) -> String {
+        match self.spill.exists() {
+            true => format!("; all of it: {}", self.spill.display()),
+            false => String::new(),
+        }
     }
 
     fn place(&self) -> MutexGuard<'_, Place> {
@@ -126,9 +141,7 @@ impl Reading {
         if lost == 0 {
             return text;
         }
-        let all = spill.map_or_else(String::new, |path| {
-            format!("; all of it: {}", path.display())
-        });
+        let all = self.all();
         format!("[{lost} bytes before this are no longer at hand{all}]\n{text}")
     }
 }
@@ -243,6 +256,26 @@ mod tests {
         );
         assert!(piece.ends_with("199999 199999\n"), "{piece}");
         assert_eq!(reading.next(), None);
+    }
+
+    #[test]
+    fn lines_that_are_gone_are_named() {
+        let reading = reading(4_000_000);
+        let lines: String = (0..400_000).map(|n| format!("{n} {n}\n")).collect();
+        print(&reading, lines.as_bytes());
+        let text = reading.from_line(1).unwrap();
+        let (said, rest) = text.split_once('\n').unwrap();
+        let last = said.strip_prefix("[lines 1 to ").unwrap();
+        let last: u64 = last.split(' ').next().unwrap().parse().unwrap();
+        assert!(said.ends_with("are no longer at hand]"), "{said}");
+        let next = last + 1;
+        assert!(
+            rest.starts_with(&format!("{next} {next}\n")),
+            "{}",
+            &rest[..40]
+        );
+        let whole = reading.from_line(399_999).unwrap();
+        assert_eq!(whole, "399999 399999\n");
     }
 
     #[test]

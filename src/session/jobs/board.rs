@@ -44,12 +44,8 @@ impl Board {
     /// Writes to a job's standard input, and closes it if that is asked for; none where there is no such job.
     pub fn input(&self, run: u64, data: Vec<u8>, close: bool) -> Option<Result<(), Unwritten>> {
         let input = self.post(run)?.input;
-        Some(input.ok_or(Unwritten::Closed).and_then(|input| {
-            if !data.is_empty() {
-                input.write(data)?;
-            }
-            if close { input.close() } else { Ok(()) }
-        }))
+        let input = input.ok_or(Unwritten::Closed);
+        Some(input.and_then(|input| input.put(data, close)))
     }
 
     /// Has a job outlive its session, or not; false where there is none of that number.

@@ -74,15 +74,12 @@ impl Seen {
     /// Too much waits already, or nobody will ever read it.
     pub(in crate::session) fn write(&self, text: &str, close: bool) -> Result<(), Unwritten> {
         let input = self.input.as_ref().ok_or(Unwritten::Closed)?;
-        if !text.is_empty() {
-            // What the return key of a terminal sends.
-            let text = match input.is_terminal() {
-                true => text.replace('\n', "\r"),
-                false => text.to_owned(),
-            };
-            input.write(text.into_bytes())?;
-        }
-        if close { input.close() } else { Ok(()) }
+        // What the return key of a terminal sends.
+        let text = match input.is_terminal() {
+            true => text.replace('\n', "\r"),
+            false => text.to_owned(),
+        };
+        input.put(text.into_bytes(), close)
     }
 
     /// What it printed since it was last read, or from a line on.
