@@ -8,15 +8,12 @@ use super::jobs::Jobs;
 use super::render;
 use super::turn::{Purpose, Standing};
 use super::{Session, State};
-use crate::editor::Target;
 use crate::error;
-use crate::exec::{Caller, Program, Spec};
 use crate::policy::Pattern;
 use crate::protocol::{Choice, Level, ToEditor};
 use crate::store::{self, Entry};
 use crate::tool::judge::workspace_of;
 use crate::tool::rules;
-use crate::tool::shell::Manner;
 use crate::transcript::{self, Item};
 
 impl Session {
@@ -55,72 +52,8 @@ impl Session {
         self.kit.notice(Level::Info, message);
     }
 
-    fn complain(&self, message: impl Into<String>) {
+    pub(super) fn complain(&self, message: impl Into<String>) {
         self.kit.notice(Level::Error, message);
-    }
-
-    /// Runs a command that the person typed at the prompt, its output in the chat, no model.
-    async fn shell(&mut self, command: &str) {
-        if command.is_empty() {
-            return self.complain("type a command after the !");
-        }
-        self.paragraph(&render::call(
-            &crate::policy::printable(command),
-            Manner::default(),
-        ));
-        let confinement = match self.kit.trial.session(&self.place.workspace).await {
-            Ok(confinement) => confinement,
-            Err(refused) => return self.complain(refused.to_string()),
-        };
-        let job = self.kit.executor.start(Spec {
-            program: Program::Shell(command.to_owned()),
-            cwd: self.place.cwd.clone(),
-            caller: Caller::Person,
-            stdin: None,
-            timeout: self.kit.config.max_timeout(),
-            confinement,
-            extra_env: Vec::new(),
-        });
-        let job = job.await;
-        let job = match job {
-            Ok(job) => job,
-            Err(error) => {
-                return self.append(format!("*not run: {}*\n\n", error::text_of(&error).plain()));
-            }
-        };
-        let (session, block) = (self.id, self.kit.id());
-        let showing = self
-            .kit
-            .editor
-            .show(Target::Block { session, block }, job.screen());
-        // One token above all that was typed: <C-c> ends each of them.
-        let all = self
-            .shell_cancel
-            .get_or_insert_with(|| self.cancel.child_token());
-        let (canceller, cancel) = (job.canceller(), all.child_token());
-        let editor = self.kit.editor.clone();
-        self.page.block();
-        tokio::spawn(async move {
-            let outcome = job.outcome();
-            tokio::pin!(outcome);
-            let outcome = tokio::select! {
-                outcome = &mut outcome => outcome,
-                () = cancel.cancelled() => {
-                    canceller.cancel();
-                    outcome.await
-                }
-            };
-            showing.finish(ToEditor::Block {
-                session,
-                block,
-                patch: None,
-                done: true,
-            });
-            editor.tell(ToEditor::Append {
-                session,
-                text: format!("\n*{}*\n\n", outcome.status()),
-            });
-        });
     }
 
     async fn switch_model(&mut self, model: &str) {
@@ -202,6 +135,9 @@ impl Session {
     async fn resume(&mut self, id: &str) {
         if self.running.is_some() {
             return self.complain("a turn is running; <C-c> cancels it, then /resume");
+        }
+        if self.typed.any_runs() {
+            return self.complain("a command of yours still runs; <C-c> ends it, then /resume");
         }
         let kit = Arc::clone(&self.kit);
         if id.is_empty() {

@@ -14,6 +14,7 @@ mod render;
 mod show;
 mod trail;
 mod turn;
+mod typed;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ use self::jobs::Jobs;
 use self::kit::Kit;
 use self::record::Recorder;
 use self::turn::{Ended, Event, Purpose, Snapshot, Standing, Turn};
+use self::typed::Typed;
 use crate::editor::Showing;
 use crate::llm::{Fault, Provider};
 use crate::protocol::{Answer, Level, Scope, State};
@@ -148,6 +150,7 @@ struct Session {
     showing: Vec<Showing>,
     /// The conversation that this was to go on with could not be had: nothing begins in its place unsaid.
     unresumed: bool,
+    typed: Typed,
     /// Ends the command that the person typed at the prompt.
     shell_cancel: Option<CancellationToken>,
 }
@@ -183,6 +186,7 @@ impl Session {
             page: render::Page::new(),
             showing: Vec::new(),
             unresumed: false,
+            typed: Typed::new(),
             shell_cancel: None,
             kit,
         }
@@ -202,6 +206,9 @@ impl Session {
                 () = self.recorder.due() => self.flush().await,
                 // A turn that runs is told before its next request.
                 () = self.jobs.ended(), if self.running.is_none() => self.tell_job_ends().await,
+                () = self.typed.ended() => if self.running.is_none() {
+                    self.tell_typed().await;
+                },
             }
         }
         self.cancel.cancel();
@@ -212,6 +219,7 @@ impl Session {
                 None => self.ended().await,
             }
         }
+        self.end_typed().await;
         self.end_jobs().await;
     }
 
@@ -309,6 +317,7 @@ impl Session {
             Event::Snapshot(reply) => {
                 self.flush().await;
                 self.tell_job_ends().await;
+                self.tell_typed().await;
                 let snapshot = Snapshot {
                     items: self.recorder.items().to_vec(),
                     failed_confined: self.standing.failed_confined.clone(),
@@ -397,6 +406,7 @@ impl Session {
         self.asks.withdraw_all();
         self.answer_calls().await;
         self.tell_job_ends().await;
+        self.tell_typed().await;
         self.end_turn(ended.end, ended.fault).await;
     }
 

@@ -77,7 +77,16 @@ impl Recorder {
             cwd: place.cwd.clone(),
             title: title(prompt),
         };
-        let created = tokio::task::spawn_blocking(move || kit.store.create(meta)).await;
+        // What came before the first prompt belongs to it.
+        let before = self.items.clone();
+        let created = tokio::task::spawn_blocking(move || {
+            let mut log = kit.store.create(meta)?;
+            for item in &before {
+                log.append(item)?;
+            }
+            Ok::<_, crate::store::Error>(log)
+        })
+        .await;
         match created {
             Ok(Ok(log)) => {
                 self.write_to(log);

@@ -308,7 +308,7 @@ pub(super) fn command_of(call: &Call) -> String {
 }
 
 /// Inline code whose fence is longer than any run of backquotes in it.
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') {

@@ -13,3 +13,4 @@ mod job_ends;
 mod jobs;
 mod looks;
 mod talk;
+mod typed;
