@@ -33,6 +33,7 @@ fn the_last_line_says_exit_time_and_lines() {
     let last = text.lines().last().unwrap();
     assert!(last.starts_with("exit 4, after "), "{last}");
     assert!(last.ends_with(", 3 lines"), "{last}");
+    scene.nvim.wait_text("exit 4, after");
     let groups = scene.nvim.groups("exit 4, after").unwrap();
     assert!(
         groups.iter().any(|group| group == "DiagnosticError"),
