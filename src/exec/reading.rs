@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::capture::{Ends, HEAD, TAIL};
 use super::model;
 use super::reader::Shared;
+use super::status;
 use super::text::Encoding;
 
 /// A line that has not ended is read again from its start, unless it is longer than this.
@@ -41,8 +42,13 @@ impl Reading {
         }
     }
 
+    /// Returns how much was printed so far, in words: `1 line`.
+    pub fn amount(&self) -> String {
+        status::lines(self.lines())
+    }
+
     /// Returns how many lines were printed so far; an unfinished one counts.
-    pub fn lines(&self) -> u64 {
+    fn lines(&self) -> u64 {
         self.shared.capture().lines()
     }
 

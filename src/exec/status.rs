@@ -35,7 +35,8 @@ fn time(wall: Duration) -> String {
     }
 }
 
-fn lines(count: u64) -> String {
+/// Returns how much was printed, in words.
+pub(super) fn lines(count: u64) -> String {
     match count {
         0 => "no output".to_owned(),
         1 => "1 line".to_owned(),

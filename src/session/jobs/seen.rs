@@ -94,10 +94,10 @@ impl Seen {
     pub(in crate::session) fn status(&self, outcome: Option<&Outcome>) -> String {
         let Some(outcome) = outcome else {
             return format!(
-                "[job {} runs, for {} s so far, {} lines]",
+                "[job {} runs, for {} s so far, {}]",
                 self.number,
                 self.began.elapsed().as_secs(),
-                self.reading.lines()
+                self.reading.amount()
             );
         };
         let spill = outcome.spill.as_ref();
