@@ -35,20 +35,11 @@ impl Feed {
 
     /// Waits until there is more to [`take`](Self::take); false once all was taken and the run is over.
     pub async fn changed(&self) -> bool {
-        loop {
-            let changed = self.shared.changed();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let over = self.shared.is_over();
+        let pending = |_over| {
             let at = self.view.lock().unwrap_or_else(PoisonError::into_inner).at;
-            if self.shared.capture().bytes() > at {
-                return true;
-            }
-            if over {
-                return false;
-            }
-            changed.await;
-        }
+            self.shared.capture().bytes() > at
+        };
+        self.shared.until(pending).await
     }
 
     /// Returns what was printed since the last time, if anything; bytes that are no text are replaced.

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 
 use super::Settings;
@@ -46,9 +45,22 @@ impl Shared {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Completes once there is more, or the end.
-    pub(super) fn changed(&self) -> Notified<'_> {
-        self.changed.notified()
+    /// Waits until `pending` holds, which is told whether the end has come; false where the end comes first.
+    pub(super) async fn until(&self, pending: impl Fn(bool) -> bool) -> bool {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Before the look: what changes after it wakes this up.
+            changed.as_mut().enable();
+            let over = self.is_over();
+            if pending(over) {
+                return true;
+            }
+            if over {
+                return false;
+            }
+            changed.await;
+        }
     }
 
     /// Nothing more will come.

@@ -74,19 +74,8 @@ impl Reading {
 
     /// Waits for more than `bytes` of output; false where it is over before that.
     async fn beyond(&self, bytes: u64) -> bool {
-        loop {
-            let changed = self.shared.changed();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let over = self.shared.is_over();
-            if self.shared.capture().bytes() > bytes {
-                return true;
-            }
-            if over {
-                return false;
-            }
-            changed.await;
-        }
+        let pending = |_over| self.shared.capture().bytes() > bytes;
+        self.shared.until(pending).await
     }
 
     /// Returns what was printed since the last time, if anything, and moves on.

@@ -73,19 +73,7 @@ impl Screen {
 
     /// Waits until there is more to [`take`](Self::take); false once all was taken and the run is over.
     pub async fn changed(&self) -> bool {
-        loop {
-            let changed = self.shared.changed();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let over = self.shared.is_over();
-            if self.pending(over) {
-                return true;
-            }
-            if over {
-                return false;
-            }
-            changed.await;
-        }
+        self.shared.until(|over| self.pending(over)).await
     }
 
     fn pending(&self, over: bool) -> bool {
