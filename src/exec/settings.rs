@@ -6,6 +6,19 @@ use std::time::Duration;
 
 use super::Error;
 
+/// Variables that say where toolchains are.
+pub(super) const TOOLCHAINS: &[&str] = &[
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PYENV_ROOT",
+];
+
 /// What a person may set of the executor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -41,22 +54,11 @@ impl Settings {
     /// The defaults, spilling into `spill_dir`.
     pub fn new(spill_dir: PathBuf) -> Self {
         Self {
-            env_allow: [
-                "CARGO_HOME",
-                "RUSTUP_HOME",
-                "GOPATH",
-                "GOROOT",
-                "JAVA_HOME",
-                "NVM_DIR",
-                "VIRTUAL_ENV",
-                "CONDA_PREFIX",
-                "PYENV_ROOT",
-                "LC_*",
-                "TZ",
-                "COLORTERM",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
+            env_allow: TOOLCHAINS
+                .iter()
+                .chain(&["LC_*", "TZ", "COLORTERM"])
+                .map(|name| (*name).to_owned())
+                .collect(),
             login_path: false,
             max_timeout: Duration::from_secs(600),
             max_output: 30_000,

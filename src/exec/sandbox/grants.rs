@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::plan::{Grant, Level, Mounts, Right, Text};
 use super::{Refused, git, names};
+use crate::exec::settings::TOOLCHAINS;
 
 /// What is not under a directory that was listed is looked up again after this long.
 const KEPT: Duration = Duration::from_secs(10);
@@ -328,9 +329,7 @@ fn elsewhere(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
             .map(|(_, v)| v.as_os_str())
     };
     let paths = value("PATH").into_iter().flat_map(std::env::split_paths);
-    let homes = names::TOOLCHAIN_VARIABLES
-        .iter()
-        .filter_map(|name| value(name));
+    let homes = TOOLCHAINS.iter().filter_map(|name| value(name));
     let configuration = value("XDG_CONFIG_HOME").map(|path| Path::new(path).join("git"));
     let global = value("GIT_CONFIG_GLOBAL").map(PathBuf::from);
     let homes = homes.flat_map(std::env::split_paths::<OsStr>);

@@ -267,19 +267,6 @@ pub(super) const SECRETS: &[&str] = &[
     "Library/Application Support/Firefox",
 ];
 
-/// Variables that say where toolchains are.
-pub(super) const TOOLCHAIN_VARIABLES: &[&str] = &[
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "GOPATH",
-    "GOROOT",
-    "JAVA_HOME",
-    "NVM_DIR",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "PYENV_ROOT",
-];
-
 /// In a workspace: what other programs run, or obey, without being asked to.
 pub(super) const RUN_LATER: &[&str] = &[".envrc", ".nvim.lua", ".exrc", ".vscode", ".co"];
 
