@@ -280,6 +280,12 @@ impl Chat {
             .collect()
     }
 
+    /// What `/resume` takes.
+    pub(super) fn id(&self) -> String {
+        let file = self.file();
+        file.file_stem().unwrap().to_str().unwrap().to_owned()
+    }
+
     pub(super) fn file(&self) -> PathBuf {
         let mut files = self.files();
         // Files written within one tick of the clock have the same time; their names sort by when they began.

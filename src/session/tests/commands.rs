@@ -14,15 +14,6 @@ async fn choices(chat: &mut Chat) -> Vec<Choice> {
     .await
 }
 
-fn id(chat: &Chat) -> String {
-    chat.file()
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned()
-}
-
 fn titles(chat: &Chat) -> Vec<String> {
     let store: &Store = &chat.kit.store;
     let entries = store.list(Some(&chat.work)).into_iter();
@@ -89,7 +80,7 @@ async fn export_has_all_and_overwrites_nothing() {
 async fn resume_lists_and_delete_deletes() {
     let mut chat = Chat::new([says("one"), says("two")]);
     assert_eq!(chat.turn("the first chat").await, "done");
-    let first = id(&chat);
+    let first = chat.id();
     chat.again().await;
     assert_eq!(chat.turn("the second chat").await, "done");
     chat.command("resume", "");
@@ -100,13 +91,13 @@ async fn resume_lists_and_delete_deletes() {
             .iter()
             .any(|choice| choice.value == first && choice.label.starts_with("the first chat · "))
     );
-    chat.command("delete", &id(&chat));
+    chat.command("delete", &chat.id());
     let (level, said) = chat.noticed().await;
     assert!(
         level == Level::Error && said.contains("this chat"),
         "{said}"
     );
-    chat.command("resume", &id(&chat));
+    chat.command("resume", &chat.id());
     let (level, said) = chat.noticed().await;
     assert!(level == Level::Info && said.contains("this chat"), "{said}");
     chat.command("delete", &first);
@@ -137,7 +128,7 @@ async fn a_resumed_conversation_has_its_own_usage_and_none_of_the_rules() {
         says("two"),
     ]);
     assert_eq!(chat.turn("the first chat").await, "done");
-    let first = id(&chat);
+    let first = chat.id();
     chat.again().await;
     chat.say("the second chat");
     let ask = chat.asked().await;

@@ -124,13 +124,7 @@ async fn compacting_by_hand_is_counted_and_takes_nothing_away() {
     for kept in ["tell me", "A long story."] {
         assert!(chat.screen().contains(kept), "{}", chat.screen());
     }
-    let id = chat
-        .file()
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let id = chat.id();
     chat.again().await;
     chat.command("resume", &id);
     let resumed = |message: &ToEditor| match message {

@@ -424,13 +424,7 @@ async fn another_conversation_in_the_same_chat_ends_the_jobs_of_the_first() {
         says("ok"),
     ]);
     assert_eq!(chat.turn("hi").await, "done");
-    let first = chat
-        .file()
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let first = chat.id();
     chat.again().await;
     assert_eq!(chat.turn("go").await, "done");
     known(&[chat.work.join("pid")]).await;

@@ -63,13 +63,7 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
     })
     .await;
     // Resumed, it reads the same.
-    let id = chat
-        .file()
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let id = chat.id();
     chat.again().await;
     chat.command("resume", &id);
     let resumed = chat

@@ -179,13 +179,7 @@ async fn an_answer_at_its_limit_says_so() {
 async fn a_session_is_resumed_as_it_was_seen() {
     let mut chat = Chat::new([calls(&[("1", "echo out")]), says("It says out.")]);
     assert_eq!(chat.turn("say out").await, "done");
-    let id = chat
-        .file()
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let id = chat.id();
     chat.again().await;
     chat.command("resume", &id);
     let shown = chat

@@ -63,13 +63,7 @@ async fn what_was_typed_before_the_first_prompt_is_kept_with_it() {
 async fn another_conversation_waits_for_its_end() {
     let mut chat = Chat::new([says("ok")]);
     assert_eq!(chat.turn("go").await, "done");
-    let first = chat
-        .file()
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let first = chat.id();
     chat.again().await;
     chat.command("!", WAITS);
     chat.command("resume", &first);
