@@ -18,23 +18,26 @@ local function here()
   return run
 end
 
-local function cancel()
-  local run = here()
-  if run and run.running then
-    backend.tell({ type = 'cancel_run', run = run.id })
-  elseif run then
-    notify.info('this run has ended')
+---@param act fun(run: co.Run)
+---@return fun()
+local function on_running(act)
+  return function()
+    local run = here()
+    if run and run.running then
+      act(run)
+    elseif run then
+      notify.info('this run has ended')
+    end
   end
 end
 
-local function background()
-  local run = here()
-  if run and run.running then
-    require('co.shell').send_back(run)
-  elseif run then
-    notify.info('this run has ended')
-  end
-end
+local cancel = on_running(function(run)
+  backend.tell({ type = 'cancel_run', run = run.id })
+end)
+
+local background = on_running(function(run)
+  require('co.shell').send_back(run)
+end)
 
 local function again()
   local run = here()
