@@ -11,46 +11,96 @@ use super::client::Nvim;
 use super::{median, ms, report};
 
 const ROUNDS: usize = 200;
+/// So many commands make a row.
+const ROW: usize = 25;
+const ROW_ROUNDS: usize = 20;
 const SHELL: [&str; 4] = ["/bin/bash", "--noprofile", "--norc", "-c"];
 /// For what the last command left to be drawn, so that nobody pays for the one before.
 const REST: Duration = Duration::from_millis(25);
 
 pub(super) fn run() {
     for megabytes in [0_u64, 300] {
-        let mut nvim = Nvim::start(&json!({}));
-        if megabytes > 0 {
-            nvim.lua("bench.grow(...)", vec![megabytes.into()]);
-        }
-        exit_known(&mut nvim, megabytes);
-        on_screen(&mut nvim, megabytes);
+        let mut both = Both::start(megabytes);
+        exit_known(&mut both, Pace::InARow, megabytes);
+        exit_known(&mut both, Pace::Rested, megabytes);
+        on_screen(&mut both, megabytes);
     }
 }
 
+/// One Neovim for each contestant: `jobstart` forks its Neovim, and what that writes to next is slower for it.
+struct Both {
+    co: Nvim,
+    job: Nvim,
+}
+
+impl Both {
+    fn start(megabytes: u64) -> Self {
+        let start = || {
+            let mut nvim = Nvim::start(&json!({}));
+            if megabytes > 0 {
+                nvim.lua("bench.grow(...)", vec![megabytes.into()]);
+            }
+            nvim
+        };
+        Self {
+            co: start(),
+            job: start(),
+        }
+    }
+
+    /// One command of a contestant: co, jobstart, posix_spawn alone.
+    fn time(&mut self, which: usize) -> f64 {
+        match which {
+            0 => ended(&mut self.co, "bench.co(...)", "true".into()),
+            1 => ended(&mut self.job, "bench.job(...)", argv("true")),
+            _ => posix(),
+        }
+    }
+
+    fn rest(&mut self) {
+        self.co.idle(REST / 2);
+        self.job.idle(REST / 2);
+    }
+}
+
+/// How commands follow each other.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// Each contestant some commands at once, as a script would: caches are warm and no core sleeps.
+    InARow,
+    /// One command after a rest, as a person would.
+    Rested,
+}
+
 /// `true`, from the wish to the knowledge of its end.
-fn exit_known(nvim: &mut Nvim, megabytes: u64) {
+fn exit_known(both: &mut Both, pace: Pace, megabytes: u64) {
+    let (rounds, each) = match pace {
+        Pace::InARow => (ROW_ROUNDS, ROW),
+        Pace::Rested => (ROUNDS, 1),
+    };
     let (mut co, mut job, mut bare) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..ROUNDS + 10 {
+    for round in 0..rounds + rounds / 20 {
         let mut times = [0.0; 3];
         for turn in 0..3 {
             let which = (round + turn) % 3;
-            nvim.idle(REST);
-            times[which] = match which {
-                0 => ended(nvim, "bench.co(...)", "true".into()),
-                1 => ended(nvim, "bench.job(...)", argv("true")),
-                _ => posix(),
-            };
+            both.rest();
+            let mut taken: Vec<f64> = (0..each).map(|_| both.time(which)).collect();
+            times[which] = median(&mut taken);
         }
         // The first ones start the backend and warm caches up.
-        if round >= 10 {
+        if round >= rounds / 20 {
             co.push(times[0] / times[2]);
             job.push(times[1] / times[2]);
             bare.push(times[2]);
         }
     }
-    let base = median(&mut bare);
-    let job = median(&mut job);
+    let (base, job) = (median(&mut bare), median(&mut job));
+    let pace = match pace {
+        Pace::InARow => "in a row",
+        Pace::Rested => "after a rest",
+    };
     report(
-        &format!("`:Co! true` to exit known, + {megabytes} MB of heap, to posix_spawn"),
+        &format!("`:Co! true` to exit known, {pace}, + {megabytes} MB, to posix_spawn"),
         median(&mut co),
         "x",
         1.3,
@@ -82,13 +132,18 @@ fn posix() -> f64 {
 }
 
 /// A word that only the output holds, from the wish until it is drawn.
-fn on_screen(nvim: &mut Nvim, megabytes: u64) {
+fn on_screen(both: &mut Both, megabytes: u64) {
     let (mut co, mut job, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let mut times = [0.0; 2];
         for turn in 0..2 {
             let which = (round + turn) % 2;
-            nvim.idle(REST);
+            both.rest();
+            let nvim = if which == 0 {
+                &mut both.co
+            } else {
+                &mut both.job
+            };
             let number = round * 2 + which;
             // The command line itself is on the screen too.
             let command = format!("echo 'w'{number:05}");
