@@ -17,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub const VARIABLE: &str = "CO_CLI_LOG";
 
 /// Lines that may wait for the disk. Room for all of them is made at the start, which is waited for.
-const WAITING: usize = 4096;
+const WAITING: usize = 1024;
 
 /// Bytes after which a new file begins; the last one is kept beside it as `co.log.1`.
 const FULL: u64 = 4 << 20;

@@ -152,6 +152,8 @@ local function launch()
     settings = config.settings(),
   })
   expect_answer(new)
+  -- What its answer is read by: loaded while it starts.
+  require('co.sink')
   return new
 end
 
