@@ -1,5 +1,6 @@
 //! A Neovim with a screen attached, as thin a client as can be: what it costs is in every measurement.
 
+use std::ffi::OsString;
 use std::io::{BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -244,9 +245,38 @@ impl Drop for Nvim {
     }
 }
 
+/// What a Neovim, and all that starts from it, has as environment: little, but what every login has.
+pub(super) fn environment(home: &Path) -> Vec<(String, OsString)> {
+    let dirs = [
+        "CONFIG_HOME",
+        "DATA_HOME",
+        "STATE_HOME",
+        "CACHE_HOME",
+        "RUNTIME_DIR",
+    ];
+    let dirs = dirs.map(|name| (format!("XDG_{name}"), home.join(name).into()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let fixed: [(&str, OsString); 6] = [
+        ("PATH", path),
+        ("HOME", home.into()),
+        ("SHELL", "/bin/bash".into()),
+        ("LANG", "C.UTF-8".into()),
+        ("TERM", "xterm-256color".into()),
+        ("OPENAI_API_KEY", "none".into()),
+    ];
+    let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
+    fixed.into_iter().chain(dirs).collect()
+}
+
 fn command(home: &Path) -> Command {
     let nvim =
         std::env::var_os("CO_TEST_NVIM").expect("CO_TEST_NVIM names a Neovim: see `make bench`");
+    let environment = environment(home);
+    for (name, value) in &environment {
+        if name.starts_with("XDG_") {
+            std::fs::create_dir_all(value).expect("a directory");
+        }
+    }
     let mut command = Command::new(nvim);
     let root = env!("CARGO_MANIFEST_DIR");
     command
@@ -258,25 +288,10 @@ fn command(home: &Path) -> Command {
             &format!("set runtimepath^={root}"),
         ])
         .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", home)
-        .env("LANG", "C.UTF-8")
-        .env("TERM", "xterm-256color")
-        .env("OPENAI_API_KEY", "none")
+        .envs(environment)
         .current_dir(home)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit());
-    for name in [
-        "CONFIG_HOME",
-        "DATA_HOME",
-        "STATE_HOME",
-        "CACHE_HOME",
-        "RUNTIME_DIR",
-    ] {
-        let dir = home.join(name);
-        std::fs::create_dir_all(&dir).expect("a directory");
-        command.env(format!("XDG_{name}"), dir);
-    }
     command
 }

@@ -7,7 +7,7 @@ use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 use rmpv::Value;
 use serde_json::json;
 
-use super::client::Nvim;
+use super::client::{self, Nvim};
 use super::{median, ms, report};
 
 const ROUNDS: usize = 200;
@@ -115,13 +115,14 @@ fn ended(nvim: &mut Nvim, code: &str, command: Value) -> f64 {
     notice.args[0].as_f64().expect("a time") / 1e6
 }
 
-/// The same argv, by posix_spawn alone, with what Neovim and co have as environment too: a shell reads a locale
-/// at its start, which takes it as long as the rest.
+/// The same argv by posix_spawn alone, with Neovim's environment: a shell reads a locale at its start and looks up
+/// what it has no `SHELL` for, which takes it as long as the rest.
 fn posix() -> f64 {
     let word = |text: &str| CString::new(text).expect("no NUL");
     let argv: Vec<CString> = SHELL.into_iter().chain(["true"]).map(word).collect();
-    let env: Vec<CString> = std::env::vars()
-        .map(|(name, value)| word(&format!("{name}={value}")))
+    let env: Vec<CString> = client::environment(&std::env::temp_dir())
+        .into_iter()
+        .map(|(name, value)| word(&format!("{name}={}", value.display())))
         .collect();
     let actions = PosixSpawnFileActions::init().expect("actions");
     let attributes = PosixSpawnAttr::init().expect("attributes");
