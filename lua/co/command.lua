@@ -120,9 +120,9 @@ end
 
 ---@param opts vim.api.keyset.create_user_command.command_args
 local function shell(opts)
-  local shells = require('co.shell')
+  local runs = require('co.runs')
   if vim.trim(opts.args) == '' then
-    shells.rerun()
+    runs.rerun()
     return
   end
   local plain, mode, wrong = optioned(vim.trim(opts.args))
@@ -140,7 +140,7 @@ local function shell(opts)
     return
   end
   local lines = ranged(opts)
-  shells.run(command, cwd, lines and table.concat(lines, '\n') .. '\n' or nil, mode)
+  runs.run(command, cwd, lines and table.concat(lines, '\n') .. '\n' or nil, mode)
 end
 
 --- Carries out `:Co` or `:Co!`.

@@ -50,12 +50,12 @@ end
 ---@return integer? run
 function M.run(command, stdin)
   local cwd = require('co.command').cwd()
-  return cwd and require('co.shell').run(command, cwd, stdin) or nil
+  return cwd and require('co.runs').run(command, cwd, stdin) or nil
 end
 
 --- Runs the last command again.
 function M.rerun()
-  require('co.shell').rerun()
+  require('co.runs').rerun()
 end
 
 --- Shows the shell buffer, or hides it.
@@ -79,8 +79,8 @@ end
 ---@return string
 function M.statusline()
   local parts = {}
-  local approve, chat, shell =
-    package.loaded['co.approve'], package.loaded['co.chat'], package.loaded['co.shell']
+  local approve, chat, runs =
+    package.loaded['co.approve'], package.loaded['co.chat'], package.loaded['co.runs']
   local pending = approve and #approve.pending() or 0
   if pending > 0 then
     parts[#parts + 1] = '?' .. pending
@@ -90,7 +90,7 @@ function M.statusline()
       parts[#parts + 1] = state.state
     end
   end
-  local running = shell and shell.running() or 0
+  local running = runs and runs.running() or 0
   if running > 0 then
     parts[#parts + 1] = '!' .. running
   end

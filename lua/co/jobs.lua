@@ -56,7 +56,7 @@ end
 
 ---@return co.Run[]
 local function sorted()
-  local runs = require('co.shell').all()
+  local runs = require('co.runs').all()
   table.sort(runs, function(a, b)
     if a.running ~= b.running then
       return a.running
@@ -168,7 +168,7 @@ local function on_running(action)
     if run.running then
       action(run)
     else
-      notify.info(('%s has ended'):format(require('co.shell').label(run)))
+      notify.info(('%s has ended'):format(require('co.runs').label(run)))
     end
   end)
 end
@@ -176,11 +176,11 @@ end
 ---@param run co.Run
 local function write(run)
   if not run.mode then
-    local label = require('co.shell').label(run)
+    local label = require('co.runs').label(run)
     notify.info(('%s has no input: :Co! ++stdin {command} keeps it open'):format(label))
     return
   end
-  local prompt = ('stdin of %s: '):format(require('co.shell').label(run))
+  local prompt = ('stdin of %s: '):format(require('co.runs').label(run))
   vim.ui.input({ prompt = prompt }, function(text)
     if text then
       -- What the return key of a terminal sends is turned into the end of a line by the terminal itself.
@@ -196,7 +196,7 @@ local function close_input(run)
   if run.mode then
     backend.tell({ type = 'run_input', run = run.id, close = true })
   else
-    local label = require('co.shell').label(run)
+    local label = require('co.runs').label(run)
     notify.info(('the input of %s is closed already'):format(label))
   end
 end
@@ -204,10 +204,10 @@ end
 ---@param run co.Run
 local function delete(run)
   if run.running then
-    notify.info(('%s goes on: cancel it first'):format(require('co.shell').label(run)))
+    notify.info(('%s goes on: cancel it first'):format(require('co.runs').label(run)))
     return
   end
-  require('co.shell').forget(run)
+  require('co.runs').forget(run)
   M.refresh()
 end
 

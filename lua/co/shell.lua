@@ -1,13 +1,10 @@
---- The shell buffer: a block for each `:Co!`, and the runs they show.
+--- The shell buffer: a block for each run, and its window. Knows nothing of how runs come about.
 local M = {}
 
 local api = vim.api
-local backend = require('co.backend')
 local block = require('co.block')
 local buffer = require('co.buffer')
 local config = require('co.config')
-local events = require('co.events')
-local files = require('co.files')
 local folds = require('co.folds')
 local notify = require('co.notify')
 local terminal = require('co.terminal')
@@ -19,42 +16,11 @@ local LINES = 50000
 
 local statuses = api.nvim_create_namespace('co.status')
 
----@class (exact) co.Run
----@field id integer
----@field command string
----@field cwd string
----@field stdin? string
----@field mode? co.RunMode
----@field block? co.Block none where it has a terminal
----@field running boolean
----@field background? boolean its end is told
----@field owner? co.Owner the model's job that it is
----@field kept? boolean it outlives its chat
----@field forgotten? boolean off the list of jobs
----@field began integer ns
----@field finished? integer ns
----@field status? string
----@field exit? integer
----@field spill? string
-
----@alias co.RunMode 'open'|'pty' what is more than a command: an open standard input, or a terminal
-
 ---@type integer?
 local shell
----@type table<integer, co.Run>
-local runs = {}
--- In the order of the buffer.
----@type integer[]
+-- The runs that have a block, in its order.
+---@type co.Run[]
 local order = {}
-local newest = 0
-
--- The list of jobs, where it was ever opened.
-local function changed()
-  local jobs = package.loaded['co.jobs']
-  if jobs then
-    jobs.refresh()
-  end
-end
 
 --- The block of a run, where the buffer still has it.
 ---@param run? co.Run
@@ -89,6 +55,7 @@ local function dress(win)
   })
 end
 
+--- Writes what is known of a run below its output.
 ---@param run co.Run
 ---@param text string
 ---@param group string
@@ -125,7 +92,7 @@ end
 ---@param win? integer
 local function fold_earlier(win)
   for index = 1, #order - 1 do
-    local run = runs[order[index]]
+    local run = order[index]
     if not run.running then
       fold(run, win)
     end
@@ -223,27 +190,32 @@ end
 
 --- Removes the oldest ended runs of a buffer that has become long; what still runs stays.
 ---@param buf integer
+---@return co.Run[] removed
 local function prune(buf)
-  local index = 1
+  local removed, index = {}, 1
   while index < #order and api.nvim_buf_line_count(buf) > LINES do
-    local run = runs[order[index]]
-    local from, to = first_row(run), first_row(runs[order[index + 1]])
+    local run = order[index]
+    local from, to = first_row(run), first_row(order[index + 1])
     if run.running or not from or not to then
       index = index + 1
     else
       api.nvim_buf_set_lines(buf, from, to, false, {})
-      runs[run.id] = nil
-      table.remove(order, index)
+      removed[#removed + 1] = table.remove(order, index)
     end
   end
+  return removed
 end
 
+--- Draws the block of a run below the others.
 ---@param run co.Run
-local function open(run)
+---@return co.Run[] removed what the buffer has no room for any more
+function M.open(run)
   local buf = ensure()
+  ---@type co.Run[]
+  local removed = {}
   windows.follow(buf, function()
     buffer.write(buf, function()
-      prune(buf)
+      removed = prune(buf)
       local lines = vim.split('$ ' .. run.command:gsub('\n', '\n> '), '\n')
       local count = #lines
       local empty = #order == 0
@@ -269,106 +241,38 @@ local function open(run)
       status(run, '… running', 'CoRunRunning')
     end)
   end)
-  local previous = runs[order[#order]]
-  order[#order + 1] = run.id
+  local previous = order[#order]
+  order[#order + 1] = run
   -- Those before it are folded already.
   if previous and not previous.running then
     fold(previous)
   end
+  return removed
 end
 
----@param id integer
----@param command string
----@param cwd string
----@return co.Run
-local function add(id, command, cwd)
-  ---@type co.Run
-  local run = { id = id, command = command, cwd = cwd, running = true, began = vim.uv.hrtime() }
-  runs[id] = run
-  return run
-end
-
---- Runs a command in `cwd` and shows what it prints.
----@param command string
----@param cwd string
----@param stdin? string
----@param mode? co.RunMode
----@return integer? run
-function M.run(command, cwd, stdin, mode)
-  if not backend.start() then
-    return nil
-  end
-  newest = newest + 1
-  local run = add(newest, command, cwd)
-  run.stdin, run.mode = stdin, mode
-  ---@type co.RunRequest
-  local request = { type = 'run', run = run.id, command = command, cwd = cwd, stdin = stdin }
-  if mode == 'pty' then
-    request.terminal = terminal.open(run.id)
-    backend.send(request)
-  else
-    request.open = mode == 'open' or nil
-    -- Sent first: the command starts while its block is drawn. What it says is heard after that.
-    backend.send(request)
-    open(run)
-    M.show()
-  end
-  changed()
-  return run.id
-end
-
---- Runs the last command again, where it ran.
-function M.rerun()
-  local last = runs[newest]
-  if not last then
-    notify.info('nothing has been run yet: :Co! {command} runs one')
-    return
-  end
-  M.run(last.command, last.cwd, last.stdin, last.mode)
-end
-
---- What a run is called.
+--- Says below a run's output what is known of it.
 ---@param run co.Run
----@return string
-function M.label(run)
-  local owner = run.owner
-  return owner and ('job %d of chat %d'):format(owner.job, owner.session)
-    or ('run %d'):format(run.id)
-end
-
---- Takes in a job that a model started: nobody asked for a window.
----@param message co.RunStarted
-local function adopt_job(message)
-  local run = add(message.run, message.command, message.cwd)
-  run.owner, run.background, run.mode = message.owner, true, 'open'
-  open(run)
+---@param text string
+---@param group string
+function M.status(run, text, group)
   local found = block_of(run)
-  if found then
-    buffer.write(found.buf, function()
-      status(run, ('… running, %s: :Co /jobs lists it'):format(M.label(run)), 'CoRunRunning')
-    end)
-  end
-  changed()
-end
-
----@param message co.RunStarted
-function M.started(message)
-  local run = runs[message.run]
-  if message.owner and not run then
-    adopt_job(message)
+  if not found then
     return
   end
-  if not run then
-    newest = math.max(newest, message.run)
-    run = add(message.run, message.command, message.cwd)
-    open(run)
-  end
-  run.cwd = message.cwd
+  windows.follow(found.buf, function()
+    buffer.write(found.buf, function()
+      status(run, text, group)
+    end)
+    if not run.running and order[#order] ~= run then
+      fold(run)
+    end
+  end)
 end
 
----@param message co.RunOutput
-function M.output(message)
-  local run = runs[message.run]
+--- Shows more of a run's output.
+---@param run co.Run
+---@param patch co.Patch
+function M.output(run, patch)
   local found = block_of(run)
   if not found then
     return
@@ -379,7 +283,7 @@ function M.output(message)
   end, vim.fn.win_findbuf(found.buf))
   windows.follow(found.buf, function()
     buffer.write(found.buf, function()
-      found:patch(message.patch)
+      found:patch(patch)
     end)
   end)
   local _, tail = rows_of(run)
@@ -387,84 +291,6 @@ function M.output(message)
     for _, win in ipairs(at_end) do
       api.nvim_win_set_cursor(win, { tail + 1, 0 })
     end
-  end
-end
-
----@param run co.Run
----@param text string
----@param ok boolean
-local function finish(run, text, ok)
-  run.running, run.finished, run.status = false, vim.uv.hrtime(), text
-  if run.mode == 'pty' then
-    terminal.ended(run.id, text)
-  end
-  changed()
-  local found = block_of(run)
-  if not found then
-    return
-  end
-  windows.follow(found.buf, function()
-    buffer.write(found.buf, function()
-      status(run, text, ok and 'CoRunOk' or 'CoRunFailed')
-    end)
-    if order[#order] ~= run.id then
-      fold(run)
-    end
-  end)
-end
-
----@param message co.RunEnded
-function M.ended(message)
-  local run = runs[message.run]
-  if not run then
-    return
-  end
-  run.spill, run.exit = message.spill, message.exit
-  finish(run, message.status, message.exit == 0)
-  files.refresh()
-  events.raise('CoJobDone', {
-    run = run.id,
-    session = run.owner and run.owner.session,
-    job = run.owner and run.owner.job,
-    command = run.command,
-    exit = message.exit,
-    status = message.status,
-  })
-  if run.background then
-    local say = message.exit == 0 and notify.info or notify.warn
-    say(('%s: %s: %s'):format(M.label(run), message.status, run.command))
-  end
-end
-
---- Lets a run go on unseen: its block says so, and its end is told.
----@param run co.Run
-function M.send_back(run)
-  run.background = true
-  local found = block_of(run)
-  if found then
-    buffer.write(found.buf, function()
-      status(run, '… running in the background, :Co /jobs lists it', 'CoRunRunning')
-    end)
-  end
-  changed()
-end
-
---- Every run there is, in no order.
----@return co.Run[]
-function M.all()
-  return vim.tbl_filter(function(run)
-    return not run.forgotten
-  end, vim.tbl_values(runs))
-end
-
---- Takes a run that has ended off the list of jobs; its block stays in the buffer.
----@param run co.Run
-function M.forget(run)
-  run.forgotten = true
-  terminal.delete(run.id)
-  -- Where no block shows it, nothing speaks of it any more.
-  if not block_of(run) then
-    runs[run.id] = nil
   end
 end
 
@@ -494,14 +320,13 @@ end
 function M.at(row)
   row = row or api.nvim_win_get_cursor(0)[1] - 1
   local found
-  for _, id in ipairs(order) do
-    local run = runs[id]
+  for _, run in ipairs(order) do
     local first = first_row(run)
     if first and first <= row then
       found = run
     end
   end
-  return found or runs[order[1]]
+  return found or order[1]
 end
 
 --- Where a run's output is, where the buffer still has it.
@@ -515,8 +340,8 @@ end
 ---@return integer[]
 function M.rows()
   local rows = {}
-  for _, id in ipairs(order) do
-    rows[#rows + 1] = first_row(runs[id])
+  for _, run in ipairs(order) do
+    rows[#rows + 1] = first_row(run)
   end
   return rows
 end
@@ -526,22 +351,5 @@ end
 function M.map(buf)
   require('co.shell_keys').map(buf)
 end
-
----@return integer
-function M.running()
-  local count = 0
-  for _, run in pairs(runs) do
-    count = count + (run.running and 1 or 0)
-  end
-  return count
-end
-
-backend.on_end(function(reason)
-  for _, run in pairs(runs) do
-    if run.running then
-      finish(run, reason, false)
-    end
-  end
-end)
 
 return M

@@ -36,7 +36,7 @@ local cancel = on_running(function(run)
 end)
 
 local background = on_running(function(run)
-  require('co.shell').send_back(run)
+  require('co.runs').send_back(run)
 end)
 
 local function again()
@@ -45,7 +45,7 @@ local function again()
     -- What a model was allowed, or was held to, is not what a person runs by one key.
     notify.info('a model ran this: `:Co! {command}` runs it as yours')
   elseif run then
-    require('co.shell').run(run.command, run.cwd, run.stdin, run.mode)
+    require('co.runs').run(run.command, run.cwd, run.stdin, run.mode)
   end
 end
 

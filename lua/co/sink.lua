@@ -49,16 +49,16 @@ local handlers = {
     require('co.approve').settled(message)
   end,
   run_started = function(message)
-    require('co.shell').started(message)
+    require('co.runs').started(message)
   end,
   run_output = function(message)
-    require('co.shell').output(message)
+    require('co.runs').output(message)
   end,
   run_data = function(message)
     require('co.terminal').data(message)
   end,
   run_ended = function(message)
-    require('co.shell').ended(message)
+    require('co.runs').ended(message)
   end,
   event = function(message)
     require('co.events').raise(message.name, message.data)

@@ -1,0 +1,222 @@
+--- The commands that run or ran: what `:Co!` starts and what the backend says of it.
+local M = {}
+
+local backend = require('co.backend')
+local events = require('co.events')
+local files = require('co.files')
+local notify = require('co.notify')
+local shell = require('co.shell')
+local terminal = require('co.terminal')
+
+---@class (exact) co.Run
+---@field id integer
+---@field command string
+---@field cwd string
+---@field stdin? string
+---@field mode? co.RunMode
+---@field block? co.Block none where it has a terminal
+---@field running boolean
+---@field background? boolean its end is told
+---@field owner? co.Owner the model's job that it is
+---@field kept? boolean it outlives its chat
+---@field forgotten? boolean off the list of jobs
+---@field began integer ns
+---@field finished? integer ns
+---@field status? string
+---@field exit? integer
+---@field spill? string
+
+---@alias co.RunMode 'open'|'pty' what is more than a command: an open standard input, or a terminal
+
+---@type table<integer, co.Run>
+local runs = {}
+local newest = 0
+
+-- The list of jobs, where it was ever opened.
+local function changed()
+  local jobs = package.loaded['co.jobs']
+  if jobs then
+    jobs.refresh()
+  end
+end
+
+--- Draws the block of a run; what the buffer has no room for any more is forgotten.
+---@param run co.Run
+local function draw(run)
+  for _, removed in ipairs(shell.open(run)) do
+    runs[removed.id] = nil
+  end
+end
+
+---@param id integer
+---@param command string
+---@param cwd string
+---@return co.Run
+local function add(id, command, cwd)
+  ---@type co.Run
+  local run = { id = id, command = command, cwd = cwd, running = true, began = vim.uv.hrtime() }
+  runs[id] = run
+  return run
+end
+
+--- Runs a command in `cwd` and shows what it prints.
+---@param command string
+---@param cwd string
+---@param stdin? string
+---@param mode? co.RunMode
+---@return integer? run
+function M.run(command, cwd, stdin, mode)
+  if not backend.start() then
+    return nil
+  end
+  newest = newest + 1
+  local run = add(newest, command, cwd)
+  run.stdin, run.mode = stdin, mode
+  ---@type co.RunRequest
+  local request = { type = 'run', run = run.id, command = command, cwd = cwd, stdin = stdin }
+  if mode == 'pty' then
+    request.terminal = terminal.open(run.id)
+    backend.send(request)
+  else
+    request.open = mode == 'open' or nil
+    -- Sent first: the command starts while its block is drawn. What it says is heard after that.
+    backend.send(request)
+    draw(run)
+    shell.show()
+  end
+  changed()
+  return run.id
+end
+
+--- Runs the last command again, where it ran.
+function M.rerun()
+  local last = runs[newest]
+  if not last then
+    notify.info('nothing has been run yet: :Co! {command} runs one')
+    return
+  end
+  M.run(last.command, last.cwd, last.stdin, last.mode)
+end
+
+--- What a run is called.
+---@param run co.Run
+---@return string
+function M.label(run)
+  local owner = run.owner
+  return owner and ('job %d of chat %d'):format(owner.job, owner.session)
+    or ('run %d'):format(run.id)
+end
+
+--- Takes in a job that a model started: nobody asked for a window.
+---@param message co.RunStarted
+local function adopt_job(message)
+  local run = add(message.run, message.command, message.cwd)
+  run.owner, run.background, run.mode = message.owner, true, 'open'
+  draw(run)
+  shell.status(run, ('… running, %s: :Co /jobs lists it'):format(M.label(run)), 'CoRunRunning')
+  changed()
+end
+
+---@param message co.RunStarted
+function M.started(message)
+  local run = runs[message.run]
+  if message.owner and not run then
+    adopt_job(message)
+    return
+  end
+  if not run then
+    newest = math.max(newest, message.run)
+    run = add(message.run, message.command, message.cwd)
+    draw(run)
+  end
+  run.cwd = message.cwd
+end
+
+---@param message co.RunOutput
+function M.output(message)
+  local run = runs[message.run]
+  if run then
+    shell.output(run, message.patch)
+  end
+end
+
+---@param run co.Run
+---@param text string
+---@param ok boolean
+local function finish(run, text, ok)
+  run.running, run.finished, run.status = false, vim.uv.hrtime(), text
+  if run.mode == 'pty' then
+    terminal.ended(run.id, text)
+  end
+  changed()
+  shell.status(run, text, ok and 'CoRunOk' or 'CoRunFailed')
+end
+
+---@param message co.RunEnded
+function M.ended(message)
+  local run = runs[message.run]
+  if not run then
+    return
+  end
+  run.spill, run.exit = message.spill, message.exit
+  finish(run, message.status, message.exit == 0)
+  files.refresh()
+  events.raise('CoJobDone', {
+    run = run.id,
+    session = run.owner and run.owner.session,
+    job = run.owner and run.owner.job,
+    command = run.command,
+    exit = message.exit,
+    status = message.status,
+  })
+  if run.background then
+    local say = message.exit == 0 and notify.info or notify.warn
+    say(('%s: %s: %s'):format(M.label(run), message.status, run.command))
+  end
+end
+
+--- Lets a run go on unseen: its block says so, and its end is told.
+---@param run co.Run
+function M.send_back(run)
+  run.background = true
+  shell.status(run, '… running in the background, :Co /jobs lists it', 'CoRunRunning')
+  changed()
+end
+
+--- Every run there is, in no order.
+---@return co.Run[]
+function M.all()
+  return vim.tbl_filter(function(run)
+    return not run.forgotten
+  end, vim.tbl_values(runs))
+end
+
+--- Takes a run that has ended off the list of jobs; its block stays in the buffer.
+---@param run co.Run
+function M.forget(run)
+  run.forgotten = true
+  terminal.delete(run.id)
+  -- Where no block shows it, nothing speaks of it any more.
+  if not shell.block(run) then
+    runs[run.id] = nil
+  end
+end
+
+---@return integer
+function M.running()
+  local count = 0
+  for _, run in pairs(runs) do
+    count = count + (run.running and 1 or 0)
+  end
+  return count
+end
+
+backend.on_end(function(reason)
+  for _, run in pairs(runs) do
+    if run.running then
+      finish(run, reason, false)
+    end
+  end
+end)
+
+return M
