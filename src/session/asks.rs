@@ -59,7 +59,7 @@ impl Asks {
 
 impl Session {
     /// Takes over what `always` allows from now on.
-    pub(super) fn allow(&mut self, allowance: Allowance) {
+    pub(super) async fn allow(&mut self, allowance: Allowance) {
         match allowance {
             Allowance::Everything => {
                 self.standing.everything = true;
@@ -69,7 +69,7 @@ impl Session {
             Allowance::Job(job) => self.standing.jobs.push(job),
             // The judge of the next turn knows it.
             Allowance::Saved(workspace, rule) => {
-                if let Err(error) = self.kit.save_rule(&workspace, &rule) {
+                if let Err(error) = self.kit.save_rule(workspace, rule.clone()).await {
                     self.kit.notice(
                         Level::Error,
                         format!("the rule holds for this session but could not be saved: {error}"),

@@ -1,13 +1,15 @@
 //! The slash commands that the backend carries out. Nothing here is ever sent to a model.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
+use super::blocking::blocking;
 use super::jobs::Jobs;
 use super::render;
 use super::turn::{Purpose, Standing};
-use super::{Session, State};
+use super::{Place, Session, State};
 use crate::error;
 use crate::policy::Pattern;
 use crate::protocol::{Choice, Level, ToEditor};
@@ -24,13 +26,13 @@ impl Session {
             "model" => self.switch_model(args).await,
             "retry" => self.again(Purpose::Answer).await,
             "compact" => self.again(Purpose::Compact).await,
-            "cd" => self.change_directory(args),
+            "cd" => self.change_directory(args).await,
             "resume" => self.resume(args).await,
             "rename" => self.rename(args).await,
             "delete" => self.delete(args).await,
             "fork" => self.fork().await,
             "export" => self.export(args).await,
-            "rules" => self.rules(args),
+            "rules" => self.rules(args).await,
             "sandbox" => self.say(self.sandbox_words().await),
             "usage" => self.say(self.usage_words()),
             other => self.complain(format!(
@@ -112,23 +114,29 @@ impl Session {
         self.start_turn(purpose).await;
     }
 
-    fn change_directory(&mut self, path: &str) {
+    async fn change_directory(&mut self, path: &str) {
         let asked = match path.strip_prefix("~/") {
             Some(rest) => self.kit.places.home.join(rest),
             None if path == "~" || path.is_empty() => self.kit.places.home.clone(),
             None => PathBuf::from(path),
         };
-        let cwd = self.place.cwd.join(asked);
-        match cwd.canonicalize() {
-            Ok(cwd) if cwd.is_dir() => {
-                if !cwd.starts_with(&self.place.workspace) {
-                    self.place.workspace = workspace_of(&cwd);
-                }
-                self.place.cwd = cwd;
+        let asked = self.place.cwd.join(asked);
+        let (there, now) = (asked.clone(), self.place.workspace.clone());
+        let found = blocking(move || {
+            let cwd = there.canonicalize()?;
+            if !cwd.is_dir() {
+                return Err(io::ErrorKind::NotADirectory.into());
+            }
+            let inside = cwd.starts_with(&now);
+            let workspace = if inside { now } else { workspace_of(&cwd) };
+            io::Result::Ok(Place { workspace, cwd })
+        });
+        match found.await {
+            Ok(place) => {
+                self.place = place;
                 self.show_state();
             }
-            Ok(cwd) => self.complain(format!("{} is not a directory", cwd.display())),
-            Err(error) => self.complain(format!("cannot go to {}: {error}", cwd.display())),
+            Err(why) => self.complain(format!("cannot go to {}: {why}", asked.display())),
         }
     }
 
@@ -283,7 +291,7 @@ impl Session {
     }
 
     /// Shows every rule; choosing one that was added removes it.
-    fn rules(&mut self, value: &str) {
+    async fn rules(&mut self, value: &str) {
         if let Some(rule) = value.strip_prefix("session:") {
             self.standing.rules.retain(|kept| kept.to_string() != rule);
             self.revoked();
@@ -301,12 +309,12 @@ impl Session {
             return self.say(format!("what is typed into job {job} asks again"));
         }
         if let Some(rule) = value.strip_prefix("saved:") {
-            return self.remove_saved(rule);
+            return self.remove_saved(rule).await;
         }
         if let Some(rule) = value.strip_prefix("config:") {
             return self.say(format!("{rule} comes from your settings; change it there"));
         }
-        let choices = self.rule_choices();
+        let choices = self.rule_choices().await;
         if choices.is_empty() {
             return self.say(
                 "no rules yet: `a` in a question adds one, allow/ask/deny in the settings too",
@@ -330,15 +338,13 @@ impl Session {
         }
     }
 
-    fn remove_saved(&self, rule: &str) {
-        let removed = rule
-            .parse::<Pattern>()
-            .map_err(|error| error.to_string())
-            .and_then(|rule| {
-                rules::remove(&self.kit.places.rules, &self.place.workspace, &rule)
-                    .map_err(|error| error.to_string())
-            });
-        match removed {
+    async fn remove_saved(&self, rule: &str) {
+        let pattern = match rule.parse::<Pattern>() {
+            Ok(pattern) => pattern,
+            Err(error) => return self.complain(error.to_string()),
+        };
+        let (dir, workspace) = self.saved_rules();
+        match blocking(move || rules::remove(&dir, &workspace, &pattern)).await {
             Ok(true) => {
                 self.kit.forget_judge(&self.place.workspace);
                 self.revoked();
@@ -349,7 +355,12 @@ impl Session {
         }
     }
 
-    fn rule_choices(&self) -> Vec<Choice> {
+    /// Where rules are kept, and for what.
+    fn saved_rules(&self) -> (PathBuf, PathBuf) {
+        (self.kit.places.rules.clone(), self.place.workspace.clone())
+    }
+
+    async fn rule_choices(&self) -> Vec<Choice> {
         let choice = |kind: &str, effect: &str, rule: &str| Choice {
             label: format!("{effect} {rule} ({kind})"),
             value: format!("{kind}:{rule}"),
@@ -371,13 +382,14 @@ impl Session {
                 .iter()
                 .map(|rule| choice("session", "allow", &rule.to_string())),
         );
-        match rules::load(&self.kit.places.rules, &self.place.workspace) {
+        let (dir, workspace) = self.saved_rules();
+        match blocking(move || rules::load(&dir, &workspace)).await {
             Ok(saved) => choices.extend(
                 saved
                     .iter()
                     .map(|rule| choice("saved", "allow", &rule.to_string())),
             ),
-            Err(error) => self.complain(error.to_string()),
+            Err(why) => self.complain(why),
         }
         let policy = &self.kit.config.policy;
         for (effect, rules) in [
@@ -392,18 +404,6 @@ impl Session {
 
     fn usage_words(&self) -> String {
         format!("{}; the last turn {}", self.usage, self.turn_usage)
-    }
-}
-
-/// Runs file work off the runtime's thread; an error comes as the sentence a person reads.
-async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, String>
-where
-    T: Send + 'static,
-    E: std::fmt::Display + Send + 'static,
-{
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::blocking::blocking;
 use super::jobs::Board;
 use crate::audit::{self, Audit};
 use crate::config::Config;
@@ -123,9 +124,10 @@ impl Kit {
     ///
     /// # Errors
     /// Where the rules' file cannot be written.
-    pub fn save_rule(&self, workspace: &Path, rule: &policy::Pattern) -> Result<(), rules::Error> {
-        rules::save(&self.places.rules, workspace, rule)?;
-        self.forget_judge(workspace);
+    pub async fn save_rule(&self, workspace: PathBuf, rule: policy::Pattern) -> Result<(), String> {
+        let (dir, place) = (self.places.rules.clone(), workspace.clone());
+        blocking(move || rules::save(&dir, &place, &rule)).await?;
+        self.forget_judge(&workspace);
         Ok(())
     }
 

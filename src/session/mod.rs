@@ -4,6 +4,7 @@
 //! wants as messages; both are handled one at a time, so there are no locks.
 
 mod asks;
+mod blocking;
 mod commands;
 pub mod guard;
 pub mod jobs;
@@ -342,7 +343,7 @@ impl Session {
             Event::Ask(ask, reply) => {
                 self.asks.put(*ask, reply);
             }
-            Event::Allow(allowance) => self.allow(allowance),
+            Event::Allow(allowance) => self.allow(allowance).await,
             Event::Job(act) => self.job(act).await,
             Event::Usage(usage) => {
                 self.usage += usage;
