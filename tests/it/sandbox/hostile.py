@@ -100,6 +100,16 @@ def put(path, flags=os.O_WRONLY | os.O_CREAT, text=b"x"):
     os.close(descriptor)
 
 
+def add_flag(descriptor, flag):
+    # Beside those that are set: ext4 cannot always take away the one for extents.
+    flags = bytearray(8)
+    fcntl.ioctl(descriptor, 0x80086601, flags)
+    before = bytes(flags)
+    flags[0] |= flag
+    fcntl.ioctl(descriptor, 0x40086602, bytes(flags))
+    return before
+
+
 # Writes of every kind.
 
 @row("create a file in the workspace")
@@ -261,7 +271,7 @@ def _(p):
     arguments = struct.pack("QII", ctypes.addressof(value), 1, 0)
     call("setxattrat", AT, p.file.encode(), 0, b"user.y", arguments, 16)
 @row("set a flag of an inode")
-def _(p): fcntl.ioctl(os.open(p.file, os.O_RDONLY), 0x40086602, struct.pack("l", 0x40))
+def _(p): add_flag(os.open(p.file, os.O_RDONLY), 0x40)
 @row("set a flag of an inode by the newer request")
 def _(p):
     descriptor = os.open(p.file, os.O_RDONLY)
@@ -274,8 +284,8 @@ def _(p): call("file_setattr", AT, p.file.encode(), struct.pack("QIIII", 0x80, 0
 @row("make a file immutable", needs="root")
 def _(p):
     descriptor = os.open(p.file, os.O_RDONLY)
-    fcntl.ioctl(descriptor, 0x40086602, struct.pack("l", 0x10))
-    fcntl.ioctl(descriptor, 0x40086602, struct.pack("l", 0))
+    before = add_flag(descriptor, 0x10)
+    fcntl.ioctl(descriptor, 0x40086602, before)
 @row("change a mode by the x32 call", lacks="kernels are seldom built with x32")
 def _(p): call("chmod", p.file.encode(), 0o777, twin=X32)
 
