@@ -1,4 +1,4 @@
-//! The launcher: what our binary does when it is started with the hidden argument.
+//! The launcher: what `co-launch`, or `co-nvim` in its place, does when started with the hidden argument.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -9,7 +9,7 @@ use nix::libc;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::filter::{self, Shape};
-use super::plan::{Level, Plan};
+use super::plan::{Level, Plan, Unread};
 use super::support::Support;
 use super::{LAUNCH, mounts, rules};
 
@@ -25,10 +25,13 @@ pub fn launch_main(args: &[OsString]) -> Option<ExitCode> {
     if args.get(1).is_none_or(|first| first != LAUNCH) {
         return None;
     }
-    let said = match args.get(2).and_then(|argument| Plan::decode(argument)) {
-        None => "this is how a confined command is started, not a command for people".to_owned(),
-        Some(plan) if plan.level == Level::Trial => return Some(tell(&try_out())),
-        Some(plan) => run(&plan, &args[3..]),
+    let plan = args
+        .get(2)
+        .map_or(Err(Unread::Garbage), |it| Plan::decode(it));
+    let said = match plan {
+        Err(unread) => unread.to_string(),
+        Ok(plan) if plan.level == Level::Trial => return Some(tell(&try_out())),
+        Ok(plan) => run(&plan, &args[3..]),
     };
     // Nobody is left to tell where standard error itself is closed.
     let _ = writeln!(std::io::stderr(), "co-nvim: {said}");

@@ -9,8 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The most bytes that Linux passes in a single argument, less some room.
 const ARGUMENT_MAX: usize = 120 * 1024;
 
+/// The only version that understands the plans of this one.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// What to hold a command to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Plan {
     pub level: Level,
     /// The Landlock version to ask the kernel for; it has been seen to have it.
@@ -54,11 +58,25 @@ pub(super) enum Right {
 
 /// A file system that is read-only but for `writable`, in which `held` stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Mounts {
     pub writable: Vec<Text>,
     /// Directories that may not be renamed, in the order of their depth.
     pub pinned: Vec<Text>,
     pub held: Vec<Text>,
+}
+
+/// Why an argument is no plan to go by.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unread {
+    #[error("this is how a confined command is started, not a command for people")]
+    Garbage,
+    /// It may say what to hold in other words, so none of it is read.
+    #[error(
+        "the command was not started, for co {0} asked for it and co {VERSION} was to confine it: \
+         install one version of both and restart Neovim"
+    )]
+    Version(String),
 }
 
 /// A path whose bytes survive JSON: each byte is one character.
@@ -91,11 +109,27 @@ impl Plan {
     /// The argument that carries this plan; `None` where it is too long for one.
     pub(super) fn encode(&self) -> Option<String> {
         let text = serde_json::to_string(self).ok()?;
+        let text = format!("{VERSION} {text}");
         (text.len() < ARGUMENT_MAX).then_some(text)
     }
 
-    pub(super) fn decode(argument: &OsStr) -> Option<Self> {
-        serde_json::from_slice(argument.as_bytes()).ok()
+    /// The plan that an argument carries.
+    ///
+    /// # Errors
+    /// Where it is none, or one of another version.
+    pub(super) fn decode(argument: &OsStr) -> Result<Self, Unread> {
+        let text = argument.to_str().ok_or(Unread::Garbage)?;
+        let (version, plan) = text.split_once(' ').ok_or(Unread::Garbage)?;
+        if version == VERSION {
+            return serde_json::from_str(plan).map_err(|_| Unread::Garbage);
+        }
+        let number = version.starts_with(|c: char| c.is_ascii_digit());
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+        Err(if number && version.chars().all(plain) {
+            Unread::Version(version.to_owned())
+        } else {
+            Unread::Garbage
+        })
     }
 
     pub(super) fn cwd(&self) -> &Path {
@@ -120,7 +154,7 @@ mod tests {
             mounts: Some(Mounts::default()),
         };
         let text = plan.encode().unwrap();
-        assert_eq!(Plan::decode(OsStr::new(&text)), Some(plan));
+        assert_eq!(Plan::decode(OsStr::new(&text)), Ok(plan));
     }
 
     #[test]
@@ -139,7 +173,37 @@ mod tests {
 
     #[test]
     fn garbage_is_no_plan() {
-        assert_eq!(Plan::decode(OsStr::new("{}")), None);
-        assert_eq!(Plan::decode(OsStr::new("")), None);
+        let plan = trial().encode().unwrap();
+        let json = plan.split_once(' ').unwrap().1;
+        let more = plan.replace("\"network\"", "\"unheard\":1,\"network\"");
+        for garbage in ["", "{}", json, &format!("{json} {json}"), VERSION, &more] {
+            let read = Plan::decode(OsStr::new(garbage));
+            assert_eq!(read, Err(Unread::Garbage), "{garbage}");
+        }
+    }
+
+    #[test]
+    fn a_plan_of_another_version_is_not_read() {
+        let plan = trial().encode().unwrap();
+        let json = plan.split_once(' ').unwrap().1;
+        for version in ["0.0.1", "9.9.9-beta+1"] {
+            let read = Plan::decode(OsStr::new(&format!("{version} {json}")));
+            assert_eq!(read, Err(Unread::Version(version.to_owned())));
+            let told = read.unwrap_err().to_string();
+            assert!(told.contains(&format!("co {version} ")), "{told}");
+            assert!(told.contains(&format!("co {VERSION} ")), "{told}");
+            assert_eq!(told.lines().count(), 1);
+        }
+    }
+
+    fn trial() -> Plan {
+        Plan {
+            level: Level::Trial,
+            abi: 0,
+            network: false,
+            cwd: Text::from("/"),
+            grants: Vec::new(),
+            mounts: None,
+        }
     }
 }
