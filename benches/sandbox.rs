@@ -43,7 +43,7 @@ fn main() {
     let exe = PathBuf::from(env!("CARGO_BIN_EXE_co-nvim"));
     let home = std::env::home_dir().unwrap();
     let launcher = Launcher::new(exe, home, Vec::new());
-    println!("{}", launcher.support().words());
+    println!("{}", launcher.words());
     launcher.support().check().unwrap();
 
     let writing = Confinement::Workspace {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    // The launcher restricts this very process, so it comes before any thread or runtime.
+    // In the place of co-launch. It restricts this very process, so it comes before any thread or runtime.
     if let Some(code) = co::exec::sandbox::launch_main(&args) {
         return code;
     }

@@ -190,10 +190,9 @@ fn probe() -> doctor::Probe {
     match Here::find() {
         Ok(here) => {
             let launcher = here.launcher();
-            let support = launcher.support();
             doctor::Probe {
-                sandbox: support.words(),
-                held: support.check(),
+                sandbox: launcher.words(),
+                held: launcher.support().check(),
             }
         }
         Err(error) => doctor::Probe {

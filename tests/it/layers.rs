@@ -274,6 +274,7 @@ fn no_file_is_forgotten() {
     let src = Path::new(ROOT).join("src");
     let mut built = reached(&src, "lib.rs", true);
     built.extend(reached(&src, "main.rs", true));
+    built.extend(reached(&src, "bin/co-launch.rs", true));
     same(&built, &files(&src), "src");
     let it = Path::new(ROOT).join("tests/it");
     same(&reached(&it, "main.rs", true), &files(&it), "tests/it");

@@ -1,8 +1,9 @@
 //! What the kernel holds a command to: Landlock, a seccomp filter and a mount namespace.
 //!
-//! Our own binary is started again with a hidden first argument; it restricts itself while it has
-//! one thread and no runtime, and then becomes the command. So the side that spawns stays on the
-//! fast path, and nothing here forks. Knows nothing of approval, output or time limits.
+//! A launcher is started with a hidden first argument; it restricts itself while it has one thread
+//! and no runtime, and then becomes the command. So the side that spawns stays on the fast path, and
+//! nothing here forks. It is `co-launch`, or our own binary where there is none. Knows nothing of
+//! approval, output or time limits.
 
 #[cfg(target_os = "linux")]
 mod filter;
@@ -14,6 +15,7 @@ mod launch;
 mod mounts;
 mod names;
 mod plan;
+mod program;
 #[cfg(target_os = "linux")]
 mod rules;
 mod seatbelt;
@@ -30,23 +32,25 @@ pub use support::Support;
 
 use self::grants::{Grants, Place};
 use self::plan::{Level, Plan, Text};
+use self::program::Chosen;
 use super::Confinement;
 
-/// The first argument that makes our binary the launcher.
+/// The first argument that makes a program of ours the launcher.
 const LAUNCH: &str = "__launch";
 
-/// How long the trial may take; it takes milliseconds.
+/// How long the trial of a program may take; it takes milliseconds.
 const TRIAL: Duration = Duration::from_secs(10);
 
 /// Variables that lead a command to somebody who acts for it: the editor, agents, buses.
 const LEADS_OUT: [&str; 3] = ["NVIM", "SSH_AUTH_SOCK", "DBUS_"];
 
-/// Starts commands confined: our own binary restricts itself, then becomes the command.
+/// Starts commands confined: a program of ours restricts itself, then becomes the command.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     exe: PathBuf,
     namespaces: bool,
-    support: Arc<OnceLock<Support>>,
+    limit: Duration,
+    chosen: Arc<OnceLock<Chosen>>,
     grants: Arc<Grants>,
 }
 
@@ -68,7 +72,11 @@ pub struct Wrapped {
 pub struct Refused(pub String);
 
 impl Launcher {
-    /// A launcher that is `exe` itself, which calls [`launch_main`] first thing in its `main`.
+    /// A launcher that is the small program beside `exe`, or `exe` itself.
+    ///
+    /// Both call [`launch_main`] first thing in their `main`. The one beside has the name of `exe` with
+    /// `co-launch` for `co-nvim`, and `exe` takes its place where it is missing, belongs to somebody
+    /// else, is of another version or gives no answer.
     ///
     /// `home` is the person's; what lies in `own`, our configuration, state and data directories,
     /// is never readable to what runs confined.
@@ -76,15 +84,19 @@ impl Launcher {
         Self {
             exe,
             namespaces: true,
-            support: Arc::default(),
+            limit: TRIAL,
+            chosen: Arc::default(),
             grants: Arc::new(Grants::new(home, own)),
         }
     }
 
     /// The same on a kernel that is said to hold `support`, whatever this one does.
+    ///
+    /// Nothing is tried: the program beside `exe` is taken where there is one that is ours.
     pub fn with_support(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>, support: Support) -> Self {
+        let chosen = Chosen::untried(&exe, support);
         Self {
-            support: Arc::new(OnceLock::from(support)),
+            chosen: Arc::new(OnceLock::from(chosen)),
             ..Self::new(exe, home, own)
         }
     }
@@ -96,10 +108,32 @@ impl Launcher {
         self
     }
 
+    /// How long the trial of each program may take, if not ten seconds.
+    #[must_use]
+    pub fn trial_limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
     /// What the kernel can hold here, found by trying it once.
     pub fn support(&self) -> &Support {
-        self.support
-            .get_or_init(|| Support::try_out(&self.exe, TRIAL))
+        &self.chosen().support
+    }
+
+    /// One line for people: what holds here, and which program sees to it.
+    pub fn words(&self) -> String {
+        let words = self.support().words();
+        match self.chosen().program.file_name() {
+            Some(name) if cfg!(target_os = "linux") && self.support().check().is_ok() => {
+                format!("{words}, by {}", name.display())
+            }
+            _ => words,
+        }
+    }
+
+    fn chosen(&self) -> &Chosen {
+        self.chosen
+            .get_or_init(|| Chosen::try_out(&self.exe, self.limit))
     }
 
     /// Makes of a command line and its environment one that runs confined.
@@ -155,7 +189,7 @@ impl Launcher {
         seatbelt::argv(profile, argv)
     }
 
-    /// The command line through our own binary, and the names that it cannot hold.
+    /// The command line through the launcher, and the names that it cannot hold.
     fn by_launcher(
         &self,
         place: &Place<'_>,
@@ -179,8 +213,8 @@ impl Launcher {
                 place.workspace.display()
             ))
         })?;
-        let exe = self.exe.clone().into_os_string();
-        let launch = [exe, LAUNCH.into(), plan.into()];
+        let program = self.chosen().program.clone().into_os_string();
+        let launch = [program, LAUNCH.into(), plan.into()];
         Ok((launch.into_iter().chain(argv).collect(), found.unheld))
     }
 }

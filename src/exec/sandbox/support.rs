@@ -35,13 +35,14 @@ impl Support {
 
     /// Starts `exe` once as a launcher that restricts itself and tells what came of it.
     ///
-    /// One that takes longer than `limit` is ended.
-    pub(super) fn try_out(exe: &Path, limit: Duration) -> Self {
+    /// # Errors
+    /// Where it gave no answer, and why; one that takes longer than `limit` is ended.
+    pub(super) fn try_out(exe: &Path, limit: Duration) -> Result<Self, String> {
         if cfg!(target_os = "macos") {
-            return Self::of_macos();
+            return Ok(Self::of_macos());
         }
         if !cfg!(target_os = "linux") {
-            return Self::none("only Linux and macOS can confine a command");
+            return Err("only Linux and macOS can confine a command".to_owned());
         }
         let plan = Plan {
             level: Level::Trial,
@@ -52,18 +53,21 @@ impl Support {
             mounts: Some(super::plan::Mounts::default()),
         };
         let Some(plan) = plan.encode() else {
-            return Self::none("the trial could not be described");
+            return Err("the trial could not be described".to_owned());
         };
         let mut command = Command::new(exe);
         command.args([LAUNCH, &plan]).env_clear();
-        match told(&mut command, limit) {
-            Err(error) => Self::none(format!("{} did not start: {error}", exe.display())),
-            Ok(None) => Self::none("the trial did not come to an end"),
-            Ok(Some(output)) => serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
-                let said = String::from_utf8_lossy(&output.stderr);
-                Self::none(format!("the trial ended early: {}", said.trim()))
-            }),
+        let output = told(&mut command, limit)
+            .map_err(|error| format!("{} did not start: {error}", exe.display()))?
+            .ok_or("the trial did not come to an end")?;
+        let early = || {
+            let said = String::from_utf8_lossy(&output.stderr);
+            format!("the trial ended early: {}", said.trim())
+        };
+        if !output.status.success() {
+            return Err(early());
         }
+        serde_json::from_slice(&output.stdout).map_err(|_| early())
     }
 
     fn of_macos() -> Self {
@@ -173,9 +177,9 @@ mod tests {
         std::fs::write(&exe, "#!/bin/sh\nexec cat < \"${0%/*}/fifo\"\n").unwrap();
         std::fs::set_permissions(&exe, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
-        let support = Support::try_out(&exe, Duration::from_millis(50));
-        assert_eq!(support.abi, None);
-        let refused = support.check().unwrap_err().to_string();
+        let why = Support::try_out(&exe, Duration::from_millis(50)).unwrap_err();
+        assert!(why.contains("did not come to an end"), "{why}");
+        let refused = Support::none(why).check().unwrap_err().to_string();
         assert!(refused.contains("did not come to an end"), "{refused}");
     }
 }

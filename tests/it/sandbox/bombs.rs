@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::hostile::python;
-use super::scene::am_root;
+use super::scene::{am_root, copy_programs};
 use crate::exec::holding;
 use crate::support::pids::Pids;
-use crate::support::{BACKEND, DEADLINE, proc};
+use crate::support::{DEADLINE, proc};
 
 /// The most processes there can be at a time.
 const MOST: u32 = 80;
@@ -72,8 +72,8 @@ impl Place {
             .prefix("co-bomb-")
             .tempdir()
             .unwrap();
+        copy_programs(dir.path());
         let exe = dir.path().join("co-nvim");
-        fs::copy(BACKEND, &exe).unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
         if let Some(user) = user {

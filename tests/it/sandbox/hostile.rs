@@ -111,6 +111,8 @@ struct How {
     user: Option<u32>,
     /// The version of Landlock, if not the kernel's own.
     abi: Option<u32>,
+    /// By `co-nvim`, without the small program.
+    slow: bool,
 }
 
 impl How {
@@ -132,6 +134,9 @@ impl How {
         let mut scene = Scene::new(self.user);
         if let Some(abi) = self.abi {
             scene = scene.with_abi(abi);
+        }
+        if self.slow {
+            scene = scene.without_small();
         }
         let mut setup = scene.plain(python());
         let set = setup.args(["-c", TABLE, "setup"]).arg(&scene.ws).status();
@@ -191,7 +196,7 @@ fn as_an_ordinary_user_nothing_harms() {
     if am_root() {
         let how = How {
             user: Some(SOMEBODY),
-            abi: None,
+            ..How::default()
         };
         how.free("other-free");
         how.confined("other");
@@ -201,10 +206,19 @@ fn as_an_ordinary_user_nothing_harms() {
 #[test]
 fn older_landlocks_and_the_filter_hold_as_much() {
     for abi in [1, 3, 5] {
-        How {
-            user: None,
+        let how = How {
             abi: Some(abi),
-        }
-        .confined(&format!("version-{abi}"));
+            ..How::default()
+        };
+        how.confined(&format!("version-{abi}"));
     }
+}
+
+#[test]
+fn without_the_small_program_nothing_harms_either() {
+    let how = How {
+        slow: true,
+        ..How::default()
+    };
+    how.confined("slow");
 }

@@ -11,6 +11,7 @@ use co::exec::Confinement;
 use co::exec::sandbox::{Launcher, Support};
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
+use crate::support::{BACKEND, LAUNCHER};
 
 /// What must not change in a workspace: each line would change it.
 const HELD: &[&str] = &[
@@ -284,7 +285,7 @@ fn a_home_that_is_the_workspace_keeps_its_secrets() {
 
 #[test]
 fn without_landlock_every_way_is_refused_in_one_sentence() {
-    let exe = PathBuf::from(env!("CARGO_BIN_EXE_co-nvim"));
+    let exe = PathBuf::from(BACKEND);
     let nothing = Support::none("the kernel has no Landlock");
     let launcher = Launcher::with_support(exe, "/root".into(), Vec::new(), nothing);
     let levels = [
@@ -341,15 +342,19 @@ fn a_launcher_that_is_not_ours_holds_nothing() {
 
 #[test]
 fn what_cannot_start_says_so_and_exits_126() {
-    let exe = env!("CARGO_BIN_EXE_co-nvim");
+    let check = |exe: &str, args: &[&str]| {
+        let done = Command::new(exe).args(args).output().unwrap();
+        assert_eq!(done.status.code(), Some(126), "{exe} {args:?}");
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(told.contains("not a command for people"), "{told}");
+    };
     for argument in ["", "{}", "x"] {
-        let done = Command::new(exe)
-            .args(["__launch", argument, "ls"])
-            .output()
-            .unwrap();
-        assert_eq!(done.status.code(), Some(126));
-        assert_eq!(String::from_utf8_lossy(&done.stderr).lines().count(), 1);
+        check(BACKEND, &["__launch", argument, "ls"]);
+        check(LAUNCHER, &["__launch", argument, "ls"]);
     }
+    check(LAUNCHER, &[]);
+    check(LAUNCHER, &["ls"]);
     let scene = Scene::new(None);
     let done = scene.run(&scene.read_only(), &["/nonexistent/program"]);
     assert_eq!(done.status.code(), Some(126));

@@ -8,4 +8,5 @@ mod bombs;
 mod harmless;
 mod hostile;
 mod levels;
+mod programs;
 mod scene;

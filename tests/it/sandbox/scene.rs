@@ -8,9 +8,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use co::exec::Confinement;
 use co::exec::sandbox::{Launcher, Support, Wrapped};
+
+use crate::support::{BACKEND, LAUNCHER};
 
 /// An ordinary user where the tests run as root; nobody has it.
 pub(super) const SOMEBODY: u32 = 54_321;
@@ -74,9 +77,8 @@ impl Scene {
         )
         .unwrap();
         std::os::unix::fs::symlink(home.join(".ssh/id"), ws.join("link-to-key")).unwrap();
-        let exe = real.join("co-nvim");
-        fs::copy(env!("CARGO_BIN_EXE_co-nvim"), &exe).unwrap();
-        let own = vec![home.join(".local/state/co"), home.join(".config/co")];
+        copy_programs(&real);
+        let (exe, own) = (real.join("co-nvim"), own(&home));
         let launcher = Launcher::with_support(exe, home.clone(), own, support().clone());
         let scene = Self {
             top,
@@ -102,13 +104,35 @@ impl Scene {
             abi: Some(abi),
             ..support().clone()
         };
-        let exe = self.top.path().join("co-nvim");
-        let own = vec![
-            self.home.join(".local/state/co"),
-            self.home.join(".config/co"),
-        ];
-        self.launcher = Launcher::with_support(exe, self.home.clone(), own, support);
+        let (exe, home) = (self.exe(), self.home.clone());
+        self.launcher = Launcher::with_support(exe, home, own(&self.home), support);
         self
+    }
+
+    /// The same with no program but `co-nvim` to confine with.
+    pub(super) fn without_small(mut self) -> Self {
+        fs::remove_file(self.small()).unwrap();
+        let (exe, home) = (self.exe(), self.home.clone());
+        let support = support().clone();
+        self.launcher = Launcher::with_support(exe, home, own(&self.home), support);
+        self
+    }
+
+    /// The same with programs that are tried first, as everywhere but in most tests.
+    pub(super) fn with_trial(mut self, limit: Duration) -> Self {
+        let launcher = Launcher::new(self.exe(), self.home.clone(), own(&self.home));
+        self.launcher = launcher.trial_limit(limit);
+        self
+    }
+
+    /// Its copy of the backend.
+    pub(super) fn exe(&self) -> PathBuf {
+        self.home.with_file_name("co-nvim")
+    }
+
+    /// Its copy of the small program that confines.
+    pub(super) fn small(&self) -> PathBuf {
+        self.home.with_file_name("co-launch")
     }
 
     fn repository(&self) {
@@ -266,11 +290,21 @@ impl Scene {
 pub(super) fn support() -> &'static Support {
     static SUPPORT: OnceLock<Support> = OnceLock::new();
     SUPPORT.get_or_init(|| {
-        let exe = PathBuf::from(env!("CARGO_BIN_EXE_co-nvim"));
-        Launcher::new(exe, PathBuf::from("/nonexistent"), Vec::new())
-            .support()
-            .clone()
+        let launcher = Launcher::new(BACKEND.into(), "/nonexistent".into(), Vec::new());
+        launcher.support().clone()
     })
+}
+
+/// By another process: while this one has a program open to write it, a child of another test holds it
+/// open too, and it cannot be started.
+pub(super) fn copy_programs(to: &Path) {
+    let mut cp = Command::new("cp");
+    let copied = cp.args([BACKEND, LAUNCHER]).arg(to).status();
+    assert!(copied.unwrap().success());
+}
+
+fn own(home: &Path) -> Vec<PathBuf> {
+    vec![home.join(".local/state/co"), home.join(".config/co")]
 }
 
 pub(super) fn am_root() -> bool {
