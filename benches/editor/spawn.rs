@@ -117,7 +117,7 @@ fn ended(nvim: &mut Nvim, code: &str, command: Value) -> f64 {
 
 /// The same argv by posix_spawn alone, with Neovim's environment: a shell reads a locale at its start and looks up
 /// what it has no `SHELL` for, which takes it as long as the rest.
-fn posix() -> f64 {
+pub(super) fn posix() -> f64 {
     let word = |text: &str| CString::new(text).expect("no NUL");
     let argv: Vec<CString> = SHELL.into_iter().chain(["true"]).map(word).collect();
     let env: Vec<CString> = client::environment(&std::env::temp_dir())
