@@ -148,6 +148,7 @@ impl Jobs {
             input: begun.job.input(),
             cancel: begun.job.canceller(),
             began: Instant::now(),
+            unended: Arc::default(),
             end,
         };
         self.kit.jobs.put(run, post.clone());

@@ -101,17 +101,22 @@ impl Judge {
     }
 
     /// Looks at what is typed into a command that runs. It asks unless a person's rule names the tool, `job_write`; what
-    /// a deny rule refuses as a command is refused here too, since a shell may be what reads it. `allowed`: the person
-    /// allowed it for the job, which is a rule of the session.
+    /// a deny rule refuses as a command is refused here too, since a shell may be what reads it: by itself, and with what
+    /// was typed of its line `before`. `allowed`: the person allowed it for the job, which is a rule of the session.
     ///
     /// Blocks on files: call it from `spawn_blocking`.
-    pub fn write(&self, text: &str, cwd: &Path, allowed: bool) -> Verdict {
-        let shell = policy::assess(text, cwd, &self.world);
-        let destructive = shell.destructive;
-        if !text.trim().is_empty()
-            && let denied @ Verdict::Deny { .. } = self.verdict(&self.tighten(shell), &[])
-        {
-            return denied;
+    pub fn write(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
+        let mut destructive = false;
+        for lines in [text.to_owned(), format!("{before}{text}")] {
+            let lines = lines.replace(ends_line, "\n");
+            if lines.trim().is_empty() {
+                continue;
+            }
+            let shell = policy::assess(&lines, cwd, &self.world);
+            destructive |= shell.destructive;
+            if let denied @ Verdict::Deny { .. } = self.verdict(&self.tighten(shell), &[]) {
+                return denied;
+            }
         }
         let words = vec![jobs::WRITE.to_owned()];
         let why = Reason::whole(
@@ -232,4 +237,16 @@ pub fn workspace_of(cwd: &Path) -> PathBuf {
         .find(|dir| dir.join(".git").symlink_metadata().is_ok())
         .unwrap_or(cwd)
         .to_owned()
+}
+
+/// Where the line begins that what was typed has not ended; a backslash before its end takes a line into the next.
+pub fn unended(typed: &str) -> usize {
+    let ends = typed.char_indices().filter(|(_, it)| ends_line(*it));
+    let mut ends = ends.filter(|(at, _)| !typed[..*at].ends_with('\\'));
+    ends.next_back().map_or(0, |(at, end)| at + end.len_utf8())
+}
+
+/// Return, and the keys that cancel a line or take of it back.
+fn ends_line(typed: char) -> bool {
+    typed.is_control() && typed != '\t'
 }

@@ -210,8 +210,21 @@ async fn what_a_deny_rule_refuses_is_not_typed_either() {
         job("1", "cat"),
         asks_for("2", "job_write", json!({"job": 1, "text": "git push\n"})),
         asks_for("3", "job_write", json!({"job": 1, "text": "git pull\n"})),
-        asks_for("4", "job_write", json!({"job": 1, "close": true})),
-        output("5", 1, 60),
+        asks_for(
+            "4",
+            "job_write",
+            json!({"job": 1, "text": "cd /tmp\ngit \\\npu"}),
+        ),
+        asks_for("5", "job_write", json!({"job": 1, "text": "sh\n"})),
+        asks_for(
+            "6",
+            "job_write",
+            json!({"job": 1, "text": "x\u{15}git push\n"}),
+        ),
+        asks_for("7", "job_write", json!({"job": 1, "text": "ll -q\n"})),
+        asks_for("8", "job_write", json!({"job": 1, "text": "sh\n"})),
+        asks_for("9", "job_write", json!({"job": 1, "close": true})),
+        output("10", 1, 60),
         says("No."),
     ]);
     let mut chat = Chat::with(model, |config| {
@@ -219,16 +232,18 @@ async fn what_a_deny_rule_refuses_is_not_typed_either() {
         config.policy.deny = vec!["git push".into()];
     });
     assert_eq!(chat.turn("push").await, "done");
-    assert!(
-        chat.told("2").starts_with("Refused by a deny rule"),
-        "{}",
-        chat.told("2")
-    );
-    let told = heard(&chat, &["3", "4", "5"]);
-    assert!(
-        told.contains("git pull\n") && !told.contains("git push"),
-        "{told}"
-    );
+    for refused in ["2", "5", "6"] {
+        let told = chat.told(refused);
+        assert!(
+            told.starts_with("Refused by a deny rule"),
+            "{refused}: {told}"
+        );
+    }
+    let told = heard(&chat, &["3", "4", "7", "8", "9", "10"]);
+    for line in ["git pull\n", "\npull -q\n", "\nsh\n"] {
+        assert!(told.contains(line), "{line:?}: {told}");
+    }
+    assert!(!told.contains("git push"), "{told}");
 }
 
 #[tokio::test]
