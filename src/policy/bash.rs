@@ -21,7 +21,7 @@ mod reader;
 use reader::Reader;
 
 /// Longer commands are refused.
-const MAX_CHARS: usize = 10_000;
+pub const MAX_CHARS: usize = 10_000;
 /// More simple commands than this are refused.
 const MAX_COMMANDS: usize = 50;
 

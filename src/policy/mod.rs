@@ -24,6 +24,7 @@ mod wrap;
 
 use std::ops::Range;
 
+pub use bash::MAX_CHARS;
 pub use deny::NAMES as DENY_RULES;
 pub use git::HARDENING;
 pub use review::{Assessment, assess, assess_argv};

@@ -43,6 +43,8 @@ pub struct Assessment {
     pub ask: Vec<rules::Pattern>,
     /// Why the workspace's own file cannot be read.
     pub broken: Option<String>,
+    /// It is too long to be read, so no rule can be tried on what is in it.
+    pub unread: bool,
 }
 
 /// One simple command of it.
@@ -68,6 +70,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
     let script = bash::parse(command);
     let mut found = Assessment {
         command: command.to_owned(),
+        unread: command.chars().count() > bash::MAX_CHARS,
         refusals: script.refusals.clone(),
         ..Assessment::default()
     };

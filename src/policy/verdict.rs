@@ -1,6 +1,7 @@
 //! The verdict: an assessment weighed against a person's rules.
 
 use super::Reason;
+use super::bash::MAX_CHARS;
 use super::git::HARDENING;
 use super::review::{Assessment, Segment};
 use super::rules::{self, Pattern};
@@ -139,7 +140,17 @@ fn denied(found: &Assessment, rules: &Rules) -> Option<Verdict> {
             rule: denied.rule.to_owned(),
         });
     }
-    let rule = matching(found, rules.deny.iter().chain(&found.deny))?;
+    let mut own = rules.deny.iter().chain(&found.deny);
+    if found.unread {
+        let rule = own.next()?;
+        return Some(Verdict::Deny {
+            why: format!(
+                "it is longer than {MAX_CHARS} characters, so the rule `{rule}` cannot be tried on it: send shorter ones"
+            ),
+            rule: rule.to_string(),
+        });
+    }
+    let rule = matching(found, own)?;
     Some(Verdict::Deny {
         why: format!("the rule `{rule}` forbids it"),
         rule: rule.to_string(),

@@ -145,10 +145,9 @@ impl Jobs {
             command: begun.command.clone(),
             confined: begun.confined,
             reading: begun.job.reading(),
-            input: begun.job.input(),
+            post: post.clone(),
             cancel: begun.job.canceller(),
             began: Instant::now(),
-            unended: Arc::default(),
             end,
         };
         self.kit.jobs.put(run, post.clone());

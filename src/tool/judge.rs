@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::facts::{Stamp, World};
 use super::files::{self, Look};
-use super::jobs;
+use super::{jobs, typed};
 use crate::exec;
 use crate::policy::facts::Facts;
 use crate::policy::review::Segment;
@@ -107,11 +107,7 @@ impl Judge {
     /// Blocks on files: call it from `spawn_blocking`.
     pub fn write(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
         let mut destructive = false;
-        for lines in [text.to_owned(), format!("{before}{text}")] {
-            let lines = lines.replace(ends_line, "\n");
-            if lines.trim().is_empty() {
-                continue;
-            }
+        for lines in typed::readings(before, text) {
             let shell = policy::assess(&lines, cwd, &self.world);
             destructive |= shell.destructive;
             if let denied @ Verdict::Deny { .. } = self.verdict(&self.tighten(shell), &[]) {
@@ -237,16 +233,4 @@ pub fn workspace_of(cwd: &Path) -> PathBuf {
         .find(|dir| dir.join(".git").symlink_metadata().is_ok())
         .unwrap_or(cwd)
         .to_owned()
-}
-
-/// Where the line begins that what was typed has not ended; a backslash before its end takes a line into the next.
-pub fn unended(typed: &str) -> usize {
-    let ends = typed.char_indices().filter(|(_, it)| ends_line(*it));
-    let mut ends = ends.filter(|(at, _)| !typed[..*at].ends_with('\\'));
-    ends.next_back().map_or(0, |(at, end)| at + end.len_utf8())
-}
-
-/// Return, and the keys that cancel a line or take of it back.
-fn ends_line(typed: char) -> bool {
-    typed.is_control() && typed != '\t'
 }

@@ -10,6 +10,7 @@ pub mod judge;
 pub mod rules;
 pub mod shell;
 pub mod trial;
+pub mod typed;
 
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ use crate::audit::Record;
 use crate::editor::Showing;
 use crate::exec::{Input, Job, Outcome, Unwritten};
 use crate::protocol::ToEditor;
+use crate::tool::typed::Line;
 
 /// The running jobs of every session of one backend, by the number of their run.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub struct Board {
 pub(super) struct Post {
     cancel: CancellationToken,
     input: Option<Input>,
+    /// What was typed of a line that has not ended, by whomever.
+    line: Arc<Mutex<Line>>,
     kept: Arc<AtomicBool>,
     /// The session is over.
     over: CancellationToken,
@@ -43,9 +46,7 @@ impl Board {
 
     /// Writes to a job's standard input, and closes it if that is asked for; none where there is no such job.
     pub fn input(&self, run: u64, data: Vec<u8>, close: bool) -> Option<Result<(), Unwritten>> {
-        let input = self.post(run)?.input;
-        let input = input.ok_or(Unwritten::Closed);
-        Some(input.and_then(|input| input.put(data, close)))
+        Some(self.post(run)?.write(data, close))
     }
 
     /// Has a job outlive its session, or not; false where there is none of that number.
@@ -74,9 +75,35 @@ impl Post {
         Self {
             cancel: job.canceller(),
             input: job.input(),
+            line: Arc::default(),
             kept: Arc::default(),
             over,
         }
+    }
+
+    /// Writes to its standard input, and closes it if that is asked for.
+    ///
+    /// # Errors
+    /// Too much waits already, or nobody will ever read it.
+    pub(super) fn write(&self, data: Vec<u8>, close: bool) -> Result<(), Unwritten> {
+        let input = self.input.as_ref().ok_or(Unwritten::Closed)?;
+        let text = String::from_utf8_lossy(&data).into_owned();
+        input.put(data, close)?;
+        self.typed().push(&text);
+        Ok(())
+    }
+
+    /// What was typed of a line that has not ended.
+    pub(super) fn line(&self) -> String {
+        self.typed().text().to_owned()
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.input.as_ref().is_some_and(Input::is_terminal)
+    }
+
+    fn typed(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the person kept it.

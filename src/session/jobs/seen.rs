@@ -1,20 +1,17 @@
 //! One job, as a turn sees it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::exec::{Input, Outcome, Reading, Unwritten};
-use crate::tool::judge;
+use super::board::Post;
+use crate::exec::{Outcome, Reading, Unwritten};
 
 /// Silence after which nothing more is waited for.
 const QUIET: Duration = Duration::from_millis(500);
-
-/// Bytes that are remembered of a line that does not end.
-const LINE: usize = 16 << 10;
 
 /// Said to the model when a job fails where it could write nothing.
 pub(in crate::session) const CONFINED: &str = "It ran in a read-only sandbox without network. If it failed because of that, send the same \
@@ -31,11 +28,9 @@ pub(in crate::session) struct Seen {
     /// It runs in the read-only level.
     pub confined: bool,
     pub(super) reading: Arc<Reading>,
-    pub(super) input: Option<Input>,
+    pub(super) post: Post,
     pub(super) cancel: CancellationToken,
     pub(super) began: Instant,
-    /// What the model typed since the last line it ended.
-    pub(super) unended: Arc<Mutex<String>>,
     pub(super) end: watch::Receiver<Option<Arc<Outcome>>>,
 }
 
@@ -79,33 +74,17 @@ impl Seen {
     /// # Errors
     /// Too much waits already, or nobody will ever read it.
     pub(in crate::session) fn write(&self, text: &str, close: bool) -> Result<(), Unwritten> {
-        self.put(text, close)?;
-        let mut unended = self.line();
-        unended.push_str(text);
-        let most = unended.len().saturating_sub(LINE);
-        let whole = (most..).find(|at| unended.is_char_boundary(*at));
-        let from = whole.unwrap_or_default().max(judge::unended(&unended));
-        unended.drain(..from);
-        Ok(())
-    }
-
-    /// What the model typed of a line that it has not ended.
-    pub(in crate::session) fn unended(&self) -> String {
-        self.line().clone()
-    }
-
-    fn line(&self) -> MutexGuard<'_, String> {
-        self.unended.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, text: &str, close: bool) -> Result<(), Unwritten> {
-        let input = self.input.as_ref().ok_or(Unwritten::Closed)?;
         // What the return key of a terminal sends.
-        let text = match input.is_terminal() {
+        let text = match self.post.is_terminal() {
             true => text.replace('\n', "\r"),
             false => text.to_owned(),
         };
-        input.put(text.into_bytes(), close)
+        self.post.write(text.into_bytes(), close)
+    }
+
+    /// What was typed of a line that has not ended.
+    pub(in crate::session) fn line(&self) -> String {
+        self.post.line()
     }
 
     /// What it printed since it was last read, or from a line on.

@@ -223,8 +223,19 @@ async fn what_a_deny_rule_refuses_is_not_typed_either() {
         ),
         asks_for("7", "job_write", json!({"job": 1, "text": "ll -q\n"})),
         asks_for("8", "job_write", json!({"job": 1, "text": "sh\n"})),
-        asks_for("9", "job_write", json!({"job": 1, "close": true})),
-        output("10", 1, 60),
+        asks_for(
+            "9",
+            "job_write",
+            json!({"job": 1, "text": format!("git{}", " ".repeat(9_990))}),
+        ),
+        asks_for(
+            "10",
+            "job_write",
+            json!({"job": 1, "text": "       push\n"}),
+        ),
+        asks_for("11", "job_write", json!({"job": 1, "text": "\n"})),
+        asks_for("12", "job_write", json!({"job": 1, "close": true})),
+        output("13", 1, 60),
         says("No."),
     ]);
     let mut chat = Chat::with(model, |config| {
@@ -232,14 +243,14 @@ async fn what_a_deny_rule_refuses_is_not_typed_either() {
         config.policy.deny = vec!["git push".into()];
     });
     assert_eq!(chat.turn("push").await, "done");
-    for refused in ["2", "5", "6"] {
+    for refused in ["2", "5", "6", "10"] {
         let told = chat.told(refused);
         assert!(
             told.starts_with("Refused by a deny rule"),
             "{refused}: {told}"
         );
     }
-    let told = heard(&chat, &["3", "4", "7", "8", "9", "10"]);
+    let told = heard(&chat, &["3", "4", "7", "8", "11", "12", "13"]);
     for line in ["git pull\n", "\npull -q\n", "\nsh\n"] {
         assert!(told.contains(line), "{line:?}: {told}");
     }

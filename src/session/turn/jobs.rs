@@ -242,7 +242,7 @@ impl Turn {
 
     async fn judge_typed(&self, seen: &Seen, text: &str, close: bool) -> Result<Judged, String> {
         let judge = Arc::clone(&self.judge);
-        let (typed_text, before, cwd) = (text.to_owned(), seen.unended(), seen.cwd.clone());
+        let (typed_text, before, cwd) = (text.to_owned(), seen.line(), seen.cwd.clone());
         let allowed = self.standing.jobs.contains(&seen.number);
         let verdict =
             tokio::task::spawn_blocking(move || judge.write(&typed_text, &before, &cwd, allowed));

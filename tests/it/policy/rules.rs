@@ -322,6 +322,12 @@ fn hidden_characters_and_long_text_ask() {
     assert_eq!(word(&world.verdict(&judge, "echo 'grüße ✓'")), "auto");
     let long = format!("echo {}", "x".repeat(10_000));
     assert_eq!(word(&world.verdict(&judge, &long)), "ask");
+    let (forbidding, _) = world.judge(Settings {
+        deny: texts(&["git push"]),
+        ..Settings::default()
+    });
+    // What is in it cannot be told.
+    assert_eq!(word(&world.verdict(&forbidding, &long)), "deny");
     let many = vec!["ls"; 51].join("; ");
     assert_eq!(word(&world.verdict(&judge, &many)), "ask");
     let fifty = vec!["ls"; 50].join("; ");
