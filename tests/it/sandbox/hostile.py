@@ -307,6 +307,10 @@ def _(p): unix(p.out + "/log.sock", socket.SOCK_DGRAM)
 def _(p):
     one, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     one.sendto(b"x", p.out + "/log.sock")
+@row("point a pair of raw sockets outside, which are datagram sockets by another name")
+def _(p):
+    one, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)
+    one.sendto(b"x", p.out + "/log.sock")
 @row("reconnect a pair of datagram sockets")
 def _(p):
     one, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)

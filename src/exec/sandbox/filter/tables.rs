@@ -206,6 +206,9 @@ const REQUESTS: &[u32] = &[
     0x8933, // what asks about network interfaces
 ];
 
+/// Of a user: the number 0 is then oneself with all the processes one has (`linux/ioprio.h`).
+const IOPRIO_WHO_USER: u32 = 3;
+
 /// Process priorities, limits and placement: of oneself, by the number 0.
 const OF_OTHERS: &[(i64, u8)] = &[
     (SYS_setpriority, 1),
@@ -245,6 +248,15 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
             .iter()
             .map(|(call, argument)| Rule::new(*call, When::NotIn(*argument, &[0]))),
     );
+    rules.extend([
+        Rule::new(SYS_setpriority, When::In(0, &[PRIO_USER])),
+        Rule::new(SYS_ioprio_set, When::In(0, &[IOPRIO_WHO_USER])),
+        // A lease holds up whoever opens the file next; the other tells of what is done in a directory.
+        Rule::new(
+            SYS_fcntl,
+            When::In(1, &[libc::F_SETLEASE as u32, libc::F_NOTIFY as u32]),
+        ),
+    ]);
     rules.extend(sockets(shape.network));
     if shape.abi < 3 {
         rules.extend(truncation());
@@ -260,6 +272,8 @@ fn sockets(network: bool) -> Vec<Rule> {
     let mut rules = vec![
         Rule::new(SYS_socketpair, When::NotIn(0, &[AF_UNIX as u32])),
         Rule::new(SYS_socketpair, When::Masked(1, 0xF, SOCK_DGRAM as u32)),
+        // AF_UNIX takes it for the same.
+        Rule::new(SYS_socketpair, When::Masked(1, 0xF, SOCK_RAW as u32)),
     ];
     if network {
         // The editor's socket, docker's and the buses' are AF_UNIX: whoever reaches one is out.

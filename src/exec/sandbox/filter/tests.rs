@@ -147,11 +147,15 @@ fn sockets_are_as_the_network_is() {
     for kind in [SOCK_STREAM, SOCK_SEQPACKET, SOCK_STREAM | SOCK_CLOEXEC] {
         allowed(READ_ONLY, SYS_socketpair, &[AF_UNIX as u64, kind as u64]);
     }
-    refused(
-        READ_ONLY,
-        SYS_socketpair,
-        &[AF_UNIX as u64, (SOCK_DGRAM | SOCK_NONBLOCK) as u64],
-    );
+    // What is raw, AF_UNIX takes for datagrams.
+    for kind in [
+        SOCK_DGRAM | SOCK_NONBLOCK,
+        SOCK_RAW,
+        SOCK_RAW | SOCK_CLOEXEC,
+    ] {
+        refused(READ_ONLY, SYS_socketpair, &[AF_UNIX as u64, kind as u64]);
+        refused(network, SYS_socketpair, &[AF_UNIX as u64, kind as u64]);
+    }
     refused(
         READ_ONLY,
         SYS_socketpair,
@@ -206,6 +210,12 @@ fn every_namespace_is_refused_alone_and_together() {
 fn priorities_are_one_s_own() {
     allowed(READ_ONLY, SYS_setpriority, &[0, 0, 5]);
     refused(READ_ONLY, SYS_setpriority, &[0, 4000, 5]);
+    // By a user's number 0 is oneself too, with all the processes one has.
+    refused(READ_ONLY, SYS_setpriority, &[2, 0, 5]);
+    allowed(READ_ONLY, SYS_ioprio_set, &[1, 0]);
+    refused(READ_ONLY, SYS_ioprio_set, &[3, 0]);
+    refused(READ_ONLY, SYS_fcntl, &[0, F_SETLEASE as u64]);
+    allowed(READ_ONLY, SYS_fcntl, &[0, F_GETFD as u64]);
     allowed(READ_ONLY, SYS_prlimit64, &[0]);
     refused(READ_ONLY, SYS_prlimit64, &[4000]);
 }
