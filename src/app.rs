@@ -1,6 +1,7 @@
 //! The backend as Neovim sees it: answers the handshake, owns the sessions and runs, and ends with Neovim.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -117,7 +118,7 @@ fn kit(
         paths.state.clone(),
         paths.data.clone(),
     ];
-    let home = PathBuf::from(env("HOME").unwrap_or_else(|| "/".to_owned()));
+    let home = paths.home.clone();
     let launcher = Launcher::new(exe.clone(), home.clone(), own.clone());
     let launcher = launcher.namespaces(config.namespaces());
     let trial = Trial::start(&config, launcher.clone());
@@ -356,10 +357,16 @@ fn fail(message: &str) -> ExitCode {
 
 /// The program that was started, also where its file was replaced by an update since.
 pub fn own_exe() -> PathBuf {
-    let proc = Path::new("/proc/self/exe");
-    match std::env::current_exe() {
-        Ok(exe) if exe.exists() => exe,
-        _ => proc.to_owned(),
+    let running = PathBuf::from("/proc/self/exe");
+    let file = |path: &Path| path.metadata().map(|it| (it.dev(), it.ino())).ok();
+    let Ok(exe) = std::env::current_exe() else {
+        return running;
+    };
+    // What is of that name now may be somebody else's: the name of a file that is gone says so in words.
+    match (file(&exe), file(&running)) {
+        (Some(named), Some(started)) if named == started => exe,
+        (Some(_), None) => exe,
+        _ => running,
     }
 }
 

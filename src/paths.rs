@@ -20,6 +20,8 @@ pub struct Paths {
     pub state: PathBuf,
     /// What the person wants kept: sessions, saved rules.
     pub data: PathBuf,
+    /// The person's home: that of the user database where `HOME` names none.
+    pub home: PathBuf,
 }
 
 /// Why there is no place to keep things.
@@ -53,6 +55,11 @@ impl Paths {
                     .map_or_else(|| dirs.data_local_dir().join("state"), Into::into)
             })?,
             data: place("XDG_DATA_HOME", |dirs| dirs.data_dir().into())?,
+            home: env("HOME")
+                .map(PathBuf::from)
+                .filter(|given| given.is_absolute())
+                .or_else(|| Some(directories::BaseDirs::new()?.home_dir().into()))
+                .ok_or(Error::NoHome)?,
         })
     }
 
@@ -151,6 +158,7 @@ mod tests {
         let relative = Paths::discover(&|_| Some("here".into())).unwrap();
         assert_eq!(relative, Paths::discover(&|_| None).unwrap());
         assert!(relative.config.is_absolute());
+        assert!(relative.home.is_absolute() && relative.home != Path::new("/"));
     }
 
     #[test]

@@ -96,7 +96,6 @@ fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
 struct Here {
     paths: Paths,
     config: Config,
-    home: PathBuf,
 }
 
 impl Here {
@@ -109,12 +108,7 @@ impl Here {
         for problem in problems {
             crate::logging::fatal(&problem);
         }
-        let home = PathBuf::from(env("HOME").unwrap_or_else(|| "/".to_owned()));
-        Ok(Self {
-            paths,
-            config,
-            home,
-        })
+        Ok(Self { paths, config })
     }
 
     fn own(&self) -> Vec<PathBuf> {
@@ -126,7 +120,7 @@ impl Here {
     }
 
     fn launcher(&self) -> Launcher {
-        Launcher::new(app::own_exe(), self.home.clone(), self.own())
+        Launcher::new(app::own_exe(), self.paths.home.clone(), self.own())
             .namespaces(self.config.namespaces())
     }
 }
@@ -152,7 +146,7 @@ fn check(args: Vec<String>) -> ExitCode {
             rules: Some(here.paths.rules_dir()?),
             own: here.own(),
             settings: here.config.policy.clone(),
-            home: here.home,
+            home: here.paths.home,
         })
     });
     match setup {
