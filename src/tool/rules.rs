@@ -1,12 +1,15 @@
 //! A person's lasting rules on disk: one file a workspace, readable by the person alone.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::policy::Pattern;
 use crate::policy::saved::Saved;
+
+/// The file that is locked by who changes rules.
+const LOCK: &str = "lock";
 
 /// Why rules could not be read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +42,7 @@ pub fn load(dir: &Path, workspace: &Path) -> Result<Vec<Pattern>, Error> {
 /// # Errors
 /// Where the file cannot be read or written.
 pub fn save(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<(), Error> {
+    let _alone = lock(dir)?;
     let mut rules = load(dir, workspace)?;
     if !rules.contains(rule) {
         rules.push(rule.clone());
@@ -51,6 +55,7 @@ pub fn save(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<(), Error> {
 /// # Errors
 /// Where the file cannot be read or written.
 pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Error> {
+    let _alone = lock(dir)?;
     let mut rules = load(dir, workspace)?;
     let before = rules.len();
     rules.retain(|kept| kept != rule);
@@ -59,6 +64,35 @@ pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Erro
         write(dir, workspace, rules)?;
     }
     Ok(removed)
+}
+
+/// Keeps every other chat, and every other Neovim, from changing rules until it is dropped: who read them before
+/// would write a removed one back.
+fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join(LOCK);
+    let open = || -> io::Result<File> {
+        make(dir)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
+            .open(&path)?;
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+        Ok(file)
+    };
+    open().map_err(|source| Error::Write {
+        path: path.clone(),
+        source,
+    })
+}
+
+fn make(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
 }
 
 /// Returns where the rules of a workspace are kept.
@@ -84,10 +118,7 @@ fn write(dir: &Path, workspace: &Path, allow: Vec<Pattern>) -> Result<(), Error>
         allow,
     };
     let put = || -> io::Result<()> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(dir)?;
+        make(dir)?;
         let mut file = tempfile::NamedTempFile::new_in(dir)?;
         file.as_file()
             .set_permissions(fs::Permissions::from_mode(0o600))?;
@@ -128,5 +159,24 @@ mod tests {
             save(&dir, here, &rule).is_err(),
             "a file that is not understood is not overwritten"
         );
+    }
+
+    #[test]
+    fn who_changes_rules_at_the_same_time_loses_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = Path::new("/w");
+        let old: Pattern = "make old".parse().unwrap();
+        save(dir.path(), here, &old).unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let rule: Pattern = format!("make t{number}").parse().unwrap();
+                let dir = dir.path();
+                scope.spawn(move || save(dir, here, &rule).unwrap());
+            }
+            scope.spawn(|| assert!(remove(dir.path(), here, &old).unwrap()));
+        });
+        let kept = load(dir.path(), here).unwrap();
+        assert_eq!(kept.len(), 16, "{kept:?}");
+        assert!(!kept.contains(&old));
     }
 }
