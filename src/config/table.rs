@@ -181,8 +181,8 @@ pub(super) static TABLE: &[Setting] = &[
         "auto_confirm",
         "false",
         Kind::Flag(|c, v| c.auto_confirm = v),
-        "Run what the model asks for without a question. Deny rules still refuse, and the winbar says \
-         that it is on.",
+        "Run what the model asks for without a question. Deny rules still refuse, what is longer than 10,000 \
+         characters still asks, and the winbar says that it is on.",
     ),
     row(
         "allow",

@@ -34,6 +34,8 @@ pub struct Ask {
     pub destructive: bool,
     /// What `always` may offer besides this very command.
     pub prefix: Option<Pattern>,
+    /// No deny rule could be tried on it, so it asks whatever else is allowed.
+    pub unread: bool,
 }
 
 impl Verdict {
@@ -54,6 +56,7 @@ impl Ask {
             reasons: vec![Reason::whole(why.into())],
             destructive: false,
             prefix: None,
+            unread: false,
         }
     }
 }
@@ -88,6 +91,7 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
             reasons: asked,
             destructive: found.destructive,
             prefix: None,
+            unread: found.unread,
         });
     }
     let own = || session.iter().chain(&rules.saved).chain(&rules.allow);
@@ -126,6 +130,7 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
         reasons: unique(reasons),
         destructive: found.destructive,
         prefix: offer(found),
+        unread: found.unread,
     })
 }
 

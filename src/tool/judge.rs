@@ -95,6 +95,7 @@ impl Judge {
                 reasons: unproved,
                 destructive: false,
                 prefix: None,
+                unread: false,
             }),
             verdict => verdict,
         }

@@ -189,6 +189,19 @@ async fn a_deny_rule_refuses_without_a_question() {
 }
 
 #[tokio::test]
+async fn what_is_too_long_to_be_read_asks_though_all_is_allowed() {
+    let long = format!("rm -rf / # {}", "x".repeat(10_000));
+    let model = Scripted::new([calls(&[("1", long.as_str()), ("2", "true")]), says("ok")]);
+    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.deny(ask.id, "no");
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.asks(), 1);
+    assert!(chat.told("1").contains("no"), "{}", chat.told("1"));
+}
+
+#[tokio::test]
 async fn an_ended_session_takes_its_question_away() {
     let mut chat = Chat::new([calls(&[("1", "mkdir out")])]);
     chat.say("go");

@@ -295,7 +295,8 @@ impl Turn {
         question: policy::Ask,
     ) -> Result<(), Halt> {
         self.show_command(&reviewed).await?;
-        match self.standing.everything || self.kit.config.auto_confirm {
+        let confirmed = self.standing.everything || self.kit.config.auto_confirm;
+        match confirmed && !question.unread {
             true => self.run_in_session(reviewed, Decision::AutoConfirm).await,
             false => self.ask(reviewed, question).await,
         }
