@@ -83,10 +83,13 @@ impl<'a> Reader<'a> {
     fn statement(&mut self, node: Node, depth: usize) {
         let span = node.byte_range();
         match node.kind() {
-            "command" => self.command(node),
+            "command" => self.command(node, depth),
             "list" | "pipeline" => self.statements(node, span, depth),
             "redirected_statement" => self.redirected(node, depth),
-            "test_command" if !self.source[span.clone()].starts_with("[[") => self.bracket(span),
+            "test_command" if !self.source[span.clone()].starts_with("[[") => {
+                self.bracket(span);
+                self.salvage_inner(node, depth);
+            }
             "comment" => self.comment(&span),
             "\n" => {}
             ";" if self.source[span.end..].starts_with(['&', ';']) => {
@@ -135,6 +138,7 @@ impl<'a> Reader<'a> {
                     });
                     last = Some(index);
                     self.redirect(child, index);
+                    self.salvage_inner(child, depth);
                 }
                 _ => {
                     self.statement(child, depth + 1);
@@ -212,7 +216,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn command(&mut self, node: Node) {
+    fn command(&mut self, node: Node, depth: usize) {
         let index = self.script.commands.len();
         self.script.commands.push(Simple {
             span: node.byte_range(),
@@ -235,11 +239,11 @@ impl<'a> Reader<'a> {
                 | "simple_expansion" | "==" | "=~" | "$" => push_or_extend(&mut words, here),
                 other => {
                     self.refuse(describe(other), here.clone());
-                    self.salvage(child, 0);
                     push_or_extend(&mut words, here);
                 }
             }
         }
+        self.salvage_inner(node, depth);
         self.gap(at..node.end_byte(), false);
         for span in words {
             let word = self.word(span);
@@ -311,14 +315,8 @@ impl<'a> Reader<'a> {
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
             match child.kind() {
-                "command" => {
-                    self.command(child);
-                    self.salvage_inner(child, depth + 1);
-                }
-                "redirected_statement" => {
-                    self.redirected(child, depth + 1);
-                    self.salvage_inner(child, depth + 1);
-                }
+                "command" => self.command(child, depth + 1),
+                "redirected_statement" => self.redirected(child, depth + 1),
                 _ => self.salvage(child, depth + 1),
             }
         }
