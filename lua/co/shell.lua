@@ -59,7 +59,7 @@ end
 ---@param run co.Run
 ---@param text string
 ---@param group string
-local function status(run, text, group)
+local function write_status(run, text, group)
   local found, _, tail = block_of(run), rows_of(run)
   if not found or not tail then
     return
@@ -238,7 +238,7 @@ function M.open(run)
         )
       end
       run.block = block.new(buf, head, head + 1)
-      status(run, '… running', 'CoRunRunning')
+      write_status(run, '… running', 'CoRunRunning')
     end)
   end)
   local previous = order[#order]
@@ -261,7 +261,7 @@ function M.status(run, text, group)
   end
   windows.follow(found.buf, function()
     buffer.write(found.buf, function()
-      status(run, text, group)
+      write_status(run, text, group)
     end)
     if not run.running and order[#order] ~= run then
       fold(run)
