@@ -11,11 +11,9 @@ use super::render;
 use super::turn::{Purpose, Standing};
 use super::{Place, Session, State};
 use crate::error;
-use crate::policy::Pattern;
 use crate::protocol::{Choice, Level, ToEditor};
 use crate::store::{self, Entry};
 use crate::tool::judge::workspace_of;
-use crate::tool::rules;
 use crate::transcript::{self, Item};
 
 impl Session {
@@ -50,7 +48,7 @@ impl Session {
         format!("{}; {approved}", isolation.words())
     }
 
-    fn say(&self, message: impl Into<String>) {
+    pub(super) fn say(&self, message: impl Into<String>) {
         self.kit.notice(Level::Info, message);
     }
 
@@ -288,118 +286,6 @@ impl Session {
             Ok(()) => self.say(format!("exported to {}", file.display())),
             Err(why) => self.complain(format!("cannot export to {}: {why}", file.display())),
         }
-    }
-
-    /// Shows every rule; choosing one that was added removes it.
-    async fn rules(&mut self, value: &str) {
-        if let Some(rule) = value.strip_prefix("session:") {
-            self.standing.rules.retain(|kept| kept.to_string() != rule);
-            self.revoked();
-            return self.say(format!("no longer allowed: {rule}"));
-        }
-        if value == "everything:" {
-            self.standing.everything = false;
-            self.revoked();
-            self.show_state();
-            return self.say("every command that is not proven asks again");
-        }
-        if let Some(job) = value.strip_prefix("job:") {
-            self.standing.jobs.retain(|kept| kept.to_string() != job);
-            self.revoked();
-            return self.say(format!("what is typed into job {job} asks again"));
-        }
-        if let Some(rule) = value.strip_prefix("saved:") {
-            return self.remove_saved(rule).await;
-        }
-        if let Some(rule) = value.strip_prefix("config:") {
-            return self.say(format!("{rule} comes from your settings; change it there"));
-        }
-        let choices = self.rule_choices().await;
-        if choices.is_empty() {
-            return self.say(
-                "no rules yet: `a` in a question adds one, allow/ask/deny in the settings too",
-            );
-        }
-        self.kit.editor.tell(ToEditor::Choose {
-            session: self.id,
-            name: "rules".to_owned(),
-            title: "Rules (choose one to remove it)".to_owned(),
-            choices,
-        });
-    }
-
-    /// A turn that runs was given what is no longer allowed, so it ends.
-    fn revoked(&self) {
-        if let Some(running) = &self.running {
-            running.cancel.cancel();
-            self.say(
-                "the running turn was cancelled, since it had that rule; /retry goes on without it",
-            );
-        }
-    }
-
-    async fn remove_saved(&self, rule: &str) {
-        let pattern = match rule.parse::<Pattern>() {
-            Ok(pattern) => pattern,
-            Err(error) => return self.complain(error.to_string()),
-        };
-        let (dir, workspace) = self.saved_rules();
-        match blocking(move || rules::remove(&dir, &workspace, &pattern)).await {
-            Ok(true) => {
-                self.kit.forget_judge(&self.place.workspace);
-                self.revoked();
-                self.say(format!("no longer saved: {rule}"));
-            }
-            Ok(false) => self.say(format!("{rule} was not saved")),
-            Err(why) => self.complain(why),
-        }
-    }
-
-    /// Where rules are kept, and for what.
-    fn saved_rules(&self) -> (PathBuf, PathBuf) {
-        (self.kit.places.rules.clone(), self.place.workspace.clone())
-    }
-
-    async fn rule_choices(&self) -> Vec<Choice> {
-        let choice = |kind: &str, effect: &str, rule: &str| Choice {
-            label: format!("{effect} {rule} ({kind})"),
-            value: format!("{kind}:{rule}"),
-        };
-        let mut choices = Vec::new();
-        if self.standing.everything {
-            choices.push(Choice {
-                label: "allow everything (session)".to_owned(),
-                value: "everything:".to_owned(),
-            });
-        }
-        choices.extend(self.standing.jobs.iter().map(|job| Choice {
-            label: format!("allow what is typed into job {job} (session)"),
-            value: format!("job:{job}"),
-        }));
-        choices.extend(
-            self.standing
-                .rules
-                .iter()
-                .map(|rule| choice("session", "allow", &rule.to_string())),
-        );
-        let (dir, workspace) = self.saved_rules();
-        match blocking(move || rules::load(&dir, &workspace)).await {
-            Ok(saved) => choices.extend(
-                saved
-                    .iter()
-                    .map(|rule| choice("saved", "allow", &rule.to_string())),
-            ),
-            Err(why) => self.complain(why),
-        }
-        let policy = &self.kit.config.policy;
-        for (effect, rules) in [
-            ("allow", &policy.allow),
-            ("ask", &policy.ask),
-            ("deny", &policy.deny),
-        ] {
-            choices.extend(rules.iter().map(|rule| choice("config", effect, rule)));
-        }
-        choices
     }
 
     fn usage_words(&self) -> String {

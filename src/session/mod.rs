@@ -12,6 +12,7 @@ pub mod kit;
 pub mod prompt;
 mod record;
 mod render;
+mod rules;
 mod show;
 mod trail;
 mod turn;
