@@ -19,6 +19,7 @@ mod program;
 #[cfg(target_os = "linux")]
 mod rules;
 mod seatbelt;
+mod stamp;
 mod support;
 
 use std::ffi::{OsStr, OsString};

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::stamp::{VERSION, stamp, version};
+
 /// The most bytes that Linux passes in a single argument, less some room.
 const ARGUMENT_MAX: usize = 120 * 1024;
-
-/// The only version that understands the plans of this one.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What to hold a command to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +76,16 @@ pub(super) enum Unread {
          install one version of both and restart Neovim"
     )]
     Version(String),
+    #[error(
+        "the command was not started, for another build of co {VERSION} asked for it than was to \
+         confine it: install both programs of one build and restart Neovim"
+    )]
+    Build,
+    #[error(
+        "the command was not started, for what it is to be held to could not be read: please report \
+         this mistake of co {VERSION}"
+    )]
+    Unclear,
 }
 
 /// A path whose bytes survive JSON: each byte is one character.
@@ -109,23 +118,26 @@ impl Plan {
     /// The argument that carries this plan; `None` where it is too long for one.
     pub(super) fn encode(&self) -> Option<String> {
         let text = serde_json::to_string(self).ok()?;
-        let text = format!("{VERSION} {text}");
+        let text = format!("{} {text}", stamp());
         (text.len() < ARGUMENT_MAX).then_some(text)
     }
 
     /// The plan that an argument carries.
     ///
     /// # Errors
-    /// Where it is none, or one of another version.
+    /// Where it is none, or one of another version or build.
     pub(super) fn decode(argument: &OsStr) -> Result<Self, Unread> {
         let text = argument.to_str().ok_or(Unread::Garbage)?;
-        let (version, plan) = text.split_once(' ').ok_or(Unread::Garbage)?;
-        if version == VERSION {
-            return serde_json::from_str(plan).map_err(|_| Unread::Garbage);
+        let (its, plan) = text.split_once(' ').ok_or(Unread::Garbage)?;
+        if its == stamp() {
+            return serde_json::from_str(plan).map_err(|_| Unread::Unclear);
         }
+        let version = version(its);
         let number = version.starts_with(|c: char| c.is_ascii_digit());
         let plain = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
-        Err(if number && version.chars().all(plain) {
+        Err(if version == VERSION {
+            Unread::Build
+        } else if number && version.chars().all(plain) {
             Unread::Version(version.to_owned())
         } else {
             Unread::Garbage
@@ -173,27 +185,55 @@ mod tests {
 
     #[test]
     fn garbage_is_no_plan() {
-        let plan = trial().encode().unwrap();
-        let json = plan.split_once(' ').unwrap().1;
-        let more = plan.replace("\"network\"", "\"unheard\":1,\"network\"");
-        for garbage in ["", "{}", json, &format!("{json} {json}"), VERSION, &more] {
+        let json = json();
+        for garbage in [
+            "",
+            "{}",
+            &json,
+            &format!("{json} {json}"),
+            VERSION,
+            &stamp(),
+        ] {
             let read = Plan::decode(OsStr::new(garbage));
             assert_eq!(read, Err(Unread::Garbage), "{garbage}");
         }
     }
 
     #[test]
-    fn a_plan_of_another_version_is_not_read() {
-        let plan = trial().encode().unwrap();
-        let json = plan.split_once(' ').unwrap().1;
-        for version in ["0.0.1", "9.9.9-beta+1"] {
-            let read = Plan::decode(OsStr::new(&format!("{version} {json}")));
-            assert_eq!(read, Err(Unread::Version(version.to_owned())));
-            let told = read.unwrap_err().to_string();
-            assert!(told.contains(&format!("co {version} ")), "{told}");
-            assert!(told.contains(&format!("co {VERSION} ")), "{told}");
-            assert_eq!(told.lines().count(), 1);
+    fn a_plan_of_ours_that_is_not_understood_says_so() {
+        let more = json().replace("\"network\"", "\"unheard\":1,\"network\"");
+        for text in ["", "{}", &more] {
+            let read = Plan::decode(OsStr::new(&format!("{} {text}", stamp())));
+            assert_eq!(read, Err(Unread::Unclear), "{text}");
         }
+    }
+
+    #[test]
+    fn a_plan_of_another_version_is_not_read() {
+        for version in ["0.0.1", "9.9.9-beta+1"] {
+            for stamp in [version, &format!("{version}/0123456789abcdef")] {
+                let read = Plan::decode(OsStr::new(&format!("{stamp} {}", json())));
+                assert_eq!(read, Err(Unread::Version(version.to_owned())));
+                let told = read.unwrap_err().to_string();
+                assert!(told.contains(&format!("co {version} ")), "{told}");
+                assert!(told.contains(&format!("co {VERSION} ")), "{told}");
+                assert_eq!(told.lines().count(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_of_another_build_is_not_read() {
+        for stamp in [VERSION, &format!("{VERSION}/0123456789abcdef")] {
+            let read = Plan::decode(OsStr::new(&format!("{stamp} {}", json())));
+            assert_eq!(read, Err(Unread::Build), "{stamp}");
+        }
+    }
+
+    /// A plan without its stamp.
+    fn json() -> String {
+        let plan = trial().encode().unwrap();
+        plan.split_once(' ').unwrap().1.to_owned()
     }
 
     fn trial() -> Plan {

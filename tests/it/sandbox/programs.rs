@@ -53,6 +53,13 @@ fn check(prepare: impl FnOnce(&Scene), limit: Duration, expected: impl FnOnce(&S
     assert_eq!(told.matches("WENT THROUGH").count(), DEEDS.len(), "{told}");
 }
 
+/// A launcher that gets a plan with this stamp, which is what it would find if it were another itself.
+fn of(stamp: &str) -> String {
+    format!(
+        "#!/bin/sh\none=$1 two=$2\nshift 2\nexec '{LAUNCHER}' \"$one\" \"{stamp} ${{two#* }}\" \"$@\"\n"
+    )
+}
+
 #[test]
 fn the_small_one_is_taken_where_it_is_there() {
     check(|_| {}, DEADLINE, Scene::small);
@@ -72,26 +79,31 @@ fn where_there_is_none_the_backend_confines() {
 }
 
 #[test]
-fn one_of_another_version_is_not_taken() {
-    // It gets a plan of another version, which is what it would find if it were of another itself.
-    let other = format!(
-        "#!/bin/sh\none=$1 two=$2\nshift 2\nexec '{LAUNCHER}' \"$one\" \"9.9.9 ${{two#* }}\" \"$@\"\n"
-    );
-    check(|scene| replace(scene, &other, 0o755), DEADLINE, Scene::exe);
-    let scene = Scene::new(None).with_trial(DEADLINE);
-    let (mut command, wrapped) = scene.confined(&scene.read_only(), &["echo", "ran"]);
-    // It was replaced after the trial, by an update.
-    replace(&scene, &other, 0o755);
-    let done = command.output().unwrap();
-    drop(wrapped);
-    assert_eq!(done.status.code(), Some(126), "{done:?}");
-    assert!(done.stdout.is_empty(), "{done:?}");
-    let told = String::from_utf8_lossy(&done.stderr);
-    assert!(
-        told.contains("co 9.9.9 ") && told.contains("restart Neovim"),
-        "{told}"
-    );
-    assert_eq!(told.lines().count(), 1, "{told}");
+fn one_of_another_version_or_build_is_not_taken() {
+    let version = env!("CARGO_PKG_VERSION");
+    for (stamp, told) in [
+        ("9.9.9", "co 9.9.9 "),
+        ("9.9.9/0123456789abcdef", "co 9.9.9 "),
+        (version, "another build"),
+        (&format!("{version}/0123456789abcdef"), "another build"),
+    ] {
+        let other = of(stamp);
+        check(|scene| replace(scene, &other, 0o755), DEADLINE, Scene::exe);
+        let scene = Scene::new(None).with_trial(DEADLINE);
+        let (mut command, wrapped) = scene.confined(&scene.read_only(), &["echo", "ran"]);
+        // It was replaced after the trial, by an update.
+        replace(&scene, &other, 0o755);
+        let done = command.output().unwrap();
+        drop(wrapped);
+        assert_eq!(done.status.code(), Some(126), "{done:?}");
+        assert!(done.stdout.is_empty(), "{done:?}");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            said.contains(told) && said.contains("restart Neovim"),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! Which build a plan is of: a version lasts over many changes to what a plan comes to.
+
+/// The version that people know.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// All that a launcher reads a plan with and holds a command by.
+const SOURCES: [&[u8]; 7] = [
+    include_bytes!("filter.rs"),
+    include_bytes!("filter/tables.rs"),
+    include_bytes!("launch.rs"),
+    include_bytes!("mounts.rs"),
+    include_bytes!("plan.rs"),
+    include_bytes!("rules.rs"),
+    include_bytes!("support.rs"),
+];
+
+const BUILD: u64 = hash(&SOURCES);
+
+/// The version, and a number that is another one where the launcher's sources are others.
+pub(super) fn stamp() -> String {
+    format!("{VERSION}/{BUILD:016x}")
+}
+
+/// The version in a stamp, or in a version by itself.
+pub(super) fn version(stamp: &str) -> &str {
+    stamp.split_once('/').map_or(stamp, |(version, _)| version)
+}
+
+/// FNV-1a of one after the other: nobody is kept out by it, so it need not be hard to meet.
+const fn hash(texts: &[&[u8]]) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut text = 0;
+    while text < texts.len() {
+        let mut byte = 0;
+        while byte < texts[text].len() {
+            hash = (hash ^ texts[text][byte] as u64).wrapping_mul(0x0100_0000_01b3);
+            byte += 1;
+        }
+        text += 1;
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// What only prepares plans, or tests.
+    const OTHERS: [&str; 8] = [
+        "git.rs",
+        "grants.rs",
+        "mod.rs",
+        "names.rs",
+        "program.rs",
+        "seatbelt.rs",
+        "stamp.rs",
+        "tests.rs",
+    ];
+
+    #[test]
+    fn it_is_fnv_1a() {
+        assert_eq!(hash(&[]), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(hash(&[b"a"]), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(hash(&[b"foo", b"", b"bar"]), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn a_stamp_begins_with_the_version() {
+        assert_eq!(version(&stamp()), VERSION);
+        assert_eq!(version("1.2.3-beta+1"), "1.2.3-beta+1");
+    }
+
+    #[test]
+    fn every_source_counts_or_is_known_not_to() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/exec/sandbox");
+        let mut counted = 0;
+        for dir in [dir.join("filter"), dir] {
+            for entry in fs::read_dir(&dir).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap().to_str().unwrap();
+                if path.is_dir() || OTHERS.contains(&name) {
+                    continue;
+                }
+                let text = fs::read(&path).unwrap();
+                let counts = SOURCES.iter().any(|source| **source == text[..]);
+                assert!(counts, "{name}: name it in SOURCES or in OTHERS");
+                counted += 1;
+            }
+        }
+        assert_eq!(counted, SOURCES.len());
+    }
+}
