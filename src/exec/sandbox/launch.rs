@@ -16,12 +16,12 @@ use super::{LAUNCH, mounts, rules};
 /// The exit code of what could not be started, as a shell has it.
 const CANNOT_START: u8 = 126;
 
-/// Becomes the launcher if `args`, the whole command line, says so.
+/// Becomes the launcher if `args`, the whole command line of the program `name`, says so.
 ///
 /// Called first in `main`, before any thread or runtime. Returns `None` where this is an ordinary
 /// start. Otherwise restricts this process and becomes the command; it returns only where that
 /// failed, having said why in one sentence on standard error.
-pub fn launch_main(args: &[OsString]) -> Option<ExitCode> {
+pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     if args.get(1).is_none_or(|first| first != LAUNCH) {
         return None;
     }
@@ -34,7 +34,7 @@ pub fn launch_main(args: &[OsString]) -> Option<ExitCode> {
         Ok(plan) => run(&plan, &args[3..]),
     };
     // Nobody is left to tell where standard error itself is closed.
-    let _ = writeln!(std::io::stderr(), "co-nvim: {said}");
+    let _ = writeln!(std::io::stderr(), "{name}: {said}");
     Some(ExitCode::from(CANNOT_START))
 }
 

@@ -33,14 +33,11 @@ pub use support::Support;
 
 use self::grants::{Grants, Place};
 use self::plan::{Level, Plan, Text};
-use self::program::Chosen;
+use self::program::{Chosen, Limits};
 use super::Confinement;
 
 /// The first argument that makes a program of ours the launcher.
 const LAUNCH: &str = "__launch";
-
-/// How long the trial of a program may take; it takes milliseconds.
-const TRIAL: Duration = Duration::from_secs(10);
 
 /// Variables that lead a command to somebody who acts for it: the editor, agents, buses.
 const LEADS_OUT: [&str; 3] = ["NVIM", "SSH_AUTH_SOCK", "DBUS_"];
@@ -50,7 +47,7 @@ const LEADS_OUT: [&str; 3] = ["NVIM", "SSH_AUTH_SOCK", "DBUS_"];
 pub struct Launcher {
     exe: PathBuf,
     namespaces: bool,
-    limit: Duration,
+    limits: Limits,
     chosen: Arc<OnceLock<Chosen>>,
     grants: Arc<Grants>,
 }
@@ -85,7 +82,7 @@ impl Launcher {
         Self {
             exe,
             namespaces: true,
-            limit: TRIAL,
+            limits: Limits::default(),
             chosen: Arc::default(),
             grants: Arc::new(Grants::new(home, own)),
         }
@@ -109,10 +106,11 @@ impl Launcher {
         self
     }
 
-    /// How long the trial of each program may take, if not ten seconds.
+    /// How long the trial of each program may take, if not two seconds for the small one and ten for `exe`.
     #[must_use]
     pub fn trial_limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+        let (small, own) = (limit, limit);
+        self.limits = Limits { small, own };
         self
     }
 
@@ -134,7 +132,7 @@ impl Launcher {
 
     fn chosen(&self) -> &Chosen {
         self.chosen
-            .get_or_init(|| Chosen::try_out(&self.exe, self.limit))
+            .get_or_init(|| Chosen::try_out(&self.exe, self.limits))
     }
 
     /// Makes of a command line and its environment one that runs confined.
@@ -274,7 +272,7 @@ fn clean(env: &mut Vec<(OsString, OsString)>, tmp: &Path) {
 
 /// Elsewhere than on Linux nothing needs a launcher.
 #[cfg(not(target_os = "linux"))]
-pub fn launch_main(_args: &[OsString]) -> Option<std::process::ExitCode> {
+pub fn launch_main(_name: &str, _args: &[OsString]) -> Option<std::process::ExitCode> {
     None
 }
 

@@ -14,6 +14,23 @@ const NAMES: (&str, &str) = ("co-nvim", "co-launch");
 /// Who may write a file beside its owner.
 const OTHERS_WRITE: u32 = 0o022;
 
+/// How long the trials may take; each takes milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Shorter by default: there is another program to go on with, and whoever asks waits for both.
+    pub small: Duration,
+    pub own: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            small: Duration::from_secs(2),
+            own: Duration::from_secs(10),
+        }
+    }
+}
+
 /// The program that starts confined commands, and what the kernel let it hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chosen {
@@ -22,10 +39,10 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// The first that answers of the one beside `exe` and `exe` itself, each tried for so long.
-    pub(super) fn try_out(exe: &Path, limit: Duration) -> Self {
+    /// The first that answers of the one beside `exe` and `exe` itself.
+    pub(super) fn try_out(exe: &Path, limits: Limits) -> Self {
         if let Some(program) = beside(exe).filter(|path| path.symlink_metadata().is_ok()) {
-            match is_ours(&program, exe).and_then(|()| Support::try_out(&program, limit)) {
+            match is_ours(&program, exe).and_then(|()| Support::try_out(&program, limits.small)) {
                 Ok(support) => return Self { program, support },
                 Err(why) => tracing::warn!(
                     "{} does not confine commands, {} does in its place, slower: {why}",
@@ -36,7 +53,7 @@ impl Chosen {
         }
         Self {
             program: exe.to_owned(),
-            support: Support::try_out(exe, limit).unwrap_or_else(Support::none),
+            support: Support::try_out(exe, limits.own).unwrap_or_else(Support::none),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What this kernel holds, found by trying it in a process of its own.
 
 use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -123,7 +124,9 @@ impl Support {
 
 /// Runs a command and returns what it said; none where it had to be ended after `limit`.
 fn told(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
+    // What it starts may hold its streams open, and is ended with it.
     let streams = command
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -136,7 +139,7 @@ fn told(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
             let late = wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if late {
                 // Nobody has waited for it yet, so the id is still its own.
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
             }
             late
         });
@@ -168,18 +171,33 @@ fn told(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
 mod tests {
     use super::*;
 
+    /// Tries a program in a directory with a `fifo` that nobody writes to: opening it takes for ever.
+    fn tried(script: &'static str) -> Result<Support, String> {
+        let (over, wait) = channel();
+        std::thread::spawn(move || {
+            let dir = tempfile::tempdir().unwrap();
+            let exe = dir.path().join("exe");
+            nix::unistd::mkfifo(&dir.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+            std::fs::write(&exe, format!("#!/bin/sh\ncd \"${{0%/*}}\"\n{script}\n")).unwrap();
+            std::fs::set_permissions(&exe, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+                .unwrap();
+            let _ = over.send(Support::try_out(&exe, Duration::from_millis(50)));
+        });
+        wait.recv_timeout(Duration::from_secs(60))
+            .expect("the trial should have been ended")
+    }
+
     #[test]
     fn a_trial_that_does_not_end_is_ended_and_holds_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let exe = dir.path().join("exe");
-        nix::unistd::mkfifo(&dir.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        // Opening a pipe that nobody writes to takes for ever.
-        std::fs::write(&exe, "#!/bin/sh\nexec cat < \"${0%/*}/fifo\"\n").unwrap();
-        std::fs::set_permissions(&exe, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .unwrap();
-        let why = Support::try_out(&exe, Duration::from_millis(50)).unwrap_err();
-        assert!(why.contains("did not come to an end"), "{why}");
-        let refused = Support::none(why).check().unwrap_err().to_string();
-        assert!(refused.contains("did not come to an end"), "{refused}");
+        for script in [
+            "exec cat < fifo",
+            "sleep 600 &\nexec cat < fifo",
+            "sleep 600 &\nexit 0",
+        ] {
+            let why = tried(script).unwrap_err();
+            assert!(why.contains("did not come to an end"), "{script}: {why}");
+            let refused = Support::none(why).check().unwrap_err().to_string();
+            assert!(refused.contains("did not come to an end"), "{refused}");
+        }
     }
 }

@@ -346,6 +346,8 @@ fn what_cannot_start_says_so_and_exits_126() {
         let done = Command::new(exe).args(args).output().unwrap();
         assert_eq!(done.status.code(), Some(126), "{exe} {args:?}");
         let told = String::from_utf8_lossy(&done.stderr);
+        let name = exe.rsplit('/').next().unwrap();
+        assert!(told.starts_with(&format!("{name}: ")), "{told}");
         assert_eq!(told.lines().count(), 1, "{told}");
         assert!(told.contains("not a command for people"), "{told}");
     };
