@@ -13,6 +13,8 @@ pub struct Isolation {
     network: bool,
     auto_without_sandbox: bool,
     read_only: Result<(), Refused>,
+    /// Why confined commands start slower than they could.
+    slower: Option<String>,
 }
 
 /// How a command that is proven read-only may run.
@@ -29,7 +31,10 @@ pub enum Unasked {
 impl Isolation {
     /// Puts together the settings and what the launcher found.
     pub fn new(config: &Config, launcher: &Launcher) -> Self {
-        Self::held(config, launcher.support().check())
+        Self {
+            slower: launcher.slower(),
+            ..Self::held(config, launcher.support().check())
+        }
     }
 
     /// The same where it is known already whether the kernel can hold a command.
@@ -39,6 +44,7 @@ impl Isolation {
             network: config.sandbox_network == Network::Host,
             auto_without_sandbox: config.auto_without_sandbox,
             read_only,
+            slower: None,
         }
     }
 
@@ -104,7 +110,12 @@ impl Isolation {
     /// What holds unasked commands, in a sentence.
     pub fn words(&self) -> String {
         match (&self.read_only, self.auto_without_sandbox) {
-            (Ok(()), _) => "unasked commands run in the read-only sandbox".to_owned(),
+            (Ok(()), _) => match &self.slower {
+                Some(why) => {
+                    format!("unasked commands run in the read-only sandbox, slower: {why}")
+                }
+                None => "unasked commands run in the read-only sandbox".to_owned(),
+            },
             (Err(why), true) => format!("unasked commands run unconfined: {why}"),
             (Err(why), false) => format!("every command asks: {why}"),
         }
@@ -176,6 +187,11 @@ mod tests {
         let workspace = Path::new("/w");
         let confined = isolation("subprocess", false, &able());
         assert_eq!(confined.unasked(), Unasked::Confined);
+        let words = confined.words();
+        assert!(
+            words.contains("read-only sandbox, slower: /nonexistent is not named co-nvim"),
+            "{words}"
+        );
         assert!(matches!(
             confined.proved(workspace),
             Confinement::ReadOnly { .. }

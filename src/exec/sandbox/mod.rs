@@ -5,6 +5,7 @@
 //! nothing here forks. It is `co-launch`, or our own binary where there is none. Knows nothing of
 //! approval, output or time limits.
 
+mod choice;
 #[cfg(target_os = "linux")]
 mod filter;
 mod git;
@@ -15,13 +16,13 @@ mod launch;
 mod mounts;
 mod names;
 mod plan;
-mod program;
 #[cfg(target_os = "linux")]
 mod rules;
 mod seatbelt;
 mod stamp;
 mod support;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -31,9 +32,9 @@ use std::time::Duration;
 pub use launch::launch_main;
 pub use support::Support;
 
+use self::choice::{Chosen, Limits};
 use self::grants::{Grants, Place};
 use self::plan::{Level, Plan, Text};
-use self::program::{Chosen, Limits};
 use super::Confinement;
 
 /// The first argument that makes a program of ours the launcher.
@@ -74,7 +75,7 @@ impl Launcher {
     ///
     /// Both call [`launch_main`] first thing in their `main`. The one beside has the name of `exe` with
     /// `co-launch` for `co-nvim`, and `exe` takes its place where it is missing, belongs to somebody
-    /// else, is of another version or gives no answer.
+    /// else, is of another build, gives no answer, holds less or was changed since it was tried.
     ///
     /// `home` is the person's; what lies in `own`, our configuration, state and data directories,
     /// is never readable to what runs confined.
@@ -119,15 +120,23 @@ impl Launcher {
         &self.chosen().support
     }
 
-    /// One line for people: what holds here, and which program sees to it.
+    /// One line for people: what holds here, which program sees to it, and why it is a slower one.
     pub fn words(&self) -> String {
         let words = self.support().words();
-        match self.chosen().program.file_name() {
-            Some(name) if cfg!(target_os = "linux") && self.support().check().is_ok() => {
-                format!("{words}, by {}", name.display())
-            }
-            _ => words,
+        if !cfg!(target_os = "linux") || self.support().check().is_err() {
+            return words;
         }
+        let by = self.chosen().name();
+        match self.slower() {
+            Some(why) => format!("{words}, by {by}, slower: {why}"),
+            None => format!("{words}, by {by}"),
+        }
+    }
+
+    /// Why commands start slower than they could, as people are told: it is not the small program that confines.
+    pub fn slower(&self) -> Option<String> {
+        let small = cfg!(target_os = "linux");
+        small.then(|| self.chosen().slower()).flatten()
     }
 
     fn chosen(&self) -> &Chosen {
@@ -212,7 +221,7 @@ impl Launcher {
                 place.workspace.display()
             ))
         })?;
-        let program = self.chosen().program.clone().into_os_string();
+        let program = self.chosen().program().as_os_str().to_owned();
         let launch = [program, LAUNCH.into(), plan.into()];
         Ok((launch.into_iter().chain(argv).collect(), found.unheld))
     }
@@ -243,6 +252,12 @@ impl Level {
             Self::Trial => "trial",
         }
     }
+}
+
+/// What people call a program.
+fn name(program: &Path) -> Cow<'_, str> {
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    name.to_string_lossy()
 }
 
 fn private_tmp() -> Result<tempfile::TempDir, Refused> {

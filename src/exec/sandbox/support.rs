@@ -10,7 +10,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Level, Plan, Text};
-use super::{LAUNCH, Refused};
+use super::{LAUNCH, Refused, name};
+
+/// The most characters of what a program said that are told on.
+const SAID_MAX: usize = 400;
 
 /// What the kernel can hold a command to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,19 +59,34 @@ impl Support {
         let Some(plan) = plan.encode() else {
             return Err("the trial could not be described".to_owned());
         };
+        let name = name(exe);
         let mut command = Command::new(exe);
         command.args([LAUNCH, &plan]).env_clear();
         let output = told(&mut command, limit)
-            .map_err(|error| format!("{} did not start: {error}", exe.display()))?
-            .ok_or("the trial did not come to an end")?;
-        let early = || {
-            let said = String::from_utf8_lossy(&output.stderr);
-            format!("the trial ended early: {}", said.trim())
-        };
+            .map_err(|error| format!("{} did not start ({error})", exe.display()))?
+            .ok_or_else(|| format!("the trial of {name} did not come to an end"))?;
         if !output.status.success() {
-            return Err(early());
+            let said = one_line(&String::from_utf8_lossy(&output.stderr));
+            let said = said.strip_prefix(&format!("{name}: ")).unwrap_or(&said);
+            return Err(format!("the trial of {name} ended early: {said}"));
         }
-        serde_json::from_slice(&output.stdout).map_err(|_| early())
+        let support: Self = serde_json::from_slice(&output.stdout)
+            .map_err(|_| format!("the trial of {name} gave no answer"))?;
+        Ok(Self {
+            why: support.why.as_deref().map(one_line),
+            ..support
+        })
+    }
+
+    /// Whether nothing failed.
+    pub(super) fn is_whole(&self) -> bool {
+        self.abi.is_some() && self.seccomp && self.namespaces
+    }
+
+    /// Whether more of a command can be held than by `other`.
+    pub(super) fn holds_more_than(&self, other: &Self) -> bool {
+        let held = |it: &Self| (it.check().is_ok(), it.namespaces, it.abi);
+        held(self) > held(other)
     }
 
     fn of_macos() -> Self {
@@ -122,6 +140,13 @@ impl Support {
     }
 }
 
+/// What a program said, as a part of a sentence.
+fn one_line(said: &str) -> String {
+    let words = said.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ").chars().take(SAID_MAX).collect()
+}
+
 /// Runs a command and returns what it said; none where it had to be ended after `limit`.
 fn told(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     // What it starts may hold its streams open, and is ended with it.
@@ -170,6 +195,38 @@ fn told(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_confines_best_holds_most() {
+        let of = |abi, seccomp, namespaces| Support {
+            abi,
+            seccomp,
+            namespaces,
+            why: None,
+        };
+        let rising = [
+            of(None, true, false),
+            of(None, true, true),
+            of(Some(1), true, false),
+            of(Some(7), true, false),
+            of(Some(1), true, true),
+            of(Some(7), true, true),
+        ];
+        for pair in rising.windows(2) {
+            assert!(pair[1].holds_more_than(&pair[0]), "{pair:?}");
+            assert!(!pair[0].holds_more_than(&pair[1]), "{pair:?}");
+            assert!(!pair[0].holds_more_than(&pair[0]), "{pair:?}");
+        }
+        assert!(of(Some(1), true, false).holds_more_than(&of(Some(7), false, true)));
+        let whole = rising.iter().filter(|it| it.is_whole()).count();
+        assert_eq!(whole, 2);
+    }
+
+    #[test]
+    fn what_a_program_says_is_one_line() {
+        assert_eq!(one_line(" a\n\x1b[1mb\t c\r\n"), "a [1mb c");
+        assert_eq!(one_line(&"x".repeat(1000)).len(), SAID_MAX);
+    }
 
     /// Tries a program in a directory with a `fifo` that nobody writes to: opening it takes for ever.
     fn tried(script: &'static str) -> Result<Support, String> {
