@@ -55,9 +55,10 @@ async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
         }
     };
     let isolation = ToEditor::Isolation {
-        isolation: "no sandbox".to_owned(),
+        isolation: "asks always".to_owned(),
     };
+    // It gave no answer, which says nothing of the kernel.
     assert_eq!(told, [isolation]);
-    assert_eq!(kit.trial.unasked(), Unasked::Bare);
+    assert_eq!(kit.trial.unasked(), Unasked::Never);
     kit.executor.shutdown().await;
 }

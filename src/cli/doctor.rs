@@ -34,6 +34,8 @@ pub struct Probe {
     pub sandbox: String,
     /// Whether the kernel can hold a command at all.
     pub held: Result<(), Refused>,
+    /// Whether that was found out.
+    pub known: bool,
 }
 
 /// How good one thing is.
@@ -135,6 +137,12 @@ fn sandbox(probe: &Probe, config: &Config) -> Check {
     let kernel = &probe.sandbox;
     match (&probe.held, config.auto_without_sandbox) {
         (Ok(()), _) => Check::ok("sandbox", kernel.clone()),
+        (Err(why), _) if !probe.known => Check::bad(
+            "sandbox",
+            Level::Warn,
+            format!("{why}; until then every command asks"),
+            "correct what it names: open files and processes that may be had, the file of co-nvim",
+        ),
         (Err(_), true) => Check::bad(
             "sandbox",
             Level::Warn,

@@ -186,12 +186,14 @@ fn probe() -> doctor::Probe {
             let launcher = here.launcher();
             doctor::Probe {
                 sandbox: launcher.words(),
-                held: launcher.support().check(),
+                held: launcher.check(),
+                known: !launcher.is_untold(),
             }
         }
         Err(error) => doctor::Probe {
             sandbox: error.to_string(),
             held: Err(Refused(error.to_string())),
+            known: true,
         },
     }
 }

@@ -13,6 +13,8 @@ pub struct Isolation {
     network: bool,
     auto_without_sandbox: bool,
     read_only: Result<(), Refused>,
+    /// Whether that was found out; a trial that failed by itself says nothing of the kernel.
+    known: bool,
     /// Why confined commands start slower than they could.
     slower: Option<String>,
 }
@@ -33,7 +35,8 @@ impl Isolation {
     pub fn new(config: &Config, launcher: &Launcher) -> Self {
         Self {
             slower: launcher.slower(),
-            ..Self::held(config, launcher.support().check())
+            known: !launcher.is_untold(),
+            ..Self::held(config, launcher.check())
         }
     }
 
@@ -44,6 +47,7 @@ impl Isolation {
             network: config.sandbox_network == Network::Host,
             auto_without_sandbox: config.auto_without_sandbox,
             read_only,
+            known: true,
             slower: None,
         }
     }
@@ -52,8 +56,9 @@ impl Isolation {
     pub fn unasked(&self) -> Unasked {
         match (&self.read_only, self.auto_without_sandbox) {
             (Ok(()), _) => Unasked::Confined,
-            (Err(_), true) => Unasked::Bare,
-            (Err(_), false) => Unasked::Never,
+            // What fails for want of a descriptor, say, is no kernel without a sandbox.
+            (Err(_), true) if self.known => Unasked::Bare,
+            (Err(_), _) => Unasked::Never,
         }
     }
 
@@ -116,8 +121,8 @@ impl Isolation {
                 }
                 None => "unasked commands run in the read-only sandbox".to_owned(),
             },
-            (Err(why), true) => format!("unasked commands run unconfined: {why}"),
-            (Err(why), false) => format!("every command asks: {why}"),
+            (Err(why), true) if self.known => format!("unasked commands run unconfined: {why}"),
+            (Err(why), _) => format!("every command asks: {why}"),
         }
     }
 
@@ -237,5 +242,19 @@ mod tests {
         let strongest = isolation("auto", true, &none);
         assert_eq!(strongest.session(workspace), Ok(Confinement::Plain));
         assert_eq!(strongest.name(), "subprocess");
+    }
+
+    #[test]
+    fn a_trial_that_fails_by_itself_is_no_kernel_without_a_sandbox() {
+        let lua = serde_json::json!({ "auto_without_sandbox": true });
+        let (config, _) = crate::config::load(None, &lua, &|_| None);
+        let launcher = Launcher::new("/nonexistent".into(), "/home/x".into(), Vec::new());
+        let isolation = Isolation::new(&config, &launcher);
+        assert_eq!(isolation.unasked(), Unasked::Never);
+        let words = isolation.words();
+        assert!(
+            words.starts_with("every command asks: the sandbox could not be tried"),
+            "{words}"
+        );
     }
 }

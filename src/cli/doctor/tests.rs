@@ -10,6 +10,7 @@ async fn looked(args: Args, variables: &[(&str, &str)]) -> Vec<Check> {
     let probe = Probe {
         sandbox: "read-only sandbox".into(),
         held: Ok(()),
+        known: true,
     };
     let env = |name: &str| {
         let given = variables.iter().find(|(variable, _)| *variable == name);
@@ -157,10 +158,27 @@ async fn the_settings_of_lua_count() {
 }
 
 #[test]
+fn a_trial_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
+    let why = "the sandbox could not be tried (too many open files): mend that, then start again";
+    let probe = Probe {
+        sandbox: "no sandbox".into(),
+        held: Err(Refused(why.into())),
+        known: false,
+    };
+    let check = sandbox(&probe, &Config::default());
+    assert!(
+        check.message.ends_with("until then every command asks"),
+        "{}",
+        check.message
+    );
+}
+
+#[test]
 fn without_a_sandbox_the_advice_follows_the_setting() {
     let probe = Probe {
         sandbox: "this kernel has no Landlock".into(),
         held: Err(Refused("this kernel has no Landlock".into())),
+        known: true,
     };
     let mut config = Config::default();
     let said = |config: &Config| {

@@ -38,6 +38,8 @@ pub(super) struct Chosen {
     /// The small one, or why it is not that.
     small: Result<Small, String>,
     pub support: Support,
+    /// Neither gave an answer, so what the kernel can hold is not known.
+    pub untold: bool,
 }
 
 /// The small program as it was when it was looked at.
@@ -77,8 +79,10 @@ impl Chosen {
             other => other,
         };
         // An AppArmor profile, say, can allow one program what it refuses another.
-        let own = Support::try_out(exe, limits.own).unwrap_or_else(Support::none);
-        match small {
+        let own = Support::try_out(exe, limits.own);
+        let untold = small.is_err() && own.is_err();
+        let own = own.unwrap_or_else(Support::none);
+        let chosen = match small {
             Ok((support, small)) if own.holds_more_than(&support) => {
                 let why = support.why.as_deref().unwrap_or("it did not say why");
                 let why = format!("{} holds less here ({why})", name(&small.path));
@@ -86,7 +90,8 @@ impl Chosen {
             }
             Ok((support, small)) => Self::new(exe, Ok(small), support),
             Err(why) => Self::new(exe, Err(why), own),
-        }
+        };
+        Self { untold, ..chosen }
     }
 
     /// The small one beside `exe` where there is one that is ours, on a kernel that holds `support`.
@@ -99,6 +104,7 @@ impl Chosen {
             own: exe.to_owned(),
             small,
             support,
+            untold: false,
         };
         if let Err(why) = &chosen.small {
             tracing::warn!("{} confines commands, slower: {why}", exe.display());

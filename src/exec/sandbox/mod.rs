@@ -120,6 +120,26 @@ impl Launcher {
         &self.chosen().support
     }
 
+    /// Whether a command can be confined.
+    ///
+    /// # Errors
+    /// Where it cannot, or where that could not be found out: one sentence with the reason and what to do.
+    pub fn check(&self) -> Result<(), Refused> {
+        let support = self.support();
+        if !self.is_untold() {
+            return support.check();
+        }
+        let why = support.why.as_deref().unwrap_or("it did not say why");
+        Err(Refused(format!(
+            "the sandbox could not be tried ({why}): mend that, then start again"
+        )))
+    }
+
+    /// Whether the trial failed by itself, so that it says nothing of the kernel.
+    pub fn is_untold(&self) -> bool {
+        self.chosen().untold
+    }
+
     /// One line for people: what holds here, which program sees to it, and why it is a slower one.
     pub fn words(&self) -> String {
         let words = self.support().words();
@@ -162,7 +182,7 @@ impl Launcher {
                 (workspace, Level::Workspace, *network)
             }
         };
-        self.support().check()?;
+        self.check()?;
         let guard = private_tmp()?;
         clean(env, guard.path());
         let place = Place {
