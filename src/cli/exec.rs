@@ -46,7 +46,9 @@ pub fn main(args: &[OsString], settings: Settings, launcher: Launcher, guard: Gu
 
 async fn run(args: &[OsString], settings: Settings, launcher: Launcher, guard: Guard) -> u8 {
     let request = std::env::current_dir()
-        .map_err(|error| format!("cannot tell the working directory: {error}"))
+        .map_err(|error| {
+            format!("cannot tell the working directory ({error}): go to one that exists")
+        })
         .and_then(|cwd| parse(args, &cwd, settings.max_timeout));
     let request = match request {
         Ok(request) => request,

@@ -46,7 +46,9 @@ fn guarded(run: impl FnOnce(Guard) -> ExitCode) -> ExitCode {
         Ok(Side::Guarded(guard)) => run(guard),
         Ok(Side::Guard(code)) => code,
         Err(error) => {
-            crate::logging::fatal(&format!("co-nvim cannot start its guard: {error}"));
+            crate::logging::fatal(&format!(
+                "co-nvim cannot start its guard ({error}): end a few processes, or raise the limit of them (ulimit -u)"
+            ));
             ExitCode::FAILURE
         }
     }
@@ -83,7 +85,9 @@ fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            crate::logging::fatal(&format!("the runtime did not start: {error}"));
+            crate::logging::fatal(&format!(
+                "the runtime did not start ({error}): raise the limit of open files (ulimit -n)"
+            ));
             return ExitCode::FAILURE;
         }
     };

@@ -21,6 +21,7 @@ mod rules;
 mod seatbelt;
 mod stamp;
 mod support;
+mod tmp;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -31,6 +32,7 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 pub use launch::launch_main;
 pub use support::Support;
+pub use tmp::PrivateTmp;
 
 use self::choice::{Chosen, Limits};
 use self::grants::{Grants, Place};
@@ -60,7 +62,7 @@ pub struct Wrapped {
     /// What the kernel will hold it to: `plain`, `read-only`, `workspace`.
     pub level: &'static str,
     /// The command's private TMPDIR, removed when dropped.
-    pub guard: Option<tempfile::TempDir>,
+    pub guard: Option<PrivateTmp>,
     /// Names that other programs run unasked, that did not exist, and that could not be held.
     pub unheld: Vec<PathBuf>,
 }
@@ -280,16 +282,13 @@ fn name(program: &Path) -> Cow<'_, str> {
     name.to_string_lossy()
 }
 
-fn private_tmp() -> Result<tempfile::TempDir, Refused> {
-    tempfile::Builder::new()
-        .prefix("co-tmp-")
-        .tempdir()
-        .map_err(|error| {
-            Refused(format!(
-                "no private temporary directory could be made ({error}): make room in {} or set TMPDIR",
-                std::env::temp_dir().display()
-            ))
-        })
+fn private_tmp() -> Result<PrivateTmp, Refused> {
+    PrivateTmp::new().map_err(|error| {
+        Refused(format!(
+            "no private temporary directory could be made ({error}): make room in {} or set TMPDIR",
+            std::env::temp_dir().display()
+        ))
+    })
 }
 
 /// Takes out what leads outside, and sets the private temporary directory.
