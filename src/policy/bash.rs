@@ -34,6 +34,8 @@ pub struct Script {
     pub pipelines: Vec<(Join, Vec<usize>)>,
     /// Why the text is not understood whole.
     pub refusals: Vec<Reason>,
+    /// Something in it was not looked into, for its length, its number or its depth.
+    pub incomplete: bool,
     /// True where a function calls itself in a pipeline or in the background.
     pub fork_bomb: bool,
     /// Where a shell of its own runs a part of it, the outer ones first: a `cd` in there moves nothing behind it.
@@ -76,6 +78,7 @@ pub fn parse(source: &str) -> Script {
         script.refusals.push(Reason::whole(format!(
             "it is longer than {MAX_CHARS} characters"
         )));
+        script.incomplete = true;
         return script;
     }
     if let Some((at, c)) = text::first_hidden(source) {
@@ -112,6 +115,7 @@ fn with_grammar(source: &str, mut script: Script) -> Script {
         script
             .refusals
             .push(Reason::whole("it could not be parsed".to_owned()));
+        script.incomplete = true;
         return script;
     };
     let mut reader = Reader::new(&joined.text, script);

@@ -12,7 +12,7 @@ use super::facts::{Facts, Kind, Memo};
 use super::options::Arg;
 use super::paths;
 use super::rules;
-use super::wrap::{self, Look};
+use super::wrap;
 
 mod expand;
 mod segment;
@@ -43,7 +43,7 @@ pub struct Assessment {
     pub ask: Vec<rules::Pattern>,
     /// Why the workspace's own file cannot be read.
     pub broken: Option<String>,
-    /// It is too long to be read, so no rule can be tried on what is in it.
+    /// Something in it is too long, too many or too deep to be read: no rule can be tried on that.
     pub unread: bool,
 }
 
@@ -70,7 +70,6 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
     let script = bash::parse(command);
     let mut found = Assessment {
         command: command.to_owned(),
-        unread: command.chars().count() > bash::MAX_CHARS,
         refusals: script.refusals.clone(),
         ..Assessment::default()
     };
@@ -140,8 +139,9 @@ fn misplaced(cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
 }
 
 /// Notes every command for deny and ask rules.
-fn look(found: &mut Assessment, looks: Vec<Look>, cwd: &Path, facts: &dyn Facts) {
-    for look in looks {
+fn look(found: &mut Assessment, inside: wrap::Found, cwd: &Path, facts: &dyn Facts) {
+    found.unread = inside.incomplete;
+    for look in inside.looks {
         for denied in deny::check(&look, cwd, facts) {
             if !found.denied.contains(&denied) {
                 found.denied.push(denied);

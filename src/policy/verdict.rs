@@ -1,7 +1,6 @@
 //! The verdict: an assessment weighed against a person's rules.
 
 use super::Reason;
-use super::bash::MAX_CHARS;
 use super::git::HARDENING;
 use super::review::{Assessment, Segment};
 use super::rules::{self, Pattern};
@@ -150,7 +149,7 @@ fn denied(found: &Assessment, rules: &Rules) -> Option<Verdict> {
         let rule = own.next()?;
         return Some(Verdict::Deny {
             why: format!(
-                "it is longer than {MAX_CHARS} characters, so the rule `{rule}` cannot be tried on it: send shorter ones"
+                "it is too long, or nested too deeply, for the rule `{rule}` to be tried on all of it: send simpler commands"
             ),
             rule: rule.to_string(),
         });

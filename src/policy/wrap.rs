@@ -22,18 +22,27 @@ pub(super) struct Look {
     pub at: Option<String>,
 }
 
-/// Returns every command of a script in order, wrappers and what they would run.
-pub(super) fn through(script: &bash::Script) -> Vec<Look> {
-    let mut finder = Finder::default();
-    finder.list(script, None, 0);
-    finder.found
+/// What is in a command.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Every command in order, wrappers and what they would run.
+    pub looks: Vec<Look>,
+    /// There may be more: something was too long, too many or too deep to be looked into.
+    pub incomplete: bool,
 }
 
-/// Returns an argument vector and what it would run.
-pub(super) fn through_argv(argv: &[String]) -> Vec<Look> {
-    let mut finder = Finder::default();
-    finder.push(argv, None, 0);
-    finder.found
+/// Returns what is in a script.
+pub(super) fn through(script: &bash::Script) -> Found {
+    let mut found = Found::default();
+    found.list(script, None, 0);
+    found
+}
+
+/// Returns what is in an argument vector.
+pub(super) fn through_argv(argv: &[String]) -> Found {
+    let mut found = Found::default();
+    found.push(argv, None, 0);
+    found
 }
 
 /// Returns a path as it is from `at`, both as written.
@@ -44,14 +53,10 @@ pub(super) fn from(at: Option<&str>, path: &str) -> String {
     }
 }
 
-#[derive(Default)]
-struct Finder {
-    found: Vec<Look>,
-}
-
-impl Finder {
+impl Found {
     /// Notes commands that run one after the other, each `cd` moving those behind it.
     fn list(&mut self, script: &bash::Script, at: Option<String>, depth: usize) {
+        self.incomplete |= script.incomplete;
         let (mut here, mut before) = (at.clone(), at);
         // The subshells around a command, and where the shell outside of each is.
         let mut outer: Vec<(&Range<usize>, Option<String>, Option<String>)> = Vec::new();
@@ -94,11 +99,12 @@ impl Finder {
 
     /// Notes a command and what it would run.
     fn note(&mut self, look: Look, depth: usize) {
-        if depth > MAX_DEPTH || self.found.len() > MAX_FOUND {
+        if depth > MAX_DEPTH || self.looks.len() > MAX_FOUND {
+            self.incomplete = true;
             return;
         }
         let (words, at) = (look.words.clone(), look.at.clone());
-        self.found.push(look);
+        self.looks.push(look);
         if let Some((name, rest)) = words.split_first() {
             self.inner(name, rest, at.as_deref(), depth);
         }
@@ -180,10 +186,12 @@ impl Finder {
     }
 
     fn text(&mut self, text: &str, at: Option<&str>, depth: usize) {
-        if depth < MAX_DEPTH {
-            let script = bash::parse(text);
-            self.list(&script, at.map(str::to_owned), depth + 1);
+        if depth >= MAX_DEPTH {
+            self.incomplete = true;
+            return;
         }
+        let script = bash::parse(text);
+        self.list(&script, at.map(str::to_owned), depth + 1);
     }
 }
 

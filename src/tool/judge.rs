@@ -107,10 +107,11 @@ impl Judge {
     ///
     /// Blocks on files: call it from `spawn_blocking`.
     pub fn write(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
-        let mut destructive = false;
+        let (mut destructive, mut unread) = (false, false);
         for lines in typed::readings(before, text) {
             let shell = policy::assess(&lines, cwd, &self.world);
             destructive |= shell.destructive;
+            unread |= shell.unread;
             if let denied @ Verdict::Deny { .. } = self.verdict(&self.tighten(shell), &[]) {
                 return denied;
             }
@@ -129,6 +130,7 @@ impl Judge {
                 ..Segment::default()
             }],
             destructive,
+            unread,
             ..Assessment::default()
         });
         let session = allowed.then(|| Pattern::exact(jobs::WRITE));

@@ -8,6 +8,9 @@ const LINE: usize = 4 * policy::MAX_CHARS;
 /// Keys that take the last character back.
 const RUBOUTS: [char; 2] = ['\u{8}', '\u{7f}'];
 
+/// Keys that cancel a line, or send it as it is: ^C, ^D, ^K, ^U.
+const CANCELS: [char; 4] = ['\u{3}', '\u{4}', '\u{b}', '\u{15}'];
+
 /// What was typed of a line that has not ended.
 #[derive(Debug, Clone, Default)]
 pub struct Line(String);
@@ -34,7 +37,12 @@ impl Line {
 pub fn readings(before: &str, text: &str) -> Vec<String> {
     let joined = format!("{before}{text}");
     let mut all: Vec<String> = Vec::new();
-    for lines in [broken(text), broken(&joined), rubbed(&joined)] {
+    for lines in [
+        broken(text),
+        broken(&joined),
+        rubbed(&joined, is_end),
+        rubbed(&joined, |it| is_end(it) || CANCELS.contains(&it)),
+    ] {
         let each = split(&lines).into_iter().map(str::to_owned);
         let mut each: Vec<String> = each.filter(|line| !line.trim().is_empty()).collect();
         if each.len() > 1 && lines.chars().count() <= policy::MAX_CHARS {
@@ -56,13 +64,13 @@ fn broken(typed: &str) -> String {
     typed.replace(|it: char| it.is_control() && it != '\t', "\n")
 }
 
-/// What is left where control characters do nothing but take back.
-fn rubbed(typed: &str) -> String {
+/// What is left where control characters end a line, take back or do nothing.
+fn rubbed(typed: &str, ends: impl Fn(char) -> bool) -> String {
     let mut left = String::with_capacity(typed.len());
     for it in typed.chars() {
         if RUBOUTS.contains(&it) {
             left.pop();
-        } else if is_end(it) {
+        } else if ends(it) {
             left.push('\n');
         } else if !it.is_control() || it == '\t' {
             left.push(it);
@@ -120,6 +128,8 @@ mod tests {
             &["git pu\0sh\n"],
             &["git pux\u{7f}", "sh\n"],
             &["x\u{15}git pu", "sh\n"],
+            &["x\u{15}git pux\u{7f}sh\n"],
+            &["x\u{15}git pu\u{5}", "sh\n"],
             &["git push\necho '"],
             &["ls\rgit push\r"],
             &["git ", "push \n"],

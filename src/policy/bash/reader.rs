@@ -24,6 +24,8 @@ pub(super) struct Reader<'a> {
     source: &'a str,
     events: Vec<Event>,
     script: Script,
+    /// The command read last that stands by itself, not inside a word of another.
+    last: Option<usize>,
 }
 
 impl<'a> Reader<'a> {
@@ -33,6 +35,7 @@ impl<'a> Reader<'a> {
             source,
             events: Vec::new(),
             script,
+            last: None,
         }
     }
 
@@ -58,8 +61,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the children of a node that only lists statements and operators.
     fn statements(&mut self, node: Node, range: Range<usize>, depth: usize) {
-        if depth > MAX_DEPTH {
-            self.refuse("it is nested too deeply", range);
+        if self.is_too_deep(depth, &range) {
             return;
         }
         let mut at = range.start;
@@ -70,6 +72,15 @@ impl<'a> Reader<'a> {
             self.statement(child, depth + 1);
         }
         self.gap(at..range.end, true);
+    }
+
+    fn is_too_deep(&mut self, depth: usize, range: &Range<usize>) -> bool {
+        let deep = depth > MAX_DEPTH;
+        if deep {
+            self.refuse("it is nested too deeply", range.clone());
+            self.script.incomplete = true;
+        }
+        deep
     }
 
     /// Refuses text that no node accounts for.
@@ -87,8 +98,10 @@ impl<'a> Reader<'a> {
             "list" | "pipeline" => self.statements(node, span, depth),
             "redirected_statement" => self.redirected(node, depth),
             "test_command" if !self.source[span.clone()].starts_with("[[") => {
+                let index = self.script.commands.len();
                 self.bracket(span);
                 self.salvage_inner(node, depth);
+                self.last = Some(index);
             }
             "comment" => self.comment(&span),
             "\n" => {}
@@ -101,7 +114,7 @@ impl<'a> Reader<'a> {
             "|" => self.events.push(Event::Operator("|", span)),
             other => {
                 self.refuse(describe(other), span);
-                self.salvage(node, 0);
+                self.salvage(node, depth);
             }
         }
     }
@@ -119,6 +132,9 @@ impl<'a> Reader<'a> {
     }
 
     fn redirected(&mut self, node: Node, depth: usize) {
+        if self.is_too_deep(depth, &node.byte_range()) {
+            return;
+        }
         let mut at = node.start_byte();
         let mut last = None;
         let mut cursor = node.walk();
@@ -142,7 +158,7 @@ impl<'a> Reader<'a> {
                 }
                 _ => {
                     self.statement(child, depth + 1);
-                    last = self.script.commands.len().checked_sub(1);
+                    last = self.last;
                 }
             }
         }
@@ -150,6 +166,7 @@ impl<'a> Reader<'a> {
         if let Some(index) = last {
             self.settle_words(index);
         }
+        self.last = last;
     }
 
     fn redirect(&mut self, node: Node, index: usize) {
@@ -261,6 +278,7 @@ impl<'a> Reader<'a> {
             );
             self.refuse(why, span);
         }
+        self.last = Some(index);
     }
 
     /// `[ … ]` is a command like any other, which the grammar takes for an expression.
@@ -307,6 +325,7 @@ impl<'a> Reader<'a> {
     /// Collects the commands inside a form that is refused, for the rules that must see them all.
     fn salvage(&mut self, node: Node, depth: usize) {
         if depth > MAX_DEPTH || self.script.commands.len() > 4 * MAX_COMMANDS {
+            self.script.incomplete = true;
             return;
         }
         if SUBSHELLS.contains(&node.kind()) {
@@ -325,14 +344,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Looks into the substitutions of a command that was read already.
+    /// Looks for commands inside the words and redirections of one that was read already: in substitutions, and
+    /// behind the start of a here-document, where the grammar puts the rest of its line.
     fn salvage_inner(&mut self, node: Node, depth: usize) {
+        if self.is_too_deep(depth, &node.byte_range()) {
+            return;
+        }
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
-            if child.kind() == "command_substitution" || child.kind() == "process_substitution" {
-                self.salvage(child, depth + 1);
-            } else if depth < MAX_DEPTH && child.kind() != "command" {
-                self.salvage_inner(child, depth + 1);
+            match child.kind() {
+                "command" => self.command(child, depth + 1),
+                "redirected_statement" => self.redirected(child, depth + 1),
+                "ERROR" => self.salvage(child, depth + 1),
+                kind if SUBSHELLS.contains(&kind) => self.salvage(child, depth + 1),
+                _ => self.salvage_inner(child, depth + 1),
             }
         }
     }

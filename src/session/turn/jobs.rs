@@ -273,7 +273,8 @@ impl Turn {
             Verdict::Allow(Grant::Proof { .. }) => policy::Ask::because("nothing else allows it"),
             Verdict::Ask(question) => question.clone(),
         };
-        if self.standing.everything || self.kit.config.auto_confirm {
+        let confirmed = self.standing.everything || self.kit.config.auto_confirm;
+        if confirmed && !question.unread {
             return Ok(Decision::AutoConfirm);
         }
         let ask = self.typing(seen, judged, &question);

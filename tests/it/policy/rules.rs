@@ -321,13 +321,23 @@ fn hidden_characters_and_long_text_ask() {
     }
     assert_eq!(word(&world.verdict(&judge, "echo 'grüße ✓'")), "auto");
     let long = format!("echo {}", "x".repeat(10_000));
-    assert_eq!(word(&world.verdict(&judge, &long)), "ask");
     let (forbidding, _) = world.judge(Settings {
         deny: texts(&["git push"]),
         ..Settings::default()
     });
-    // What is in it cannot be told.
-    assert_eq!(word(&world.verdict(&forbidding, &long)), "deny");
+    let number = format!("{} git push", ":; ".repeat(401));
+    let depth = format!("{} git push", "env ".repeat(7));
+    let inner = format!("{}git push{}", "$(".repeat(250), ")".repeat(250));
+    for unread in [&long, &number, &depth, &inner] {
+        // What is in it cannot be told.
+        assert_eq!(word(&world.verdict(&forbidding, unread)), "deny");
+        assert_eq!(word(&world.verdict(&judge, unread)), "ask");
+    }
+    let argv = ["bash", "-c", &format!("{}git push", " ".repeat(10_001))].map(str::to_owned);
+    let found = forbidding.assess(&Program::Argv(argv.into()), &world.workspace);
+    assert_eq!(word(&forbidding.verdict(&found, &[])), "deny");
+    let behind = "cat <<X && git push\nx\nX";
+    assert_eq!(word(&world.verdict(&forbidding, behind)), "deny");
     let many = vec!["ls"; 51].join("; ");
     assert_eq!(word(&world.verdict(&judge, &many)), "ask");
     let fifty = vec!["ls"; 50].join("; ");
