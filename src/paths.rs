@@ -58,7 +58,7 @@ impl Paths {
             home: env("HOME")
                 .map(PathBuf::from)
                 .filter(|given| given.is_absolute())
-                .or_else(|| Some(directories::BaseDirs::new()?.home_dir().into()))
+                .or_else(home_of_the_user)
                 .ok_or(Error::NoHome)?,
         })
     }
@@ -125,6 +125,12 @@ pub fn private_dir(path: &Path) -> Result<(), Error> {
     })
 }
 
+/// What the user database says.
+fn home_of_the_user() -> Option<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok()??;
+    Some(user.dir).filter(|dir| dir.is_absolute())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,7 +164,7 @@ mod tests {
         let relative = Paths::discover(&|_| Some("here".into())).unwrap();
         assert_eq!(relative, Paths::discover(&|_| None).unwrap());
         assert!(relative.config.is_absolute());
-        assert!(relative.home.is_absolute() && relative.home != Path::new("/"));
+        assert_eq!(Some(relative.home), home_of_the_user());
     }
 
     #[test]

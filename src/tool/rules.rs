@@ -4,12 +4,19 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::policy::Pattern;
 use crate::policy::saved::Saved;
 
 /// The file that is locked by who changes rules.
 const LOCK: &str = "lock";
+/// How long it is waited for: who has it writes one small file.
+const PATIENCE: Duration = Duration::from_secs(2);
+const RETRY: Duration = Duration::from_millis(10);
 
 /// Why rules could not be read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -79,8 +86,20 @@ fn lock(dir: &Path) -> Result<File, Error> {
             .mode(0o600)
             .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
             .open(&path)?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
-        Ok(file)
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(RETRY),
+                Err(Errno::WOULDBLOCK) => {
+                    let why = "another Neovim holds it; go on in that one, or end it";
+                    return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
+                }
+                Err(Errno::INTR) => {}
+                // A file system without locks: as it would be without asking for one.
+                Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP) => return Ok(file),
+                Err(error) => return Err(error.into()),
+            }
+        }
     };
     open().map_err(|source| Error::Write {
         path: path.clone(),
