@@ -9,6 +9,7 @@ pub mod config;
 pub mod editor;
 pub mod error;
 pub mod exec;
+pub mod fnv;
 pub mod llm;
 pub mod logging;
 pub mod nvim;

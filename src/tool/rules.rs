@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
+use crate::fnv;
 use crate::policy::Pattern;
 use crate::policy::saved::Saved;
 
@@ -118,15 +119,8 @@ fn make(dir: &Path) -> io::Result<()> {
 pub fn file(dir: &Path, workspace: &Path) -> PathBuf {
     dir.join(format!(
         "{:016x}.toml",
-        key(workspace.as_os_str().as_encoded_bytes())
+        fnv::hash(&[workspace.as_os_str().as_encoded_bytes()])
     ))
-}
-
-/// FNV-1a, 64 bits: stable between versions, which the standard hasher does not promise.
-fn key(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 /// Replaces the file whole, so that no reader meets half of it.

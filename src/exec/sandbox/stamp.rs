@@ -1,5 +1,7 @@
 //! Which build a plan is of: a version lasts over many changes to what a plan comes to.
 
+use crate::fnv;
+
 /// The version that people know.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -14,7 +16,7 @@ const SOURCES: [&[u8]; 7] = [
     include_bytes!("support.rs"),
 ];
 
-const BUILD: u64 = hash(&SOURCES);
+const BUILD: u64 = fnv::hash(&SOURCES);
 
 /// The version, and a number that is another one where the launcher's sources are others.
 pub(super) fn stamp() -> String {
@@ -24,21 +26,6 @@ pub(super) fn stamp() -> String {
 /// The version in a stamp, or in a version by itself.
 pub(super) fn version(stamp: &str) -> &str {
     stamp.split_once('/').map_or(stamp, |(version, _)| version)
-}
-
-/// FNV-1a of one after the other: nobody is kept out by it, so it need not be hard to meet.
-const fn hash(texts: &[&[u8]]) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let mut text = 0;
-    while text < texts.len() {
-        let mut byte = 0;
-        while byte < texts[text].len() {
-            hash = (hash ^ texts[text][byte] as u64).wrapping_mul(0x0100_0000_01b3);
-            byte += 1;
-        }
-        text += 1;
-    }
-    hash
 }
 
 #[cfg(test)]
@@ -60,13 +47,6 @@ mod tests {
         "tests.rs",
         "tmp.rs",
     ];
-
-    #[test]
-    fn it_is_fnv_1a() {
-        assert_eq!(hash(&[]), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(hash(&[b"a"]), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(hash(&[b"foo", b"", b"bar"]), 0x8594_4171_f739_67e8);
-    }
 
     #[test]
     fn a_stamp_begins_with_the_version() {
