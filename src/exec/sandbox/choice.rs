@@ -84,8 +84,8 @@ impl Chosen {
         let own = own.unwrap_or_else(Support::none);
         let chosen = match small {
             Ok((support, small)) if own.holds_more_than(&support) => {
-                let why = support.why.as_deref().unwrap_or("it did not say why");
-                let why = format!("{} holds less here ({why})", name(&small.path));
+                let (name, why) = (name(&small.path), support.reason());
+                let why = format!("{name} holds less here ({why})");
                 Self::new(exe, Err(why), own)
             }
             Ok((support, small)) => Self::new(exe, Ok(small), support),

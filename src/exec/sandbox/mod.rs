@@ -131,7 +131,7 @@ impl Launcher {
         if !self.is_untold() {
             return support.check();
         }
-        let why = support.why.as_deref().unwrap_or("it did not say why");
+        let why = support.reason();
         Err(Refused(format!(
             "the sandbox could not be tried ({why}): mend that, then start again"
         )))

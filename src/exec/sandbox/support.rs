@@ -78,6 +78,11 @@ impl Support {
         })
     }
 
+    /// What failed, for people.
+    pub(super) fn reason(&self) -> &str {
+        self.why.as_deref().unwrap_or("it did not say why")
+    }
+
     /// Whether nothing failed.
     pub(super) fn is_whole(&self) -> bool {
         self.abi.is_some() && self.seccomp && self.namespaces
@@ -107,7 +112,7 @@ impl Support {
         if self.seccomp && (self.abi.is_some() || cfg!(target_os = "macos")) {
             return Ok(());
         }
-        let why = self.why.as_deref().unwrap_or("it did not say why");
+        let why = self.reason();
         Err(Refused(format!(
             "this system cannot confine a command ({why}): use Linux 5.13 or later with Landlock and seccomp, \
              or set sandbox_backend = \"subprocess\" and approve commands yourself"
@@ -123,7 +128,7 @@ impl Support {
             };
         }
         let (Some(abi), true) = (self.abi, self.seccomp) else {
-            let why = self.why.as_deref().unwrap_or("it did not say why");
+            let why = self.reason();
             return format!("no sandbox: {why}");
         };
         let signals = if abi >= 6 {
