@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Place;
+use super::blocking::blocking;
 use super::kit::Kit;
 use crate::error;
 use crate::protocol::Level;
@@ -79,21 +80,19 @@ impl Recorder {
         };
         // What came before the first prompt belongs to it.
         let before = self.items.clone();
-        let created = tokio::task::spawn_blocking(move || {
+        let create = move || {
             let mut log = kit.store.create(meta)?;
             for item in &before {
                 log.append(item)?;
             }
             Ok::<_, crate::store::Error>(log)
-        })
-        .await;
-        match created {
-            Ok(Ok(log)) => {
+        };
+        match blocking(move || create().map_err(|error| error::text_of(&error).plain())).await {
+            Ok(log) => {
                 self.write_to(log);
                 true
             }
-            Ok(Err(error)) => self.fail(&error::text_of(&error).plain()),
-            Err(error) => self.fail(&error.to_string()),
+            Err(why) => self.fail(&why),
         }
     }
 
@@ -105,19 +104,17 @@ impl Recorder {
         };
         let log = Arc::clone(log);
         let line = item.clone();
-        let written = tokio::task::spawn_blocking(move || {
-            log.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .append(&line)
-        })
-        .await;
-        match written {
-            Ok(Ok(())) => {
+        let append = move || {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.append(&line)
+                .map_err(|error| error::text_of(&error).plain())
+        };
+        match blocking(append).await {
+            Ok(()) => {
                 self.items.push(item);
                 true
             }
-            Ok(Err(error)) => self.fail(&error::text_of(&error).plain()),
-            Err(error) => self.fail(&error.to_string()),
+            Err(why) => self.fail(&why),
         }
     }
 
