@@ -30,7 +30,7 @@ impl Session {
             turn: self.turn_usage.into(),
             queued: self.queue.len(),
             kept: self.recorder.id(),
-            everything: self.standing.everything || self.kit.config.auto_confirm,
+            everything: self.standing.confirms(&self.kit),
         });
     }
 

@@ -92,6 +92,11 @@ pub(super) struct Standing {
 }
 
 impl Standing {
+    /// Whether nothing asks but what no deny rule could be tried on.
+    pub(super) fn confirms(&self, kit: &Kit) -> bool {
+        self.everything || kit.config.auto_confirm
+    }
+
     /// Takes over what a turn found to fail in the sandbox.
     pub(super) fn learn(&mut self, failed: Vec<String>) {
         let known = |command: &String| self.failed_confined.contains(command);

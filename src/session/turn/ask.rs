@@ -22,6 +22,11 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 impl Turn {
+    /// Whether a question is answered with a yes already.
+    pub(super) fn confirms(&self, question: &policy::Ask) -> bool {
+        self.standing.confirms(&self.kit) && !question.unread
+    }
+
     /// Asks the person, again for what they edited, until there is a yes or a no.
     pub(super) async fn ask(
         &mut self,

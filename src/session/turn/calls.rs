@@ -295,8 +295,7 @@ impl Turn {
         question: policy::Ask,
     ) -> Result<(), Halt> {
         self.show_command(&reviewed).await?;
-        let confirmed = self.standing.everything || self.kit.config.auto_confirm;
-        match confirmed && !question.unread {
+        match self.confirms(&question) {
             true => self.run_in_session(reviewed, Decision::AutoConfirm).await,
             false => self.ask(reviewed, question).await,
         }

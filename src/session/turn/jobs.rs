@@ -273,8 +273,7 @@ impl Turn {
             Verdict::Allow(Grant::Proof { .. }) => policy::Ask::because("nothing else allows it"),
             Verdict::Ask(question) => question.clone(),
         };
-        let confirmed = self.standing.everything || self.kit.config.auto_confirm;
-        if confirmed && !question.unread {
+        if self.confirms(&question) {
             return Ok(Decision::AutoConfirm);
         }
         let ask = self.typing(seen, judged, &question);
