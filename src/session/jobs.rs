@@ -158,7 +158,7 @@ impl Jobs {
             owner: Some(Owner {
                 session: self.session,
                 job: begun.number,
-                terminal: begun.job.input().is_some_and(|it| it.is_terminal()),
+                terminal: post.is_terminal(),
             }),
         });
         let showing = self.kit.editor.show(Target::Run(run), begun.job.screen());
