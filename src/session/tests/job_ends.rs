@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::chat::{Chat, calls, done, eventually, says, tool, valid};
-use super::jobs::{asks_for, ended_run, ends, job, known, run_of, trusting};
+use super::jobs::{asks_for, ends, ends_within_a_turn, job, known, run_of, trusting};
 use crate::llm::scripted::Scripted;
 use crate::protocol::{Level, Scope, ToEditor};
 use crate::session::{Msg, Prompt, Session};
@@ -127,11 +127,7 @@ async fn how_a_job_ended_is_told_once_where_nothing_can_be_typed() {
         ],
         says("It failed."),
     ]);
-    chat.say("go");
-    let run = run_of(&mut chat).await;
-    ended_run(&mut chat, run).await;
-    chat.write("gone", "");
-    assert_eq!(chat.ended().await, "done");
+    ends_within_a_turn(&mut chat).await;
     let told = chat.told("3");
     assert!(
         told.starts_with("Nothing was typed: [job 1 ended: exit 3"),

@@ -72,6 +72,15 @@ pub(super) async fn ended_run(chat: &mut Chat, wanted: u64) -> String {
     .await
 }
 
+/// A turn whose job ends while a command of it waits for the file `gone`.
+pub(super) async fn ends_within_a_turn(chat: &mut Chat) {
+    chat.say("go");
+    let run = run_of(chat).await;
+    ended_run(chat, run).await;
+    chat.write("gone", "");
+    assert_eq!(chat.ended().await, "done");
+}
+
 #[tokio::test]
 async fn a_job_is_asked_about_recorded_then_started_and_read_on() {
     let serve = "echo ready; until test -e go; do sleep 0.05; done; echo went; sleep 600";
@@ -312,11 +321,7 @@ async fn an_end_during_a_turn_is_told_with_its_next_request() {
         ),
         says("ok"),
     ]);
-    chat.say("go");
-    let run = run_of(&mut chat).await;
-    ended_run(&mut chat, run).await;
-    chat.write("gone", "");
-    assert_eq!(chat.ended().await, "done");
+    ends_within_a_turn(&mut chat).await;
     let items = chat.last_request().items;
     assert_eq!(ends(&items), [(1, false)]);
     assert!(

@@ -85,6 +85,12 @@ fn project() -> Workspace {
     workspace
 }
 
+/// What was decided, in order.
+fn decisions(items: &[Value]) -> Vec<&Value> {
+    let decided = of(items, "decision").into_iter();
+    decided.map(|it| &it["decision"]["decision"]).collect()
+}
+
 /// The items of one kind.
 fn of<'a>(items: &'a [Value], kind: &str) -> Vec<&'a Value> {
     items.iter().filter(|item| item["item"] == kind).collect()
@@ -141,12 +147,7 @@ fn what_fails_in_the_sandbox_is_offered_again_outside_of_it() {
     assert!(screen.contains(command), "{screen}");
     chat.wait_turns(1);
     let items = chat.items();
-    let decisions = of(&items, "decision");
-    let decisions: Vec<_> = decisions
-        .iter()
-        .map(|it| &it["decision"]["decision"])
-        .collect();
-    assert_eq!(decisions, ["proved", "approved"]);
+    assert_eq!(decisions(&items), ["proved", "approved"]);
     let outcomes = of(&items, "outcome");
     let first = outcomes[0]["text"].as_str().unwrap();
     assert!(
@@ -209,10 +210,5 @@ fn a_job_that_fails_in_the_sandbox_between_two_requests_is_offered_again_too() {
     chat.answer("read-only sandbox;", "n");
     chat.wait_turns(1);
     let items = chat.items();
-    let decisions = of(&items, "decision");
-    let decisions: Vec<_> = decisions
-        .iter()
-        .map(|it| &it["decision"]["decision"])
-        .collect();
-    assert_eq!(decisions, ["proved", "approved", "denied"]);
+    assert_eq!(decisions(&items), ["proved", "approved", "denied"]);
 }
