@@ -12,6 +12,7 @@ mod executor;
 mod feed;
 pub mod guard;
 pub mod helper;
+mod inherited;
 mod input;
 mod job;
 mod login;

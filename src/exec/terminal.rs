@@ -1,6 +1,6 @@
 //! Cuts this process off the terminal and what else its parent left open, before any command runs.
 
-use std::os::fd::BorrowedFd;
+use super::inherited;
 
 /// Leaves the controlling terminal for good, so that no command finds one to ask in, and keeps every
 /// descriptor beyond the standard three from the commands to come.
@@ -11,17 +11,7 @@ pub fn detach_terminal() {
     if rustix::process::setsid().is_err() {
         release_terminal();
     }
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
-        return;
-    };
-    let open: Vec<i32> = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|fd| *fd > 2)
-        .collect();
-    for fd in open {
-        close_on_exec(fd);
-    }
+    inherited::keep();
 }
 
 #[expect(
@@ -34,17 +24,5 @@ fn release_terminal() {
     if let Ok(tty) = std::fs::File::open("/dev/tty") {
         // SAFETY: TIOCNOTTY reads and writes no memory of ours.
         let _ = unsafe { ioctl(tty, NoArg::<TIOCNOTTY>::new()) };
-    }
-}
-
-#[expect(
-    unsafe_code,
-    reason = "an inherited descriptor has no owner in this program"
-)]
-fn close_on_exec(fd: i32) {
-    // SAFETY: it was open a moment ago; if it is closed since, the call fails and changes nothing.
-    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    if let Ok(flags) = rustix::io::fcntl_getfd(fd) {
-        let _ = rustix::io::fcntl_setfd(fd, flags | rustix::io::FdFlags::CLOEXEC);
     }
 }

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use nix::libc;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use super::super::inherited;
 use super::filter::{self, Shape};
 use super::plan::{Level, Plan, Unread};
 use super::support::Support;
@@ -53,7 +53,7 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
 /// The order matters: mounts need capabilities and the filter must come last, for it refuses what
 /// the steps before it do.
 fn restrict(plan: &Plan) -> Result<(), String> {
-    close_inherited().map_err(|e| format!("inherited files stay open ({e})"))?;
+    inherited::close().map_err(|e| format!("inherited files stay open ({e})"))?;
     if let Some(mounts) = &plan.mounts {
         mounts::enter(mounts).map_err(|e| format!("no mount namespace ({e})"))?;
     }
@@ -69,23 +69,6 @@ fn restrict(plan: &Plan) -> Result<(), String> {
         mounted: plan.mounts.is_some(),
     };
     seccompiler::apply_filter(&filter::program(shape)).map_err(|e| e.to_string())
-}
-
-/// Closes every descriptor but the three standard ones.
-fn close_inherited() -> std::io::Result<()> {
-    // Older kernels than Landlock's have this call, so there is no other way to keep.
-    let (first, last, flags) = (3_u32, u32::MAX, 0_u32);
-    #[expect(
-        unsafe_code,
-        reason = "no library wraps close_range; listing /proc/self/fd took a tenth of a whole start"
-    )]
-    // SAFETY: nothing in this process has opened a descriptor yet that is closed a second time.
-    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(std::io::Error::last_os_error())
-    }
 }
 
 /// Gives up all capabilities, and the way to any by starting a program.
