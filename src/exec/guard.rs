@@ -5,11 +5,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::ForkResult;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 
@@ -19,6 +21,11 @@ use super::{children, tree};
 const RELEASE: u8 = b'r';
 /// How long it goes on against processes that do not end.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Time in which the guarded process comes to its first answer. Signals that come meanwhile wait.
+const HEAD_START: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
 /// What is passed on. Others end the guard, and then the guarded process is told to end.
 const FORWARDED: [Signal; 4] = [
     Signal::SIGTERM,
@@ -77,6 +84,7 @@ pub fn divide() -> io::Result<Side> {
         ForkResult::Parent { child } => {
             drop(write);
             let child = Pid::from_raw(child.as_raw()).ok_or(io::ErrorKind::NotFound)?;
+            give_way(&read);
             forward(signals, child)?;
             watch(child, File::from(read)).map(Side::Guard)
         }
@@ -89,6 +97,13 @@ fn fork() -> io::Result<ForkResult> {
     // SAFETY: no thread has been started, so the child has everything that the parent had, no lock is held by
     // anybody else, and it may do what it likes.
     Ok(unsafe { nix::unistd::fork() }?)
+}
+
+/// Leaves the core to the other, for whose first answer somebody waits; no longer than that lives.
+fn give_way(pipe: &impl AsFd) {
+    let mut ended = [PollFd::new(pipe, PollFlags::IN)];
+    // Whatever wakes it up early, it goes on.
+    let _ = rustix::event::poll(&mut ended, Some(&HEAD_START));
 }
 
 fn watch(child: Pid, mut pipe: File) -> io::Result<ExitCode> {
