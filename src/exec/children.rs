@@ -50,9 +50,9 @@ pub(super) fn pid_of(child: &Child) -> i32 {
     i32::try_from(child.id()).expect("process ids fit into i32")
 }
 
-/// Returns the children that no [`spawn`] of this process made.
+/// Returns the orphans that have come to this process: children that no [`spawn`] made.
 pub(super) fn adopted() -> Vec<i32> {
-    let mut found = procfs::children(own_pid());
+    let mut found = procfs::first_threads_children(own_pid());
     let owned = owned();
     found.retain(|pid| !owned.contains(pid));
     found
@@ -67,7 +67,7 @@ pub(super) fn commands() -> usize {
 pub(super) fn sweep(ours: impl Fn(&Process) -> bool) {
     // Held throughout: what is not owned now must not become so under the sweep's hands.
     let owned = owned();
-    for pid in procfs::children(own_pid()) {
+    for pid in procfs::first_threads_children(own_pid()) {
         if owned.contains(&pid) {
             continue;
         }

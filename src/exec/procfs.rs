@@ -92,6 +92,13 @@ pub(super) fn children(pid: i32) -> Vec<i32> {
     found
 }
 
+/// Returns the children of a process's first thread. Orphans that come to a process come to that one, as
+/// long as it lives (`find_new_reaper` in the kernel's `exit.c`).
+pub(super) fn first_threads_children(pid: i32) -> Vec<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(to_pid).collect()
+}
+
 /// Returns the signals that this process ignores, the lowest bit being number 1.
 pub(super) fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
