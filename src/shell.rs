@@ -125,7 +125,7 @@ impl Shell {
 async fn begin(kit: &Kit, run: &Run) -> Result<Job, String> {
     let confinement = kit
         .trial
-        .session(&workspace_of(&run.cwd))
+        .session(|| workspace_of(&run.cwd))
         .await
         .map_err(|refused| refused.to_string())?;
     let spec = Spec {

@@ -52,12 +52,16 @@ pub(super) struct Started {
 
 /// Starts it.
 pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
-    check_cwd(plan.cwd)?;
+    if !plan.cwd.is_absolute() {
+        return Err(Error::RelativeCwd(plan.cwd.to_owned()));
+    }
     let Plan { mut env, .. } = plan;
     let mut argv = argv(plan.program, plan.cwd, &env)?;
     let name = argv[0].to_string_lossy().into_owned();
     let mut confined = None;
     if *plan.confinement != Confinement::Plain {
+        // What confines a command looks into it too, and has its own words for one that is gone.
+        check_cwd(plan.cwd)?;
         let launcher = plan.launcher.ok_or_else(|| {
             Error::Sandbox("this executor was set up without a sandbox".to_owned())
         })?;
@@ -144,9 +148,6 @@ fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 fn check_cwd(cwd: &Path) -> Result<(), Error> {
-    if !cwd.is_absolute() {
-        return Err(Error::RelativeCwd(cwd.to_owned()));
-    }
     let source = match cwd.metadata() {
         Ok(facts) if facts.is_dir() => match rustix::fs::access(cwd, Access::EXEC_OK) {
             Ok(()) => return Ok(()),

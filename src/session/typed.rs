@@ -93,7 +93,7 @@ impl Session {
             &policy::printable(command),
             Manner::default(),
         ));
-        let confinement = match self.kit.trial.session(&self.place.workspace).await {
+        let confinement = match self.kit.trial.session(|| &self.place.workspace).await {
             Ok(confinement) => confinement,
             Err(refused) => return self.complain(refused.to_string()),
         };

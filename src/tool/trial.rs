@@ -62,14 +62,18 @@ impl Trial {
         }
     }
 
-    /// The confinement of what a person typed, approved or allowed by a rule; waits only where it matters.
+    /// The confinement of what a person typed, approved or allowed by a rule; waits, and asks for the workspace,
+    /// only where it matters.
     ///
     /// # Errors
     /// As [`Isolation::session`].
-    pub async fn session(&self, workspace: &Path) -> Result<Confinement, Refused> {
+    pub async fn session<P: AsRef<Path>>(
+        &self,
+        workspace: impl FnOnce() -> P,
+    ) -> Result<Confinement, Refused> {
         match self.backend {
             Backend::Subprocess => Ok(Confinement::Plain),
-            _ => self.isolation().await.session(workspace),
+            _ => self.isolation().await.session(workspace().as_ref()),
         }
     }
 
@@ -102,17 +106,14 @@ mod tests {
             Confinement::ReadOnly { .. }
         ));
         assert_eq!(trial.name(), "auto");
-        let session = trial.session(Path::new("/w"));
+        let session = trial.session(|| "/w");
         assert_eq!(futures::FutureExt::now_or_never(session), None);
     }
 
     #[tokio::test]
     async fn what_a_person_types_waits_for_no_trial_where_nothing_confines_it() {
         let session = unknown(Backend::Subprocess);
-        assert_eq!(
-            session.session(Path::new("/w")).await,
-            Ok(Confinement::Plain)
-        );
+        assert_eq!(session.session(|| "/w").await, Ok(Confinement::Plain));
         assert_eq!(session.name(), "subprocess");
     }
 }

@@ -166,7 +166,7 @@ impl Turn {
         reviewed: Reviewed,
         decision: Decision,
     ) -> Result<(), Halt> {
-        let confinement = match self.kit.trial.session(&self.workspace).await {
+        let confinement = match self.kit.trial.session(|| &self.workspace).await {
             Ok(confinement) => confinement,
             Err(refused) => return self.forbid(reviewed, refused.to_string()).await,
         };
