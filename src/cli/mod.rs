@@ -74,7 +74,11 @@ fn without_guard(command: &str, rest: Vec<String>) -> ExitCode {
 
 fn serve() -> ExitCode {
     crate::exec::detach_terminal();
-    block_on(app::serve(app::own_exe()))
+    // A task like any other: to wake what `block_on` itself polls takes two more system calls.
+    block_on(async {
+        let serving = tokio::spawn(app::serve(app::own_exe()));
+        serving.await.unwrap_or(ExitCode::FAILURE)
+    })
 }
 
 /// One thread: what waits on pipes needs no more, and an answer to Neovim takes a third of the time.

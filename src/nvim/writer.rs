@@ -53,28 +53,19 @@ async fn send(neovim: &Neovim<Pipe>, frame: Vec<ToEditor>) -> bool {
             return true;
         }
     };
-    let neovim = neovim.clone();
-    // Dropping a pending call would break the connection, so it runs in a task of its own.
-    let call = tokio::spawn(async move {
-        neovim
-            .call(
-                "nvim_exec_lua",
-                vec![Value::from(RECEIVE), Value::Array(vec![messages])],
-            )
-            .await
-    });
+    // Whoever drops a pending call breaks the connection: nobody drops this task.
+    let call = neovim.call(
+        "nvim_exec_lua",
+        vec![Value::from(RECEIVE), Value::Array(vec![messages])],
+    );
     match call.await {
-        Ok(Ok(Ok(_))) => true,
-        Ok(Ok(Err(error))) => {
+        Ok(Ok(_)) => true,
+        Ok(Err(error)) => {
             tracing::error!(%error, "the Lua side failed");
             true
         }
-        Ok(Err(error)) => {
-            tracing::info!(%error, "neovim is gone");
-            false
-        }
         Err(error) => {
-            tracing::error!(%error, "a call to neovim panicked");
+            tracing::info!(%error, "neovim is gone");
             false
         }
     }
