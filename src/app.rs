@@ -38,7 +38,6 @@ pub async fn serve(exe: PathBuf) -> ExitCode {
         Ok(paths) => paths,
         Err(error) => return fail(&error.to_string()),
     };
-    let log = start_log(&paths);
     let (mut inbox, editor) = match nvim::connect() {
         Ok(connection) => connection,
         Err(error) => {
@@ -47,60 +46,74 @@ pub async fn serve(exe: PathBuf) -> ExitCode {
             ));
         }
     };
-    if let Err(message) = &log {
-        warn(&editor, message.clone());
-    }
-    let Some(kit) = greet(&mut inbox, &editor, &paths, exe).await else {
+    let Some(hello) = inbox.recv().await else {
         return ExitCode::FAILURE;
     };
-    App::new(kit).run(inbox).await;
-    ExitCode::SUCCESS
+    let (_log, made) = made(greet(hello, &editor), &editor, paths, exe).await;
+    match made {
+        Ok(kit) => {
+            tokio::spawn(tell_isolation(Arc::clone(&kit)));
+            App::new(kit).run(inbox).await;
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            editor.tell(ToEditor::Refused { message: why });
+            // Neovim closes the channel when it has read that.
+            while inbox.recv().await.is_some() {}
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn start_log(paths: &Paths) -> Result<logging::Log, String> {
-    let file = paths.log_file().map_err(|error| error.to_string())?;
-    let filter = env(logging::VARIABLE);
-    logging::start(&file, filter.as_deref()).map_err(|error| error.to_string())
-}
-
-/// Waits for the handshake and makes what everything else needs. None where the two do not fit.
-async fn greet(
-    inbox: &mut mpsc::Receiver<FromEditor>,
-    editor: &Editor,
-    paths: &Paths,
-    exe: PathBuf,
-) -> Option<Arc<Kit>> {
-    let refusal = match inbox.recv().await? {
+/// Answers the handshake; returns the settings that came with it, or why the two do not fit.
+fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String> {
+    match hello {
         FromEditor::Hello {
             protocol: PROTOCOL,
             settings,
             ..
-        } => match kit(editor, paths, exe, &settings) {
-            Ok(kit) => {
-                let kit = Arc::new(kit);
-                editor.tell(ToEditor::Ready {
-                    protocol: PROTOCOL,
-                    version: env!("CARGO_PKG_VERSION").to_owned(),
-                });
-                tokio::spawn(tell_isolation(Arc::clone(&kit)));
-                return Some(kit);
-            }
-            Err(why) => why,
-        },
-        FromEditor::Hello {
-            protocol, version, ..
         } => {
-            tracing::error!(protocol, version, "another protocol than {PROTOCOL}");
-            format!(
-                "update co and restart Neovim: its plugin speaks protocol {protocol}, co-nvim {PROTOCOL}"
-            )
+            editor.tell(ToEditor::Ready {
+                protocol: PROTOCOL,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            });
+            Ok(settings)
         }
-        _ => "update co and restart Neovim: its plugin did not say what it speaks".to_owned(),
+        FromEditor::Hello { protocol, .. } => Err(format!(
+            "update co and restart Neovim: its plugin speaks protocol {protocol}, co-nvim {PROTOCOL}"
+        )),
+        _ => Err("update co and restart Neovim: its plugin did not say what it speaks".to_owned()),
+    }
+}
+
+/// Starts the log and makes what everything else needs, on another thread: the greeting goes out meanwhile.
+async fn made(
+    settings: Result<serde_json::Value, String>,
+    editor: &Editor,
+    paths: Paths,
+    exe: PathBuf,
+) -> (Option<logging::Log>, Result<Arc<Kit>, String>) {
+    let editor = editor.clone();
+    let making = tokio::task::spawn_blocking(move || {
+        let log = start_log(&paths, &editor);
+        let kit = settings.and_then(|settings| kit(&editor, &paths, exe, &settings));
+        if let Err(why) = &kit {
+            tracing::error!(why, "not served");
+        }
+        (log, kit.map(Arc::new))
+    });
+    making
+        .await
+        .unwrap_or_else(|error| (None, Err(format!("co-nvim could not start: {error}"))))
+}
+
+fn start_log(paths: &Paths, editor: &Editor) -> Option<logging::Log> {
+    let start = || {
+        let file = paths.log_file().map_err(|error| error.to_string())?;
+        let filter = env(logging::VARIABLE);
+        logging::start(&file, filter.as_deref()).map_err(|error| error.to_string())
     };
-    editor.tell(ToEditor::Refused { message: refusal });
-    // Neovim closes the channel when it has read that.
-    while inbox.recv().await.is_some() {}
-    None
+    start().inspect_err(|why| warn(editor, why.clone())).ok()
 }
 
 fn kit(

@@ -31,18 +31,18 @@ async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
     let dir = tempfile::tempdir().unwrap();
     let exe = program(dir.path());
     let (editor, outbox) = Editor::new();
-    let (send, mut inbox) = mpsc::channel(1);
     let hello = FromEditor::Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: json!({}),
     };
-    send.try_send(hello).unwrap();
-    let kit = greet(&mut inbox, &editor, &paths(dir.path()), exe).await;
-    let kit = kit.unwrap();
+    let settings = greet(hello, &editor);
     let greeted = |frame: &[ToEditor]| matches!(frame, [ToEditor::Ready { .. }]);
     let frame = outbox.take_frame();
     assert!(greeted(&frame), "{frame:?}");
+    let (_log, kit) = made(settings, &editor, paths(dir.path()), exe).await;
+    let kit = kit.unwrap();
+    tokio::spawn(tell_isolation(Arc::clone(&kit)));
     assert_eq!(kit.trial.unasked(), Unasked::Never);
 
     // It waits for the trial to come that far, and ends it.

@@ -212,3 +212,19 @@ fn settings_that_do_not_fit_are_said() {
         "the setting's name",
     );
 }
+
+#[test]
+fn what_it_cannot_make_after_its_greeting_is_said() {
+    let scene = Scene::new();
+    let state = scene.home.path().join("state/co-nvim");
+    std::fs::create_dir_all(state.parent().unwrap()).unwrap();
+    std::fs::write(&state, "in the way").unwrap();
+    scene.run("echo never");
+    scene.wait_shell("\ncannot make the directory");
+    scene
+        .nvim
+        .wait_for("not require('co.backend').status().running", "its end");
+    std::fs::remove_file(&state).unwrap();
+    scene.run("echo o$((0))k");
+    scene.wait_shell("\no0k");
+}
