@@ -113,7 +113,17 @@ fn start_log(paths: &Paths, editor: &Editor) -> Option<logging::Log> {
         let filter = env(logging::VARIABLE);
         logging::start(&file, filter.as_deref()).map_err(|error| error.to_string())
     };
-    start().inspect_err(|why| warn(editor, why.clone())).ok()
+    let (log, problem) = match start() {
+        Ok(mut log) => {
+            let problem = log.problem.take();
+            (Some(log), problem)
+        }
+        Err(why) => (None, Some(why)),
+    };
+    if let Some(problem) = problem {
+        warn(editor, problem);
+    }
+    log
 }
 
 fn kit(

@@ -214,6 +214,17 @@ fn settings_that_do_not_fit_are_said() {
 }
 
 #[test]
+fn a_log_filter_that_cannot_be_read_is_said() {
+    let scene = Scene::with(json!({}), &[("CO_CLI_LOG", "co=loud")]);
+    scene.run("echo o$((0))k");
+    scene.wait_shell("\no0k");
+    scene.nvim.wait_for(
+        "table.concat(require('co.log').lines(), '\\n'):find('CO_CLI_LOG is not a log filter', 1, true)",
+        "the variable's name",
+    );
+}
+
+#[test]
 fn what_it_cannot_make_after_its_greeting_is_said() {
     let scene = Scene::new();
     let state = scene.home.path().join("state/co-nvim");
