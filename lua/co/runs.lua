@@ -142,9 +142,15 @@ end
 
 ---@param run co.Run
 ---@param text string
----@param ok boolean
-local function finish(run, text, ok)
+local function finish(run, text)
   run.running, run.finished, run.status = false, vim.uv.hrtime(), text
+end
+
+--- Shows how a run came to its end.
+---@param run co.Run
+---@param ok boolean
+local function show_end(run, ok)
+  local text = run.status --[[@as string]]
   if run.mode == 'pty' then
     terminal.ended(run.id, text)
   end
@@ -159,8 +165,9 @@ function M.ended(message)
     return
   end
   run.spill, run.exit = message.spill, message.exit
-  finish(run, message.status, message.exit == 0)
+  finish(run, message.status)
   files.refresh()
+  -- Who waits for the end does not wait for the screen.
   events.raise('CoJobDone', {
     run = run.id,
     session = run.owner and run.owner.session,
@@ -169,6 +176,7 @@ function M.ended(message)
     exit = message.exit,
     status = message.status,
   })
+  show_end(run, message.exit == 0)
   if run.background then
     local say = message.exit == 0 and notify.info or notify.warn
     say(('%s: %s: %s'):format(M.label(run), message.status, run.command))
@@ -214,7 +222,8 @@ end
 backend.on_end(function(reason)
   for _, run in pairs(runs) do
     if run.running then
-      finish(run, reason, false)
+      finish(run, reason)
+      show_end(run, false)
     end
   end
 end)

@@ -339,17 +339,22 @@ describe('the shell buffer', function()
     nvim:wait("return table.concat(_G.notices):find('nothing has been run yet') ~= nil")
   end)
 
-  it('raises CoJobDone', function()
+  it('raises CoJobDone with the output there and before the end is drawn', function()
     local nvim = neovim.start()
     nvim:lua([[
       vim.api.nvim_create_autocmd('User', { pattern = 'CoJobDone', callback = function(event)
-        _G.done = { event.data.command, event.data.exit }
+        local buf = vim.fn.bufnr('^co://shell$')
+        _G.done = {
+          event.data.command, event.data.exit, vim.api.nvim_buf_get_lines(buf, 0, -1, false),
+          require('co.runs').running(),
+        }
       end })
       vim.cmd('Co! make')
     ]])
-    nvim:receive(ended(1, 2))
+    nvim:receive(output(1, patch(0, { 'made' })), ended(1, 2))
     nvim:wait('return _G.done')
-    same({ 'make', 2 }, nvim:lua('return _G.done'))
+    same({ 'make', 2, { '$ make', 'made', '… running' }, 0 }, nvim:lua('return _G.done'))
+    same({ '$ make', 'made', 'exit 2 · 0.1 s · 1 line' }, nvim:lines(SHELL))
   end)
 
   it('lives through :bdelete! and :only while runs go on', function()
