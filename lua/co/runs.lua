@@ -40,12 +40,12 @@ local function changed()
   end
 end
 
---- Draws the block of a run; what the buffer has no room for any more is forgotten.
+--- Gives a run its block; what the buffer has no room for any more is forgotten.
 ---@param run co.Run
 local function draw(run)
-  for _, removed in ipairs(shell.open(run)) do
+  shell.open(run, function(removed)
     runs[removed.id] = nil
-  end
+  end)
 end
 
 ---@param id integer

@@ -11,6 +11,8 @@ local terminal = require('co.terminal')
 local windows = require('co.windows')
 
 local NAME = 'co://shell'
+-- What ends sooner is drawn once, with all it printed: time enough to read and print a few lines, too short to see.
+local SOON_MS = 5
 -- Old runs go, oldest first, when the buffer is longer than this.
 local LINES = 50000
 
@@ -21,6 +23,9 @@ local shell
 -- The runs that have a block, in its order.
 ---@type co.Run[]
 local order = {}
+-- Those whose block is still to be drawn.
+---@type { run: co.Run, forget: fun(run: co.Run) }[]
+local undrawn = {}
 
 --- The block of a run, where the buffer still has it.
 ---@param run? co.Run
@@ -104,7 +109,7 @@ local function on_unload()
   vim.schedule(function()
     if buf and not buffer.alive(buf) and shell == buf then
       -- Its runs go on without a screen; their ends are events all the same.
-      shell, order = nil, {}
+      shell, order, undrawn = nil, {}, {}
       if api.nvim_buf_is_valid(buf) then
         pcall(api.nvim_buf_delete, buf, { force = true })
       end
@@ -148,38 +153,6 @@ local function ensure()
   return buffer.alive(shell) and shell --[[@as integer]] or create()
 end
 
---- Shows the buffer in this tab page, without focus.
----@return integer win
-function M.show()
-  local buf = ensure()
-  local win = windows.here(buf)
-  if win then
-    return win
-  end
-  win = windows.split(buf, { side = 'below', size = config.get().shell_height })
-  dress(win)
-  api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(buf), 0 })
-  fold_earlier(win)
-  return win
-end
-
---- Takes its window away; the runs go on.
-function M.hide()
-  local win = shell and windows.here(shell)
-  if win then
-    windows.hide(win)
-  end
-end
-
---- Shows the buffer, or hides it.
-function M.toggle()
-  if shell and buffer.alive(shell) and windows.here(shell) then
-    M.hide()
-  else
-    M.show()
-  end
-end
-
 --- The row of the first line of a run's command.
 ---@param run co.Run
 ---@return integer?
@@ -206,10 +179,9 @@ local function prune(buf)
   return removed
 end
 
---- Draws the block of a run below the others.
 ---@param run co.Run
 ---@return co.Run[] removed what the buffer has no room for any more
-function M.open(run)
+local function draw(run)
   local buf = ensure()
   ---@type co.Run[]
   local removed = {}
@@ -250,11 +222,70 @@ function M.open(run)
   return removed
 end
 
+--- Draws what was put off. Whatever looks for a block calls this first.
+local function settle()
+  local waiting = undrawn
+  undrawn = {}
+  for _, block_for in ipairs(waiting) do
+    for _, removed in ipairs(draw(block_for.run)) do
+      block_for.forget(removed)
+    end
+  end
+end
+
+--- Gives a run a block below the others: at once, or in a moment where the person sees the buffer already.
+---
+--- The command starts meanwhile, and what draws takes the core that it could start on.
+---@param run co.Run
+---@param forget fun(run: co.Run) called for each one that the buffer has no room for any more
+function M.open(run, forget)
+  undrawn[#undrawn + 1] = { run = run, forget = forget }
+  if not shell or not windows.here(shell) then
+    settle()
+  elseif #undrawn == 1 then
+    vim.defer_fn(settle, SOON_MS)
+  end
+end
+
+--- Shows the buffer in this tab page, without focus.
+---@return integer win
+function M.show()
+  local buf = ensure()
+  local win = windows.here(buf)
+  if win then
+    return win
+  end
+  settle()
+  win = windows.split(buf, { side = 'below', size = config.get().shell_height })
+  dress(win)
+  api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(buf), 0 })
+  fold_earlier(win)
+  return win
+end
+
+--- Takes its window away; the runs go on.
+function M.hide()
+  local win = shell and windows.here(shell)
+  if win then
+    windows.hide(win)
+  end
+end
+
+--- Shows the buffer, or hides it.
+function M.toggle()
+  if shell and buffer.alive(shell) and windows.here(shell) then
+    M.hide()
+  else
+    M.show()
+  end
+end
+
 --- Says below a run's output what is known of it.
 ---@param run co.Run
 ---@param text string
 ---@param group string
 function M.status(run, text, group)
+  settle()
   local found = block_of(run)
   if not found then
     return
@@ -273,6 +304,7 @@ end
 ---@param run co.Run
 ---@param patch co.Patch
 function M.output(run, patch)
+  settle()
   local found = block_of(run)
   if not found then
     return
@@ -301,6 +333,7 @@ function M.reveal(run, where)
   if run.mode == 'pty' and terminal.show(run.id) then
     return
   end
+  settle()
   local head, tail = rows_of(run)
   if not head or not tail then
     local kept = run.spill and (': all of it is in ' .. run.spill) or ''
@@ -318,6 +351,7 @@ end
 ---@param row? integer
 ---@return co.Run?
 function M.at(row)
+  settle()
   row = row or api.nvim_win_get_cursor(0)[1] - 1
   local found
   for _, run in ipairs(order) do
@@ -333,12 +367,14 @@ end
 ---@param run co.Run
 ---@return co.Block?
 function M.block(run)
+  settle()
   return block_of(run)
 end
 
 --- The rows of the runs' first lines.
 ---@return integer[]
 function M.rows()
+  settle()
   local rows = {}
   for _, run in ipairs(order) do
     rows[#rows + 1] = first_row(run)

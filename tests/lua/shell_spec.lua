@@ -36,6 +36,36 @@ describe('the shell buffer', function()
     same({ '$ echo one', '… running', '', '$ echo two', '… running' }, nvim:lines(SHELL))
   end)
 
+  it('draws what it shows already a moment later, and before anything that looks for it', function()
+    local nvim = started('one')
+    local seen = nvim:lua([[
+      local lines = function() return vim.api.nvim_buf_line_count(vim.fn.bufnr('^co://shell$')) end
+      local before = lines()
+      vim.cmd('Co! two')
+      local at_once = lines()
+      require('co.shell').at(0)
+      return { before, at_once, lines() }
+    ]])
+    same({ 2, 2, 5 }, seen)
+    nvim:lua("vim.cmd('Co! three')")
+    nvim:receive(ended(2, 0))
+    same(
+      {
+        '$ one',
+        '… running',
+        '',
+        '$ two',
+        'exit 0 · 0.1 s · 1 line',
+        '',
+        '$ three',
+        '… running',
+      },
+      nvim:lines(SHELL)
+    )
+    nvim:lua("vim.cmd('Co! four')")
+    wait_line(nvim, '$ four')
+  end)
+
   it('sends command, directory and a new number', function()
     local nvim = neovim.start()
     local dir = vim.fn.resolve(vim.fn.tempname())
@@ -223,6 +253,7 @@ describe('the shell buffer', function()
     same(-1, nvim:lua('return vim.fn.foldclosed(5)'))
     nvim:keys('G')
     nvim:lua("vim.cmd('Co! two')")
+    wait_line(nvim, '$ two')
     same(2, nvim:lua('return vim.fn.foldclosed(5)'))
   end)
 
@@ -416,6 +447,7 @@ describe('the shell buffer', function()
         { type = 'run_ended', run = 1, status = 'exit 0', exit = 0 } })
       vim.cmd('Co! two') vim.cmd('Co! three')
     ]])
+    wait_line(nvim, '$ three')
     same({ '$ two', '… running', '', '$ three', '… running' }, nvim:lines(SHELL))
   end)
 end)
