@@ -19,7 +19,7 @@ use crate::exec::{self, Executor, Streams};
 use crate::llm;
 use crate::logging;
 use crate::nvim;
-use crate::paths::Paths;
+use crate::paths::{self, Paths};
 use crate::policy::redact::Redactor;
 use crate::protocol::{FromEditor, Level, PROTOCOL, ToEditor};
 use crate::session::kit::{Connect, Kit, Parts, Places};
@@ -33,11 +33,7 @@ use crate::tool::trial::Trial;
 const SHUTDOWN: Duration = Duration::from_secs(4);
 
 /// Serves one Neovim on standard input and output until it goes.
-pub async fn serve(exe: PathBuf) -> ExitCode {
-    let paths = match Paths::discover(&env) {
-        Ok(paths) => paths,
-        Err(error) => return fail(&error.to_string()),
-    };
+pub async fn serve() -> ExitCode {
     let (mut inbox, editor) = match nvim::connect() {
         Ok(connection) => connection,
         Err(error) => {
@@ -49,7 +45,7 @@ pub async fn serve(exe: PathBuf) -> ExitCode {
     let Some(hello) = inbox.recv().await else {
         return ExitCode::FAILURE;
     };
-    let (_log, made) = made(greet(hello, &editor), &editor, paths, exe).await;
+    let (_log, made) = made(greet(hello, &editor), &editor, Here::find).await;
     match made {
         Ok(kit) => {
             tokio::spawn(tell_isolation(Arc::clone(&kit)));
@@ -62,6 +58,21 @@ pub async fn serve(exe: PathBuf) -> ExitCode {
             while inbox.recv().await.is_some() {}
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Where this process is.
+struct Here {
+    paths: Paths,
+    exe: PathBuf,
+}
+
+impl Here {
+    fn find() -> Result<Self, paths::Error> {
+        Ok(Self {
+            paths: Paths::discover(&env)?,
+            exe: own_exe(),
+        })
     }
 }
 
@@ -90,13 +101,16 @@ fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String
 async fn made(
     settings: Result<serde_json::Value, String>,
     editor: &Editor,
-    paths: Paths,
-    exe: PathBuf,
+    find: impl FnOnce() -> Result<Here, paths::Error> + Send + 'static,
 ) -> (Option<logging::Log>, Result<Arc<Kit>, String>) {
     let editor = editor.clone();
     let making = tokio::task::spawn_blocking(move || {
-        let log = start_log(&paths, &editor);
-        let kit = settings.and_then(|settings| kit(&editor, &paths, exe, &settings));
+        let here = match find() {
+            Ok(here) => here,
+            Err(error) => return (None, Err(error.to_string())),
+        };
+        let log = start_log(&here.paths, &editor);
+        let kit = settings.and_then(|settings| kit(&editor, here, &settings));
         if let Err(why) = &kit {
             tracing::error!(why, "not served");
         }
@@ -126,12 +140,8 @@ fn start_log(paths: &Paths, editor: &Editor) -> Option<logging::Log> {
     log
 }
 
-fn kit(
-    editor: &Editor,
-    paths: &Paths,
-    exe: PathBuf,
-    lua: &serde_json::Value,
-) -> Result<Kit, String> {
+fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<Kit, String> {
+    let Here { paths, exe } = here;
     let (config, problems) = config::load(Some(&paths.config_file()), lua, &env);
     for problem in problems {
         warn(editor, problem);
@@ -156,8 +166,8 @@ fn kit(
     .map_err(|error| error.to_string())?;
     Ok(Kit::new(Parts {
         redactor: Redactor::new(&llm::secrets(&config.llm, &env)),
-        store: store(paths, &config),
-        audit: audit(editor, paths),
+        store: store(&paths, &config),
+        audit: audit(editor, &paths),
         places: Places {
             home,
             path: std::env::var_os("PATH").unwrap_or_default(),

@@ -17,7 +17,7 @@ fn program(dir: &Path) -> PathBuf {
     exe
 }
 
-fn paths(root: &Path) -> Paths {
+fn places(root: &Path) -> Paths {
     let root = root.to_str().unwrap();
     let place = |name: &str| {
         let kind = name.strip_prefix("XDG_")?.strip_suffix("_HOME")?;
@@ -40,7 +40,11 @@ async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
     let greeted = |frame: &[ToEditor]| matches!(frame, [ToEditor::Ready { .. }]);
     let frame = outbox.take_frame();
     assert!(greeted(&frame), "{frame:?}");
-    let (_log, kit) = made(settings, &editor, paths(dir.path()), exe).await;
+    let here = Here {
+        paths: places(dir.path()),
+        exe,
+    };
+    let (_log, kit) = made(settings, &editor, move || Ok(here)).await;
     let kit = kit.unwrap();
     tokio::spawn(tell_isolation(Arc::clone(&kit)));
     assert_eq!(kit.trial.unasked(), Unasked::Never);

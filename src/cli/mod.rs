@@ -76,7 +76,7 @@ fn serve() -> ExitCode {
     crate::exec::detach_terminal();
     // A task like any other: to wake what `block_on` itself polls takes two more system calls.
     block_on(async {
-        let serving = tokio::spawn(app::serve(app::own_exe()));
+        let serving = tokio::spawn(app::serve());
         serving.await.unwrap_or(ExitCode::FAILURE)
     })
 }
