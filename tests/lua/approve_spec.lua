@@ -1,45 +1,13 @@
 local messages = require('messages')
-local neovim = require('neovim')
+local questions = require('questions')
 local ask = messages.ask
-
---- A Neovim with a screen, some text in a buffer, and a map that reaches the float.
-local function editor(opts)
-  local nvim = neovim.start(vim.tbl_extend('force', { screen = true }, opts or {}))
-  nvim:lua([[
-    vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two', 'three' })
-    vim.keymap.set({ 'n', 'i', 'x', 'o', 'c', 't' }, '<F5>', '<Plug>(co-approve)')
-    _G.home = vim.api.nvim_get_current_win()
-  ]])
-  return nvim
-end
-
-local FOCUSED = "return vim.bo.filetype == 'co-approval'"
-local HOME = 'return vim.api.nvim_get_current_win() == _G.home'
-local FLOATS = [[return #vim.tbl_filter(function(win)
-  return vim.bo[vim.api.nvim_win_get_buf(win)].filetype == 'co-approval'
-end, vim.api.nvim_tabpage_list_wins(0))]]
-
-local function answers(nvim)
-  return vim.tbl_map(function(answer)
-    return { answer.id, answer.decision }
-  end, nvim:sent('answer'))
-end
-
-local function wait_answers(nvim, expected)
-  neovim.wait(function()
-    return vim.inspect(answers(nvim))
-  end, function()
-    return #answers(nvim) >= #expected
-  end)
-  same(expected, answers(nvim))
-end
-
---- Reaches the float by key and lets the swallowing pass.
-local function reach(nvim)
-  nvim:keys('<F5>')
-  nvim:wait(FOCUSED)
-  nvim:settle()
-end
+local editor = questions.editor
+local FOCUSED = questions.FOCUSED
+local HOME = questions.HOME
+local FLOATS = questions.FLOATS
+local answers = questions.answers
+local wait_answers = questions.wait_answers
+local reach = questions.reach
 
 describe('the approval float', function()
   it('opens without focus and says all there is to say', function()
@@ -419,147 +387,6 @@ describe('the approval float', function()
     same(
       { { 'CoApprovalRequested', 1 }, { 'CoApprovalResolved', 1 } },
       nvim:lua('return _G.events')
-    )
-  end)
-end)
-
-describe('a question that arrives', function()
-  it('in insert mode lets every key through to the buffer', function()
-    local nvim = editor()
-    nvim:keys_to('i', 'i')
-    nvim:keys('yes ')
-    nvim:receive(ask(1))
-    nvim:wait_screen('touch file1')
-    nvim:keys('n a y')
-    nvim:wait("return vim.api.nvim_get_current_line() == 'yes n a yone'")
-    same('i', nvim:mode())
-    same({}, answers(nvim))
-    reach(nvim)
-    nvim:keys('y')
-    wait_answers(nvim, { { 1, 'once' } })
-    nvim:wait(HOME)
-    nvim:wait_mode('i')
-    nvim:keys('!')
-    nvim:wait("return vim.api.nvim_get_current_line() == 'yes n a y!one'")
-  end)
-
-  it('in visual mode leaves the selection', function()
-    local nvim = editor()
-    nvim:keys_to('vj', 'v')
-    nvim:receive(ask(1))
-    nvim:wait_screen('touch file1')
-    same('v', nvim:mode())
-    nvim:keys('y')
-    nvim:wait("return vim.fn.getreg('\"') == 'one\\nt'")
-    same({}, answers(nvim))
-    nvim:keys_to('v', 'v')
-    reach(nvim)
-    nvim:keys('y')
-    wait_answers(nvim, { { 1, 'once' } })
-  end)
-
-  it('in operator-pending mode waits until the key has come', function()
-    local nvim = editor()
-    nvim:keys_to('d', 'no')
-    nvim:receive(ask(1))
-    nvim:keys('d')
-    nvim:wait_screen('touch file1')
-    same({ 'two', 'three' }, nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'))
-    same({}, answers(nvim))
-    nvim:keys_to('d', 'no')
-    reach(nvim)
-    nvim:keys('y')
-    wait_answers(nvim, { { 1, 'once' } })
-    same({ 'two', 'three' }, nvim:lua('return vim.api.nvim_buf_get_lines(1, 0, -1, false)'))
-  end)
-
-  it('in the command line leaves what is typed there', function()
-    local nvim = editor()
-    nvim:keys_to(':let g:x = "', 'c')
-    nvim:receive(ask(1))
-    nvim:wait_screen('touch file1')
-    nvim:keys('yna"<CR>')
-    nvim:wait("return vim.g.x == 'yna'")
-    same({}, answers(nvim))
-    nvim:keys_to(':echo 1', 'c')
-    reach(nvim)
-    nvim:keys('y')
-    wait_answers(nvim, { { 1, 'once' } })
-    same('n', nvim:mode())
-  end)
-
-  it('while a macro is recorded is no part of it', function()
-    local nvim = editor()
-    nvim:keys('qqA!')
-    nvim:receive(ask(1))
-    nvim:wait_screen('touch file1')
-    nvim:keys('y<Esc>q')
-    nvim:wait("return vim.fn.reg_recording() == ''")
-    same('A!y\27', nvim:lua("return vim.fn.getreg('q')"))
-    nvim:keys('j@q')
-    nvim:wait("return vim.api.nvim_buf_get_lines(0, 1, 2, false)[1] == 'two!y'")
-    same({}, answers(nvim))
-  end)
-
-  it('in a terminal lets every key through to its program', function()
-    local nvim = editor()
-    nvim:lua("vim.cmd.new() vim.cmd.terminal('cat')")
-    nvim:keys_to('i', 't')
-    nvim:receive(ask(1))
-    nvim:wait_screen('touch file1')
-    nvim:keys('yyy')
-    nvim:wait_screen('yyy')
-    same('t', nvim:mode())
-    same({}, answers(nvim))
-    reach(nvim)
-    nvim:keys('y')
-    wait_answers(nvim, { { 1, 'once' } })
-    nvim:wait_mode('t')
-  end)
-
-  it('takes no focus by itself unless it was asked to, and only where that is safe', function()
-    local nvim = editor()
-    nvim:lua("require('co').setup({ float_focus = true })")
-    nvim:keys(':Co<CR>')
-    nvim:wait("return vim.bo.filetype == 'co-chat'")
-    nvim:lua('vim.wait(600, function() return false end)')
-    nvim:receive(ask(1))
-    nvim:wait(FOCUSED)
-    nvim:settle()
-    nvim:keys('y')
-    wait_answers(nvim, { { 1, 'once' } })
-    nvim:wait("return vim.bo.filetype == 'co-chat'")
-    nvim:receive(ask(2))
-    nvim:wait_screen('touch file2')
-    yes(not nvim:lua(FOCUSED), 'a key was pressed just now')
-  end)
-end)
-
-describe('five questions of two chats', function()
-  it('leave 2,000 typed characters alone and are answered in order', function()
-    local nvim = editor()
-    local typed = ('yna qed '):rep(250)
-    nvim:keys_to('O', 'i')
-    for index = 1, 20 do
-      nvim:keys(typed:sub((index - 1) * 100 + 1, index * 100))
-      if index % 4 == 0 then
-        nvim:receive(ask(math.floor(index / 4), { session = index % 8 == 0 and 2 or 1 }))
-      end
-    end
-    nvim:wait('return #vim.api.nvim_get_current_line() == 2000')
-    same(typed, nvim:lua('return vim.api.nvim_get_current_line()'))
-    nvim:wait("return #require('co.approve').pending() == 5")
-    same({}, answers(nvim))
-    nvim:keys_to('<Esc>', 'n')
-    reach(nvim)
-    for index = 1, 5 do
-      nvim:wait_screen('touch file' .. index)
-      nvim:settle()
-      nvim:keys('y')
-    end
-    wait_answers(
-      nvim,
-      { { 1, 'once' }, { 2, 'once' }, { 3, 'once' }, { 4, 'once' }, { 5, 'once' } }
     )
   end)
 end)

@@ -49,19 +49,16 @@ describe('the shell buffer', function()
     same({ 2, 2, 5 }, seen)
     nvim:lua("vim.cmd('Co! three')")
     nvim:receive(ended(2, 0))
-    same(
-      {
-        '$ one',
-        '… running',
-        '',
-        '$ two',
-        'exit 0 · 0.1 s · 1 line',
-        '',
-        '$ three',
-        '… running',
-      },
-      nvim:lines(SHELL)
-    )
+    same({
+      '$ one',
+      '… running',
+      '',
+      '$ two',
+      'exit 0 · 0.1 s · 1 line',
+      '',
+      '$ three',
+      '… running',
+    }, nvim:lines(SHELL))
     nvim:lua("vim.cmd('Co! four')")
     wait_line(nvim, '$ four')
   end)

@@ -11,4 +11,5 @@ mod second_opinion;
 mod tables;
 mod tracked;
 mod turn;
+mod verdicts;
 mod world;

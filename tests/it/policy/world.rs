@@ -147,3 +147,8 @@ pub(crate) fn word(verdict: &Verdict) -> &'static str {
         policy::Verdict::Deny { .. } => "deny",
     }
 }
+
+/// Returns them as an argument vector, or a list in the settings.
+pub(super) fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|text| (*text).to_owned()).collect()
+}

@@ -1,0 +1,277 @@
+//! What every verdict holds to, whatever the rules are.
+
+use std::fs;
+
+use co::exec::Program;
+use co::policy::{Pattern, Settings, Verdict};
+
+use super::world::{World, texts, verdict_in, word};
+
+#[test]
+fn an_empty_command_is_refused() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    for command in ["", " ", "\n", "\t \n"] {
+        assert_eq!(word(&world.verdict(&judge, command)), "deny", "{command:?}");
+    }
+}
+
+#[test]
+fn hidden_characters_and_long_text_ask() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    for c in [
+        '\0',
+        '\r',
+        '\u{b}',
+        '\u{c}',
+        '\u{1b}',
+        '\u{7f}',
+        '\u{85}',
+        '\u{a0}',
+        '\u{ad}',
+        '\u{200b}',
+        '\u{200d}',
+        '\u{202e}',
+        '\u{2028}',
+        '\u{2066}',
+        '\u{feff}',
+        '\u{e0041}',
+    ] {
+        for command in [
+            format!("ls {c}"),
+            format!("ls 'a{c}b'"),
+            format!("ls # {c}"),
+        ] {
+            assert_eq!(word(&world.verdict(&judge, &command)), "ask", "{command:?}");
+        }
+    }
+    assert_eq!(word(&world.verdict(&judge, "echo 'grüße ✓'")), "auto");
+    let long = format!("echo {}", "x".repeat(10_000));
+    let (forbidding, _) = world.judge(Settings {
+        deny: texts(&["git push"]),
+        ..Settings::default()
+    });
+    let number = format!("{} git push", ":; ".repeat(401));
+    let depth = format!("{} git push", "env ".repeat(7));
+    let inner = format!("{}git push{}", "$(".repeat(250), ")".repeat(250));
+    for unread in [&long, &number, &depth, &inner] {
+        // What is in it cannot be told.
+        assert_eq!(word(&world.verdict(&forbidding, unread)), "deny");
+        assert_eq!(word(&world.verdict(&judge, unread)), "ask");
+    }
+    let argv = ["bash", "-c", &format!("{}git push", " ".repeat(10_001))].map(str::to_owned);
+    let found = forbidding.assess(&Program::Argv(argv.into()), &world.workspace);
+    assert_eq!(word(&forbidding.verdict(&found, &[])), "deny");
+    let behind = "cat <<X && git push\nx\nX";
+    assert_eq!(word(&world.verdict(&forbidding, behind)), "deny");
+    let many = vec!["ls"; 51].join("; ");
+    assert_eq!(word(&world.verdict(&judge, &many)), "ask");
+    let fifty = vec!["ls"; 50].join("; ");
+    assert_eq!(word(&world.verdict(&judge, &fifty)), "auto");
+}
+
+#[test]
+fn an_argument_vector_is_one_command() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings {
+        allow: texts(&["make"]),
+        ..Settings::default()
+    });
+    let said = |argv: &[&str]| {
+        let found = judge.assess(&Program::Argv(texts(argv)), &world.workspace);
+        word(&judge.verdict(&found, &[]))
+    };
+    for (argv, expected) in [
+        (&["ls", "-la"][..], "auto"),
+        (&["grep", "-n", "a; rm $(x) | > y", "a.txt"], "auto"),
+        (&["find", ".", "-name", "*.rs"], "auto"),
+        (&["make", "x"], "auto"),
+        (&["cat", "*"], "auto"),
+        (&["find", ".", "-delete"], "ask"),
+        (&["cat", ".env"], "ask"),
+        (&["cat", "/etc/passwd"], "ask"),
+        (&["cat", "a\u{202e}"], "ask"),
+        (&["bash", "-c", "ls"], "ask"),
+        (&["ls", ">", "a.txt"], "auto"),
+        (&["rm", "-rf", "/"], "deny"),
+        (&["bash", "-c", "rm -rf /"], "deny"),
+        (&[], "deny"),
+        (&[""], "deny"),
+    ] {
+        assert_eq!(said(argv), expected, "{argv:?}");
+    }
+}
+
+#[test]
+fn every_question_says_why_and_where() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let table = include_str!("../../fixtures/policy/ask.txt");
+    for command in table.lines().filter(|line| !line.starts_with("## ")) {
+        let Verdict::Ask(ask) = world.verdict(&judge, command) else {
+            continue;
+        };
+        assert!(!ask.reasons.is_empty(), "{command}");
+        for reason in &ask.reasons {
+            assert!(
+                !reason.text.is_empty() && !reason.text.ends_with('.'),
+                "{command}: {reason:?}"
+            );
+            if let Some(span) = &reason.span {
+                assert!(command.get(span.clone()).is_some(), "{command}: {reason:?}");
+            }
+        }
+    }
+    let Verdict::Ask(ask) = world.verdict(&judge, "ls && find . -delete") else {
+        panic!("find -delete asks");
+    };
+    let span = ask.reasons[0].span.clone().unwrap();
+    assert_eq!(&"ls && find . -delete"[span], "-delete");
+    assert!(ask.destructive);
+}
+
+#[test]
+fn a_program_must_be_found_where_only_the_person_can_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let (judge, _) = world.judge(Settings {
+        allow: texts(&["mytool"]),
+        ..Settings::default()
+    });
+    world.program("rg", "#!/bin/sh\n");
+    world.program("mytool", "#!/bin/sh\n");
+    assert_eq!(word(&world.verdict(&judge, "rg x")), "auto");
+    assert_eq!(word(&world.verdict(&judge, "mytool x")), "auto");
+    fs::set_permissions(world.bin.join("rg"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(world.bin.join("mytool"), fs::Permissions::from_mode(0o777)).unwrap();
+    let (judge, _) = world.judge(Settings {
+        allow: texts(&["mytool"]),
+        ..Settings::default()
+    });
+    assert_eq!(word(&world.verdict(&judge, "rg x")), "ask");
+    assert_eq!(word(&world.verdict(&judge, "mytool x")), "ask");
+    fs::remove_file(world.bin.join("rg")).unwrap();
+    std::os::unix::fs::symlink(world.workspace.join("rg"), world.bin.join("rg")).unwrap();
+    fs::write(world.workspace.join("rg"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(
+        world.workspace.join("rg"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
+    assert_eq!(
+        word(&world.verdict(&judge, "rg x")),
+        "ask",
+        "a link into the workspace"
+    );
+}
+
+#[test]
+fn globs_are_judged_by_what_they_match() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    fs::create_dir(world.workspace.join("g")).unwrap();
+    let said = |command: &str| {
+        word(&verdict_in(
+            &judge,
+            command,
+            &world.workspace.join("g"),
+            &[],
+        ))
+    };
+    fs::write(world.workspace.join("g/a.c"), "").unwrap();
+    assert_eq!(
+        (said("cat *"), said("cat ./*"), said("wc -l *.c")),
+        ("auto", "auto", "auto")
+    );
+    fs::write(world.workspace.join("g/-n"), "").unwrap();
+    assert_eq!(
+        (said("cat *"), said("cat ./*"), said("cat *.c")),
+        ("ask", "auto", "auto")
+    );
+    std::os::unix::fs::symlink("/etc/passwd", world.workspace.join("g/b.c")).unwrap();
+    assert_eq!(
+        (said("cat *.c"), said("cat a*"), said("ls ./*")),
+        ("ask", "auto", "ask")
+    );
+}
+
+#[test]
+fn what_holds_co_in_check_is_not_taken_away() {
+    let world = World::new();
+    fs::write(world.workspace.join(".co/policy.toml"), "ask = ['make']\n").unwrap();
+    let (judge, _) = world.judge(Settings::default());
+    for command in [
+        "rm -rf .co",
+        "mv .co x",
+        "rm -rf .",
+        "chmod -R 000 .co",
+        "rm .co/policy.toml",
+        "sudo rm -r ./.co",
+    ] {
+        assert_eq!(word(&world.verdict(&judge, command)), "deny", "{command}");
+    }
+    for command in ["rm -rf build", "git checkout -- .co/policy.toml"] {
+        assert_eq!(word(&world.verdict(&judge, command)), "ask", "{command}");
+    }
+    assert_eq!(word(&world.verdict(&judge, "cat .co/policy.toml")), "auto");
+}
+
+#[test]
+fn the_home_directory_is_kept_wherever_it_is() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    for path in [world.home.clone(), world.home.parent().unwrap().to_owned()] {
+        let command = format!("rm -rf {}", path.display());
+        assert_eq!(word(&world.verdict(&judge, &command)), "deny", "{command}");
+    }
+}
+
+#[test]
+fn a_command_outside_the_workspace_asks() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let other = world.workspace.join("../other");
+    assert_eq!(word(&verdict_in(&judge, "ls", &other, &[])), "ask");
+    assert_eq!(
+        word(&verdict_in(&judge, "ls", &world.workspace.join("src"), &[])),
+        "auto"
+    );
+    let found = judge.assess(&Program::Argv(texts(&["ls"])), &other);
+    assert_eq!(word(&judge.verdict(&found, &[])), "ask");
+}
+
+/// No text panics, and no text that holds a command of a dangerous program runs unasked.
+#[test]
+fn no_text_breaks_the_judge() {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::TestRunner;
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let mut runner = TestRunner::deterministic();
+    let soup = "(ls|cat|git|find|sed|rg|xargs|jq|awk|test|\\[|cd|rm)?( ?[a-z./*?~'\"\\\\$(){}<>|&;`!#=0-9@:,-]{0,6}){0,8}";
+    for strategy in [
+        proptest::string::string_regex(soup).unwrap(),
+        proptest::string::string_regex("\\PC{0,60}").unwrap(),
+    ] {
+        for _ in 0..300 {
+            let command = strategy.new_tree(&mut runner).unwrap().current();
+            let _verdict = world.verdict(&judge, &command);
+            let piped = format!("{command}\nrm -rf x");
+            let verdict = world.verdict(&judge, &piped);
+            assert!(word(&verdict) != "auto", "{piped:?}");
+        }
+    }
+}
+
+#[test]
+fn an_argument_vector_is_asked_about_and_allowed_as_it_is_shown() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let argv = ["rm", "*", "it's"].map(str::to_owned).to_vec();
+    let found = judge.assess(&Program::Argv(argv), &world.workspace);
+    assert_eq!(found.command, r"rm '*' 'it'\''s'");
+    let allowed = |text: &str| word(&judge.verdict(&found, &[Pattern::exact(text)]));
+    assert_eq!(allowed(&found.command), "auto");
+    assert_eq!(allowed(r"rm * 'it'\''s'"), "ask");
+}
