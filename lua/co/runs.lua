@@ -42,7 +42,7 @@ end
 
 --- Gives a run its block; what the buffer has no room for any more is forgotten.
 ---@param run co.Run
-local function draw(run)
+local function open_block(run)
   shell.open(run, function(removed)
     runs[removed.id] = nil
   end)
@@ -79,9 +79,9 @@ function M.run(command, cwd, stdin, mode)
     backend.send(request)
   else
     request.open = mode == 'open' or nil
-    -- Sent first: the command starts while its block is drawn. What it says is heard after that.
+    -- Sent first: the command starts while Neovim draws. What it says is heard after that.
     backend.send(request)
-    draw(run)
+    open_block(run)
     shell.show()
   end
   changed()
@@ -112,7 +112,7 @@ end
 local function adopt_job(message)
   local run = add(message.run, message.command, message.cwd)
   run.owner, run.background, run.mode = message.owner, true, 'open'
-  draw(run)
+  open_block(run)
   shell.status(run, ('… running, %s: :Co /jobs lists it'):format(M.label(run)), 'CoRunRunning')
   changed()
 end
@@ -127,7 +127,7 @@ function M.started(message)
   if not run then
     newest = math.max(newest, message.run)
     run = add(message.run, message.command, message.cwd)
-    draw(run)
+    open_block(run)
   end
   run.cwd = message.cwd
 end

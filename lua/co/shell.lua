@@ -13,6 +13,7 @@ local windows = require('co.windows')
 local NAME = 'co://shell'
 -- What ends sooner is drawn once, with all it printed: time enough to read and print a few lines, too short to see.
 local SOON_MS = 5
+local AGAIN_MS = 50
 -- Old runs go, oldest first, when the buffer is longer than this.
 local LINES = 50000
 
@@ -179,6 +180,7 @@ local function prune(buf)
   return removed
 end
 
+--- Draws the block of a run below the others.
 ---@param run co.Run
 ---@return co.Run[] removed what the buffer has no room for any more
 local function draw(run)
@@ -224,18 +226,32 @@ end
 
 --- Draws what was put off. Whatever looks for a block calls this first.
 local function settle()
-  local waiting = undrawn
-  undrawn = {}
-  for _, block_for in ipairs(waiting) do
-    for _, removed in ipairs(draw(block_for.run)) do
-      block_for.forget(removed)
+  while undrawn[1] do
+    local waiting = table.remove(undrawn, 1)
+    local ok, removed = pcall(draw, waiting.run)
+    if not ok then
+      table.insert(undrawn, 1, waiting)
+      error(removed, 0)
+    end
+    for _, run in ipairs(removed) do
+      waiting.forget(run)
     end
   end
 end
 
+---@param milliseconds integer
+local function settle_in(milliseconds)
+  vim.defer_fn(function()
+    -- Text is locked while an expression is evaluated, for one: the next time will do.
+    if not pcall(settle) then
+      settle_in(AGAIN_MS)
+    end
+  end, milliseconds)
+end
+
 --- Gives a run a block below the others: at once, or in a moment where the person sees the buffer already.
 ---
---- The command starts meanwhile, and what draws takes the core that it could start on.
+--- The command starts meanwhile, and what draws may take the core that it is to start on.
 ---@param run co.Run
 ---@param forget fun(run: co.Run) called for each one that the buffer has no room for any more
 function M.open(run, forget)
@@ -243,7 +259,7 @@ function M.open(run, forget)
   if not shell or not windows.here(shell) then
     settle()
   elseif #undrawn == 1 then
-    vim.defer_fn(settle, SOON_MS)
+    settle_in(SOON_MS)
   end
 end
 

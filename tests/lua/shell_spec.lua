@@ -63,6 +63,22 @@ describe('the shell buffer', function()
     wait_line(nvim, '$ four')
   end)
 
+  it('draws a block that could not be drawn while text was locked as soon as it can', function()
+    local nvim = started('one')
+    nvim:lua([[
+      vim.keymap.set('n', '<F3>', function()
+        vim.cmd('Co! two')
+        vim.cmd('Co! three')
+        vim.wait(30)
+        return ''
+      end, { expr = true })
+    ]])
+    nvim:keys('<F3>')
+    wait_line(nvim, '$ three')
+    wait_line(nvim, '$ two')
+    same('', nvim:lua('return vim.v.errmsg'))
+  end)
+
   it('sends command, directory and a new number', function()
     local nvim = neovim.start()
     local dir = vim.fn.resolve(vim.fn.tempname())
