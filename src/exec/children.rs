@@ -29,6 +29,8 @@ pub(super) fn own_session() -> i32 {
 }
 
 /// Starts a command as the leader of a new group; until [`reap`] nobody else waits for it.
+///
+/// Where [`reap`] is never called, a [`sweep`] does it for what the first thread has started.
 pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     // Held over the spawn: a sweep must not see the child before its name is down.
     let mut owned = owned();

@@ -56,7 +56,8 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
         return Err(Error::RelativeCwd(plan.cwd.to_owned()));
     }
     let Plan { mut env, .. } = plan;
-    let mut argv = argv(plan.program, plan.cwd, &env)?;
+    let mut argv = argv(plan.program, plan.cwd, &env)
+        .map_err(|error| check_cwd(plan.cwd).err().unwrap_or(error))?;
     let name = argv[0].to_string_lossy().into_owned();
     let mut confined = None;
     if *plan.confinement != Confinement::Plain {

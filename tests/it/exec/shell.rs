@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use co::exec::{Error, Program};
+use co::exec::{Error, Program, Size, Streams};
 
 use super::Bench;
 
@@ -129,16 +129,43 @@ async fn argv_runs_without_a_shell() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_gone_is_named() {
-    let bench = Bench::new();
-    let gone = bench.path().join("gone");
-    let mut spec = bench.spec("true");
-    spec.cwd.clone_from(&gone);
-    let error = bench.executor.start(spec).await.unwrap_err();
-    assert!(
-        error.to_string().contains(gone.to_str().unwrap()),
-        "{error}"
-    );
+async fn a_directory_that_cannot_be_entered_is_named_whatever_was_to_run_there() {
+    let bench = Bench::with(|setup| setup.program = Some(super::BINARY.into()));
+    let limited = Bench::with(|setup| {
+        setup.settings.open_files = Some(100);
+        setup.program = Some(super::BINARY.into());
+    });
+    let (gone, file) = (bench.path().join("gone"), bench.path().join("file"));
+    std::fs::write(&file, "").unwrap();
+    let argv = |words: &[&str]| Program::Argv(words.iter().map(ToString::to_string).collect());
+    let programs = [
+        Program::Shell("true".to_owned()),
+        argv(&["true"]),
+        argv(&["./program"]),
+        argv(&["no-such-program"]),
+    ];
+    let terminal = Streams::Terminal(Size {
+        columns: 80,
+        rows: 24,
+    });
+    for (cwd, why) in [(gone, "No such file"), (file, "ot a directory")] {
+        for program in &programs {
+            for (executor, streams) in [
+                (&bench.executor, Streams::Whole),
+                (&bench.executor, terminal),
+                (&limited.executor, Streams::Whole),
+            ] {
+                let mut spec = bench.spec("");
+                spec.program = program.clone();
+                spec.cwd.clone_from(&cwd);
+                let error = executor.start_on(spec, streams).await.unwrap_err();
+                assert!(matches!(error, Error::Cwd { .. }), "{program:?}: {error:?}");
+                let text = error.to_string();
+                assert!(text.contains(cwd.to_str().unwrap()), "{text}");
+                assert!(text.contains(why), "{text}");
+            }
+        }
+    }
     assert!(bench.run("echo next").await.ok());
 }
 
