@@ -29,6 +29,10 @@ use crate::store::Store;
 use crate::tool::judge::workspace_of;
 use crate::tool::trial::Trial;
 
+/// How long the settings and directories may take to answer.
+const HANGS: Duration = Duration::from_secs(8);
+/// Silence after which a backend that serves nobody says so.
+const QUIET: Duration = Duration::from_millis(100);
 /// How long sessions and commands have to end when Neovim is gone; the commands are killed within two.
 const SHUTDOWN: Duration = Duration::from_secs(4);
 
@@ -45,17 +49,16 @@ pub async fn serve() -> ExitCode {
     let Some(hello) = inbox.recv().await else {
         return ExitCode::FAILURE;
     };
-    let (_log, made) = made(greet(hello, &editor), &editor, Here::find).await;
-    match made {
+    let settings = greet(hello, &editor);
+    let (_log, kit) = make(settings, &editor, Here::find).await;
+    match kit {
         Ok(kit) => {
             tokio::spawn(tell_isolation(Arc::clone(&kit)));
             App::new(kit).run(inbox).await;
             ExitCode::SUCCESS
         }
         Err(why) => {
-            editor.tell(ToEditor::Refused { message: why });
-            // Neovim closes the channel when it has read that.
-            while inbox.recv().await.is_some() {}
+            refuse(why, inbox, &editor).await;
             ExitCode::FAILURE
         }
     }
@@ -97,28 +100,53 @@ fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String
     }
 }
 
+/// Says why there will be no answers; a prompt that came meanwhile goes back to where it was typed.
+async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) {
+    // What waited for the greeting comes as soon as Neovim has read that.
+    while let Ok(Some(message)) = tokio::time::timeout(QUIET, inbox.recv()).await {
+        if let FromEditor::Prompt { session, text, .. } = message {
+            editor.tell(ToEditor::Unsent { session, text });
+        }
+    }
+    editor.tell(ToEditor::Refused { message: why });
+    // Neovim closes the channel when it has read that.
+    while inbox.recv().await.is_some() {}
+}
+
 /// Starts the log and makes what everything else needs, on another thread: the greeting goes out meanwhile.
-async fn made(
+async fn make(
     settings: Result<serde_json::Value, String>,
     editor: &Editor,
     find: impl FnOnce() -> Result<Here, paths::Error> + Send + 'static,
 ) -> (Option<logging::Log>, Result<Arc<Kit>, String>) {
     let editor = editor.clone();
     let making = tokio::task::spawn_blocking(move || {
-        let here = match find() {
-            Ok(here) => here,
-            Err(error) => return (None, Err(error.to_string())),
-        };
-        let log = start_log(&here.paths, &editor);
-        let kit = settings.and_then(|settings| kit(&editor, here, &settings));
+        let here = find().map_err(|error| error.to_string());
+        let log = here.as_ref().ok();
+        let log = log.and_then(|here| start_log(&here.paths, &editor));
+        let kit = settings.and_then(|settings| kit(&editor, here?, &settings));
         if let Err(why) = &kit {
             tracing::error!(why, "not served");
         }
         (log, kit.map(Arc::new))
     });
-    making
-        .await
-        .unwrap_or_else(|error| (None, Err(format!("co-nvim could not start: {error}"))))
+    match tokio::time::timeout(HANGS, making).await {
+        Ok(Ok(made)) => made,
+        Ok(Err(error)) => {
+            tracing::error!(%error, "a panic while starting");
+            (
+                None,
+                Err("co-nvim failed while it started: :Co /log says more".to_owned()),
+            )
+        }
+        Err(_) => (
+            None,
+            Err(format!(
+                "co-nvim waited {} s for its settings, its state or its data: a disk hangs, or one of them is no file",
+                HANGS.as_secs()
+            )),
+        ),
+    }
 }
 
 fn start_log(paths: &Paths, editor: &Editor) -> Option<logging::Log> {

@@ -121,11 +121,11 @@ pub enum Scope {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToEditor {
-    /// The handshake went well.
+    /// The two fit: what waited for that may be sent.
     Ready { protocol: u32, version: String },
     /// What holds unasked commands, for the winbar: `read-only sandbox`, or why there is none.
     Isolation { isolation: String },
-    /// The handshake failed; the backend ends.
+    /// The two do not fit, or the backend could not make what it needs; it ends.
     Refused { message: String },
     /// A sentence for the person.
     Notice { level: Level, message: String },

@@ -22,7 +22,7 @@ local queue = {}
 local greeting
 ---@type string?
 local isolation
----@type fun(reason: string)[]
+---@type fun(reason: string, unsent: co.FromEditor[])[]
 local mourners = {}
 
 local ANSWER_MS = 10000
@@ -68,9 +68,10 @@ end
 --- Tells everybody that the backend is gone, with what it left unanswered.
 ---@param reason string
 function M.bury(reason)
+  local unsent = queue
   queue, greeting, isolation = {}, nil, nil
   for _, mourner in ipairs(mourners) do
-    mourner(reason)
+    mourner(reason, unsent)
   end
 end
 
@@ -224,8 +225,8 @@ function M.on_refused(message)
   give_up(message.message)
 end
 
---- Calls `mourner` with the reason whenever the backend ends.
----@param mourner fun(reason: string)
+--- Calls `mourner` with the reason, and with what was never sent, whenever the backend ends.
+---@param mourner fun(reason: string, unsent: co.FromEditor[])
 function M.on_end(mourner)
   mourners[#mourners + 1] = mourner
 end

@@ -418,7 +418,7 @@ function M.states()
   return found
 end
 
-backend.on_end(function(reason)
+backend.on_end(function(reason, unsent)
   for _, chat in pairs(chats) do
     if buffer.alive(chat.buf) and chat.state.state ~= 'idle' then
       rewrite(chat, function()
@@ -431,6 +431,11 @@ backend.on_end(function(reason)
     chat.state = vim.tbl_extend('force', chat.state, { state = 'idle', detail = '', queued = 0 })
     if buffer.alive(chat.buf) then
       show_state(chat)
+    end
+  end
+  for _, message in ipairs(unsent) do
+    if message.type == 'prompt' then
+      M.unsent(message)
     end
   end
 end)

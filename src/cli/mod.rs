@@ -77,7 +77,10 @@ fn serve() -> ExitCode {
     // A task like any other: to wake what `block_on` itself polls takes two more system calls.
     block_on(async {
         let serving = tokio::spawn(app::serve());
-        serving.await.unwrap_or(ExitCode::FAILURE)
+        serving.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the backend ends");
+            ExitCode::FAILURE
+        })
     })
 }
 

@@ -72,7 +72,10 @@ impl Handler for Inbox {
                 Ok(message) => self.queue(message),
                 Err(error) => {
                     tracing::error!(%error, "undecodable message");
-                    self.complain("co could not read a message from its Lua side; restart Neovim after an update");
+                    // The log begins with the handshake, which this may have been.
+                    self.complain(&format!(
+                        "co could not read a message from its Lua side ({error}); restart Neovim after an update"
+                    ));
                 }
             }
         }

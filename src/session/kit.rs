@@ -21,7 +21,7 @@ use crate::tool::judge::{Bench, Judge};
 use crate::tool::rules;
 use crate::tool::trial::Trial;
 
-/// Made once, at the handshake.
+/// Made once, right after the handshake.
 pub struct Kit {
     pub editor: Editor,
     pub config: Config,

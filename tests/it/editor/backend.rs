@@ -224,6 +224,30 @@ fn a_log_filter_that_cannot_be_read_is_said() {
     );
 }
 
+/// Whether the prompt area holds what was sent.
+const PROMPT: &str = "vim.api.nvim_buf_get_lines(require('co.chat').current().buf, -2, -1, false)[1] == 'these words'";
+
+#[test]
+fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
+    let scene = Scene::new();
+    let config = scene.home.path().join("config/co-nvim");
+    std::fs::create_dir_all(&config).unwrap();
+    let fifo = config.join("config.toml");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    scene.co("these words");
+    // It has greeted: that waits for no file.
+    scene
+        .nvim
+        .wait_for("require('co.backend').status().ready", "the greeting");
+    scene
+        .nvim
+        .wait_text("waited 8 s for its settings, its state or its data");
+    scene.nvim.wait_for(PROMPT, "the prompt to come back");
+    std::fs::remove_file(&fifo).unwrap();
+    scene.run("echo o$((0))k");
+    scene.wait_shell("\no0k");
+}
+
 #[test]
 fn what_it_cannot_make_after_its_greeting_is_said() {
     let scene = Scene::new();
@@ -232,6 +256,8 @@ fn what_it_cannot_make_after_its_greeting_is_said() {
     std::fs::write(&state, "in the way").unwrap();
     scene.run("echo never");
     scene.wait_shell("\ncannot make the directory");
+    scene.co("these words");
+    scene.nvim.wait_for(PROMPT, "the prompt to come back");
     scene
         .nvim
         .wait_for("not require('co.backend').status().running", "its end");
