@@ -83,16 +83,23 @@ fn parse(filter: Option<&str>) -> (EnvFilter, Option<String>) {
     let info = || EnvFilter::new("info");
     match filter.map(str::trim).filter(|text| !text.is_empty()) {
         None => (info(), None),
-        Some(text) => match EnvFilter::try_new(text) {
-            Ok(filter) => (filter, None),
-            Err(error) => (
-                info(),
-                Some(format!(
-                    "{VARIABLE} is not a log filter ({error}); give a level such as debug"
-                )),
-            ),
+        Some(text) => match EnvFilter::try_new(text).map_err(|error| error.to_string()) {
+            Ok(filter) if text.split(',').all(is_known) => (filter, None),
+            Ok(_) => (info(), Some(refused("a word is no level"))),
+            Err(error) => (info(), Some(refused(&error))),
         },
     }
+}
+
+fn refused(why: &str) -> String {
+    format!("{VARIABLE} is not a log filter ({why}); give a level such as debug")
+}
+
+/// A misspelt level reads as the name of a module that there is not, and nothing would be logged.
+fn is_known(part: &str) -> bool {
+    let part = part.trim();
+    let level = part.parse::<tracing::level_filters::LevelFilter>().is_ok();
+    level || part.contains(['=', '[']) || part == "co" || part.starts_with("co::")
 }
 
 /// Returns whether a record may be logged at all: nvim-rs logs whole messages, with all they hold.
@@ -206,7 +213,25 @@ mod tests {
         let (filter, problem) = parse(Some("co=loud"));
         assert_eq!(filter.to_string(), "info");
         assert!(problem.is_some_and(|told| told.contains(VARIABLE)));
-        assert_eq!(parse(Some(" ")).1, None);
+        for misspelt in ["dbug", "nonsense", "co=debug,trac"] {
+            let (filter, problem) = parse(Some(misspelt));
+            assert_eq!(filter.to_string(), "info");
+            assert!(
+                problem.is_some_and(|told| told.contains("no level")),
+                "{misspelt}"
+            );
+        }
+        for known in [
+            " ",
+            "debug",
+            "WARN",
+            "off",
+            "co",
+            "co::exec",
+            "off,hyper=trace",
+        ] {
+            assert_eq!(parse(Some(known)).1, None, "{known}");
+        }
         assert_eq!(
             parse(Some("co::exec=trace")).0.to_string(),
             "co::exec=trace"
