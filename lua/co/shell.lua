@@ -243,7 +243,9 @@ end
 local function settle_in(milliseconds)
   vim.defer_fn(function()
     -- Text is locked while an expression is evaluated, for one: the next time will do.
-    if not pcall(settle) then
+    if pcall(settle) then
+      windows.redraw()
+    else
       settle_in(AGAIN_MS)
     end
   end, milliseconds)

@@ -3,6 +3,7 @@ local M = {}
 
 local log = require('co.log')
 local notify = require('co.notify')
+local windows = require('co.windows')
 
 ---@type table<string, fun(message: table)>
 local handlers = {
@@ -84,13 +85,6 @@ local function handle(message)
   end
 end
 
---- A Neovim in its command line draws nothing by itself.
-local function draw()
-  if vim.api.nvim_get_mode().mode == 'c' then
-    vim.cmd.redraw()
-  end
-end
-
 --- Takes a batch of messages, in order. One that fails is logged, told once, and the rest go on.
 ---@param messages table[]
 function M.receive(messages)
@@ -107,7 +101,7 @@ function M.receive(messages)
       end
     end
   end
-  pcall(draw)
+  pcall(windows.redraw)
 end
 
 return M

@@ -204,6 +204,13 @@ function M.follow(buf, change)
   end
 end
 
+--- Shows what was written: a Neovim in its command line draws nothing by itself.
+function M.redraw()
+  if api.nvim_get_mode().mode == 'c' then
+    vim.cmd.redraw()
+  end
+end
+
 --- Puts the cursor on the next of the rows, or the one before, and leaves a mark where it was.
 ---@param rows integer[] top to bottom
 ---@param step 1|-1
