@@ -143,7 +143,7 @@ async fn begin(kit: &Kit, run: &Run) -> Result<Job, String> {
         .map_err(|error| error::text_of(&error).plain())
 }
 
-/// Starts a run and shows it until it ends; cancelling its token ends it.
+/// Starts a run and shows it until it ends; cancelling its token ends it, and what it left running.
 async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mpsc::Receiver<Act>) {
     let job = match begin(&kit, &run).await {
         Ok(job) => job,
@@ -176,13 +176,28 @@ async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mps
             Some(act) = acts.recv() => perform(&kit, input.as_ref(), act),
         }
     };
-    token.cancel();
+    let kept = outcome.kept;
+    if !kept {
+        token.cancel();
+    }
     showing.finish(ToEditor::RunEnded {
         run: run.run,
         status: outcome.status(),
         exit: outcome.exit,
         spill: outcome.spill,
     });
+    drop(acts);
+    if kept {
+        tokio::select! {
+            () = token.cancelled() => {
+                canceller.cancel();
+                let said = format!("what run {} left running is ended", run.run);
+                kit.notice(Level::Info, said);
+            }
+            // It has ended by itself.
+            () = canceller.cancelled() => token.cancel(),
+        }
+    }
 }
 
 fn perform(kit: &Kit, input: Option<&Input>, act: Act) {

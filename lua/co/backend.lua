@@ -183,10 +183,9 @@ end
 
 --- Sends only where there is somebody to read it: what a dead backend asked needs no answer.
 ---@param message co.FromEditor
+---@return boolean taken
 function M.tell(message)
-  if process then
-    M.send(message)
-  end
+  return process ~= nil and M.send(message)
 end
 
 ---@param message co.Ready

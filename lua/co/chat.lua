@@ -435,7 +435,7 @@ backend.on_end(function(reason, unsent)
   end
   for _, message in ipairs(unsent) do
     if message.type == 'prompt' then
-      M.unsent(message)
+      M.unsent({ type = 'unsent', session = message.session, text = message.text })
     end
   end
 end)

@@ -243,13 +243,7 @@ local function map(buf)
     end),
     'show the end of its output, and stay there'
   )
-  set(
-    'cancel',
-    on_running(function(run)
-      backend.tell({ type = 'cancel_run', run = run.id })
-    end),
-    'cancel it'
-  )
+  set('cancel', on_run(require('co.runs').cancel), 'cancel it, or what it left running')
   set('quickfix', on_run(require('co.shell_keys').quickfix), 'locations into the quickfix list')
   set('keep', on_running(keep), 'let it outlive its chat, or no longer')
   set('delete', on_run(delete), 'take it off the list')

@@ -69,20 +69,28 @@ function M.run(command, cwd, stdin, mode)
   if not backend.start() then
     return nil
   end
-  newest = newest + 1
+  ---@type co.RunRequest
+  local request = { type = 'run', run = newest + 1, command = command, cwd = cwd, stdin = stdin }
+  if mode == 'pty' then
+    request.terminal = terminal.open(request.run)
+    if not request.terminal then
+      notify.error('not run: there is no room for its terminal, close a window first')
+      return nil
+    end
+  end
+  newest = request.run
   local run = add(newest, command, cwd)
   run.stdin, run.mode = stdin, mode
-  ---@type co.RunRequest
-  local request = { type = 'run', run = run.id, command = command, cwd = cwd, stdin = stdin }
   if mode == 'pty' then
-    request.terminal = terminal.open(run.id)
     backend.send(request)
   else
     request.open = mode == 'open' or nil
     -- Sent first: the command starts while Neovim draws. What it says is heard after that.
     backend.send(request)
     open_block(run)
-    shell.show()
+    if not pcall(shell.show) then
+      notify.warn('it runs unseen: there is no room for the window of the shell buffer')
+    end
   end
   changed()
   return run.id
@@ -144,18 +152,30 @@ end
 ---@param text string
 local function finish(run, text)
   run.running, run.finished, run.status = false, vim.uv.hrtime(), text
+  if run.mode == 'pty' then
+    terminal.ended(run.id, text)
+  end
+end
+
+--- Tells those who listen that a run has ended; they do not wait for the screen.
+---@param run co.Run
+local function raise_end(run)
+  events.raise('CoJobDone', {
+    run = run.id,
+    session = run.owner and run.owner.session,
+    job = run.owner and run.owner.job,
+    command = run.command,
+    exit = run.exit,
+    status = run.status,
+  })
 end
 
 --- Shows how a run came to its end.
 ---@param run co.Run
 ---@param ok boolean
 local function show_end(run, ok)
-  local text = run.status --[[@as string]]
-  if run.mode == 'pty' then
-    terminal.ended(run.id, text)
-  end
   changed()
-  shell.status(run, text, ok and 'CoRunOk' or 'CoRunFailed')
+  shell.status(run, run.status --[[@as string]], ok and 'CoRunOk' or 'CoRunFailed')
 end
 
 ---@param message co.RunEnded
@@ -167,19 +187,19 @@ function M.ended(message)
   run.spill, run.exit = message.spill, message.exit
   finish(run, message.status)
   files.refresh()
-  -- Who waits for the end does not wait for the screen.
-  events.raise('CoJobDone', {
-    run = run.id,
-    session = run.owner and run.owner.session,
-    job = run.owner and run.owner.job,
-    command = run.command,
-    exit = message.exit,
-    status = message.status,
-  })
+  raise_end(run)
   show_end(run, message.exit == 0)
   if run.background then
     local say = message.exit == 0 and notify.info or notify.warn
     say(('%s: %s: %s'):format(M.label(run), message.status, run.command))
+  end
+end
+
+--- Ends a run and all it started; of one that has ended, what it left running.
+---@param run co.Run
+function M.cancel(run)
+  if backend.tell({ type = 'cancel_run', run = run.id }) == false then
+    notify.info('this run has ended')
   end
 end
 
@@ -223,6 +243,7 @@ backend.on_end(function(reason)
   for _, run in pairs(runs) do
     if run.running then
       finish(run, reason)
+      raise_end(run)
       show_end(run, false)
     end
   end

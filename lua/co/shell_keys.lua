@@ -31,9 +31,13 @@ local function on_running(act)
   end
 end
 
-local cancel = on_running(function(run)
-  backend.tell({ type = 'cancel_run', run = run.id })
-end)
+--- One that has ended may have left something running: the backend knows.
+local function cancel()
+  local run = here()
+  if run then
+    require('co.runs').cancel(run)
+  end
+end
 
 local background = on_running(function(run)
   require('co.runs').send_back(run)

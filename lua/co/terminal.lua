@@ -111,14 +111,18 @@ local function map(run, buf)
   end, 'end the program')
 end
 
---- Opens a terminal for a run and goes to it.
+--- Opens a terminal for a run and goes to it; none where there is no room for its window.
 ---@param run integer
----@return co.Size
+---@return co.Size?
 function M.open(run)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'hide'
   api.nvim_buf_set_name(buf, 'co://term/' .. run)
-  local win = windows.split(buf, { side = 'below', size = vim.o.lines })
+  local fits, win = pcall(windows.split, buf, { side = 'below', size = vim.o.lines })
+  if not fits then
+    api.nvim_buf_delete(buf, { force = true })
+    return nil
+  end
   dress(win)
   api.nvim_set_current_win(win)
   local channel = api.nvim_open_term(buf, {

@@ -144,6 +144,7 @@ fn write_json(outcome: &Outcome) -> io::Result<()> {
         "flooded": outcome.flooded,
         "background_pids": pids,
         "background": outcome.background,
+        "kept": outcome.kept,
         "wall_ms": u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
         "bytes": outcome.bytes,
         "lines": outcome.lines,

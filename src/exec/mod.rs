@@ -111,6 +111,8 @@ pub struct Outcome {
     pub flooded: bool,
     /// What was still running when the command's own process ended.
     pub background: Vec<Background>,
+    /// That goes on: the command was a person's.
+    pub kept: bool,
     #[serde(rename = "wall_ms", serialize_with = "millis")]
     pub wall: Duration,
     /// Of the raw stream.

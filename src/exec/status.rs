@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Outcome, Program};
+use super::{Background, Outcome, Program};
+
+/// How many of the processes left running a line for a person names.
+const GLANCE: usize = 3;
 
 /// Programs whose exit 1 means "nothing found" or "they differ".
 const MISSES: &[&str] = &["grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp"];
@@ -15,8 +18,21 @@ pub(super) fn line(outcome: &Outcome) -> String {
         true => String::new(),
         false => format!(", after {}", time(outcome.wall)),
     };
-    let appeared = appeared(outcome).map_or_else(String::new, |it| format!("; {it}"));
-    format!("{how}{after}, {}{appeared}", lines(outcome.lines))
+    let more = left(outcome, GLANCE).into_iter().chain(appeared(outcome));
+    let more: String = more.map(|it| format!("; {it}")).collect();
+    format!("{how}{after}, {}{more}", lines(outcome.lines))
+}
+
+/// Returns what was still running at its end, `most` of it by name, and what became of that, if anything was.
+pub(super) fn left(outcome: &Outcome, most: usize) -> Option<String> {
+    let name = |it: &Background| format!("{} (pid {})", it.name, it.pid);
+    let mut names: Vec<_> = outcome.background.iter().take(most).map(name).collect();
+    let more = outcome.background.len() - names.len();
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    let fate = if outcome.kept { "kept" } else { "ended" };
+    (!names.is_empty()).then(|| format!("still running, {fate}: {}", names.join(", ")))
 }
 
 /// Returns which names it made that nothing held it from, if any.

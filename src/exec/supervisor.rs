@@ -158,7 +158,7 @@ impl Supervisor {
         self.tree.reaped();
         self.reader.stop().await;
         let mut outcome = self.outcome(cause, status, background);
-        outcome.wall = wall;
+        (outcome.wall, outcome.kept) = (wall, kept);
         self.tell(&mut outcome).await;
         self.shared.end();
         if kept {
@@ -254,21 +254,7 @@ impl Supervisor {
         if view.lossy && outcome.spill.is_some() {
             view = model::view(&ends, max, outcome.spill.as_deref());
         }
-        let mut left: Vec<_> = outcome
-            .background
-            .iter()
-            .map(|it| format!("{} (pid {})", it.name, it.pid))
-            .collect();
-        if left.len() > NAMED {
-            let more = left.split_off(NAMED).len();
-            left.push(format!("{more} more"));
-        }
-        let fate = match self.caller {
-            Caller::Agent => "ended",
-            Caller::Person => "kept",
-        };
-        let left =
-            (!left.is_empty()).then(|| format!("still running, {fate}: {}", left.join(", ")));
+        let left = status::left(outcome, NAMED);
         let how = status::explain(outcome);
         outcome.output = view.text;
         let appeared = status::appeared(outcome);
@@ -321,6 +307,8 @@ impl Supervisor {
             }
             drop(confined);
             count.fetch_sub(1, Ordering::AcqRel);
+            // Who could still have ended it hears that there is nothing to end.
+            cancel.cancel();
         });
     }
 }

@@ -101,8 +101,15 @@ describe('the backend', function()
 
   it('that dies is told once, closes its runs, and is started again by the next :Co', function()
     local nvim, received = with('die')
-    nvim:lua("vim.cmd('Co! echo one')")
+    nvim:lua([[
+      vim.api.nvim_create_autocmd('User', { pattern = 'CoJobDone', callback = function(event)
+        _G.done = event.data
+      end })
+      vim.cmd('Co! echo one')
+    ]])
     nvim:wait("return table.concat(_G.notices):find('exit 3') ~= nil")
+    nvim:wait('return _G.done ~= nil')
+    same('echo one', nvim:lua('return _G.done.exit == nil and _G.done.command'))
     nvim:wait(
       "return vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 2)[1]:find('the backend ended') ~= nil"
     )

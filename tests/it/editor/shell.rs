@@ -101,6 +101,24 @@ fn two_at_once_keep_to_their_blocks() {
 }
 
 #[test]
+fn what_a_run_left_running_is_named_and_ended_by_the_key_that_cancels() {
+    let scene = Scene::new();
+    scene.run("sleep 10801 & echo u$((0))p");
+    scene.wait_shell("; still running, kept: sleep 10801 (pid ");
+    let left = below(scene.nvim.pid(), "sleep 10801");
+    assert!(!left.is_empty());
+    scene.nvim.type_keys("<C-w>j");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-shell'", "the shell buffer");
+    scene.nvim.type_keys("<C-c>");
+    scene.nvim.wait_text("what run 1 left running is ended");
+    wait_gone(&left);
+    scene.nvim.type_keys("<C-c>");
+    scene.nvim.wait_text("that run has ended already");
+}
+
+#[test]
 fn a_directory_that_is_gone_is_said() {
     let scene = Scene::new();
     let gone = scene.workspace.path().join("gone");

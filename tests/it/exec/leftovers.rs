@@ -138,6 +138,11 @@ async fn what_a_person_leaves_is_named_and_kept() {
             "{command}: {}",
             outcome.output
         );
+        let status = outcome.status();
+        assert!(
+            outcome.kept && status.contains("; still running, kept: "),
+            "{status}"
+        );
         let left = outcome.background;
         assert!(
             left.iter().any(|it| it.name.contains(name)),
@@ -149,6 +154,20 @@ async fn what_a_person_leaves_is_named_and_kept() {
             eventually("cancelling ends what was kept", || !alive(it.pid)).await;
         }
     }
+}
+
+#[tokio::test]
+async fn where_nothing_is_left_any_more_its_canceller_says_so() {
+    let bench = Bench::new();
+    let mut spec = bench.spec("read line < gate & echo hi");
+    nix::unistd::mkfifo(&bench.path().join("gate"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    spec.caller = Caller::Person;
+    let job = bench.executor.start(spec).await.unwrap();
+    let canceller = job.canceller();
+    assert!(job.outcome().await.kept);
+    assert!(!canceller.is_cancelled());
+    std::fs::write(bench.path().join("gate"), "go\n").unwrap();
+    canceller.cancelled().await;
 }
 
 #[tokio::test]
