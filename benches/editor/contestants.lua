@@ -42,6 +42,32 @@ function bench.job(argv)
   })
 end
 
+-- The least backend there could be.
+local least, told
+
+---@param argv string[]
+function bench.start_least(argv)
+  told = uv.hrtime()
+  least = vim.fn.jobstart(argv, { rpc = true })
+end
+
+function bench.least_ready()
+  vim.rpcnotify(1, 'ready', uv.hrtime() - told)
+end
+
+---@param argv string[]
+function bench.least(argv)
+  if not least then
+    bench.start_least(argv)
+  end
+  told = uv.hrtime()
+  vim.rpcnotify(least, 'run')
+end
+
+function bench.least_ended()
+  vim.rpcnotify(1, 'exit', uv.hrtime() - told, 0)
+end
+
 -- Makes this process bigger.
 ---@param megabytes integer
 function bench.grow(megabytes)

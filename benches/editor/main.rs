@@ -12,6 +12,7 @@ mod chat;
 mod client;
 mod flood;
 mod grid;
+mod least;
 mod server;
 mod spawn;
 mod start;
@@ -24,6 +25,9 @@ fn main() {
         .skip(1)
         .filter(|it| it != "--bench")
         .collect();
+    if asked.iter().any(|it| it == least::ARGUMENT) {
+        return least::serve();
+    }
     let parts: [(&str, fn()); 4] = [
         ("start", start::run),
         ("spawn", spawn::run),

@@ -8,32 +8,33 @@ use rmpv::Value;
 use serde_json::json;
 
 use super::client::{self, Nvim};
-use super::{median, ms, report};
+use super::{least, median, ms, report};
 
 const ROUNDS: usize = 200;
 /// So many commands make a row.
 const ROW: usize = 25;
 const ROW_ROUNDS: usize = 20;
-const SHELL: [&str; 4] = ["/bin/bash", "--noprofile", "--norc", "-c"];
+pub(super) const SHELL: [&str; 4] = ["/bin/bash", "--noprofile", "--norc", "-c"];
 /// For what the last command left to be drawn, so that nobody pays for the one before.
 const REST: Duration = Duration::from_millis(25);
 
 pub(super) fn run() {
     for megabytes in [0_u64, 300] {
-        let mut both = Both::start(megabytes);
-        exit_known(&mut both, Pace::InARow, megabytes);
-        exit_known(&mut both, Pace::Rested, megabytes);
-        on_screen(&mut both, megabytes);
+        let mut all = Neovims::start(megabytes);
+        exit_known(&mut all, Pace::InARow, megabytes);
+        exit_known(&mut all, Pace::Rested, megabytes);
+        on_screen(&mut all, megabytes);
     }
 }
 
 /// One Neovim for each contestant: `jobstart` forks its Neovim, and what that writes to next is slower for it.
-struct Both {
+struct Neovims {
     co: Nvim,
     job: Nvim,
+    least: Nvim,
 }
 
-impl Both {
+impl Neovims {
     fn start(megabytes: u64) -> Self {
         let start = || {
             let mut nvim = Nvim::start(&json!({}));
@@ -45,21 +46,24 @@ impl Both {
         Self {
             co: start(),
             job: start(),
+            least: start(),
         }
     }
 
-    /// One command of a contestant: co, jobstart, posix_spawn alone.
+    /// One command of a contestant: co, jobstart, posix_spawn alone, the least backend.
     fn time(&mut self, which: usize) -> f64 {
         match which {
             0 => ended(&mut self.co, "bench.co(...)", "true".into()),
             1 => ended(&mut self.job, "bench.job(...)", argv("true")),
-            _ => posix(),
+            2 => posix(),
+            _ => ended(&mut self.least, "bench.least(...)", least::argv()),
         }
     }
 
     fn rest(&mut self) {
-        self.co.idle(REST / 2);
-        self.job.idle(REST / 2);
+        for nvim in [&mut self.co, &mut self.job, &mut self.least] {
+            nvim.idle(REST / 3);
+        }
     }
 }
 
@@ -73,18 +77,19 @@ enum Pace {
 }
 
 /// `true`, from the wish to the knowledge of its end.
-fn exit_known(both: &mut Both, pace: Pace, megabytes: u64) {
+fn exit_known(all: &mut Neovims, pace: Pace, megabytes: u64) {
     let (rounds, each) = match pace {
         Pace::InARow => (ROW_ROUNDS, ROW),
         Pace::Rested => (ROUNDS, 1),
     };
-    let (mut co, mut job, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut co, mut job) = (Vec::new(), Vec::new());
+    let (mut bare, mut least) = (Vec::new(), Vec::new());
     for round in 0..rounds + rounds / 20 {
-        let mut times = [0.0; 3];
-        for turn in 0..3 {
-            let which = (round + turn) % 3;
-            both.rest();
-            let mut taken: Vec<f64> = (0..each).map(|_| both.time(which)).collect();
+        let mut times = [0.0; 4];
+        for turn in 0..4 {
+            let which = (round + turn) % 4;
+            all.rest();
+            let mut taken: Vec<f64> = (0..each).map(|_| all.time(which)).collect();
             times[which] = median(&mut taken);
         }
         // The first ones start the backend and warm caches up.
@@ -92,9 +97,10 @@ fn exit_known(both: &mut Both, pace: Pace, megabytes: u64) {
             co.push(times[0] / times[2]);
             job.push(times[1] / times[2]);
             bare.push(times[2]);
+            least.push(times[3] / times[2]);
         }
     }
-    let (base, job) = (median(&mut bare), median(&mut job));
+    let (base, job, least) = (median(&mut bare), median(&mut job), median(&mut least));
     let pace = match pace {
         Pace::InARow => "in a row",
         Pace::Rested => "after a rest",
@@ -105,7 +111,9 @@ fn exit_known(both: &mut Both, pace: Pace, megabytes: u64) {
         "x",
         1.3,
     );
-    println!("  posix_spawn takes {base:.2} ms; jobstart takes {job:.2} x as long");
+    println!(
+        "  posix_spawn takes {base:.2} ms; the least backend {least:.2} x as long, jobstart {job:.2} x"
+    );
 }
 
 fn ended(nvim: &mut Nvim, code: &str, command: Value) -> f64 {
@@ -133,17 +141,17 @@ pub(super) fn posix() -> f64 {
 }
 
 /// A word that only the output holds, from the wish until it is drawn.
-fn on_screen(both: &mut Both, megabytes: u64) {
+fn on_screen(all: &mut Neovims, megabytes: u64) {
     let (mut co, mut job, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let mut times = [0.0; 2];
         for turn in 0..2 {
             let which = (round + turn) % 2;
-            both.rest();
+            all.rest();
             let nvim = if which == 0 {
-                &mut both.co
+                &mut all.co
             } else {
-                &mut both.job
+                &mut all.job
             };
             let number = round * 2 + which;
             // The command line itself is on the screen too.
