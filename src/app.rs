@@ -32,7 +32,7 @@ use crate::tool::trial::Trial;
 /// How long the settings and directories may take to answer.
 const HANGS: Duration = Duration::from_secs(8);
 /// Silence after which a backend that serves nobody says so.
-const QUIET: Duration = Duration::from_millis(100);
+const QUIET: Duration = Duration::from_secs(1);
 /// How long sessions and commands have to end when Neovim is gone; the commands are killed within two.
 const SHUTDOWN: Duration = Duration::from_secs(4);
 

@@ -158,13 +158,14 @@ local function launch()
   return new
 end
 
---- Starts the backend unless one runs.
+--- Starts the backend unless one runs; one that is about to end takes nothing any more, which is said.
 ---@return boolean running
 function M.start()
-  if not process then
-    launch()
+  if process and process.ending then
+    notify.info('the backend is ending: try again in a moment')
+    return false
   end
-  return process ~= nil and not process.ending
+  return process ~= nil or launch() ~= nil
 end
 
 --- Sends, starting the backend where there is none; waits in a queue for the handshake.
@@ -185,7 +186,7 @@ end
 ---@param message co.FromEditor
 ---@return boolean taken
 function M.tell(message)
-  return process ~= nil and M.send(message)
+  return process ~= nil and not process.ending and M.send(message)
 end
 
 ---@param message co.Ready

@@ -99,6 +99,16 @@ describe('the backend', function()
     same('co: the plugin is too old: update it', nvim:lua('return _G.notices[1]'))
   end)
 
+  it('that is about to end takes nothing, and says so', function()
+    local nvim = with('ready')
+    nvim:lua("vim.cmd('Co! echo one')")
+    nvim:wait("return require('co.backend').status().ready")
+    nvim:lua("require('co.backend').stop() vim.cmd('Co! echo two')")
+    nvim:wait("return table.concat(_G.notices):find('is ending: try again in a moment') ~= nil")
+    nvim:wait("return not require('co.backend').status().running")
+    same(0, nvim:lua("return require('co.runs').running()"))
+  end)
+
   it('that dies is told once, closes its runs, and is started again by the next :Co', function()
     local nvim, received = with('die')
     nvim:lua([[

@@ -243,6 +243,9 @@ fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
         .nvim
         .wait_text("waited 8 s for its settings, its state or its data");
     scene.nvim.wait_for(PROMPT, "the prompt to come back");
+    scene
+        .nvim
+        .wait_for("not require('co.backend').status().running", "its end");
     std::fs::remove_file(&fifo).unwrap();
     scene.run("echo o$((0))k");
     scene.wait_shell("\no0k");
