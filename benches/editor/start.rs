@@ -8,12 +8,15 @@ use super::client::Nvim;
 use super::{least, median, report, spawn};
 
 const STARTS: usize = 11;
+/// The 3 ms that are wanted were set where a backend of 0.8 MB that does nothing else answers after 0.75 to 1 ms: times
+/// of one start move with the machine, what it takes beside another start does not.
+const WANTED: f64 = 3.0;
 /// Before each start.
 const REST: Duration = Duration::from_millis(50);
 
 pub(super) fn run() {
     let (mut file, mut ready) = (Vec::new(), Vec::new());
-    let (mut shells, mut others) = (Vec::new(), Vec::new());
+    let (mut times, mut others, mut shells) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..STARTS {
         let mut nvim = Nvim::start(&json!({}));
         let plugin = nvim.lua("return bench.plugin()", vec![]);
@@ -21,24 +24,27 @@ pub(super) fn run() {
         nvim.idle(REST);
         nvim.lua("bench.greet()", vec![]);
         let took = greeted(&mut nvim);
-        ready.push(took);
         nvim.idle(REST);
         nvim.lua("bench.start_least(...)", vec![least::argv()]);
-        others.push(greeted(&mut nvim));
+        let other = greeted(&mut nvim);
+        ready.push(took / other);
+        times.push(took);
+        others.push(other);
         nvim.idle(REST);
         shells.push(took / spawn::posix());
     }
     report("plugin file", median(&mut file), "ms", 0.1);
     report(
-        "backend started and answering",
+        "backend started and answering, to the least backend",
         median(&mut ready),
-        "ms",
-        3.0,
+        "x",
+        WANTED,
     );
     println!(
-        "  {:.1} x a shell by posix_spawn after the same rest; the least backend takes {:.2} ms",
-        median(&mut shells),
-        median(&mut others)
+        "  {:.2} ms to {:.2} ms; {:.1} x a shell by posix_spawn after the same rest",
+        median(&mut times),
+        median(&mut others),
+        median(&mut shells)
     );
 }
 
