@@ -78,7 +78,8 @@ impl Shell {
 
     /// Ends a run and all it started.
     pub fn cancel(&mut self, run: u64) {
-        match self.runs.remove(&run) {
+        let running = self.runs.remove(&run);
+        match running.filter(|it| !it.cancel.is_cancelled()) {
             Some(running) => running.cancel.cancel(),
             None if self.kit.jobs.cancel(run) => {}
             None => self.kit.notice(Level::Info, "that run has ended already"),

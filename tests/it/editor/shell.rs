@@ -116,6 +116,13 @@ fn what_a_run_left_running_is_named_and_ended_by_the_key_that_cancels() {
     wait_gone(&left);
     scene.nvim.type_keys("<C-c>");
     scene.nvim.wait_text("that run has ended already");
+    scene.run("echo n$((0))ext");
+    scene.wait_shell("\nn0ext\nexit 0");
+    scene.nvim.type_keys(":messages clear<CR>G<C-c>");
+    scene.nvim.wait_for(
+        "vim.fn.execute('messages'):find('ended already')",
+        "the sentence",
+    );
 }
 
 #[test]
