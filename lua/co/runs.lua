@@ -240,7 +240,8 @@ function M.running()
 end
 
 backend.on_end(function(reason)
-  for _, run in pairs(runs) do
+  -- A copy: who hears of an end may start another run.
+  for _, run in ipairs(vim.tbl_values(runs)) do
     if run.running then
       finish(run, reason)
       raise_end(run)
