@@ -78,15 +78,13 @@ function M.run(command, cwd, stdin, mode)
       return nil
     end
   end
+  request.open = mode == 'open' or nil
   newest = request.run
   local run = add(newest, command, cwd)
   run.stdin, run.mode = stdin, mode
-  if mode == 'pty' then
-    backend.send(request)
-  else
-    request.open = mode == 'open' or nil
-    -- Sent first: the command starts while Neovim draws. What it says is heard after that.
-    backend.send(request)
+  -- Sent first: the command starts while Neovim draws. What it says is heard after that.
+  backend.send(request)
+  if mode ~= 'pty' then
     open_block(run)
     if not pcall(shell.show) then
       notify.warn('it runs unseen: there is no room for the window of the shell buffer')
@@ -172,10 +170,10 @@ end
 
 --- Shows how a run came to its end.
 ---@param run co.Run
----@param ok boolean
-local function show_end(run, ok)
+local function show_end(run)
   changed()
-  shell.status(run, run.status --[[@as string]], ok and 'CoRunOk' or 'CoRunFailed')
+  local group = run.exit == 0 and 'CoRunOk' or 'CoRunFailed'
+  shell.status(run, run.status --[[@as string]], group)
 end
 
 ---@param message co.RunEnded
@@ -188,7 +186,7 @@ function M.ended(message)
   finish(run, message.status)
   files.refresh()
   raise_end(run)
-  show_end(run, message.exit == 0)
+  show_end(run)
   if run.background then
     local say = message.exit == 0 and notify.info or notify.warn
     say(('%s: %s: %s'):format(M.label(run), message.status, run.command))
@@ -198,7 +196,7 @@ end
 --- Ends a run and all it started; of one that has ended, what it left running.
 ---@param run co.Run
 function M.cancel(run)
-  if backend.tell({ type = 'cancel_run', run = run.id }) == false then
+  if not backend.tell({ type = 'cancel_run', run = run.id }) then
     notify.info('this run has ended')
   end
 end
@@ -245,7 +243,7 @@ backend.on_end(function(reason)
     if run.running then
       finish(run, reason)
       raise_end(run)
-      show_end(run, false)
+      show_end(run)
     end
   end
 end)

@@ -2,7 +2,6 @@
 local M = {}
 
 local api = vim.api
-local backend = require('co.backend')
 local buffer = require('co.buffer')
 local config = require('co.config')
 local locations = require('co.locations')
