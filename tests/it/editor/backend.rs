@@ -227,6 +227,17 @@ fn a_log_filter_that_cannot_be_read_is_said() {
 /// Whether the prompt area holds what was sent.
 const PROMPT: &str = "vim.api.nvim_buf_get_lines(require('co.chat').current().buf, -2, -1, false)[1] == 'these words'";
 
+/// What was sent is in the prompt area again and, without the file that is in the way, the next backend serves.
+fn comes_back(scene: &Scene, in_the_way: &Path) {
+    scene.nvim.wait_for(PROMPT, "the prompt to come back");
+    scene
+        .nvim
+        .wait_for("not require('co.backend').status().running", "its end");
+    std::fs::remove_file(in_the_way).unwrap();
+    scene.run("echo o$((0))k");
+    scene.wait_shell("\no0k");
+}
+
 #[test]
 fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
     let scene = Scene::new();
@@ -242,13 +253,7 @@ fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
     scene
         .nvim
         .wait_text("waited 8 s for its settings, its state or its data");
-    scene.nvim.wait_for(PROMPT, "the prompt to come back");
-    scene
-        .nvim
-        .wait_for("not require('co.backend').status().running", "its end");
-    std::fs::remove_file(&fifo).unwrap();
-    scene.run("echo o$((0))k");
-    scene.wait_shell("\no0k");
+    comes_back(&scene, &fifo);
 }
 
 #[test]
@@ -260,11 +265,5 @@ fn what_it_cannot_make_after_its_greeting_is_said() {
     scene.run("echo never");
     scene.wait_shell("\ncannot make the directory");
     scene.co("these words");
-    scene.nvim.wait_for(PROMPT, "the prompt to come back");
-    scene
-        .nvim
-        .wait_for("not require('co.backend').status().running", "its end");
-    std::fs::remove_file(&state).unwrap();
-    scene.run("echo o$((0))k");
-    scene.wait_shell("\no0k");
+    comes_back(&scene, &state);
 }
