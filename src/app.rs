@@ -174,11 +174,7 @@ fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<Kit, Stri
     for problem in problems {
         warn(editor, problem);
     }
-    let own = vec![
-        paths.config.clone(),
-        paths.state.clone(),
-        paths.data.clone(),
-    ];
+    let own = paths.own();
     let home = paths.home.clone();
     let launcher = Launcher::new(exe.clone(), home.clone(), own.clone());
     let launcher = launcher.namespaces(config.namespaces());

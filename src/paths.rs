@@ -63,6 +63,11 @@ impl Paths {
         })
     }
 
+    /// All of co's own, which no command reads unasked.
+    pub fn own(&self) -> Vec<PathBuf> {
+        vec![self.config.clone(), self.state.clone(), self.data.clone()]
+    }
+
     /// The person's settings; may not exist.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")

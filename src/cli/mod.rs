@@ -7,7 +7,6 @@ pub mod exec;
 use std::ffi::OsString;
 use std::future::Future;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -122,16 +121,8 @@ impl Here {
         Ok(Self { paths, config })
     }
 
-    fn own(&self) -> Vec<PathBuf> {
-        vec![
-            self.paths.config.clone(),
-            self.paths.state.clone(),
-            self.paths.data.clone(),
-        ]
-    }
-
     fn launcher(&self) -> Launcher {
-        Launcher::new(app::own_exe(), self.paths.home.clone(), self.own())
+        Launcher::new(app::own_exe(), self.paths.home.clone(), self.paths.own())
             .namespaces(self.config.namespaces())
     }
 }
@@ -155,7 +146,7 @@ fn check(args: Vec<String>) -> ExitCode {
         Ok(check::Setup {
             path: std::env::var_os("PATH").unwrap_or_default(),
             rules: Some(here.paths.rules_dir()?),
-            own: here.own(),
+            own: here.paths.own(),
             settings: here.config.policy.clone(),
             home: here.paths.home,
         })
