@@ -10,6 +10,8 @@ use super::text::Encoding;
 
 /// A block, and the most one read takes: what a pipe holds.
 pub(super) const BLOCK: usize = 64 << 10;
+/// The first block: most commands print less, and never pay for more.
+const FIRST: usize = 4 << 10;
 /// Kept of the beginning, for the model.
 pub(super) const HEAD: usize = 16 << 10;
 /// Kept of the end, for the model.
@@ -46,6 +48,10 @@ struct Block {
 impl Block {
     fn bytes(&self) -> &[u8] {
         &self.data[..self.len]
+    }
+
+    fn full(&self) -> bool {
+        self.len == self.data.len()
     }
 }
 
@@ -88,11 +94,12 @@ impl Capture {
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<&[u8]> {
-        if self.blocks.back().is_none_or(|block| block.len == BLOCK) {
+        if self.blocks.back().is_none_or(Block::full) {
             self.drop_blocks();
+            let size = if self.bytes == 0 { FIRST } else { BLOCK };
             let data = self.spare.take();
             self.blocks.push_back(Block {
-                data: data.unwrap_or_else(|| vec![0; BLOCK].into_boxed_slice()),
+                data: data.unwrap_or_else(|| vec![0; size].into_boxed_slice()),
                 len: 0,
                 newlines: 0,
             });
@@ -131,7 +138,7 @@ impl Capture {
             if let Some(first) = self.blocks.pop_front() {
                 self.dropped += first.len as u64;
                 self.dropped_lines += first.newlines;
-                self.spare = Some(first.data);
+                self.spare = (first.data.len() == BLOCK).then_some(first.data);
             }
         }
     }
@@ -281,6 +288,20 @@ mod tests {
         assert_eq!(it.last_lines(1, 100), (4, 1));
         assert_eq!(it.last_lines(9, 100), (0, 0));
         assert_eq!(it.last_lines(9, 2), (5, 1));
+    }
+
+    #[test]
+    fn what_outgrows_the_first_block_is_whole_too() {
+        let stream: Vec<u8> = (0..=250).cycle().take(3 * FIRST).collect();
+        let few = capture(9, [stream[..FIRST - 1].to_vec()]);
+        assert_eq!((few.blocks.len(), few.blocks[0].data.len()), (1, FIRST));
+        let more = capture(9, [stream.clone()]);
+        assert_eq!(more.blocks.len(), 2);
+        assert_eq!(more.range(0, u64::MAX), stream);
+        // What is used again is of full size.
+        let long = capture(0, (0..40).map(|_| vec![b'\n'; BLOCK]));
+        assert!(long.blocks.iter().all(|it| it.data.len() == BLOCK));
+        assert!(long.spare.is_none_or(|it| it.len() == BLOCK));
     }
 
     #[test]
