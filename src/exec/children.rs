@@ -60,6 +60,14 @@ pub(super) fn adopted() -> Vec<i32> {
     found
 }
 
+/// Returns whether any child of this process, commands and orphans alike, has not ended yet.
+pub(super) fn any_lives() -> bool {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+    // What has ended is not waited for here: with no other child left, nothing could ever stop.
+    let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    waitid(Id::All, flags | WaitPidFlag::__WALL) != Err(nix::Error::ECHILD)
+}
+
 /// Returns how many commands run.
 pub(super) fn commands() -> usize {
     owned().len()

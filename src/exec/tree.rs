@@ -108,6 +108,9 @@ impl Tree {
 
     /// Returns what still runs beside the leader, named.
     pub(super) fn background(&mut self) -> Vec<Background> {
+        if self.exited && !children::any_lives() {
+            return Vec::new();
+        }
         let leader = self.leader;
         let mut left: Vec<_> = self
             .members()
