@@ -63,7 +63,8 @@ pub(super) fn adopted() -> Vec<i32> {
 /// Returns whether any child of this process, commands and orphans alike, has not ended yet.
 pub(super) fn any_lives() -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, waitid};
-    // What has ended is not waited for here: with no other child left, nothing could ever stop.
+    // Linux does not count those that have ended among the ones that could still stop. A kernel that did would
+    // always say yes, which costs a look.
     let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     waitid(Id::All, flags | WaitPidFlag::__WALL) != Err(nix::Error::ECHILD)
 }
