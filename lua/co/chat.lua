@@ -22,6 +22,7 @@ local windows = require('co.windows')
 ---@field history integer how far back the prompt is in the history, 0 is the draft
 ---@field draft string[]
 ---@field origin? integer the person's window it was last opened from
+---@field range? co.Context the lines that `:{range}Co` gave the next prompt
 ---@field lost? string the conversation that the last backend had, and this one has not
 
 ---@type table<integer, co.Chat>
@@ -295,16 +296,18 @@ function M.submit(chat, text, cwd, extra)
   if name then
     return require('co.slash').run(name, args or '', chat, cwd)
   end
-  local context = require('co.context').gather(text, chat.origin)
-  vim.list_extend(context, extra or {})
-  return M.send(chat, {
+  local taken = M.send(chat, {
     type = 'prompt',
     session = chat.id,
     text = text,
     cwd = cwd,
-    context = context,
+    context = require('co.context').gather(text, chat.origin, extra, chat.range),
     instructions = require('co.instructions').of(chat.cwd),
   }, cwd)
+  if taken then
+    chat.range = nil
+  end
+  return taken
 end
 
 ---@param chat co.Chat

@@ -161,7 +161,9 @@ function M.run(opts)
   local context = lines and { require('co.context').range(opts.line1, opts.line2) } or nil
   if text == '' then
     require('co').open()
-    if context then
+    local chat = require('co.chat').current()
+    if context and chat then
+      chat.range = context[1]
       notify.info('type the prompt; @selection gives it these lines')
     end
     return

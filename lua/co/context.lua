@@ -170,9 +170,14 @@ local readers = {
 --- Reads what `text` names with an `@`.
 ---@param text string
 ---@param origin? integer the person's window
+---@param given? co.Context[] what goes along anyway, and is not read again
+---@param range? co.Context what `@selection` stands for where it is not the last visual selection
 ---@return co.Context[]
-function M.gather(text, origin)
+function M.gather(text, origin, given, range)
   local found, seen = {}, {}
+  for _, context in ipairs(given or {}) do
+    seen[context.name] = true
+  end
   local buf = subject(origin)
   local cwd = vim.fn.getcwd()
   ---@param name string
@@ -198,10 +203,11 @@ function M.gather(text, origin)
       end)
       add('@file:' .. path, file(path, cwd))
     elseif reader then
-      add('@' .. word:match('^%a+'), reader(buf))
+      local name = '@' .. word:match('^%a+')
+      add(name, range and range.name == name and range.text or reader(buf))
     end
   end
-  return found
+  return vim.list_extend(found, given or {})
 end
 
 return M

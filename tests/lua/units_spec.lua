@@ -193,6 +193,26 @@ describe('context', function()
     same({ 'explain', '@selection' }, { sent.text, sent.context[1].name })
     yes(sent.context[1].text:find('b\nc', 1, true))
   end)
+
+  it('of a range is what @selection means in its prompt, also in one typed later', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'a', 'b', 'c' })
+      vim.cmd('1,2Co explain @selection')
+    ]])
+    nvim:lua("vim.cmd('2,3Co')")
+    nvim:keys('imend @selection<C-s>')
+    nvim:wait('return #_G.sent == 2')
+    nvim:keys('<Esc>isee @buffer<C-s>')
+    nvim:wait('return #_G.sent == 3')
+    local found = {}
+    for _, prompt in ipairs(nvim:sent('prompt')) do
+      same(1, #prompt.context)
+      found[#found + 1] = prompt.context[1].name .. prompt.context[1].text:match('%d+%-%d+')
+    end
+    same({ '@selection1-2', '@selection2-3', '@buffer1-3' }, found)
+    yes(not nvim:lua('return table.concat(_G.notices)'):find('left out', 1, true))
+  end)
 end)
 
 describe('completion', function()
