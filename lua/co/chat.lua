@@ -23,6 +23,7 @@ local windows = require('co.windows')
 ---@field draft string[]
 ---@field origin? integer the person's window it was last opened from
 ---@field range? co.Context the lines that `:{range}Co` gave the next prompt
+---@field sent string[] prompts that the backend may still have in its queue, the newest last
 ---@field lost? string the conversation that the last backend had, and this one has not
 
 ---@type table<integer, co.Chat>
@@ -131,6 +132,7 @@ local function create(id, cwd, existing)
     cwd = cwd,
     history = 0,
     draft = {},
+    sent = {},
     state = {
       state = 'idle',
       detail = '',
@@ -306,6 +308,7 @@ function M.submit(chat, text, cwd, extra)
   }, cwd)
   if taken then
     chat.range = nil
+    table.insert(chat.sent, text)
   end
   return taken
 end
@@ -362,6 +365,9 @@ function M.state(message)
   local chat = of_message(message)
   if chat then
     chat.state = message
+    if message.state == 'idle' and message.queued == 0 then
+      chat.sent = {}
+    end
     show_state(chat)
   end
 end
@@ -421,8 +427,20 @@ function M.states()
   return found
 end
 
+--- What a person typed for this message; nil where they typed nothing that could be lost.
+---@param message co.FromEditor
+---@return string?
+local function typed(message)
+  if message.type == 'prompt' then
+    return message.text
+  end
+  return message.name == '!' and '!' .. message.args or nil
+end
+
 backend.on_end(function(reason, unsent)
   for _, chat in pairs(chats) do
+    local queued = vim.list_slice(chat.sent, math.max(#chat.sent - chat.state.queued, 0) + 1)
+    chat.sent = {}
     if buffer.alive(chat.buf) and chat.state.state ~= 'idle' then
       rewrite(chat, function()
         chat.text:append(('\n\n*%s*\n'):format(reason))
@@ -434,11 +452,16 @@ backend.on_end(function(reason, unsent)
     chat.state = vim.tbl_extend('force', chat.state, { state = 'idle', detail = '', queued = 0 })
     if buffer.alive(chat.buf) then
       show_state(chat)
+      if #queued > 0 then
+        prompt.give_back(chat, table.concat(queued, '\n'))
+      end
     end
   end
-  for _, message in ipairs(unsent) do
-    if message.type == 'prompt' then
-      M.unsent({ type = 'unsent', session = message.session, text = message.text })
+  -- Each goes in front of what is there already.
+  for index = #unsent, 1, -1 do
+    local session, text = unsent[index].session, typed(unsent[index])
+    if session and text then
+      M.unsent({ type = 'unsent', session = session, text = text })
     end
   end
 end)

@@ -1,7 +1,11 @@
 -- A program in the place of co-nvim that speaks msgpack-RPC on its standard streams.
 --
--- Its argument says what it does: `ready`, `mismatch`, `refuse`, `die` (after the handshake), `mute`, `noise`.
+-- Its argument says what it does: `ready`, `mismatch`, `refuse`, `die` (after the handshake), `mute`, `noise`,
+-- `queue` (answers no prompt, and dies of a run).
 -- Every message it gets is a line in the file that CO_TEST_LOG names.
+
+package.path = vim.fs.dirname(arg[0]) .. '/?.lua;' .. package.path
+local messages = require('messages')
 
 local behaviour = arg[1]
 local log = assert(io.open(assert(os.getenv('CO_TEST_LOG')), 'a'))
@@ -37,16 +41,27 @@ local greetings = {
     io.stderr:write('a line for the log\n')
     ready(1)
   end,
+  queue = function()
+    ready(1)
+  end,
   mute = function() end,
 }
+
+local prompts = 0
 
 ---@type table<string, fun(message: table)>
 local answers = {
   hello = function()
     greetings[behaviour]()
   end,
+  prompt = function(message)
+    if behaviour == 'queue' then
+      prompts = prompts + 1
+      send(messages.state('thinking', { session = message.session, queued = prompts - 1 }))
+    end
+  end,
   run = function(message)
-    if behaviour == 'die' then
+    if behaviour == 'die' or behaviour == 'queue' then
       os.exit(3)
     end
     send({
