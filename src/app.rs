@@ -100,13 +100,25 @@ fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String
     }
 }
 
-/// Says why there will be no answers; a prompt that came meanwhile goes back to where it was typed.
+/// Says why there will be no answers; what was typed into a chat meanwhile goes back there.
 async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) {
     // What waited for the greeting comes as soon as Neovim has read that.
+    let mut typed = Vec::new();
     while let Ok(Some(message)) = tokio::time::timeout(QUIET, inbox.recv()).await {
-        if let FromEditor::Prompt { session, text, .. } = message {
-            editor.tell(ToEditor::Unsent { session, text });
+        match message {
+            FromEditor::Prompt { session, text, .. } => typed.push((session, text)),
+            FromEditor::Command {
+                session,
+                name,
+                args,
+                ..
+            } if name == "!" => typed.push((session, format!("!{args}"))),
+            _ => {}
         }
+    }
+    // The last one first: each goes in front of what the prompt area has by then.
+    for (session, text) in typed.into_iter().rev() {
+        editor.tell(ToEditor::Unsent { session, text });
     }
     editor.tell(ToEditor::Refused { message: why });
     // Neovim closes the channel when it has read that.

@@ -70,7 +70,8 @@ impl Session {
     /// Lets the person have a prompt again that was not taken, and those behind it, which no turn would come to.
     pub(super) fn give_all_back(&mut self, prompt: Prompt) {
         let waiting = std::mem::take(&mut self.queue);
-        for prompt in std::iter::once(prompt).chain(waiting) {
+        // The last one first: each goes in front of what the prompt area has by then.
+        for prompt in std::iter::once(prompt).chain(waiting).rev() {
             self.kit.editor.tell(ToEditor::Unsent {
                 session: self.id,
                 text: prompt.text,

@@ -158,7 +158,8 @@ async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
         None
     })
     .await;
-    assert_eq!(back, ["second", "third"]);
+    // Each goes in front of what the prompt area has by then.
+    assert_eq!(back, ["third", "second"]);
     assert!(session.queue.is_empty());
 }
 

@@ -245,6 +245,7 @@ fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
     std::fs::create_dir_all(&config).unwrap();
     let fifo = config.join("config.toml");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    scene.co("!true");
     scene.co("these words");
     // It has greeted: that waits for no file.
     scene
@@ -254,6 +255,9 @@ fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
         .nvim
         .wait_text("waited 8 s for its settings, its state or its data");
     comes_back(&scene, &fifo);
+    let all = "table.concat(vim.api.nvim_buf_get_lines(require('co.chat').current().buf, -3, -1, false), '|')";
+    let all = scene.nvim.lua(&format!("return {all}"), json!([]));
+    assert_eq!(all, "!true|these words");
 }
 
 #[test]
