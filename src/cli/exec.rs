@@ -15,7 +15,8 @@ use crate::exec::{
     detach_terminal,
 };
 
-const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
+/// What `co-nvim exec` takes.
+pub(super) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
     [--backend subprocess|landlock] [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
 

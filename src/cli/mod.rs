@@ -27,6 +27,11 @@ co-nvim: the backend of co, an agent and a shell for Neovim
   co-nvim --version
 ";
 
+const DOCTOR_USAGE: &str = "\
+usage: co-nvim doctor [--json]
+Says what works here and what to do about the rest; fails where something will not work.
+";
+
 /// What the process was asked to do, its own name left out. What starts commands does so below a guard.
 pub fn main(args: &[OsString]) -> ExitCode {
     let words: Vec<String> = args
@@ -35,9 +40,16 @@ pub fn main(args: &[OsString]) -> ExitCode {
         .collect();
     match words.split_first() {
         None => guarded(|_guard| serve()),
+        Some((command, rest)) if command == "exec" && rest.first().is_some_and(asks_for_help) => {
+            print(&format!("{}\n", exec::USAGE))
+        }
         Some((command, _)) if command == "exec" => guarded(|guard| exec(&args[1..], guard)),
         Some((command, rest)) => without_guard(command, rest.to_vec()),
     }
+}
+
+fn asks_for_help(arg: &String) -> bool {
+    arg == "--help" || arg == "-h"
 }
 
 fn guarded(run: impl FnOnce(Guard) -> ExitCode) -> ExitCode {
@@ -167,6 +179,7 @@ async fn doctor(args: Vec<String>) -> ExitCode {
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
+            "--help" | "-h" => return print(DOCTOR_USAGE),
             "--json" => asked.json = true,
             "--nvim" => asked.nvim = args.next(),
             "--settings" => {

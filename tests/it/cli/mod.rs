@@ -1,3 +1,4 @@
 //! Tests of cli.
 
 mod settings_help;
+mod usage;
