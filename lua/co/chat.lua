@@ -5,6 +5,7 @@ local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.buffer')
 local config = require('co.config')
+local events = require('co.events')
 local files = require('co.files')
 local folds = require('co.folds')
 local notify = require('co.notify')
@@ -441,7 +442,8 @@ backend.on_end(function(reason, unsent)
   for _, chat in pairs(chats) do
     local queued = vim.list_slice(chat.sent, math.max(#chat.sent - chat.state.queued, 0) + 1)
     chat.sent = {}
-    if buffer.alive(chat.buf) and chat.state.state ~= 'idle' then
+    local interrupted = chat.state.state ~= 'idle'
+    if buffer.alive(chat.buf) and interrupted then
       rewrite(chat, function()
         chat.text:append(('\n\n*%s*\n'):format(reason))
       end)
@@ -455,6 +457,9 @@ backend.on_end(function(reason, unsent)
       if #queued > 0 then
         prompt.give_back(chat, table.concat(queued, '\n'))
       end
+    end
+    if interrupted then
+      events.raise('CoTurnDone', { session = chat.id, reason = 'interrupted' })
     end
   end
   -- Each goes in front of what is there already.

@@ -185,4 +185,18 @@ describe('the backend', function()
     nvim:wait("return not require('co.backend').status().running and #_G.notices > 0")
     same({ 'second', 'third' }, vim.list_slice(nvim:lines('co://chat/1'), 5))
   end)
+
+  it('that ends in a turn ends the turn for those who listen', function()
+    local nvim = with('queue')
+    nvim:lua([[
+      vim.api.nvim_create_autocmd('User', { pattern = 'CoTurnDone', callback = function(event)
+        _G.done = event.data
+      end })
+      vim.cmd('Co hello')
+    ]])
+    nvim:wait("return require('co.chat').current().state.state == 'thinking'")
+    nvim:lua("vim.cmd('Co! die')")
+    nvim:wait('return _G.done ~= nil')
+    same({ session = 1, reason = 'interrupted' }, nvim:lua('return _G.done'))
+  end)
 end)
