@@ -4,10 +4,11 @@ local M = {}
 local api = vim.api
 local notify = require('co.notify')
 
---- The directory of the current window; nil, once said, where it does not exist any more.
+--- A directory, that of the current window by default; nil, once said, where it does not exist any more.
+---@param cwd? string
 ---@return string?
-function M.cwd()
-  local cwd = vim.fn.getcwd()
+function M.cwd(cwd)
+  cwd = cwd or vim.fn.getcwd()
   if cwd ~= '' and vim.fn.isdirectory(cwd) == 1 then
     return cwd
   end

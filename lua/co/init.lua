@@ -28,7 +28,14 @@ end
 --- Shows the chat with the cursor at its prompt.
 function M.open()
   local chat = require('co.chat')
-  chat.show(chat.current_or_new(vim.fn.getcwd()), true)
+  local shown = chat.current()
+  if not shown then
+    local cwd = require('co.command').cwd()
+    shown = cwd and chat.new(cwd)
+  end
+  if shown then
+    chat.show(shown, true)
+  end
 end
 
 --- Cancels the turn of the current chat.

@@ -136,8 +136,11 @@ M.commands = {
     about = 'start another chat',
     run = function(_, _, cwd)
       local chats = require('co.chat')
-      chats.show(chats.new(cwd), true)
-      return true
+      local there = require('co.command').cwd(cwd)
+      if there then
+        chats.show(chats.new(there), true)
+      end
+      return there ~= nil
     end,
   },
   jobs = {
@@ -205,7 +208,13 @@ function M.run(name, args, chat, cwd)
     return entry.run(args, chat, cwd) ~= false
   end
   local chats = require('co.chat')
-  chat = chat or chats.new(cwd)
+  if not chat then
+    local there = require('co.command').cwd(cwd)
+    if not there then
+      return false
+    end
+    chat = chats.new(there)
+  end
   local taken = chats.send(
     chat,
     { type = 'command', session = chat.id, name = name, args = args, cwd = cwd },
