@@ -207,7 +207,7 @@ pub(super) static TABLE: &[Setting] = &[
         "shell_lift_deny",
         "",
         Kind::Words(|c, v| c.policy.deny_lifted = v),
-        "Names of built-in deny rules that shall not refuse.",
+        "Names of built-in deny rules that shall not refuse: root-deletion, raw-disk, fork-bomb, own-files.",
     ),
     row(
         "shell_safe_commands",

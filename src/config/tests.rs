@@ -342,6 +342,9 @@ fn the_help_names_every_setting_and_keeps_its_width() {
         assert!(help.contains(&format!("*co-{}*", setting.name)));
         assert!(help.contains(&format!("${}", setting.variable())));
     }
+    for rule in crate::policy::DENY_RULES {
+        assert!(help.contains(rule), "{rule}");
+    }
     for line in help.lines() {
         assert!(line.chars().count() <= 78, "{line}");
         assert_eq!(line.trim_end(), line);
