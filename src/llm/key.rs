@@ -148,8 +148,9 @@ fn from_file(path: &Path) -> Result<SecretString, Fault> {
         source_name: path.display().to_string(),
         cause,
     };
+    let unread = |error| unusable(format!("{error}: set api_key_file to a file you can read"));
     let mode = std::fs::metadata(&path)
-        .map_err(|error| unusable(error.to_string()))?
+        .map_err(unread)?
         .permissions()
         .mode();
     if mode & 0o077 != 0 {
@@ -158,9 +159,9 @@ fn from_file(path: &Path) -> Result<SecretString, Fault> {
             mode & 0o7777
         )));
     }
-    let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
+    let text = std::fs::read_to_string(&path).map_err(unread)?;
     match text.trim() {
-        "" => Err(unusable("it is empty".to_owned())),
+        "" => Err(unusable("it is empty: write the key into it".to_owned())),
         key => Ok(SecretString::from(key)),
     }
 }
@@ -171,6 +172,9 @@ fn home(path: &Path) -> PathBuf {
         _ => path.to_owned(),
     }
 }
+
+/// What to do about a program that gives no key.
+const TRY_IT: &str = "run it in a terminal to see why";
 
 /// What it prints may hold other things than the key (a password store's notes): the first line counts.
 async fn from_command(argv: &[String]) -> Result<SecretString, Fault> {
@@ -188,14 +192,22 @@ async fn from_command(argv: &[String]) -> Result<SecretString, Fault> {
         .output();
     let output = tokio::time::timeout(COMMAND_LIMIT, output)
         .await
-        .map_err(|_| unusable(format!("it took more than {} s", COMMAND_LIMIT.as_secs())))?
-        .map_err(|error| unusable(error.to_string()))?;
+        .map_err(|_| {
+            unusable(format!(
+                "it took more than {} s: {TRY_IT}",
+                COMMAND_LIMIT.as_secs()
+            ))
+        })?
+        .map_err(|error| unusable(format!("{error}: set api_key_cmd to a program that runs")))?;
     if !output.status.success() {
-        return Err(unusable(format!("it ended with {}", output.status)));
+        return Err(unusable(format!(
+            "it ended with {}: {TRY_IT}",
+            output.status
+        )));
     }
     let printed = String::from_utf8_lossy(&output.stdout);
     match printed.lines().next().map(str::trim) {
-        None | Some("") => Err(unusable("it printed nothing".to_owned())),
+        None | Some("") => Err(unusable(format!("it printed nothing: {TRY_IT}"))),
         Some(key) => Ok(SecretString::from(key)),
     }
 }
@@ -294,6 +306,42 @@ mod tests {
             assert_eq!(got.expose_secret(), "secret");
         }
         assert_eq!(std::fs::read_to_string(count).unwrap(), "x\n");
+    }
+
+    #[tokio::test]
+    async fn a_key_that_cannot_be_had_says_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let empty = dir.path().join("empty");
+        std::fs::write(&empty, "\n").unwrap();
+        std::fs::set_permissions(&empty, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let file = |path: PathBuf| Settings {
+            key_file: Some(path),
+            ..Settings::default()
+        };
+        let command = |program: &str| Settings {
+            key_cmd: Some(vec![program.into()]),
+            ..Settings::default()
+        };
+        for (settings, expected) in [
+            (file(dir.path().join("none")), "set api_key_file"),
+            (file(empty), "write the key into it"),
+            (command("/nonexistent/key"), "set api_key_cmd"),
+            (command("false"), "run it in a terminal"),
+            (command("true"), "run it in a terminal"),
+        ] {
+            let settings = Settings {
+                provider: Some("openai".into()),
+                ..settings
+            };
+            let fault = match find(&settings, &[]) {
+                Ok(key) => key.get().await.unwrap_err(),
+                Err(fault) => fault,
+            };
+            assert!(
+                matches!(&fault, Fault::KeyUnusable { cause, .. } if cause.contains(expected)),
+                "{fault:?}"
+            );
+        }
     }
 
     #[tokio::test]
