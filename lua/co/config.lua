@@ -54,6 +54,19 @@ local defaults = {
 
 local layouts = { vertical = true, horizontal = true, float = true, tab = true, current = true }
 
+---@param lhs any
+---@return boolean
+local function are_keys(lhs)
+  if lhs == false then
+    return true
+  end
+  local keys = type(lhs) == 'table' and lhs or { lhs }
+  local wrong = vim.tbl_filter(function(key)
+    return type(key) ~= 'string' or key == ''
+  end, keys)
+  return vim.islist(keys) and #wrong == 0
+end
+
 ---@param given any
 ---@param known table<string, string|string[]|false>
 ---@return string? problem
@@ -68,8 +81,7 @@ local function check_keys(given, known)
         action
       )
     end
-    local fits = type(lhs) == 'string' or lhs == false or (type(lhs) == 'table' and vim.islist(lhs))
-    if not fits then
+    if not are_keys(lhs) then
       return ('a key, a list of keys or false for "%s"'):format(action)
     end
   end
@@ -79,7 +91,7 @@ end
 ---@type table<string, fun(value: any): string?>
 local checks = {
   bin = function(value)
-    return type(value) ~= 'string' and 'the path of the co-nvim executable' or nil
+    return (type(value) ~= 'string' or value == '') and 'the path of the co-nvim executable' or nil
   end,
   layout = function(value)
     return not layouts[value] and 'vertical, horizontal, float, tab or current' or nil
@@ -106,6 +118,14 @@ local checks = {
   end,
 }
 
+--- What is wrong with a setting of the backend's before it can look: Neovim could not send it.
+---@param value any
+---@return string? problem
+local function check_sendable(value)
+  local ok = pcall(vim.fn.msgpackdump, { value })
+  return not ok and 'made of texts, numbers, true, false, lists and tables' or nil
+end
+
 ---@type table<string, any>?
 local from_setup
 ---@type co.Config
@@ -128,8 +148,13 @@ local function apply(layer, given)
   end
   for name, value in pairs(given) do
     local check = checks[name]
-    local problem = check and check(value)
-    if problem then
+    local problem = (check or check_sendable)(value)
+    if type(name) ~= 'string' then
+      problems[#problems + 1] = ('%s: there is no setting %s; give each its name, such as { model = "x" }'):format(
+        layer,
+        name
+      )
+    elseif problem then
       problems[#problems + 1] = ('%s: the setting "%s" must be %s'):format(layer, name, problem)
     elseif name == 'keys' then
       for place, keys in pairs(value) do

@@ -133,6 +133,37 @@ describe('settings', function()
     local nvim = neovim.start()
     same('{}', nvim:lua("return vim.json.encode(require('co.config').settings())"))
   end)
+
+  it('that no backend could be told are left out', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      require('co').setup({
+        'stray', bin = '', model = 'm', headers = { a = function() end }, extra_body = { 1, b = 2 },
+      })
+    ]])
+    same({ model = 'm' }, nvim:lua("return require('co.config').settings()"))
+    local problems = nvim:lua("return require('co.config').problems()")
+    table.sort(problems)
+    same({
+      'setup: the setting "bin" must be the path of the co-nvim executable',
+      'setup: the setting "extra_body" must be made of texts, numbers, true, false, lists and tables',
+      'setup: the setting "headers" must be made of texts, numbers, true, false, lists and tables',
+      'setup: there is no setting 1; give each its name, such as { model = "x" }',
+    }, problems)
+  end)
+
+  it('that are no keys are left out, and the chat opens', function()
+    for _, keys in ipairs({ '3', "''", '{ 3 }', "{ '<C-x>', '' }" }) do
+      local nvim = neovim.start()
+      nvim:lua(
+        ("require('co').setup({ keys = { chat = { submit = %s } } }) vim.cmd('Co')"):format(keys)
+      )
+      same({
+        'setup: the setting "keys" must be a key, a list of keys or false for "submit"',
+      }, nvim:lua("return require('co.config').problems()"))
+      yes(nvim:lua("return vim.fn.maparg('<CR>', 'n')") ~= '')
+    end
+  end)
 end)
 
 describe('context', function()
