@@ -279,10 +279,11 @@ fn survey(
             false => scene.facts.survey(&scene.cwd.join(root)),
         };
         if !survey.complete {
-            return Some(Reason::at(
-                "there are too many files to tell what would be read".to_owned(),
-                span.clone(),
-            ));
+            let why = match listing.tracked {
+                true => "the files that git tracks are too many, or git does not list them",
+                false => "there are too many files to tell what would be read",
+            };
+            return Some(Reason::at(why.to_owned(), span.clone()));
         }
         let odd = survey.odd.iter().filter(|_| !listing.regular);
         let misread = survey.misread.iter().filter(|_| !listing.zeros);

@@ -19,6 +19,18 @@ fn after(act: impl FnOnce(&World)) -> Verdict {
 }
 
 #[test]
+fn where_git_lists_nothing_that_is_the_reason() {
+    let verdict = after(|world| fs::remove_file(world.workspace.join(".git/index")).unwrap());
+    let Verdict::Ask(ask) = &verdict else {
+        panic!("{verdict:?}");
+    };
+    assert_eq!(
+        ask.reasons[0].text,
+        "the files that git tracks are too many, or git does not list them"
+    );
+}
+
+#[test]
 fn what_is_not_tracked_does_not_count() {
     let verdict = after(|world| {
         fs::write(world.workspace.join("new.pem"), "x\n").unwrap();
