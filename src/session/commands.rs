@@ -134,7 +134,10 @@ impl Session {
                 self.place = place;
                 self.show_state();
             }
-            Err(why) => self.complain(format!("cannot go to {}: {why}", asked.display())),
+            Err(why) => self.complain(format!(
+                "cannot go to {}: {why}; choose a directory that exists",
+                asked.display()
+            )),
         }
     }
 
@@ -284,7 +287,10 @@ impl Session {
         .await;
         match written {
             Ok(()) => self.say(format!("exported to {}", file.display())),
-            Err(why) => self.complain(format!("cannot export to {}: {why}", file.display())),
+            Err(why) => self.complain(format!(
+                "cannot export to {}: {why}; name another file with /export",
+                file.display()
+            )),
         }
     }
 

@@ -46,6 +46,7 @@ fn an_export_has_the_conversation_and_what_it_cost() {
     );
     scene.co("/export talk.md");
     scene.nvim.wait_text("cannot export to");
+    wait_log(&scene, "name another file with /export");
     assert_eq!(scene.workspace.read("talk.md").unwrap(), text);
 }
 
@@ -189,6 +190,15 @@ fn the_directory_of_a_chat_is_changed() {
     assert!(text.contains(&format!("\n{}\n", there.display())), "{text}");
     scene.co("/cd nowhere");
     scene.nvim.wait_text("cannot go to");
+    wait_log(&scene, "choose a directory that exists");
+}
+
+/// Waits for a sentence that may be longer than the screen is wide.
+fn wait_log(scene: &Scene, text: &str) {
+    let log = "table.concat(require('co.log').lines(), ' ')";
+    scene
+        .nvim
+        .wait_for(&format!("{log}:find('{text}', 1, true) ~= nil"), text);
 }
 
 #[test]
