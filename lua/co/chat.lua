@@ -439,6 +439,8 @@ local function typed(message)
 end
 
 backend.on_end(function(reason, unsent)
+  ---@type integer[]
+  local stopped = {}
   for _, chat in pairs(chats) do
     local queued = vim.list_slice(chat.sent, math.max(#chat.sent - chat.state.queued, 0) + 1)
     chat.sent = {}
@@ -459,7 +461,7 @@ backend.on_end(function(reason, unsent)
       end
     end
     if interrupted then
-      events.raise('CoTurnDone', { session = chat.id, reason = 'interrupted' })
+      stopped[#stopped + 1] = chat.id
     end
   end
   -- Each goes in front of what is there already.
@@ -468,6 +470,10 @@ backend.on_end(function(reason, unsent)
     if session and text then
       M.unsent({ type = 'unsent', session = session, text = text })
     end
+  end
+  -- Last: who hears of an end may begin another turn, or chat.
+  for _, id in ipairs(stopped) do
+    events.raise('CoTurnDone', { session = id, reason = 'interrupted' })
   end
 end)
 
