@@ -1,6 +1,8 @@
 //! The backend as Neovim sees it: answers the handshake, owns the sessions and runs, and ends with Neovim.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -343,7 +345,7 @@ impl App {
             } => self.shell.start(Run {
                 run,
                 command,
-                cwd: PathBuf::from(cwd),
+                cwd: PathBuf::from(OsString::from_vec(cwd)),
                 stdin,
                 streams: match terminal {
                     Some(size) => Streams::Terminal(size),

@@ -62,13 +62,15 @@ pub enum FromEditor {
         #[serde(default)]
         command: Option<String>,
     },
-    /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused.
+    /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. What a person names or hands over may be any bytes.
     Run {
         run: u64,
-        command: String,
-        cwd: String,
-        #[serde(default)]
-        stdin: Option<String>,
+        #[serde(deserialize_with = "bytes")]
+        command: Vec<u8>,
+        #[serde(deserialize_with = "bytes")]
+        cwd: Vec<u8>,
+        #[serde(default, deserialize_with = "some_bytes")]
+        stdin: Option<Vec<u8>>,
         /// Standard input stays open after `stdin`, for [`RunInput`](Self::RunInput).
         #[serde(default)]
         open: bool,
@@ -310,6 +312,10 @@ fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
         }
     }
     from.deserialize_any(Bytes)
+}
+
+fn some_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
+    bytes(from).map(Some)
 }
 
 #[cfg(test)]

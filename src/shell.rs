@@ -28,9 +28,9 @@ pub struct Shell {
 #[derive(Debug, Clone)]
 pub struct Run {
     pub run: u64,
-    pub command: String,
+    pub command: Vec<u8>,
     pub cwd: PathBuf,
-    pub stdin: Option<String>,
+    pub stdin: Option<Vec<u8>>,
     pub streams: Streams,
 }
 
@@ -69,7 +69,7 @@ impl Shell {
         self.runs.insert(run.run, running);
         self.kit.editor.tell(ToEditor::RunStarted {
             run: run.run,
-            command: run.command.clone(),
+            command: String::from_utf8_lossy(&run.command).into_owned(),
             cwd: run.cwd.display().to_string(),
             owner: None,
         });
@@ -124,16 +124,19 @@ impl Shell {
 }
 
 async fn begin(kit: &Kit, run: &Run) -> Result<Job, String> {
+    // Another text would be another command.
+    let command = String::from_utf8(run.command.clone())
+        .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
     let confinement = kit
         .trial
         .session(|| workspace_of(&run.cwd))
         .await
         .map_err(|refused| refused.to_string())?;
     let spec = Spec {
-        program: Program::Shell(run.command.clone()),
+        program: Program::Shell(command),
         cwd: run.cwd.clone(),
         caller: Caller::Person,
-        stdin: run.stdin.clone().map(String::into_bytes),
+        stdin: run.stdin.clone(),
         timeout: kit.config.max_timeout(),
         confinement,
         extra_env: Vec::new(),

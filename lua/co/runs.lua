@@ -135,7 +135,6 @@ function M.started(message)
     run = add(message.run, message.command, message.cwd)
     open_block(run)
   end
-  run.cwd = message.cwd
 end
 
 ---@param message co.RunOutput

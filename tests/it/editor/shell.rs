@@ -1,6 +1,10 @@
 //! `:Co!`.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use crate::support::{DEADLINE, proc};
 
@@ -175,6 +179,26 @@ fn standard_input_is_empty_or_the_lines_of_a_range() {
         .nvim
         .type_keys("ione<CR>two<CR>three<Esc>:1,2Co! tac<CR>");
     scene.wait_shell("$ tac\ntwo\none\nexit 0");
+}
+
+#[test]
+fn bytes_that_are_no_text_reach_a_command_or_are_refused() {
+    let scene = Scene::new();
+    let odd = scene.workspace.path().join(OsStr::from_bytes(b"d\xe9"));
+    std::fs::create_dir(&odd).unwrap();
+    std::fs::write(odd.join("bytes"), b"a\xff\0b\n").unwrap();
+    let lua = |code: &str| scene.nvim.lua(code, json!([]));
+    lua(r"vim.cmd('lcd d\233 | edit ++bin bytes')");
+    lua("vim.cmd('%Co! od -An -tx1; touch made')");
+    scene.wait_shell(" 61 ff 00 62 0a\nexit 0, after");
+    std::fs::remove_file(odd.join("made")).unwrap();
+    lua("vim.cmd('Co!')");
+    proc::wait_until(DEADLINE, "the same directory", || {
+        odd.join("made").exists().then_some(())
+    });
+    lua(r"vim.cmd('Co! touch d\233j\224')");
+    scene.wait_shell("\nnot run: the command is not all UTF-8");
+    assert_eq!(std::fs::read_dir(&odd).unwrap().count(), 2);
 }
 
 #[test]
