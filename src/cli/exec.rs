@@ -4,21 +4,27 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::exec::guard::Guard;
 use crate::exec::{
-    Caller, Confinement, Executor, Job, Launcher, Outcome, Patch, Program, Settings, Setup, Spec,
-    detach_terminal,
+    Caller, Confinement, Executor, Job, Launcher, Outcome, Patch, Program, Screen, Settings, Setup,
+    Spec, detach_terminal,
 };
 
 /// What `co-nvim exec` takes.
 pub(super) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
     [--backend subprocess|landlock] [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
+
+/// How long the last of what is shown is safe from signals: the one that cancelled may come twice.
+const UNREAD: Duration = Duration::from_secs(1);
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,32 +104,37 @@ async fn run(args: &[OsString], settings: Settings, launcher: Launcher, guard: G
 
 /// Shows the run as it goes, or what it came to as JSON; returns the code to exit with.
 async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Signal) -> u8 {
-    let cancel = job.canceller();
-    let interrupts = tokio::spawn(async move {
+    let mut told = async || {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        cancel.cancel();
-    });
-    let screen = job.screen();
-    let outcome = tokio::spawn(job.outcome());
-    if !json {
-        let mut shown = Shown::default();
-        while screen.changed().await {
-            // A closed pipe ends the showing; the command goes on to its end.
-            if let Some(patch) = screen.take()
-                && shown.write(&patch, &mut io::stdout().lock()).is_err()
-            {
-                break;
-            }
+    };
+    let cancel = job.canceller();
+    let shown = match (!json).then(|| show(job.screen())).transpose() {
+        Ok(shown) => shown,
+        Err(error) => return fail(&format!("cannot show what it prints: {error}")),
+    };
+    let mut outcome = tokio::spawn(job.outcome());
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut outcome => break outcome,
+            () = told() => cancel.cancel(),
         }
-        let _ = shown.end(&mut io::stdout().lock());
-    }
-    let Ok(outcome) = outcome.await else {
+    };
+    let Ok(outcome) = outcome else {
         return fail("the command's supervisor failed");
     };
-    interrupts.abort();
+    if let Some(shown) = shown {
+        let given_up = async {
+            tokio::time::sleep(UNREAD).await;
+            told().await;
+        };
+        tokio::select! {
+            _ = shown => {}
+            () = given_up => {}
+        }
+    }
     let said = if json {
         write_json(&outcome)
     } else {
@@ -132,6 +143,29 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
     // Nobody may be reading any more, which changes nothing of how it ended.
     let _ = said;
     code(&outcome)
+}
+
+/// Shows the run on a thread of its own: who is slow to read must hold up neither its time nor a signal.
+///
+/// What it returns is told at the end.
+fn show(screen: Arc<Screen>) -> io::Result<oneshot::Receiver<()>> {
+    let (over, end) = oneshot::channel();
+    let runtime = Handle::current();
+    let thread = std::thread::Builder::new().name("show".to_owned());
+    thread.spawn(move || {
+        let mut shown = Shown::default();
+        while runtime.block_on(screen.changed()) {
+            // A closed pipe ends the showing; the command goes on to its end.
+            if let Some(patch) = screen.take()
+                && shown.write(&patch, &mut io::stdout().lock()).is_err()
+            {
+                break;
+            }
+        }
+        let _ = shown.end(&mut io::stdout().lock());
+        let _ = over.send(());
+    })?;
+    Ok(end)
 }
 
 fn write_json(outcome: &Outcome) -> io::Result<()> {

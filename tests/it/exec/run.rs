@@ -131,6 +131,40 @@ async fn an_interrupt_cancels_all_of_it() {
     assert_eq!(output.status.code(), Some(143));
 }
 
+#[tokio::test]
+async fn a_command_ends_in_time_also_where_nobody_reads_what_is_shown() {
+    for (seconds, signal, code) in [("1", None, 124), ("600", Some("-TERM"), 143)] {
+        let state = tempfile::tempdir().unwrap();
+        let line = "x".repeat(500);
+        let mut child = Command::new(BINARY)
+            .args(["exec", "--timeout", seconds, "--cwd"])
+            .arg(state.path())
+            .arg(format!("echo $$ >pid; exec yes {line}"))
+            .env("XDG_STATE_HOME", state.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let waiting = || rustix::io::ioctl_fionread(&stdout).unwrap();
+        eventually("it is shown", || waiting() > 32_000).await;
+        if let Some(signal) = signal {
+            let pid = child.id().to_string();
+            Command::new("kill").args([signal, &pid]).status().unwrap();
+        }
+        let pid = std::fs::read_to_string(state.path().join("pid")).unwrap();
+        let pid = pid.trim().parse().unwrap();
+        eventually("it has ended", || !alive(pid)).await;
+        child.stdout = Some(stdout);
+        let output = tokio::task::spawn_blocking(|| child.wait_with_output())
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code));
+        assert!(output.stdout.ends_with(b"x\n"));
+    }
+}
+
 #[test]
 fn what_runs_confined_is_held() {
     let dir = tempfile::tempdir().unwrap();
