@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -15,6 +16,8 @@ use super::{Size, Streams, pty};
 /// where nothing waits.
 const WAITING: usize = 256;
 const WAITING_BYTES: usize = 1 << 20;
+/// Until a terminal that all programs had closed is written to again: one may have opened it.
+const AGAIN: Duration = Duration::from_millis(20);
 /// What ends the input of a terminal in its usual mode.
 const END_OF_FILE: u8 = 4;
 
@@ -148,10 +151,13 @@ async fn serve(
 async fn write_all(fd: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let mut ready = fd.writable().await?;
+        let closed = ready.ready().is_write_closed();
         match ready.try_io(|fd| Ok(rustix::io::write(fd, bytes)?)) {
             Ok(Ok(count)) => bytes = &bytes[count..],
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(Err(error)) => return Err(error),
+            // A terminal that no program has open any more may take nothing, and yet always counts as ready.
+            Err(_) if closed => tokio::time::sleep(AGAIN).await,
             Err(_) => {}
         }
     }

@@ -50,6 +50,24 @@ async fn run_on(bench: &Bench, command: &str, streams: Streams) -> Outcome {
     job.unwrap().outcome().await
 }
 
+#[test]
+fn what_no_program_takes_of_a_terminals_input_holds_up_nobody() {
+    // On a thread of its own: what never lets go of one cannot be timed there.
+    let (tell, told) = std::sync::mpsc::channel();
+    let run = async move {
+        let bench = Bench::new();
+        let mut spec = bench.spec("head -n 2");
+        spec.stdin = Some(b"a line\n".repeat(1 << 19));
+        let job = bench.executor.start_on(spec, Streams::Terminal(SIZE)).await;
+        let outcome = job.unwrap().outcome().await;
+        tell.send(outcome.exit).unwrap();
+    };
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    std::thread::spawn(move || runtime.block_on(run));
+    assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(Some(0)));
+}
+
 #[tokio::test]
 async fn only_a_terminal_is_one() {
     let bench = Bench::new();
