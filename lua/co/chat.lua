@@ -12,6 +12,7 @@ local notify = require('co.notify')
 local prompt = require('co.prompt')
 local transcript = require('co.transcript')
 local winbar = require('co.winbar')
+local utf8 = require('co.utf8')
 local windows = require('co.windows')
 
 ---@class (exact) co.Chat
@@ -261,6 +262,14 @@ end
 ---@param cwd string
 ---@return boolean taken
 function M.send(chat, message, cwd)
+  if message.args and not utf8.valid(message.args) then
+    notify.error(
+      message.name == '!'
+          and 'not run: the command is not all UTF-8; put it into a script and run that'
+        or ('/%s was not sent: what follows it is not all UTF-8'):format(message.name)
+    )
+    return false
+  end
   local first = chat.lost
     and message.name ~= 'resume'
     and { type = 'command', session = chat.id, name = 'resume', args = chat.lost, cwd = cwd }

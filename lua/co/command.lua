@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local notify = require('co.notify')
+local utf8 = require('co.utf8')
 
 --- A directory, that of the current window by default; nil, once said, where it does not exist any more.
 ---@param cwd? string
@@ -14,6 +15,17 @@ function M.cwd(cwd)
   end
   local name = cwd ~= '' and cwd or 'the working directory'
   notify.error(('%s does not exist any more: choose another with :cd'):format(name))
+end
+
+--- The same, for a chat: what it says of its directory to a model must be text.
+---@param cwd? string
+---@return string?
+function M.workplace(cwd)
+  local there = M.cwd(cwd)
+  if not there or utf8.valid(there) then
+    return there
+  end
+  notify.error("no chat here: this directory's name is not all UTF-8; :cd to another")
 end
 
 ---@param opts vim.api.keyset.create_user_command.command_args
@@ -77,7 +89,7 @@ end
 ---@return boolean
 function M.prompt(text, context)
   local chats = require('co.chat')
-  local cwd = M.cwd()
+  local cwd = M.workplace()
   if not cwd then
     return false
   end

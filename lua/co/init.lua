@@ -30,7 +30,7 @@ function M.open()
   local chat = require('co.chat')
   local shown = chat.current()
   if not shown then
-    local cwd = require('co.command').cwd()
+    local cwd = require('co.command').workplace()
     shown = cwd and chat.new(cwd)
   end
   if shown then

@@ -136,7 +136,7 @@ M.commands = {
     about = 'start another chat',
     run = function(_, _, cwd)
       local chats = require('co.chat')
-      local there = require('co.command').cwd(cwd)
+      local there = require('co.command').workplace(cwd)
       if there then
         chats.show(chats.new(there), true)
       end
@@ -209,7 +209,7 @@ function M.run(name, args, chat, cwd)
   end
   local chats = require('co.chat')
   if not chat then
-    local there = require('co.command').cwd(cwd)
+    local there = require('co.command').workplace(cwd)
     if not there then
       return false
     end

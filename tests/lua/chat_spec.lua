@@ -61,23 +61,6 @@ describe('the chat', function()
     )
   end)
 
-  it('is not made in a directory that is gone, which is said', function()
-    local nvim = neovim.start()
-    nvim:lua([[
-      local gone = vim.fn.tempname()
-      vim.fn.mkdir(gone)
-      vim.cmd.cd(gone)
-      vim.uv.fs_rmdir(gone)
-    ]])
-    for count, command in ipairs({ 'Co', 'Co /new', 'Co /model', 'Co hello' }) do
-      nvim:lua('vim.cmd(...)', command)
-      nvim:wait('return #_G.notices == ...', count)
-      yes(nvim:lua('return _G.notices[#_G.notices]'):find('does not exist any more', 1, true))
-      same(-1, nvim:lua("return vim.fn.bufnr('^co://chat/1$')"), command)
-    end
-    same({}, nvim:sent())
-  end)
-
   it('takes a prompt back that was not taken, in front of what was typed since', function()
     local nvim = chat()
     nvim:keys('ione<CR>two<Esc><CR>')

@@ -1,0 +1,48 @@
+local neovim = require('neovim')
+
+describe('a chat', function()
+  it('is not made in a directory that is gone, which is said', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      local gone = vim.fn.tempname()
+      vim.fn.mkdir(gone)
+      vim.cmd.cd(gone)
+      vim.uv.fs_rmdir(gone)
+    ]])
+    for count, command in ipairs({ 'Co', 'Co /new', 'Co /model', 'Co hello' }) do
+      nvim:lua('vim.cmd(...)', command)
+      nvim:wait('return #_G.notices == ...', count)
+      yes(nvim:lua('return _G.notices[#_G.notices]'):find('does not exist any more', 1, true))
+      same(-1, nvim:lua("return vim.fn.bufnr('^co://chat/1$')"), command)
+    end
+    same({}, nvim:sent())
+  end)
+
+  it('is not made where the backend could not read the name, nor told what is no text', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      _G.start = vim.fn.getcwd()
+      local odd = vim.fn.tempname() .. '\233'
+      vim.fn.mkdir(odd)
+      vim.cmd.cd(odd)
+    ]])
+    local function said(words)
+      return nvim:lua('return _G.notices[#_G.notices]'):find(words, 1, true) ~= nil
+    end
+    for count, command in ipairs({ 'Co', 'Co /new', 'Co /model', 'Co hello' }) do
+      nvim:lua('vim.cmd(...)', command)
+      nvim:wait('return #_G.notices == ...', count)
+      yes(said('name is not all UTF-8'))
+    end
+    nvim:lua("vim.cmd.cd(_G.start) vim.cmd('Co')")
+    nvim:lua(
+      "local chat = require('co.chat') chat.submit(chat.current(), '!touch d\\233', _G.start)"
+    )
+    nvim:wait('return #_G.notices == 5')
+    yes(said('not run: the command is not all UTF-8'))
+    nvim:lua("vim.cmd('Co /export d\\233')")
+    nvim:wait('return #_G.notices == 6')
+    yes(said('/export was not sent'))
+    same({}, nvim:sent())
+  end)
+end)
