@@ -98,6 +98,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
     drop(command);
     let child = child.map_err(|source| match check_cwd(plan.cwd) {
         Err(gone) => gone,
+        Ok(()) if source.kind() == io::ErrorKind::ArgumentListTooLong => Error::TooLong,
         Ok(()) => Error::Spawn {
             program: name,
             source,

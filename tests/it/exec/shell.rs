@@ -121,6 +121,11 @@ async fn argv_runs_without_a_shell() {
         bench.executor.start(spec.clone()).await.unwrap_err(),
         Error::Empty
     ));
+    spec.program = Program::Shell(format!("true {}", "x".repeat(1 << 20)));
+    assert!(matches!(
+        bench.executor.start(spec.clone()).await.unwrap_err(),
+        Error::TooLong
+    ));
     spec.program = Program::Shell("echo \0".to_owned());
     assert!(matches!(
         bench.executor.start(spec).await.unwrap_err(),
