@@ -23,7 +23,7 @@ pub(super) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECON
     [--backend subprocess|landlock] [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
-/// How long the last of what is shown is safe from signals: the one that cancelled may come twice.
+/// How long the last of what is shown is safe from signals once it has ended: the one that cancelled may come twice.
 const UNREAD: Duration = Duration::from_secs(1);
 
 /// What was asked for.
@@ -111,9 +111,14 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
         }
     };
     let cancel = job.canceller();
-    let shown = match (!json).then(|| show(job.screen())).transpose() {
+    let (say, last) = oneshot::channel();
+    let shown = match show((!json).then(|| job.screen()), last) {
         Ok(shown) => shown,
-        Err(error) => return fail(&format!("cannot show what it prints: {error}")),
+        Err(error) => {
+            return fail(&format!(
+                "cannot start a thread that shows what it prints ({error}): end a few processes, or raise the limit of them (ulimit -u)"
+            ));
+        }
     };
     let mut outcome = tokio::spawn(job.outcome());
     let outcome = loop {
@@ -125,50 +130,64 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
     let Ok(outcome) = outcome else {
         return fail("the command's supervisor failed");
     };
-    if let Some(shown) = shown {
-        let given_up = async {
-            tokio::time::sleep(UNREAD).await;
-            told().await;
-        };
-        tokio::select! {
-            _ = shown => {}
-            () = given_up => {}
-        }
-    }
-    let said = if json {
-        write_json(&outcome)
+    // It fails where that thread did, and then there is nobody to say it.
+    let _ = say.send(if json {
+        in_json(&outcome)
     } else {
-        writeln!(io::stderr().lock(), "[{}]", outcome.status())
+        format!("[{}]", outcome.status())
+    });
+    let given_up = async {
+        let heard = async {
+            loop {
+                told().await;
+            }
+        };
+        let _ = tokio::time::timeout(UNREAD, heard).await;
+        told().await;
     };
-    // Nobody may be reading any more, which changes nothing of how it ended.
-    let _ = said;
+    tokio::select! {
+        _ = shown => {}
+        () = given_up => {}
+    }
     code(&outcome)
 }
 
-/// Shows the run on a thread of its own: who is slow to read must hold up neither its time nor a signal.
+/// Writes on a thread of its own: who is slow to read must hold up neither the command's time nor a signal.
 ///
-/// What it returns is told at the end.
-fn show(screen: Arc<Screen>) -> io::Result<oneshot::Receiver<()>> {
+/// First what `screen` shows as it goes, if there is one, then the last line: on standard error beside a screen,
+/// else on standard output. What it returns is told when all of it is written.
+fn show(
+    screen: Option<Arc<Screen>>,
+    last: oneshot::Receiver<String>,
+) -> io::Result<oneshot::Receiver<()>> {
     let (over, end) = oneshot::channel();
     let runtime = Handle::current();
     let thread = std::thread::Builder::new().name("show".to_owned());
     thread.spawn(move || {
-        let mut shown = Shown::default();
-        while runtime.block_on(screen.changed()) {
-            // A closed pipe ends the showing; the command goes on to its end.
-            if let Some(patch) = screen.take()
-                && shown.write(&patch, &mut io::stdout().lock()).is_err()
-            {
-                break;
+        if let Some(screen) = &screen {
+            let mut shown = Shown::default();
+            while runtime.block_on(screen.changed()) {
+                // A closed pipe ends the showing; the command goes on to its end.
+                if let Some(patch) = screen.take()
+                    && shown.write(&patch, &mut io::stdout().lock()).is_err()
+                {
+                    break;
+                }
             }
+            let _ = shown.end(&mut io::stdout().lock());
         }
-        let _ = shown.end(&mut io::stdout().lock());
+        // Nobody may be reading any more, which changes nothing of how it ended.
+        let _ = match (last.blocking_recv(), screen) {
+            (Ok(line), Some(_)) => writeln!(io::stderr().lock(), "{line}"),
+            (Ok(line), None) => writeln!(io::stdout().lock(), "{line}"),
+            (Err(_), _) => Ok(()),
+        };
         let _ = over.send(());
     })?;
     Ok(end)
 }
 
-fn write_json(outcome: &Outcome) -> io::Result<()> {
+fn in_json(outcome: &Outcome) -> String {
     let pids: Vec<i32> = outcome.background.iter().map(|it| it.pid).collect();
     let value = json!({
         "output": outcome.output,
@@ -188,7 +207,7 @@ fn write_json(outcome: &Outcome) -> io::Result<()> {
         "appeared": outcome.appeared,
         "ok": outcome.ok(),
     });
-    writeln!(io::stdout().lock(), "{value}")
+    value.to_string()
 }
 
 fn code(outcome: &Outcome) -> u8 {

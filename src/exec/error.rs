@@ -31,7 +31,9 @@ pub enum Error {
     Timeout { asked: String, max: u64 },
     #[error("no program named `{program}` on PATH: install it or give its path")]
     NotFound { program: String },
-    #[error("the command is longer than the system takes: put it into a script and run that")]
+    #[error(
+        "the command, or its environment, is longer than the system takes: put it into a script and run that"
+    )]
     TooLong,
     #[error("cannot start `{program}`: {source}")]
     Spawn {

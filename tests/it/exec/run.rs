@@ -133,13 +133,14 @@ async fn an_interrupt_cancels_all_of_it() {
 
 #[tokio::test]
 async fn a_command_ends_in_time_also_where_nobody_reads_what_is_shown() {
-    for (seconds, signal, code) in [("1", None, 124), ("600", Some("-TERM"), 143)] {
+    for (seconds, signal, code) in [("3", None, 124), ("30", Some("-TERM"), 143)] {
         let state = tempfile::tempdir().unwrap();
         let line = "x".repeat(500);
         let mut child = Command::new(BINARY)
             .args(["exec", "--timeout", seconds, "--cwd"])
             .arg(state.path())
-            .arg(format!("echo $$ >pid; exec yes {line}"))
+            // Not `yes`: that would be ended as a flood.
+            .arg(format!("echo $$ >pid; while echo {line}; do :; done"))
             .env("XDG_STATE_HOME", state.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -163,6 +164,30 @@ async fn a_command_ends_in_time_also_where_nobody_reads_what_is_shown() {
         assert_eq!(output.status.code(), Some(code));
         assert!(output.stdout.ends_with(b"x\n"));
     }
+}
+
+#[tokio::test]
+async fn where_nobody_reads_on_another_signal_ends_it() {
+    let state = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut child = Command::new(BINARY)
+        .args(["exec", "--timeout", "30"])
+        .arg(format!("exec yes {}", "x".repeat(31)))
+        .env("XDG_STATE_HOME", state.path())
+        .stdout(writer.try_clone().unwrap())
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    let waiting = || rustix::io::ioctl_fionread(&reader).unwrap();
+    eventually("it is shown", || waiting() > 60_000).await;
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    eventually("it has ended", || {
+        // The first one cancels; those right after it are taken for the same one.
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        child.try_wait().unwrap().is_some()
+    })
+    .await;
+    assert_eq!(child.wait().unwrap().code(), Some(143));
 }
 
 #[test]
