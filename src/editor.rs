@@ -402,6 +402,7 @@ mod tests {
             used: Used::default(),
             turn: Used::default(),
             queued: 0,
+            begun: 0,
             kept: None,
             everything: false,
         };

@@ -156,6 +156,8 @@ pub enum ToEditor {
         /// By the turn that runs, or ran last.
         turn: Used,
         queued: usize,
+        /// How many of the prompts that came wait no more: their turn began, or a cancel dropped them.
+        begun: u64,
         /// The conversation's id in the store, once it has begun: `/resume` takes it.
         kept: Option<String>,
         /// Nothing is asked about: the person allowed everything.

@@ -266,8 +266,10 @@ backend.on_end(function()
   asks = {}
   float.reset()
   update()
-  for _, ask in ipairs(gone) do
-    events.raise('CoApprovalResolved', { id = ask.id, decision = 'withdrawn' })
+  return function()
+    for _, ask in ipairs(gone) do
+      events.raise('CoApprovalResolved', { id = ask.id, decision = 'withdrawn' })
+    end
   end
 end)
 

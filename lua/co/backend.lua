@@ -22,7 +22,7 @@ local queue = {}
 local greeting
 ---@type string?
 local isolation
----@type fun(reason: string, unsent: co.FromEditor[])[]
+---@type (fun(reason: string, unsent: co.FromEditor[]): fun()?)[]
 local mourners = {}
 
 local ANSWER_MS = 10000
@@ -70,8 +70,14 @@ end
 function M.bury(reason)
   local unsent = queue
   queue, greeting, isolation = {}, nil, nil
+  ---@type fun()[]
+  local news = {}
   for _, mourner in ipairs(mourners) do
-    mourner(reason, unsent)
+    news[#news + 1] = mourner(reason, unsent)
+  end
+  -- Once all have taken leave of the old one: who hears of it may want a new one at once.
+  for _, tell in ipairs(news) do
+    tell()
   end
 end
 
@@ -225,8 +231,8 @@ function M.on_refused(message)
   give_up(message.message)
 end
 
---- Calls `mourner` with the reason, and with what was never sent, whenever the backend ends.
----@param mourner fun(reason: string, unsent: co.FromEditor[])
+--- Calls `mourner` with the reason, and with what was never sent, whenever the backend ends; what it returns tells others.
+---@param mourner fun(reason: string, unsent: co.FromEditor[]): fun()?
 function M.on_end(mourner)
   mourners[#mourners + 1] = mourner
 end

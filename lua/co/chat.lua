@@ -11,8 +11,8 @@ local folds = require('co.folds')
 local notify = require('co.notify')
 local prompt = require('co.prompt')
 local transcript = require('co.transcript')
-local winbar = require('co.winbar')
 local utf8 = require('co.utf8')
+local winbar = require('co.winbar')
 local windows = require('co.windows')
 
 ---@class (exact) co.Chat
@@ -25,7 +25,8 @@ local windows = require('co.windows')
 ---@field draft string[]
 ---@field origin? integer the person's window it was last opened from
 ---@field range? co.Context the lines that `:{range}Co` gave the next prompt
----@field sent string[] prompts that the backend may still have in its queue, the newest last
+---@field sent string[] prompts that no turn has begun with yet, the newest last
+---@field begun integer how many turns of this backend's began with one
 ---@field lost? string the conversation that the last backend had, and this one has not
 
 ---@type table<integer, co.Chat>
@@ -135,6 +136,7 @@ local function create(id, cwd, existing)
     history = 0,
     draft = {},
     sent = {},
+    begun = 0,
     state = {
       state = 'idle',
       detail = '',
@@ -144,6 +146,7 @@ local function create(id, cwd, existing)
       input = 0,
       output = 0,
       queued = 0,
+      begun = 0,
     },
   }
   chats[id], newest, current = chat, math.max(newest, id), id
@@ -266,9 +269,19 @@ function M.send(chat, message, cwd)
     notify.error(
       message.name == '!'
           and 'not run: the command is not all UTF-8; put it into a script and run that'
-        or ('/%s was not sent: what follows it is not all UTF-8'):format(message.name)
+        or ('/%s was not sent: what follows it is not all UTF-8; name it otherwise'):format(
+          message.name
+        )
     )
     return false
+  end
+  -- What has begun stays where it is: of a chat that is only known by its name, where it will be.
+  if not utf8.valid(cwd) then
+    cwd, message.cwd = chat.state.cwd, chat.state.cwd
+    if not utf8.valid(cwd) then
+      notify.error(utf8.NO_PLACE)
+      return false
+    end
   end
   local first = chat.lost
     and message.name ~= 'resume'
@@ -375,9 +388,10 @@ function M.state(message)
   local chat = of_message(message)
   if chat then
     chat.state = message
-    if message.state == 'idle' and message.queued == 0 then
-      chat.sent = {}
+    for _ = chat.begun + 1, message.begun do
+      table.remove(chat.sent, 1)
     end
+    chat.begun = message.begun
     show_state(chat)
   end
 end
@@ -386,6 +400,12 @@ end
 function M.unsent(message)
   local chat = of_message(message)
   if chat then
+    for index, text in ipairs(chat.sent) do
+      if text == message.text then
+        table.remove(chat.sent, index)
+        break
+      end
+    end
     prompt.give_back(chat, message.text)
   end
 end
@@ -437,52 +457,52 @@ function M.states()
   return found
 end
 
---- What a person typed for this message; nil where they typed nothing that could be lost.
----@param message co.FromEditor
----@return string?
-local function typed(message)
-  if message.type == 'prompt' then
-    return message.text
-  end
-  return message.name == '!' and '!' .. message.args or nil
-end
-
-backend.on_end(function(reason, unsent)
-  ---@type integer[]
-  local stopped = {}
-  for _, chat in pairs(chats) do
-    local queued = vim.list_slice(chat.sent, math.max(#chat.sent - chat.state.queued, 0) + 1)
-    chat.sent = {}
-    local interrupted = chat.state.state ~= 'idle'
-    if buffer.alive(chat.buf) and interrupted then
+--- Shows that a chat's backend is gone, and gives back what no turn began with.
+---@param chat co.Chat
+---@param reason string
+---@return boolean interrupted a turn ran
+local function bereave(chat, reason)
+  local interrupted = chat.state.state ~= 'idle'
+  chat.lost = chat.state.kept or chat.lost
+  -- The next backend's blocks are its own.
+  chat.text.blocks, chat.begun = {}, 0
+  chat.state = vim.tbl_extend('force', chat.state, { state = 'idle', detail = '', queued = 0 })
+  if buffer.alive(chat.buf) then
+    if interrupted then
       rewrite(chat, function()
         chat.text:append(('\n\n*%s*\n'):format(reason))
       end)
     end
-    chat.lost = chat.state.kept or chat.lost
-    -- The next backend's blocks are its own.
-    chat.text.blocks = {}
-    chat.state = vim.tbl_extend('force', chat.state, { state = 'idle', detail = '', queued = 0 })
-    if buffer.alive(chat.buf) then
-      show_state(chat)
-      if #queued > 0 then
-        prompt.give_back(chat, table.concat(queued, '\n'))
-      end
-    end
-    if interrupted then
-      stopped[#stopped + 1] = chat.id
+    show_state(chat)
+    if #chat.sent > 0 then
+      prompt.give_back(chat, table.concat(chat.sent, '\n'))
     end
   end
-  -- Each goes in front of what is there already.
+  chat.sent = {}
+  return interrupted
+end
+
+backend.on_end(function(reason, unsent)
+  -- Each goes in front of what is there already; prompts are among those that are given back anyway.
   for index = #unsent, 1, -1 do
-    local session, text = unsent[index].session, typed(unsent[index])
-    if session and text then
-      M.unsent({ type = 'unsent', session = session, text = text })
+    local message = unsent[index]
+    local text = message.type == 'prompt' and message.text
+      or message.name == '!' and '!' .. message.args
+    if message.session and text then
+      M.unsent({ type = 'unsent', session = message.session, text = text })
     end
   end
-  -- Last: who hears of an end may begin another turn, or chat.
-  for _, id in ipairs(stopped) do
-    events.raise('CoTurnDone', { session = id, reason = 'interrupted' })
+  ---@type integer[]
+  local interrupted = {}
+  for _, chat in pairs(chats) do
+    if bereave(chat, reason) then
+      interrupted[#interrupted + 1] = chat.id
+    end
+  end
+  return function()
+    for _, id in ipairs(interrupted) do
+      events.raise('CoTurnDone', { session = id, reason = 'interrupted' })
+    end
   end
 end)
 

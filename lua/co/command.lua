@@ -25,7 +25,7 @@ function M.workplace(cwd)
   if not there or utf8.valid(there) then
     return there
   end
-  notify.error("no chat here: this directory's name is not all UTF-8; :cd to another")
+  notify.error(utf8.NO_PLACE)
 end
 
 ---@param opts vim.api.keyset.create_user_command.command_args
@@ -89,11 +89,18 @@ end
 ---@return boolean
 function M.prompt(text, context)
   local chats = require('co.chat')
-  local cwd = M.workplace()
+  local cwd
+  if chats.current() then
+    cwd = M.cwd()
+  else
+    cwd = M.workplace()
+  end
   if not cwd then
     return false
   end
   local chat = chats.current_or_new(cwd)
+  -- A range that was given before was for a prompt that is typed into the chat.
+  chat.range = nil
   if chats.of_buffer() ~= chat then
     chat.origin = api.nvim_get_current_win()
   end
@@ -175,8 +182,10 @@ function M.run(opts)
   if text == '' then
     require('co').open()
     local chat = require('co.chat').current()
-    if context and chat then
-      chat.range = context[1]
+    if chat then
+      chat.range = context and context[1]
+    end
+    if chat and context then
       notify.info('type the prompt; @selection gives it these lines')
     end
     return

@@ -1,6 +1,8 @@
 --- The settings Lua itself reads. All others go to the backend as they are, which checks them.
 local M = {}
 
+local utf8 = require('co.utf8')
+
 ---@class (exact) co.Config
 ---@field bin? string the backend's executable
 ---@field layout 'vertical'|'horizontal'|'float'|'tab'|'current'
@@ -51,6 +53,9 @@ local defaults = {
     },
   },
 }
+
+-- More than any setting has.
+local NESTED = 64
 
 local layouts = { vertical = true, horizontal = true, float = true, tab = true, current = true }
 
@@ -118,12 +123,33 @@ local checks = {
   end,
 }
 
---- What is wrong with a setting of the backend's before it can look: Neovim could not send it.
+--- Whether Neovim can send `value`, and the backend read it.
+---@param value any
+---@param depth integer a table in itself has no end
+---@return boolean
+local function is_sendable(value, depth)
+  if type(value) == 'string' then
+    return utf8.valid(value)
+  elseif type(value) ~= 'table' then
+    return type(value) == 'number' or type(value) == 'boolean' or value == vim.NIL
+  end
+  local list = vim.islist(value)
+  for key, item in pairs(value) do
+    local named = type(key) == 'string' and utf8.valid(key)
+    if depth == 0 or not (list or named) or not is_sendable(item, depth - 1) then
+      return false
+    end
+  end
+  return true
+end
+
+--- What is wrong with a setting of the backend's before it can look.
 ---@param value any
 ---@return string? problem
 local function check_sendable(value)
-  local ok = pcall(vim.fn.msgpackdump, { value })
-  return not ok and 'made of texts, numbers, true, false, lists and tables' or nil
+  return not is_sendable(value, NESTED)
+      and 'made of UTF-8 texts, numbers, true, false, lists and tables with names'
+    or nil
 end
 
 ---@type table<string, any>?

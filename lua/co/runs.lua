@@ -237,13 +237,17 @@ function M.running()
 end
 
 backend.on_end(function(reason)
-  -- A copy: who hears of an end may start another run.
-  for _, run in ipairs(vim.tbl_values(runs)) do
+  ---@type co.Run[]
+  local ended = {}
+  for _, run in pairs(runs) do
     if run.running then
       finish(run, reason)
-      raise_end(run)
       show_end(run)
+      ended[#ended + 1] = run
     end
+  end
+  return function()
+    vim.tbl_map(raise_end, ended)
   end
 end)
 

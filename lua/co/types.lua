@@ -151,6 +151,7 @@
 ---@field cost? number US dollars, where the prices are known
 ---@field turn? co.Used
 ---@field queued integer
+---@field begun integer prompts that wait no more
 ---@field kept? string the conversation's id in the store
 ---@field everything? boolean nothing is asked about
 

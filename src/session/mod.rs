@@ -135,6 +135,8 @@ struct Session {
     asks: Asks,
     jobs: Jobs,
     queue: VecDeque<Prompt>,
+    /// Prompts that wait no more; those given back are not among them.
+    begun: u64,
     /// The person cancelled and typed nothing since: cancelling again means the queue too.
     stopping: bool,
     running: Option<Running>,
@@ -176,6 +178,7 @@ impl Session {
             asks: Asks::new(kit.editor.clone()),
             jobs: Jobs::new(Arc::clone(&kit), id, &[]),
             queue: VecDeque::new(),
+            begun: 0,
             stopping: false,
             running: None,
             standing: Standing::default(),
@@ -259,6 +262,7 @@ impl Session {
         {
             return self.give_all_back(prompt);
         }
+        self.begun += 1;
         // Where it is kept is told before it is shown: a backend that dies in between loses nothing shown.
         self.show_state();
         self.paragraph(&render::prompt(&prompt.text, &prompt.context));
@@ -376,7 +380,9 @@ impl Session {
             shell.cancel();
         }
         if self.stopping || self.running.is_none() {
+            self.begun += self.queue.len() as u64;
             self.queue.clear();
+            self.show_state();
         }
         if let Some(running) = &self.running {
             self.stopping = true;

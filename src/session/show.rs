@@ -29,6 +29,7 @@ impl Session {
             used: self.usage.into(),
             turn: self.turn_usage.into(),
             queued: self.queue.len(),
+            begun: self.begun,
             kept: self.recorder.id(),
             everything: self.standing.confirms(&self.kit),
         });

@@ -199,4 +199,26 @@ describe('the backend', function()
     nvim:wait('return _G.done ~= nil')
     same({ session = 1, reason = 'interrupted' }, nvim:lua('return _G.done'))
   end)
+
+  it('is replaced by who hears of its end, and what they run is not ended with it', function()
+    local nvim = with('queue')
+    nvim:lua([[
+      _G.done = {}
+      vim.api.nvim_create_autocmd('User', { pattern = 'CoTurnDone', once = true, callback = function()
+        vim.g.co = { bin = '/nonexistent' }
+        require('co.backend').start = function() return true end
+        require('co.backend').send = function() return true end
+        _G.again = require('co.runs').run('again', vim.fn.getcwd())
+      end })
+      vim.api.nvim_create_autocmd('User', { pattern = 'CoJobDone', callback = function(event)
+        table.insert(_G.done, event.data.command)
+      end })
+      vim.cmd('Co hello')
+    ]])
+    nvim:wait("return require('co.chat').current().state.state == 'thinking'")
+    nvim:lua("vim.cmd('Co! die')")
+    nvim:wait('return _G.again ~= nil and #_G.done > 0')
+    same({ 'die' }, nvim:lua('return _G.done'))
+    same(1, nvim:lua("return require('co.runs').running()"))
+  end)
 end)

@@ -33,6 +33,7 @@ function M.state(name, fields)
     input = 0,
     output = 0,
     queued = 0,
+    begun = 0,
   }, fields or {})
 end
 

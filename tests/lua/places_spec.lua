@@ -45,4 +45,18 @@ describe('a chat', function()
     yes(said('/export was not sent'))
     same({}, nvim:sent())
   end)
+
+  it('that has begun goes on where it is, wherever the window is', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.cmd('Co')
+      _G.start = vim.fn.getcwd()
+      local odd = vim.fn.tempname() .. '\233'
+      vim.fn.mkdir(odd)
+      vim.cmd.cd(odd)
+      vim.cmd('Co hello')
+    ]])
+    nvim:wait('return #_G.sent == 1')
+    same(nvim:lua('return _G.start'), nvim:lua('return _G.sent[1].cwd'))
+  end)
 end)

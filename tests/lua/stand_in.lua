@@ -57,7 +57,11 @@ local answers = {
   prompt = function(message)
     if behaviour == 'queue' then
       prompts = prompts + 1
-      send(messages.state('thinking', { session = message.session, queued = prompts - 1 }))
+      local fields = { session = message.session, queued = prompts - 1, begun = 1 }
+      if prompts == 1 then
+        send(messages.state('idle', fields))
+      end
+      send(messages.state('thinking', fields))
     end
   end,
   run = function(message)

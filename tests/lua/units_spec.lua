@@ -43,6 +43,7 @@ describe('the winbar', function()
       input = 999,
       output = 2500000,
       queued = 0,
+      begun = 0,
     }, 'read-only sandbox')
     same(' ready · m · 999 in 2.5M out · subprocess (read-only sandbox) · %</x', text)
   end)
@@ -58,6 +59,7 @@ describe('the winbar', function()
       output = 6,
       cost = 0.126,
       queued = 0,
+      begun = 0,
     }
     same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.winbar').text(state))
     state.everything = true
@@ -139,15 +141,17 @@ describe('settings', function()
     nvim:lua([[
       require('co').setup({
         'stray', bin = '', model = 'm', headers = { a = function() end }, extra_body = { 1, b = 2 },
+        api_key_file = '/tmp/jos\233',
       })
     ]])
     same({ model = 'm' }, nvim:lua("return require('co.config').settings()"))
     local problems = nvim:lua("return require('co.config').problems()")
     table.sort(problems)
     same({
+      'setup: the setting "api_key_file" must be made of UTF-8 texts, numbers, true, false, lists and tables with names',
       'setup: the setting "bin" must be the path of the co-nvim executable',
-      'setup: the setting "extra_body" must be made of texts, numbers, true, false, lists and tables',
-      'setup: the setting "headers" must be made of texts, numbers, true, false, lists and tables',
+      'setup: the setting "extra_body" must be made of UTF-8 texts, numbers, true, false, lists and tables with names',
+      'setup: the setting "headers" must be made of UTF-8 texts, numbers, true, false, lists and tables with names',
       'setup: there is no setting 1; give each its name, such as { model = "x" }',
     }, problems)
   end)

@@ -130,8 +130,18 @@ async fn prompts_typed_during_a_turn_wait_their_turn() {
     chat.state(State::Streaming).await;
     chat.say("second");
     chat.say("third");
-    chat.until(|message| matches!(message, ToEditor::State { queued: 2, .. }).then_some(()))
-        .await;
+    chat.until(|message| {
+        matches!(
+            message,
+            ToEditor::State {
+                queued: 2,
+                begun: 1,
+                ..
+            }
+        )
+        .then_some(())
+    })
+    .await;
     for _ in 0..3 {
         assert_eq!(chat.ended().await, "done");
     }
@@ -156,10 +166,15 @@ async fn a_second_cancel_drops_the_queue() {
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     let last = chat.seen.iter().rev().find_map(|message| match message {
-        ToEditor::State { state, queued, .. } => Some((*state, *queued)),
+        ToEditor::State {
+            state,
+            queued,
+            begun,
+            ..
+        } => Some((*state, *queued, *begun)),
         _ => None,
     });
-    assert_eq!(last, Some((State::Idle, 0)));
+    assert_eq!(last, Some((State::Idle, 0, 3)), "none of the three waits");
     assert_eq!(chat.model.requests().len(), 2);
     assert!(!chat.screen().contains("third"));
     // A new prompt begins anew.
