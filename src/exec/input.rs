@@ -16,8 +16,8 @@ use super::{Size, Streams, pty};
 /// where nothing waits.
 const WAITING: usize = 256;
 const WAITING_BYTES: usize = 1 << 20;
-/// Until a terminal that all programs had closed is written to again: one may have opened it.
-const AGAIN: Duration = Duration::from_millis(20);
+/// Until a terminal that all programs had closed is tried again: one may have opened it.
+pub(super) const AGAIN: Duration = Duration::from_millis(20);
 /// What ends the input of a terminal in its usual mode.
 const END_OF_FILE: u8 = 4;
 

@@ -143,7 +143,7 @@ fn watch(
 }
 
 #[expect(unsafe_code, reason = "the safe forms are deprecated")]
-fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+pub(super) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open, and the same descriptor, until the `AsyncFd` that owns it is dropped.
     let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
     registered.map_err(|error| error.into_parts().1)

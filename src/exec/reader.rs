@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Settings;
 use super::capture::{BLOCK, Capture, HEAD};
+use super::input::AGAIN;
 use super::spill::Spill;
 
 /// Reads between two looks at other tasks: about a millisecond of a flood.
@@ -99,11 +100,14 @@ impl Reader {
     pub(super) async fn run(&mut self) {
         loop {
             let stop = self.stop.clone();
-            tokio::select! {
+            let closed = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                ready = self.output.readable() => if ready.is_err() { return },
-            }
+                ready = self.output.readable() => match ready {
+                    Ok(ready) => ready.ready().is_read_closed(),
+                    Err(_) => return,
+                },
+            };
             for _ in 0..BURST {
                 match self.step() {
                     Step::More(None) => {}
@@ -113,6 +117,13 @@ impl Reader {
                         () = stop.cancelled() => return,
                         () = self.spill(bytes) => {}
                     },
+                    // A terminal that a program opened again after all had closed it always counts as ready.
+                    Step::Nothing if closed => {
+                        tokio::select! {
+                            () = stop.cancelled() => return,
+                            () = tokio::time::sleep(AGAIN) => break,
+                        }
+                    }
                     Step::Nothing => break,
                     Step::End => return,
                 }
@@ -178,11 +189,79 @@ impl Reader {
             let Ok(mut ready) = self.output.readable().await else {
                 return;
             };
+            let closed = ready.ready().is_read_closed();
             match ready.try_io(|fd| Ok(rustix::io::read(fd, &mut space[..])?)) {
                 Ok(Ok(0) | Err(_)) => return,
                 Ok(Ok(_)) => tokio::task::yield_now().await,
+                // As above: it counts as ready although nothing comes.
+                Err(_) if closed => tokio::time::sleep(AGAIN).await,
                 Err(_) => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use tokio::io::Interest;
+
+    use super::*;
+    use crate::exec::{Size, process, pty};
+
+    /// A terminal that all programs had closed, which was seen, and that one has opened again.
+    async fn reopened() -> (Reader, OwnedFd) {
+        let ends = pty::open(Size {
+            columns: 80,
+            rows: 24,
+        })
+        .unwrap();
+        let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
+        rustix::io::ioctl_fionbio(&ends.output, true).unwrap();
+        let output = process::register(ends.output, Interest::READABLE).unwrap();
+        drop((ends.stdin, ends.stdout, ends.stderr, ends.input));
+        let seen = output.readable().await.unwrap();
+        assert!(seen.ready().is_read_closed());
+        drop(seen);
+        let program = rustix::pty::ioctl_tiocgptpeer(&output, flags).unwrap();
+        let reader = Reader {
+            output,
+            shared: Arc::new(Shared::new(1000)),
+            settings: Arc::new(Settings::new(Path::new("/nonexistent").to_owned())),
+            name: "job".to_owned(),
+            spill: None,
+            stop: CancellationToken::new(),
+        };
+        (reader, program)
+    }
+
+    /// Says whether the rest of this thread went on beside `task`, which is given up in any case.
+    fn others_go_on(task: impl AsyncFnOnce(Reader) + Send + 'static) -> bool {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let (reader, _program) = reopened().await;
+                let moment = tokio::time::sleep(Duration::from_millis(100));
+                tokio::select! {
+                    biased;
+                    () = task(reader) => {}
+                    () = moment => {}
+                }
+            });
+            tell.send(())
+        });
+        told.recv_timeout(Duration::from_secs(20)).is_ok()
+    }
+
+    #[test]
+    fn a_terminal_that_was_opened_again_holds_up_nobody() {
+        assert!(others_go_on(async |mut reader| reader.discard().await));
+        assert!(others_go_on(async |mut reader| reader.run().await));
     }
 }
