@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::facts::{Stamp, World};
 use super::files::{self, Look};
-use super::{jobs, typed};
+use super::{jobs, regular, typed};
 use crate::exec;
 use crate::policy::facts::Facts;
 use crate::policy::review::Segment;
@@ -171,7 +171,7 @@ impl Judge {
         {
             return result.clone();
         }
-        let result = match std::fs::read_to_string(&self.tightening) {
+        let result = match regular::text(&self.tightening) {
             Ok(text) => Tightening::read(&text),
             Err(error)
                 if error.kind() == std::io::ErrorKind::NotFound

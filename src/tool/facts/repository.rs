@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use super::Stamp;
 use crate::policy::HARDENING;
 use crate::policy::facts::GitFact;
+use crate::tool::regular;
 
 /// A git index larger than this is taken to hold submodules.
 const MAX_INDEX: u64 = 64 << 20;
@@ -221,7 +222,7 @@ impl Repositories {
         let large = index.metadata().is_ok_and(|meta| meta.len() > MAX_INDEX);
         let has = shared
             || large
-            || std::fs::read(&index).map_or(true, |bytes| {
+            || regular::read(&index, MAX_INDEX).map_or(true, |bytes| {
                 bytes.windows(4).any(|four| four == [0, 0, 0xe0, 0])
             });
         submodules.insert(index, (Some(stamp), has));
@@ -243,11 +244,11 @@ fn git_dirs(dot: &Path) -> Option<(PathBuf, PathBuf)> {
     let own = if dot.is_dir() {
         dot.canonicalize().ok()?
     } else {
-        let text = std::fs::read_to_string(dot).ok()?;
+        let text = regular::text(dot).ok()?;
         let path = text.strip_prefix("gitdir:")?.trim();
         dot.parent()?.join(path).canonicalize().ok()?
     };
-    let common = match std::fs::read_to_string(own.join("commondir")) {
+    let common = match regular::text(&own.join("commondir")) {
         Ok(text) => own.join(text.trim()).canonicalize().ok()?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => own.clone(),
         Err(_) => return None,
@@ -257,7 +258,7 @@ fn git_dirs(dot: &Path) -> Option<(PathBuf, PathBuf)> {
 
 /// True where `.gitmodules` may say `ignore`, or is not there to be looked at.
 fn modules_ignore(root: &Path) -> bool {
-    std::fs::read_to_string(root.join(".gitmodules"))
+    regular::text(&root.join(".gitmodules"))
         .map_or(true, |text| text.to_ascii_lowercase().contains("ignore"))
 }
 

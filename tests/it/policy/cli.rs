@@ -144,6 +144,23 @@ fn a_workspace_file_that_is_broken_makes_all_ask_in_one_sentence() {
 }
 
 #[test]
+fn a_workspace_file_that_never_ends_is_not_waited_for() {
+    let world = World::new();
+    let file = world.workspace.join(".co/policy.toml");
+    let asks = |what: &str| {
+        let output = check(&world, &["ls"], "");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("it is not a regular file"), "{what}: {told}");
+        assert!(text_of(&output).starts_with("ask"), "{what}");
+    };
+    nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    asks("a FIFO");
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+    asks("a device");
+}
+
+#[test]
 fn what_is_wrong_with_settings_is_said_in_a_sentence_each() {
     let world = World::new();
     let directory = world.home.join(".config/co-nvim");

@@ -1,0 +1,79 @@
+//! Reads files that others wrote: what stands at a path may be a device or a FIFO, and then a plain read never ends.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use nix::libc;
+
+/// Bytes of a file of settings; what is larger is none.
+pub(super) const SMALL: u64 = 1 << 20;
+
+/// Returns what a regular file holds; links are followed.
+///
+/// # Errors
+/// It cannot be read, is something else than a regular file, or holds more than `most` bytes.
+pub(super) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // Before it is opened too: opening alone does something to some devices.
+    regular(&fs::metadata(path)?)?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    regular(&file.metadata()?)?;
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::other(format!(
+            "it is larger than {} KiB",
+            most >> 10
+        ))),
+        false => Ok(bytes),
+    }
+}
+
+/// Returns the text of a regular file of at most [`SMALL`] bytes.
+///
+/// # Errors
+/// As [`read`], and where it is no text.
+pub(super) fn text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path, SMALL)?).map_err(io::Error::other)
+}
+
+fn regular(meta: &fs::Metadata) -> io::Result<()> {
+    match meta.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_of_some_size_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("a"), "text").unwrap();
+        symlink("a", at("link")).unwrap();
+        symlink("/dev/zero", at("zero")).unwrap();
+        fs::write(at("odd"), [0xff]).unwrap();
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(text(&at("link")).unwrap(), "text");
+        assert_eq!(read(&at("a"), 4).unwrap(), b"text");
+        let why = |name: &str, most| read(&at(name), most).unwrap_err().to_string();
+        assert_eq!(why("a", 3), "it is larger than 0 KiB");
+        for name in ["pipe", "zero", "."] {
+            assert_eq!(why(name, SMALL), "it is not a regular file", "{name}");
+        }
+        assert_eq!(
+            text(&at("none")).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        assert!(text(&at("odd")).is_err());
+    }
+}
