@@ -409,6 +409,48 @@ fn a_long_line_and_much_that_matches_stay_in_bounds() {
 }
 
 #[test]
+fn rules_for_git_that_never_end_are_not_waited_for() {
+    let files = [("a", "a"), ("sub/b", "b"), (".git/info/x", "")];
+    let summary = |rules: &str, path: &str| {
+        let place = Place::new(&files);
+        nix::unistd::mkfifo(&place.work.join(rules), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let path = path.to_owned();
+        std::thread::spawn(move || tell.send(place.take("list_files", json!({"path": path}))));
+        let told = told.recv_timeout(Duration::from_secs(20));
+        told.expect(rules).unwrap().summary
+    };
+    for rules in [".gitignore", ".ignore", ".git/info/exclude"] {
+        for path in [".", "sub"] {
+            let seen = summary(rules, path);
+            let why = format!("work/{rules} is not a file of rules");
+            assert!(
+                seen.starts_with("0 entries") && seen.ends_with(&why),
+                "{seen}"
+            );
+        }
+    }
+    let left_out = "1 entry; 1 directory left out whose .gitignore is not a file of rules";
+    assert_eq!(summary("sub/.gitignore", "."), left_out);
+}
+
+#[test]
+fn rules_for_git_that_are_links_hold_unless_they_lead_to_a_device() {
+    let place = Place::new(&[("a", "a"), ("b", "b"), ("rules", "b\n")]);
+    symlink("rules", place.work.join(".gitignore")).unwrap();
+    let seen = place.take("list_files", json!({})).unwrap();
+    assert_eq!(seen.text, ".gitignore (a link)\na\nrules\n");
+    fs::remove_file(place.work.join(".gitignore")).unwrap();
+    symlink("/dev/null", place.work.join(".gitignore")).unwrap();
+    let seen = place.take("list_files", json!({})).unwrap();
+    assert_eq!(seen.text, ".gitignore (a link)\na\nb\nrules\n");
+    fs::remove_file(place.work.join(".gitignore")).unwrap();
+    symlink("/dev/zero", place.work.join(".gitignore")).unwrap();
+    let seen = place.take("list_files", json!({})).unwrap();
+    assert_eq!(seen.text, "", "{}", seen.summary);
+}
+
+#[test]
 fn what_is_cancelled_ends() {
     let place = Place::new(&[("a", "a")]);
     place.cancel.cancel();

@@ -1,7 +1,9 @@
 //! A walk through the workspace: what git ignores and what looks like a secret is passed over, links are
 //! not followed.
 
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,11 +14,18 @@ use super::{Scope, plural};
 /// Entries that one walk meets at most.
 const MOST: usize = 200_000;
 
+/// Files that say what git ignores, as they lie in a directory.
+const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+
+/// Bytes of such a file; what is larger holds no rules.
+const LARGEST_RULES: u64 = 4 << 20;
+
 /// The entries below a path, in order.
 pub(super) struct Walk<'a> {
     entries: ignore::Walk,
     scope: &'a Scope,
     secret: Arc<AtomicUsize>,
+    unruly: Arc<AtomicUsize>,
     met: usize,
     /// Why it ended early.
     pub(super) cut: Option<String>,
@@ -25,7 +34,9 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     pub(super) fn new(scope: &'a Scope, depth: Option<usize>) -> Self {
         let secret = Arc::new(AtomicUsize::new(0));
+        let unruly = Arc::new(AtomicUsize::new(0));
         let (may, passed) = (Arc::clone(&scope.may), Arc::clone(&secret));
+        let closed = Arc::clone(&unruly);
         let entries = WalkBuilder::new(&scope.path)
             // What git tracks may begin with a dot.
             .hidden(false)
@@ -38,6 +49,11 @@ impl<'a> Walk<'a> {
                 if !shown && entry.file_name() != ".git" {
                     passed.fetch_add(1, Ordering::Relaxed);
                 }
+                let opened = shown && entry.file_type().is_some_and(|kind| kind.is_dir());
+                if opened && entry.depth() > 0 && unfit_rules(entry.path()).is_some() {
+                    closed.fetch_add(1, Ordering::Relaxed);
+                    return false;
+                }
                 shown
             })
             .build();
@@ -45,8 +61,15 @@ impl<'a> Walk<'a> {
             entries,
             scope,
             secret,
+            unruly,
             met: 0,
-            cut: None,
+            // The rules of every directory above are read as well.
+            cut: scope.path.ancestors().find_map(unfit_rules).map(|rules| {
+                format!(
+                    "nothing looked at, since {} is not a file of rules",
+                    rules.display()
+                )
+            }),
         }
     }
 
@@ -63,6 +86,12 @@ impl<'a> Walk<'a> {
             ));
             words.push_str(" left out");
         }
+        let unruly = self.unruly.load(Ordering::Relaxed);
+        if unruly > 0 {
+            words.push_str("; ");
+            words.push_str(&plural(unruly, "directory", "directories"));
+            words.push_str(" left out whose .gitignore is not a file of rules");
+        }
         if let Some(cut) = &self.cut {
             words.push_str("; ");
             words.push_str(cut);
@@ -76,6 +105,9 @@ impl Iterator for Walk<'_> {
 
     fn next(&mut self) -> Option<DirEntry> {
         loop {
+            if self.cut.is_some() {
+                return None;
+            }
             if self.scope.end.reached() {
                 self.cut = Some(self.scope.end.words());
                 return None;
@@ -93,6 +125,26 @@ impl Iterator for Walk<'_> {
             }
         }
     }
+}
+
+/// Returns what stands in a directory in place of rules for git and cannot be read as such: a device or a FIFO never
+/// ends, and no line of it may.
+fn unfit_rules(dir: &Path) -> Option<PathBuf> {
+    RULES
+        .iter()
+        .map(|name| dir.join(name))
+        .find(|path| fs::metadata(path).is_ok_and(|meta| unfit(path, &meta)))
+}
+
+fn unfit(path: &Path, meta: &fs::Metadata) -> bool {
+    let kind = meta.file_type();
+    let endless = kind.is_fifo() || kind.is_char_device() || kind.is_block_device();
+    // A usual way to say that there are none.
+    let none = || {
+        path.canonicalize()
+            .is_ok_and(|real| real == Path::new("/dev/null"))
+    };
+    endless && !none() || meta.is_file() && meta.len() > LARGEST_RULES
 }
 
 /// Returns how a model names what lies below the path it asked for.
