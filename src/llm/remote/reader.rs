@@ -1,6 +1,6 @@
 //! The events of an answer to deltas, and its end to a stop or a fault.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +59,8 @@ pub(super) struct Reader {
     source: BoxStream<'static, genai::Result<ChatStreamEvent>>,
     setting: Setting,
     ready: VecDeque<Result<Delta, Fault>>,
+    /// For each stem of an id the last number tried: counted anew for each call, thousands of them held up all else.
+    numbers: HashMap<String, u32>,
     /// A signature as far as it came.
     signature: String,
     /// Gemini's: whole ones, each belongs to what follows it.
@@ -86,6 +88,7 @@ impl Reader {
             source,
             setting,
             ready: VecDeque::new(),
+            numbers: HashMap::new(),
             signature: String::new(),
             signatures: Vec::new(),
             ended: false,
@@ -255,10 +258,12 @@ impl Reader {
             Some((stem, number)) if number.parse::<u32>().is_ok() => (stem, '#'),
             _ => (id, '_'),
         };
-        let unique = std::iter::once(id.to_owned())
-            .chain((1u32..).map(|number| format!("{stem}{mark}{number}")))
-            .find(|id| !self.setting.ids.contains(id))
-            .unwrap_or_else(|| id.to_owned());
+        let mut unique = id.to_owned();
+        while self.setting.ids.contains(&unique) {
+            let number = self.numbers.entry(stem.to_owned()).or_default();
+            *number += 1;
+            unique = format!("{stem}{mark}{number}");
+        }
         self.setting.ids.insert(unique.clone());
         unique
     }

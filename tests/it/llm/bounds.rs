@@ -1,8 +1,9 @@
 //! What a server may not do: be waited for without an end, or be held in memory without one.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use co::llm::Fault;
+use co::llm::{Delta, Fault};
 
 use super::server::{Ending, Reply, Server};
 use super::wire::{Wire, ask, request, user};
@@ -64,4 +65,36 @@ async fn a_line_may_come_byte_by_byte() {
     let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
     assert_eq!(super::wire::text(&deltas), "hi", "{deltas:?}");
     assert!(deltas.iter().all(Result::is_ok), "{deltas:?}");
+}
+
+#[test]
+fn calls_without_ids_hold_up_nobody_however_many() {
+    const CALLS: usize = 30_000;
+    let (tell, told) = std::sync::mpsc::channel();
+    // Not a time-out of the runtime's: its one thread would be the one held up.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let deltas = runtime.block_on(async {
+            let call = r#"{"function":{"name":"x","arguments":{}}}"#;
+            let calls = vec![call; CALLS].join(",");
+            let line = format!("{{\"message\":{{\"tool_calls\":[{calls}]}},\"done\":true}}\n");
+            let reply = Reply::new(200, "application/x-ndjson", vec![line.into_bytes()]);
+            let server = Server::always(reply).await;
+            let provider = Wire::Ollama.connect(&server, PATIENCE);
+            ask(provider.as_ref(), request(vec![user("go")])).await
+        });
+        tell.send(deltas)
+    });
+    let deltas = told.recv_timeout(PATIENCE).expect("an answer in time");
+    let ids: HashSet<_> = deltas
+        .into_iter()
+        .filter_map(|delta| match delta {
+            Ok(Delta::Call(call)) => Some(call.id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids.len(), CALLS);
 }
