@@ -16,6 +16,7 @@ pub mod nvim;
 pub mod paths;
 pub mod policy;
 pub mod protocol;
+mod regular;
 pub mod session;
 pub mod shell;
 pub mod store;

@@ -6,12 +6,13 @@ use std::sync::Mutex;
 
 use super::facts::{Stamp, World};
 use super::files::{self, Look};
-use super::{jobs, regular, typed};
+use super::{jobs, typed};
 use crate::exec;
 use crate::policy::facts::Facts;
 use crate::policy::review::Segment;
 use crate::policy::saved::Tightening;
 use crate::policy::{self, Assessment, Pattern, Reason, Rules, Verdict, paths};
+use crate::regular;
 
 /// What the judge of a workspace is given.
 pub struct Bench {

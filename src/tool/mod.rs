@@ -7,7 +7,6 @@ pub mod facts;
 pub mod files;
 pub mod jobs;
 pub mod judge;
-mod regular;
 pub mod rules;
 pub mod shell;
 pub mod trial;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::names;
+use crate::regular;
 
 /// How deep the directories of submodules are looked for: their names may contain slashes.
 const DEPTH: usize = 4;
@@ -95,7 +96,7 @@ impl Layout {
 
 /// The real path that a file of git's names, relative to `base`.
 fn pointed(base: &Path, file: &Path, before: &str) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(file).ok()?;
+    let text = regular::text(file).ok()?;
     let path = text.strip_prefix(before)?.trim();
     base.join(path).canonicalize().ok()
 }
@@ -105,7 +106,7 @@ fn leads_back(directory: &Path, workspace: &Path, dot: &Path) -> bool {
     if pointed(directory, &directory.join("gitdir"), "").is_some_and(|back| back == dot) {
         return true;
     }
-    let Ok(config) = std::fs::read_to_string(directory.join("config")) else {
+    let Ok(config) = regular::text(&directory.join("config")) else {
         return false;
     };
     values(&config, &["worktree"])
@@ -117,7 +118,7 @@ fn leads_back(directory: &Path, workspace: &Path, dot: &Path) -> bool {
 pub(super) fn configuration(home: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for base in [home.join(".gitconfig"), home.join(".config/git/config")] {
-        let Ok(text) = std::fs::read_to_string(&base) else {
+        let Ok(text) = regular::text(&base) else {
             continue;
         };
         let beside = base.parent().unwrap_or(home);
@@ -159,6 +160,18 @@ mod tests {
         let layout = Layout::of(&top.join("work"));
         assert!(layout.outside.is_empty());
         assert_eq!(layout.held(), [top.join("work/.git")]);
+    }
+
+    #[test]
+    fn a_git_file_that_never_ends_is_not_waited_for() {
+        let top = tempfile::tempdir().unwrap();
+        let dot = top.path().join(".git");
+        nix::unistd::mkfifo(&dot, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let work = top.path().to_owned();
+        std::thread::spawn(move || tell.send(Layout::of(&work).outside.len()));
+        let told = told.recv_timeout(std::time::Duration::from_secs(20));
+        assert_eq!(told, Ok(0));
     }
 
     #[test]

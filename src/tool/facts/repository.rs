@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use super::Stamp;
 use crate::policy::HARDENING;
 use crate::policy::facts::GitFact;
-use crate::tool::regular;
+use crate::regular;
 
 /// A git index larger than this is taken to hold submodules.
 const MAX_INDEX: u64 = 64 << 20;

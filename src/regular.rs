@@ -8,13 +8,13 @@ use std::path::Path;
 use nix::libc;
 
 /// Bytes of a file of settings; what is larger is none.
-pub(super) const SMALL: u64 = 1 << 20;
+pub(crate) const SMALL: u64 = 1 << 20;
 
 /// Returns what a regular file holds; links are followed.
 ///
 /// # Errors
 /// It cannot be read, is something else than a regular file, or holds more than `most` bytes.
-pub(super) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // Before it is opened too: opening alone does something to some devices.
     regular(&fs::metadata(path)?)?;
     let file = File::options()
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`read`], and where it is no text.
-pub(super) fn text(path: &Path) -> io::Result<String> {
+pub(crate) fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path, SMALL)?).map_err(io::Error::other)
 }
 
