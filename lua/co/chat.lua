@@ -26,7 +26,6 @@ local windows = require('co.windows')
 ---@field origin? integer the person's window it was last opened from
 ---@field range? co.Context the lines that `:{range}Co` gave the next prompt
 ---@field sent string[] prompts that no turn has begun with yet, the newest last
----@field begun integer how many turns of this backend's began with one
 ---@field lost? string the conversation that the last backend had, and this one has not
 
 ---@type table<integer, co.Chat>
@@ -136,7 +135,6 @@ local function create(id, cwd, existing)
     history = 0,
     draft = {},
     sent = {},
-    begun = 0,
     state = {
       state = 'idle',
       detail = '',
@@ -190,12 +188,6 @@ end
 ---@return co.Chat?
 function M.current()
   return M.of_buffer() or (current and chats[current])
-end
-
----@param cwd string
----@return co.Chat
-function M.current_or_new(cwd)
-  return M.current() or M.new(cwd)
 end
 
 --- Shows a chat in this tab page.
@@ -387,11 +379,10 @@ end
 function M.state(message)
   local chat = of_message(message)
   if chat then
-    chat.state = message
-    for _ = chat.begun + 1, message.begun do
+    for _ = chat.state.begun + 1, message.begun do
       table.remove(chat.sent, 1)
     end
-    chat.begun = message.begun
+    chat.state = message
     show_state(chat)
   end
 end
@@ -465,8 +456,9 @@ local function bereave(chat, reason)
   local interrupted = chat.state.state ~= 'idle'
   chat.lost = chat.state.kept or chat.lost
   -- The next backend's blocks are its own.
-  chat.text.blocks, chat.begun = {}, 0
-  chat.state = vim.tbl_extend('force', chat.state, { state = 'idle', detail = '', queued = 0 })
+  chat.text.blocks = {}
+  local fresh = { state = 'idle', detail = '', queued = 0, begun = 0 }
+  chat.state = vim.tbl_extend('force', chat.state, fresh)
   if buffer.alive(chat.buf) then
     if interrupted then
       rewrite(chat, function()
@@ -483,7 +475,7 @@ local function bereave(chat, reason)
 end
 
 backend.on_end(function(reason, unsent)
-  -- Each goes in front of what is there already; prompts are among those that are given back anyway.
+  -- The last one first: each goes in front of what is there already.
   for index = #unsent, 1, -1 do
     local message = unsent[index]
     local text = message.type == 'prompt' and message.text

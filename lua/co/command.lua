@@ -17,15 +17,18 @@ function M.cwd(cwd)
   notify.error(('%s does not exist any more: choose another with :cd'):format(name))
 end
 
---- The same, for a chat: what it says of its directory to a model must be text.
+--- A new chat in a directory, that of the current window by default; nil, once said, where no chat can be.
+---
+--- What it says of its directory to a model must be text.
 ---@param cwd? string
----@return string?
-function M.workplace(cwd)
+---@return co.Chat?
+function M.new_chat(cwd)
   local there = M.cwd(cwd)
-  if not there or utf8.valid(there) then
-    return there
+  if there and not utf8.valid(there) then
+    notify.error(utf8.NO_PLACE)
+    return nil
   end
-  notify.error(utf8.NO_PLACE)
+  return there and require('co.chat').new(there)
 end
 
 ---@param opts vim.api.keyset.create_user_command.command_args
@@ -89,16 +92,11 @@ end
 ---@return boolean
 function M.prompt(text, context)
   local chats = require('co.chat')
-  local cwd
-  if chats.current() then
-    cwd = M.cwd()
-  else
-    cwd = M.workplace()
-  end
-  if not cwd then
+  local chat = chats.current() or M.new_chat()
+  local cwd = chat and M.cwd()
+  if not chat or not cwd then
     return false
   end
-  local chat = chats.current_or_new(cwd)
   -- A range that was given before was for a prompt that is typed into the chat.
   chat.range = nil
   if chats.of_buffer() ~= chat then

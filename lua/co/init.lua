@@ -28,11 +28,7 @@ end
 --- Shows the chat with the cursor at its prompt.
 function M.open()
   local chat = require('co.chat')
-  local shown = chat.current()
-  if not shown then
-    local cwd = require('co.command').workplace()
-    shown = cwd and chat.new(cwd)
-  end
+  local shown = chat.current() or require('co.command').new_chat()
   if shown then
     chat.show(shown, true)
   end

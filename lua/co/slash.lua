@@ -135,12 +135,11 @@ M.commands = {
   new = {
     about = 'start another chat',
     run = function(_, _, cwd)
-      local chats = require('co.chat')
-      local there = require('co.command').workplace(cwd)
-      if there then
-        chats.show(chats.new(there), true)
+      local made = require('co.command').new_chat(cwd)
+      if made then
+        require('co.chat').show(made, true)
       end
-      return there ~= nil
+      return made ~= nil
     end,
   },
   jobs = {
@@ -208,12 +207,9 @@ function M.run(name, args, chat, cwd)
     return entry.run(args, chat, cwd) ~= false
   end
   local chats = require('co.chat')
+  chat = chat or require('co.command').new_chat(cwd)
   if not chat then
-    local there = require('co.command').workplace(cwd)
-    if not there then
-      return false
-    end
-    chat = chats.new(there)
+    return false
   end
   local taken = chats.send(
     chat,
