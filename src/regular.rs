@@ -16,19 +16,17 @@ pub(crate) const SMALL: u64 = 1 << 20;
 /// It cannot be read, is something else than a regular file, or holds more than `most` bytes.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // Before it is opened too: opening alone does something to some devices.
-    regular(&fs::metadata(path)?)?;
+    fits(&fs::metadata(path)?, most)?;
     let file = File::options()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
         .open(path)?;
-    regular(&file.metadata()?)?;
+    fits(&file.metadata()?, most)?;
     let mut bytes = Vec::new();
+    // It may grow meanwhile.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
-        true => Err(io::Error::other(format!(
-            "it is larger than {} KiB",
-            most >> 10
-        ))),
+        true => Err(too_large(most)),
         false => Ok(bytes),
     }
 }
@@ -41,11 +39,16 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path, SMALL)?).map_err(io::Error::other)
 }
 
-fn regular(meta: &fs::Metadata) -> io::Result<()> {
+fn fits(meta: &fs::Metadata, most: u64) -> io::Result<()> {
     match meta.is_file() {
+        true if meta.len() > most => Err(too_large(most)),
         true => Ok(()),
         false => Err(io::Error::other("it is not a regular file")),
     }
+}
+
+fn too_large(most: u64) -> io::Error {
+    io::Error::other(format!("it is larger than {} KiB", most >> 10))
 }
 
 #[cfg(test)]

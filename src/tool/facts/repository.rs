@@ -219,9 +219,7 @@ impl Repositories {
                     .starts_with("sharedindex.")
             })
         });
-        let large = index.metadata().is_ok_and(|meta| meta.len() > MAX_INDEX);
         let has = shared
-            || large
             || regular::read(&index, MAX_INDEX).map_or(true, |bytes| {
                 bytes.windows(4).any(|four| four == [0, 0, 0xe0, 0])
             });
