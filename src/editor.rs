@@ -38,6 +38,8 @@ struct Queue {
     entries: VecDeque<Entry>,
     live: Vec<Live>,
     next: u64,
+    /// Whether something waits that is worth a frame.
+    filled: bool,
     urgent: bool,
 }
 
@@ -104,15 +106,10 @@ impl Editor {
         let (urgent, rides) = (is_urgent(&message), rides_along(&message));
         let mut queue = self.shared.queue();
         queue.push(message);
-        queue.urgent |= urgent;
-        drop(queue);
         if rides {
             return;
         }
-        self.shared.filled.notify_one();
-        if urgent {
-            self.shared.urgent.notify_one();
-        }
+        self.shared.fill(queue, urgent);
     }
 
     /// Shows what is on `screen` at `target` as it changes.
@@ -141,7 +138,7 @@ impl Editor {
         tokio::spawn(async move {
             while source.changed().await {
                 let next = taken.notified();
-                shared.filled.notify_one();
+                shared.fill(shared.queue(), false);
                 next.await;
             }
         });
@@ -160,17 +157,14 @@ impl Showing {
             live: self.id,
             then,
         });
-        queue.urgent = true;
-        drop(queue);
-        self.editor.shared.filled.notify_one();
-        self.editor.shared.urgent.notify_one();
+        self.editor.shared.fill(queue, true);
     }
 }
 
 impl Outbox {
     /// Returns when there may be something to send.
     pub async fn filled(&self) {
-        if self.shared.queue().is_idle() {
+        while !self.shared.queue().filled {
             self.shared.filled.notified().await;
         }
     }
@@ -185,7 +179,7 @@ impl Outbox {
     /// Takes what the next frame shows.
     pub fn take_frame(&self) -> Vec<ToEditor> {
         let mut queue = self.shared.queue();
-        queue.urgent = false;
+        (queue.filled, queue.urgent) = (false, false);
         let mut frame = Frame::default();
         while let Some(entry) = queue.entries.pop_front() {
             match entry {
@@ -194,7 +188,7 @@ impl Outbox {
                     if !queue.drain(live, &mut frame) {
                         queue.entries.push_front(Entry::Finish { live, then });
                         // The end is waited for: the rest goes as fast as it is taken.
-                        queue.urgent = true;
+                        (queue.filled, queue.urgent) = (true, true);
                         break;
                     }
                     queue.live.retain(|output| output.id != live);
@@ -206,7 +200,7 @@ impl Outbox {
         if taken < queue.live.len() {
             // Those that found the frame full are first in the next one.
             queue.live.rotate_left(taken);
-            self.shared.filled.notify_one();
+            queue.filled = true;
         }
         frame.messages
     }
@@ -216,6 +210,17 @@ impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Nothing panics while it holds the lock; a poisoned queue is still a whole one.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the writer make a frame, without waiting for its time where that is `urgent`.
+    fn fill(&self, mut queue: MutexGuard<'_, Queue>, urgent: bool) {
+        queue.filled = true;
+        queue.urgent |= urgent;
+        drop(queue);
+        self.filled.notify_one();
+        if urgent {
+            self.urgent.notify_one();
+        }
     }
 }
 
@@ -236,13 +241,6 @@ impl Queue {
             }
             (_, message) => self.entries.push_back(Entry::Message(message)),
         }
-    }
-
-    /// Returns whether nothing waits that is worth a frame.
-    fn is_idle(&self) -> bool {
-        let rides =
-            |entry: &Entry| matches!(entry, Entry::Message(message) if rides_along(message));
-        self.entries.iter().all(rides)
     }
 
     /// Takes from each output while there is room; returns how many had their turn.
@@ -388,6 +386,17 @@ mod tests {
         editor.tell(append("a"));
         outbox.filled().await;
         assert_eq!(outbox.take_frame(), [started(), append("a")]);
+    }
+
+    #[tokio::test]
+    async fn what_was_taken_wakes_nobody_again() {
+        let (editor, outbox) = Editor::new();
+        editor.tell(append("a"));
+        outbox.filled().await;
+        assert_eq!(outbox.take_frame(), [append("a")]);
+        editor.tell(started());
+        let early = tokio::time::timeout(Duration::from_millis(20), outbox.filled());
+        assert!(early.await.is_err());
     }
 
     #[tokio::test]
