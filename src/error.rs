@@ -65,7 +65,7 @@ impl From<&store::Error> for Text {
 
 impl From<&Fault> for Text {
     fn from(fault: &Fault) -> Self {
-        let retry = "the answer so far is kept; `:Co /retry` tries again";
+        let retry = "what came of it is kept; `:Co /retry` tries again";
         match fault {
             Fault::NoProvider => Self::new(
                 fault.to_string(),
@@ -111,9 +111,11 @@ impl From<&Fault> for Text {
                 ),
             ),
             Fault::BadArguments { .. } => Self::new(fault.to_string(), "`:Co /retry` tries again"),
-            Fault::Cut | Fault::Malformed { .. } | Fault::Stalled(_) => {
-                Self::new(fault.to_string(), retry)
-            }
+            Fault::Malformed { detail } => Self::new(
+                fault.to_string(),
+                format!("{}; {retry}", first_line(detail)),
+            ),
+            Fault::Cut | Fault::Stalled(_) => Self::new(fault.to_string(), retry),
         }
     }
 }
@@ -143,5 +145,13 @@ mod tests {
             "openai refused the key (HTTP 401); check the key in OPENAI_API_KEY"
         );
         assert!(text_of(&Fault::Cut).markdown().contains("/retry"));
+        let fault = Fault::Malformed {
+            detail: "it is text/plain, not JSON\nat all".to_owned(),
+        };
+        assert_eq!(
+            text_of(&fault).markdown(),
+            "**the answer could not be read**: it is text/plain, not JSON; \
+             what came of it is kept; `:Co /retry` tries again"
+        );
     }
 }

@@ -35,6 +35,15 @@ pub(super) struct Wire {
 impl Wire {
     /// Returns the fault an error comes to.
     pub(super) fn fault(&self, error: &genai::Error) -> Fault {
+        match self.read(error) {
+            Fault::Malformed { detail } => Fault::Malformed {
+                detail: self.words(&detail),
+            },
+            fault => fault,
+        }
+    }
+
+    fn read(&self, error: &genai::Error) -> Fault {
         use genai::Error;
         match error {
             // HTTP errors are wrapped in here; `status()` of the wrapper knows nothing of them.
@@ -76,7 +85,7 @@ impl Wire {
 
     fn boxed(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> Fault {
         if let Some(error) = error.downcast_ref::<genai::Error>() {
-            return self.fault(error);
+            return self.read(error);
         }
         if error.downcast_ref::<StreamTimeout>().is_some() {
             return Fault::Stalled(self.stall);
