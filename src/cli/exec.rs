@@ -324,15 +324,16 @@ fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Request, String
 fn seconds(text: &str, max: Duration) -> Result<Duration, String> {
     let range = || {
         format!(
-            "a time-out of {text} is out of range: give 1 to {} s",
+            "a time-out of {text} is out of range: give 1 to {} s, or raise shell_max_timeout \
+             (CO_CLI_SHELL_MAX_TIMEOUT)",
             max.as_secs()
         )
     };
-    let seconds: f64 = text.parse().map_err(|_| range())?;
-    if seconds.is_nan() || seconds < 1.0 {
-        return Err(range());
-    }
-    Duration::try_from_secs_f64(seconds).map_err(|_| range())
+    text.parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|asked| (Duration::from_secs(1)..=max).contains(asked))
+        .ok_or_else(range)
 }
 
 fn confines(backend: &str) -> Result<bool, String> {
@@ -404,6 +405,7 @@ mod tests {
             (&["--timeout", "0", "a"], "1 to 600 s"),
             (&["--timeout", "-5", "a"], "1 to 600 s"),
             (&["--timeout", "nan", "a"], "1 to 600 s"),
+            (&["--timeout", "601", "a"], "raise shell_max_timeout"),
             (&["--backend", "magic", "a"], "no backend `magic`"),
         ] {
             let error = asked(args).unwrap_err();
