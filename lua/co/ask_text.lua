@@ -109,21 +109,21 @@ function M.scopes(ask)
   return scopes
 end
 
---- The menu of scopes.
+--- The menu of scopes; above the command, which may be longer than the window.
 ---@param ask co.Ask
 ---@return co.AskText
 function M.menu(ask)
   ---@type co.AskText
   local text = { lines = {}, spans = {} }
-  for _, line in ipairs(vim.split(ask.command, '\n', { plain = true })) do
-    add(text, line, 'CoApprovalCommand')
-  end
-  add(text, '')
   add(text, 'Always allow:')
   for _, scope in ipairs(M.scopes(ask)) do
     add(text, (' %s  %s'):format(scope.key, scope.about), 'CoApprovalKey', 1, 2)
   end
   add(text, ' q  back', 'CoApprovalKey', 1, 2)
+  add(text, '')
+  for _, line in ipairs(vim.split(ask.command, '\n', { plain = true })) do
+    add(text, line, 'CoApprovalCommand')
+  end
   return text
 end
 

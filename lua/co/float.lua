@@ -105,7 +105,9 @@ local function geometry(lines)
   end
   local width = math.max(1, math.min(widest, room, large and room or 80)) --[[@as integer]]
   local screen = vim.o.lines - vim.o.cmdheight - 3
-  local most = math.max(1, large and screen or math.floor(screen * 0.6))
+  -- Keys that are not seen are no choice; beside the question there is more of Neovim.
+  local whole = large or page ~= 'question'
+  local most = math.max(1, whole and screen or math.floor(screen * 0.6))
   local wanted = estimate(lines, width)
   if open() then
     wanted = api.nvim_win_text_height(win, {}).all
@@ -197,6 +199,16 @@ local function redraw()
   write(text)
   if open() then
     api.nvim_win_set_config(win, geometry(text.lines))
+  end
+end
+
+--- Shows another page, from its top.
+---@param to 'question'|'menu'|'help'
+local function turn(to)
+  page = to
+  redraw()
+  if open() then
+    api.nvim_win_set_cursor(win, { 1, 0 })
   end
 end
 
@@ -308,8 +320,7 @@ local actions = {
     end)
   end,
   a = function()
-    page = 'menu'
-    redraw()
+    turn('menu')
   end,
   e = function()
     if shown and shown.job then
@@ -338,14 +349,12 @@ local function press(key)
     return
   end
   if key == 'g?' then
-    page = page == 'help' and 'question' or 'help'
-    redraw()
+    turn(page == 'help' and 'question' or 'help')
   elseif key == 'q' then
     if page == 'question' then
       listener.hide()
     else
-      page = 'question'
-      redraw()
+      turn('question')
     end
   elseif page == 'menu' then
     for _, scope in ipairs(ask_text.scopes(shown)) do
