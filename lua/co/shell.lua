@@ -24,8 +24,12 @@ local shell
 -- The runs that have a block, in its order.
 ---@type co.Run[]
 local order = {}
+---@class (exact) co.shell.Undrawn
+---@field run co.Run
+---@field forget fun(run: co.Run)
+
 -- Those whose block is still to be drawn.
----@type { run: co.Run, forget: fun(run: co.Run) }[]
+---@type co.shell.Undrawn[]
 local undrawn = {}
 
 --- The block of a run, where the buffer still has it.
@@ -239,14 +243,19 @@ local function settle()
   end
 end
 
+--- Draws a block in a moment, unless it was drawn before with what its run printed or with its end.
+---@param waiting co.shell.Undrawn
 ---@param milliseconds integer
-local function settle_in(milliseconds)
+local function settle_in(waiting, milliseconds)
   vim.defer_fn(function()
+    if not vim.list_contains(undrawn, waiting) then
+      return
+    end
     -- Text is locked while an expression is evaluated, for one: the next time will do.
     if pcall(settle) then
       windows.redraw()
     else
-      settle_in(AGAIN_MS)
+      settle_in(waiting, AGAIN_MS)
     end
   end, milliseconds)
 end
@@ -257,11 +266,13 @@ end
 ---@param run co.Run
 ---@param forget fun(run: co.Run) called for each one that the buffer has no room for any more
 function M.open(run, forget)
-  undrawn[#undrawn + 1] = { run = run, forget = forget }
+  ---@type co.shell.Undrawn
+  local waiting = { run = run, forget = forget }
+  undrawn[#undrawn + 1] = waiting
   if not shell or not windows.here(shell) then
     settle()
-  elseif #undrawn == 1 then
-    settle_in(SOON_MS)
+  else
+    settle_in(waiting, SOON_MS)
   end
 end
 

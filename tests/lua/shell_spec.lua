@@ -63,6 +63,24 @@ describe('the shell buffer', function()
     wait_line(nvim, '$ four')
   end)
 
+  it('draws each block in its own moment', function()
+    local nvim = started('one')
+    local seen = nvim:lua([[
+      local lines = function() return vim.api.nvim_buf_line_count(vim.fn.bufnr('^co://shell$')) end
+      local moments, defer = {}, vim.defer_fn
+      vim.defer_fn = function(moment) moments[#moments + 1] = moment end
+      vim.cmd('Co! two')
+      require('co.shell').at(0)
+      vim.cmd('Co! three')
+      vim.defer_fn = defer
+      moments[1]()
+      local early = lines()
+      moments[2]()
+      return { early, lines() }
+    ]])
+    same({ 5, 8 }, seen)
+  end)
+
   it('draws a block that could not be drawn while text was locked as soon as it can', function()
     local nvim = started('one')
     nvim:lua([[
