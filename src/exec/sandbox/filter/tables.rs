@@ -132,6 +132,12 @@ const OLD_NEVER: &[i64] = &[SYS_iopl, SYS_ioperm];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_NEVER: &[i64] = &[];
 
+/// What opens by name, and which of its arguments are the flags.
+#[cfg(target_arch = "x86_64")]
+const OPENS: &[(i64, u8)] = &[(SYS_openat, 2), (SYS_open, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const OPENS: &[(i64, u8)] = &[(SYS_openat, 2)];
+
 /// Said not to exist, so that libraries take the older call, whose arguments can be looked at.
 const ABSENT: &[i64] = &[
     SYS_clone3,
@@ -289,16 +295,14 @@ fn sockets(network: bool) -> Vec<Rule> {
 /// Before version 3 Landlock lets a file that may be read be emptied.
 fn truncation() -> Vec<Rule> {
     let emptying = (O_TRUNC | O_ACCMODE) as u32;
+    let emptied = |(call, flags): &(i64, u8)| {
+        Rule::new(*call, When::Masked(*flags, emptying, O_TRUNC as u32))
+    };
     let mut rules = vec![
         Rule::always(SYS_truncate),
         Rule::always(SYS_openat2).errno(ENOSYS),
-        Rule::new(SYS_openat, When::Masked(2, emptying, O_TRUNC as u32)),
     ];
-    #[cfg(target_arch = "x86_64")]
-    rules.push(Rule::new(
-        SYS_open,
-        When::Masked(1, emptying, O_TRUNC as u32),
-    ));
+    rules.extend(OPENS.iter().map(emptied));
     rules
 }
 
