@@ -238,8 +238,8 @@ pub(super) static TABLE: &[Setting] = &[
         "shell_env_allow",
         "CARGO_HOME,RUSTUP_HOME,GOPATH,GOROOT,JAVA_HOME,NVM_DIR,VIRTUAL_ENV,CONDA_PREFIX,PYENV_ROOT,\
          LC_*,TZ,COLORTERM",
-        Kind::Words(|c, v| c.exec.env_allow = v),
-        "Environment variables that commands see, besides PATH, HOME and the like. A name may end in *.",
+        Kind::Variables(|c, v| c.exec.env_allow = v),
+        "Environment variables that commands see, besides PATH, HOME and the like.",
     ),
     row(
         "shell_login_path",

@@ -1,5 +1,6 @@
 use serde_json::json;
 
+use super::value::Kind;
 use super::*;
 
 fn nothing(_: &str) -> Option<String> {
@@ -333,6 +334,37 @@ fn the_executor_gets_its_settings_and_the_place_to_spill() {
     assert_eq!(settings.max_output, 65536);
     assert_eq!(settings.spill_dir, Path::new("/spill"));
     assert_eq!(settings.max_timeout, Duration::from_secs(600));
+}
+
+#[test]
+fn the_executor_takes_both_ends_of_every_range() {
+    for setting in TABLE {
+        let ends = match setting.kind {
+            Kind::Number { least, most, .. }
+            | Kind::Limit { least, most, .. }
+            | Kind::Size { least, most, .. } => [least, most],
+            Kind::SizeLimit { least, .. } => [least, u64::MAX],
+            _ => continue,
+        };
+        for end in ends {
+            let (config, problems) = from_lua(&json!({ (setting.name): end }));
+            assert_eq!(problems, [""; 0]);
+            let refused = config.exec.check().err().map(|error| error.to_string());
+            assert_eq!(refused, None);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_variable_is_refused_with_its_layer() {
+    let told = "the setting shell_env_allow in setup{} or vim.g.co must be a list of \
+                variables, as NAME or PREFIX_*; that value is left out";
+    for name in ["*", "A-B", "A=b", "1A"] {
+        check_refused(json!({ "shell_env_allow": [name] }), told);
+    }
+    check(json!({ "shell_env_allow": ["A", "B_*"] }), |c| {
+        c.exec.env_allow = vec!["A".to_owned(), "B_*".to_owned()];
+    });
 }
 
 #[test]

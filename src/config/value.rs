@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::Config;
+use crate::exec::names_variables;
 use crate::llm::Prices;
 
 /// What a setting holds and where it goes. The setter gets only values that the kind accepts.
@@ -45,6 +46,8 @@ pub(super) enum Kind {
     Url(fn(&mut Config, String)),
     Path(fn(&mut Config, PathBuf)),
     Words(fn(&mut Config, Vec<String>)),
+    /// Variables of the environment.
+    Variables(fn(&mut Config, Vec<String>)),
     /// A program and its arguments.
     Argv(fn(&mut Config, Vec<String>)),
     Pairs(fn(&mut Config, Vec<(String, String)>)),
@@ -80,6 +83,7 @@ impl Kind {
             Self::Url(_) => "an address that starts with http:// or https://".to_owned(),
             Self::Path(_) => "an absolute path, or one that starts with ~/".to_owned(),
             Self::Words(_) => "a list of texts".to_owned(),
+            Self::Variables(_) => "a list of variables, as NAME or PREFIX_*".to_owned(),
             Self::Argv(_) => "a list of texts, a program and its arguments".to_owned(),
             Self::Pairs(_) => "a table from names to texts".to_owned(),
             Self::Object(_) => "a table".to_owned(),
@@ -128,6 +132,7 @@ impl Kind {
             Self::Url(set) => set(config, url(text(value)?)?),
             Self::Path(set) => set(config, path(text(value)?, home)?),
             Self::Words(set) => set(config, words(value)?),
+            Self::Variables(set) => set(config, variables(value)?),
             Self::Argv(set) => {
                 let argv = words(value)?;
                 set(config, if argv.is_empty() { Err(Refused)? } else { argv });
@@ -157,8 +162,8 @@ impl Kind {
             Self::Number { .. } | Self::Decimal { .. } => json()?,
             Self::Limit { .. } if text != "none" => json()?,
             Self::Pairs(_) | Self::Object(_) | Self::Prices(_) => json()?,
-            Self::Words(_) | Self::Argv(_) if text.starts_with('[') => json()?,
-            Self::Words(_) => split(text.split(',')),
+            Self::Words(_) | Self::Variables(_) | Self::Argv(_) if text.starts_with('[') => json()?,
+            Self::Words(_) | Self::Variables(_) => split(text.split(',')),
             Self::Argv(_) => split(text.split_whitespace()),
             _ => Value::from(text),
         };
@@ -237,6 +242,12 @@ fn words(value: &Value) -> Result<Vec<String>, Refused> {
     list.iter()
         .map(|word| text(word).map(str::to_owned))
         .collect()
+}
+
+fn variables(value: &Value) -> Result<Vec<String>, Refused> {
+    let list = words(value)?;
+    let all = list.iter().all(|name| names_variables(name));
+    all.then_some(list).ok_or(Refused)
 }
 
 fn object(value: &Value) -> Result<serde_json::Map<String, Value>, Refused> {

@@ -46,7 +46,7 @@ pub use job::Job;
 pub use reading::Reading;
 pub use sandbox::Launcher;
 pub use screen::Screen;
-pub use settings::Settings;
+pub use settings::{Settings, names_variables};
 pub use streams::{Size, Streams};
 pub use terminal::detach_terminal;
 

@@ -84,28 +84,28 @@ impl Settings {
     /// Names the first setting that is out of range, and what it takes.
     pub fn check(&self) -> Result<(), Error> {
         let seconds = self.max_timeout.as_secs();
-        within("shell_max_timeout", seconds, 1..=86_400)?;
-        within("shell_max_output", self.max_output as u64, 1_000..=1 << 20)?;
+        within("shell_max_timeout", seconds, 1..=7 * 86_400)?;
+        within("shell_max_output", self.max_output as u64, 1_000..=4 << 20)?;
         within(
             "shell_screen_lines",
             self.screen_lines as u64,
             100..=1_000_000,
         )?;
         within("shell_spill_max", self.spill_max, 0..=1 << 40)?;
-        within("shell_flood_max", self.flood_max, 1 << 20..=1 << 40)?;
+        within("shell_flood_max", self.flood_max, 1 << 20..=1 << 44)?;
         within("shell_spill_total", self.spill_total, 0..=1 << 44)?;
         let limits = [
-            ("shell_memory", self.memory, 1 << 20..=1 << 44),
+            ("shell_memory", self.memory, 1 << 20..=u64::MAX),
             ("shell_cpu_seconds", self.cpu_seconds, 1..=1 << 31),
             ("shell_open_files", self.open_files, 8..=1 << 20),
-            ("shell_file_size", self.file_size, 0..=1 << 44),
+            ("shell_file_size", self.file_size, 0..=u64::MAX),
         ];
         for (name, value, range) in limits {
             if let Some(value) = value {
                 within(name, value, range)?;
             }
         }
-        match self.env_allow.iter().find(|name| !is_name(name)) {
+        match self.env_allow.iter().find(|name| !names_variables(name)) {
             Some(name) => Err(Error::EnvName(name.clone())),
             None => Ok(()),
         }
@@ -120,7 +120,7 @@ fn within(name: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<
 }
 
 /// Returns whether `name` is a variable's name or `PREFIX_*`.
-fn is_name(name: &str) -> bool {
+pub fn names_variables(name: &str) -> bool {
     let stem = name.strip_suffix('*').unwrap_or(name);
     !stem.is_empty()
         && !stem.starts_with(|c: char| c.is_ascii_digit())
