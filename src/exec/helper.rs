@@ -81,7 +81,7 @@ fn apply(arg: &OsStr) -> std::io::Result<()> {
         .to_str()
         .and_then(|it| it.split_once('='))
         .ok_or_else(invalid)?;
-    let value = Some(value.parse().map_err(|_| invalid())?);
+    let value: u64 = value.parse().map_err(|_| invalid())?;
     let resource = match name {
         "memory" => Resource::As,
         "cpu" => Resource::Cpu,
@@ -89,6 +89,9 @@ fn apply(arg: &OsStr) -> std::io::Result<()> {
         "size" => Resource::Fsize,
         _ => return Err(invalid()),
     };
+    // What the system allows less of is limited already, and to raise that is its owner's alone.
+    let most = rustix::process::getrlimit(resource).maximum;
+    let value = Some(most.map_or(value, |most| value.min(most)));
     let limit = Rlimit {
         current: value,
         maximum: value,

@@ -1,5 +1,7 @@
 //! Limits that a person sets.
 
+use std::process::Command;
+
 use co::exec::Error;
 
 use super::{BINARY, Bench};
@@ -42,6 +44,18 @@ async fn cpu_time_ends_it() {
         "{outcome:?}"
     );
     bench.executor.shutdown().await;
+}
+
+#[test]
+fn what_the_system_limits_to_less_stays_so() {
+    let state = tempfile::tempdir().unwrap();
+    let output = Command::new("bash")
+        .args(["-c", "ulimit -n 64; exec \"$0\" exec 'ulimit -n'", BINARY])
+        .env("XDG_STATE_HOME", state.path())
+        .env("CO_CLI_SHELL_OPEN_FILES", "1000000")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "64\n");
 }
 
 #[tokio::test]
