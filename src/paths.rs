@@ -45,7 +45,7 @@ impl Paths {
                 .map(PathBuf::from)
                 .filter(|given| given.is_absolute())
                 .map(|given| given.join(NAME))
-                .or_else(|| platform.as_ref().map(of))
+                .or_else(|| platform.as_ref().map(of).filter(|dir| dir.is_absolute()))
                 .ok_or(Error::NoHome)
         };
         Ok(Self {

@@ -214,3 +214,18 @@ fn what_runs_confined_is_held() {
         "{value}"
     );
 }
+
+#[test]
+fn a_home_that_is_no_absolute_path_is_refused() {
+    let here = tempfile::tempdir().unwrap();
+    let output = Command::new(BINARY)
+        .args(["exec", "--json", r"printf 'a\0b'"])
+        .current_dir(here.path())
+        .env("HOME", "rel")
+        .env_remove("XDG_STATE_HOME")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("set HOME to an absolute path"), "{told}");
+    assert!(std::fs::read_dir(here.path()).unwrap().next().is_none());
+}
