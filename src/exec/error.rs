@@ -4,6 +4,8 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use rustix::io::Errno;
+
 /// Why a command did not start. What a command that ran came to is an [`super::Outcome`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -35,7 +37,7 @@ pub enum Error {
         "the command, or its environment, is longer than the system takes: put it into a script and run that"
     )]
     TooLong,
-    #[error("cannot start `{program}`: {source}")]
+    #[error("cannot start `{program}`: {source}{}", advice(source))]
     Spawn {
         program: String,
         #[source]
@@ -55,7 +57,7 @@ pub enum Error {
     EnvName(String),
     #[error("the executor is shutting down: start no new command")]
     Closed,
-    #[error("cannot {what}: {source}")]
+    #[error("cannot {what}: {source}{}", advice(source))]
     System {
         what: &'static str,
         #[source]
@@ -72,6 +74,49 @@ impl Error {
             }
             Self::Sandbox(_) => true,
             _ => false,
+        }
+    }
+}
+
+/// What to do where the system refused.
+fn advice(source: &io::Error) -> &'static str {
+    match Errno::from_io_error(source) {
+        Some(Errno::MFILE | Errno::NFILE) => {
+            "; close a few files, or raise the limit of them (ulimit -n)"
+        }
+        Some(Errno::AGAIN) => "; end a few processes, or raise the limit of them (ulimit -u)",
+        Some(Errno::NOMEM) => "; end a few programs, so that there is memory",
+        Some(Errno::NOENT) => "; give the path of a program that exists",
+        Some(Errno::ACCESS) => "; give a program that you may execute (chmod +x)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_says_what_to_do() {
+        for (errno, expected) in [
+            (Errno::MFILE, "ulimit -n"),
+            (Errno::NFILE, "ulimit -n"),
+            (Errno::AGAIN, "ulimit -u"),
+            (Errno::NOMEM, "memory"),
+            (Errno::NOENT, "a program that exists"),
+            (Errno::ACCESS, "chmod +x"),
+        ] {
+            let refused = Error::Spawn {
+                program: "/x".to_owned(),
+                source: errno.into(),
+            };
+            let system = Error::System {
+                what: "make its streams",
+                source: errno.into(),
+            };
+            for told in [refused, system].map(|it| it.to_string()) {
+                assert!(told.contains(expected), "{told}");
+            }
         }
     }
 }
