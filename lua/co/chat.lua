@@ -206,8 +206,7 @@ function M.show(chat, focus)
       M.fold(block, win)
     end
   end
-  if focus then
-    api.nvim_set_current_win(win)
+  if focus and windows.enter(win) then
     local row = chat.text:prompt_row()
     if api.nvim_win_get_cursor(win)[1] <= row then
       api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(chat.buf), 0 })

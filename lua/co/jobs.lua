@@ -278,7 +278,7 @@ function M.open()
     cursorline = true,
     winfixheight = true,
   })
-  api.nvim_set_current_win(win)
+  windows.enter(win)
   tick()
 end
 

@@ -47,7 +47,7 @@ function M.open()
   vim.bo[buf].filetype = 'co-log'
   local win = require('co.windows').split(buf, { side = 'below', size = 12 })
   vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf, nowait = true })
-  vim.api.nvim_set_current_win(win)
+  require('co.windows').enter(win)
   vim.api.nvim_win_set_cursor(win, { #shown, 0 })
 end
 

@@ -72,11 +72,12 @@ function M.run(command, cwd, stdin, mode)
   ---@type co.RunRequest
   local request = { type = 'run', run = newest + 1, command = command, cwd = cwd, stdin = stdin }
   if mode == 'pty' then
-    request.terminal = terminal.open(request.run)
-    if not request.terminal then
-      notify.error('not run: there is no room for its terminal, close a window first')
+    local size, why = terminal.open(request.run)
+    if not size then
+      notify.error('not run: ' .. why)
       return nil
     end
+    request.terminal = size
   end
   request.open = mode == 'open' or nil
   newest = request.run
@@ -87,7 +88,12 @@ function M.run(command, cwd, stdin, mode)
   if mode ~= 'pty' then
     open_block(run)
     if not pcall(shell.show) then
-      notify.warn('it runs unseen: there is no room for the window of the shell buffer')
+      -- While an expression is evaluated no window opens; soon one may.
+      vim.schedule(function()
+        if not pcall(shell.show) then
+          notify.warn('it runs unseen: there is no room for the window of the shell buffer')
+        end
+      end)
     end
   end
   changed()

@@ -269,9 +269,8 @@ function M.open(run, forget)
   ---@type co.shell.Undrawn
   local waiting = { run = run, forget = forget }
   undrawn[#undrawn + 1] = waiting
-  if not shell or not windows.here(shell) then
-    settle()
-  else
+  local seen = shell and windows.here(shell)
+  if seen or not pcall(settle) then
     settle_in(waiting, SOON_MS)
   end
 end
@@ -372,7 +371,7 @@ function M.reveal(run, where)
   local win = M.show()
   api.nvim_win_set_cursor(win, { (where == 'head' and head or tail) + 1, 0 })
   if where == 'head' then
-    api.nvim_set_current_win(win)
+    windows.enter(win)
   end
 end
 

@@ -111,20 +111,27 @@ local function map(run, buf)
   end, 'end the program')
 end
 
---- Opens a terminal for a run and goes to it; none where there is no room for its window.
+--- Opens a terminal for a run and goes to it; none where no window can be opened.
 ---@param run integer
 ---@return co.Size?
+---@return string? why there is none
 function M.open(run)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'hide'
   api.nvim_buf_set_name(buf, 'co://term/' .. run)
   local fits, win = pcall(windows.split, buf, { side = 'below', size = vim.o.lines })
   if not fits then
-    api.nvim_buf_delete(buf, { force = true })
-    return nil
+    local locked = tostring(win):find('E565:', 1, true)
+    -- Where text is locked, a buffer cannot go either.
+    vim.schedule(function()
+      pcall(api.nvim_buf_delete, buf, { force = true })
+    end)
+    return nil,
+      locked and 'no terminal opens from an <expr> mapping, use <Cmd>'
+        or 'there is no room for its terminal, close a window first'
   end
   dress(win)
-  api.nvim_set_current_win(win)
+  windows.enter(win)
   local channel = api.nvim_open_term(buf, {
     force_crlf = false,
     on_input = function(_, _, _, data)
@@ -150,7 +157,7 @@ function M.show(run)
   local win = windows.here(terminal.buf)
     or windows.split(terminal.buf, { side = 'below', size = vim.o.lines })
   dress(win)
-  api.nvim_set_current_win(win)
+  windows.enter(win)
   resized()
   return true
 end

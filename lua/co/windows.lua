@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local notify = require('co.notify')
 
 --- Runs `change` so that other windows keep their sizes and their text.
 ---@generic T
@@ -59,6 +60,19 @@ function M.options(win, options)
   end
 end
 
+--- Goes to a window, or says why that cannot be now.
+---@param win integer
+---@return boolean there
+function M.enter(win)
+  local there, problem = pcall(api.nvim_set_current_win, win)
+  if not there then
+    local cmdwin = vim.fn.getcmdwintype() ~= ''
+    local why = cmdwin and 'close the command-line window first' or tostring(problem)
+    notify.warn('the cursor stays where it is: ' .. why)
+  end
+  return there
+end
+
 --- Opens a split that is not focused.
 ---@param buf integer
 ---@param where { side: 'below'|'right', size: integer, edge?: boolean }
@@ -68,7 +82,7 @@ function M.split(buf, where)
   local below = where.side == 'below'
   local room = below and api.nvim_win_get_height(base) or api.nvim_win_get_width(base)
   local size = math.max(1, math.min(where.size, math.floor(room / 2)))
-  return gently(function()
+  local win = gently(function()
     return api.nvim_open_win(buf, false, {
       split = where.side,
       win = where.edge and -1 or base,
@@ -76,6 +90,7 @@ function M.split(buf, where)
       width = not below and size or nil,
     })
   end)
+  return win
 end
 
 ---@param buf integer

@@ -97,6 +97,50 @@ describe('the shell buffer', function()
     same('', nvim:lua('return vim.v.errmsg'))
   end)
 
+  it('shows a run that began while text was locked as soon as it can', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.keymap.set('n', '<F3>', function()
+        _G.ran = pcall(vim.cmd, 'Co! one')
+        return ''
+      end, { expr = true })
+    ]])
+    nvim:keys('<F3>')
+    nvim:wait("return #vim.fn.win_findbuf(vim.fn.bufnr('^co://shell$')) == 1")
+    wait_line(nvim, '$ one')
+    yes(nvim:lua('return _G.ran'))
+    same({}, nvim:lua('return _G.notices'))
+  end)
+
+  it('opens no terminal while text is locked, says so and leaves nothing', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.keymap.set('n', '<F3>', function()
+        _G.ran = pcall(vim.cmd, 'Co! ++pty top')
+        return ''
+      end, { expr = true })
+    ]])
+    nvim:keys('<F3>')
+    nvim:wait('return _G.ran ~= nil')
+    nvim:wait("return table.concat(_G.notices):find('from an <expr> mapping') ~= nil")
+    yes(nvim:lua('return _G.ran'))
+    nvim:wait("return vim.fn.bufnr('^co://term/1$') == -1")
+    same({}, nvim:sent('run'))
+  end)
+
+  it('runs and lists from the command-line window, which keeps the cursor', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:keys('q:')
+    nvim:wait("return vim.fn.getcmdwintype() == ':'")
+    for index, command in ipairs({ 'Co! make', 'Co! ++pty top', 'Co /jobs', 'Co /log', 'Co' }) do
+      yes(nvim:lua('return pcall(vim.cmd, ...)', command))
+      nvim:wait('return #_G.notices == ...', index - 1)
+    end
+    yes(nvim:lua('return _G.notices[1]'):find('close the command%-line window first'))
+    same(':', nvim:lua('return vim.fn.getcmdwintype()'))
+    same({ 'make', 'top' }, { nvim:sent('run')[1].command, nvim:sent('run')[2].command })
+  end)
+
   it('draws the block of a quiet command while the command line is open', function()
     local nvim = neovim.start({ screen = true })
     nvim:keys(':Co! one<CR>')
