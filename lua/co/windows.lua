@@ -90,6 +90,8 @@ function M.split(buf, where)
       width = not below and size or nil,
     })
   end)
+  -- `:set` in a person's windows makes these the values of new ones.
+  M.options(win, { diff = false, scrollbind = false, cursorbind = false })
   return win
 end
 

@@ -141,6 +141,17 @@ describe('the shell buffer', function()
     same({ 'make', 'top' }, { nvim:sent('run')[1].command, nvim:sent('run')[2].command })
   end)
 
+  it('is in no diff and scrolls with no window, whatever is set in others', function()
+    local nvim = neovim.start()
+    nvim:lua("vim.cmd('set diff scrollbind cursorbind')")
+    nvim:lua("vim.cmd('Co! make')")
+    enter(nvim)
+    same(
+      { false, false, false },
+      nvim:lua('return { vim.wo.diff, vim.wo.scrollbind, vim.wo.cursorbind }')
+    )
+  end)
+
   it('draws the block of a quiet command while the command line is open', function()
     local nvim = neovim.start({ screen = true })
     nvim:keys(':Co! one<CR>')
