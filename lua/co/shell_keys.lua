@@ -65,7 +65,9 @@ local function open()
   local block = require('co.shell').block(run)
   local first = block and block:content()
   local row = api.nvim_win_get_cursor(0)[1] - 1
-  if run.spill and block and block.skipped > 0 and first and row == first - 1 then
+  local counted = block and block.skipped > 0 and first and row == first - 1
+  local cut = api.nvim_get_current_line():match('… %d+ more characters$')
+  if run.spill and (counted or cut) then
     locations.go({ path = run.spill })
     return
   end

@@ -33,6 +33,8 @@ pub(super) struct Capture {
     /// Bytes of the stream before the first block, and newlines among them.
     dropped: u64,
     dropped_lines: u64,
+    /// Whether the first block begins inside of a line.
+    dropped_inside: bool,
     bytes: u64,
     newlines: u64,
     ends_in_newline: bool,
@@ -83,6 +85,7 @@ impl Capture {
             keep: keep as u64,
             dropped: 0,
             dropped_lines: 0,
+            dropped_inside: false,
             bytes: 0,
             newlines: 0,
             ends_in_newline: true,
@@ -138,6 +141,7 @@ impl Capture {
             if let Some(first) = self.blocks.pop_front() {
                 self.dropped += first.len as u64;
                 self.dropped_lines += first.newlines;
+                self.dropped_inside = first.bytes().last() != Some(&b'\n');
                 self.spare = (first.data.len() == BLOCK).then_some(first.data);
             }
         }
@@ -210,6 +214,16 @@ impl Capture {
             }
         }
         (self.align(floor), self.newlines - passed)
+    }
+
+    /// Returns whether what is kept from `at` on begins inside of a line.
+    pub(super) fn inside(&self, at: u64) -> bool {
+        match self.encoding() {
+            // Halves of a character: not worth the care.
+            Encoding::Utf16 { .. } => false,
+            Encoding::Utf8 if at <= self.dropped => self.dropped_inside,
+            Encoding::Utf8 => self.range(at - 1, at) != b"\n",
+        }
     }
 
     /// Returns where the first whole one of the last `lines` lines begins that is still there, and its number (0 is the

@@ -16,6 +16,8 @@ const FLOOD_LINES: u64 = 2_000;
 /// A screenful: lines, and bytes where they are long.
 const SCREENFUL: u64 = 100;
 const SCREENFUL_BYTES: u64 = 64 << 10;
+/// Stands for the beginning of a line that is not shown.
+const CUT: &str = "… ";
 /// Bytes of text in one patch of the kept tail: an editor takes in so much without being felt.
 const PIECE: usize = 64 << 10;
 /// Bytes of the stream decoded for the kept tail at a time.
@@ -126,6 +128,9 @@ impl Screen {
         let capture = self.shared.capture();
         (view.at, view.skipped) = capture.last_lines(lines, bytes);
         view.text = Text::new(capture.encoding());
+        if capture.inside(view.at) {
+            view.text.feed(CUT.as_bytes());
+        }
         view.shown = 0;
         view.open = true;
     }

@@ -5,7 +5,7 @@
 
 use super::sgr::Sgr;
 
-/// Characters kept of one line; what comes after them is not shown.
+/// Characters kept of one line; what comes after them is counted.
 pub(super) const LONGEST: usize = 1 << 16;
 /// Bytes kept of a control sequence's parameters.
 const PARAMETERS: usize = 64;
@@ -59,8 +59,12 @@ pub(super) struct Text {
     sgr: Sgr,
     cells: Vec<Cell>,
     column: usize,
+    /// Characters printed beyond the longest line since the cursor came there, and the most of them.
+    beyond: u64,
+    lost: u64,
     raw: u64,
     done: Vec<Line>,
+    finished: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -93,8 +97,11 @@ impl Text {
             sgr: Sgr::default(),
             cells: Vec::new(),
             column: 0,
+            beyond: 0,
+            lost: 0,
             raw: 0,
             done: Vec::new(),
+            finished: false,
         }
     }
 
@@ -108,6 +115,7 @@ impl Text {
 
     /// The stream is over: what was cut off in the middle of a character is replaced.
     pub(super) fn finish(&mut self) {
+        self.finished = true;
         if !self.partial.is_empty() {
             self.partial.clear();
             self.char(char::REPLACEMENT_CHARACTER);
@@ -124,7 +132,7 @@ impl Text {
 
     /// Returns the line that has not ended yet, if there is anything on it.
     pub(super) fn rest(&self) -> Option<Line> {
-        (!self.cells.is_empty()).then(|| self.line())
+        (!self.cells.is_empty()).then(|| self.line(self.finished))
     }
 
     fn feed_utf8(&mut self, mut bytes: &[u8]) {
@@ -214,9 +222,10 @@ impl Text {
     fn char(&mut self, c: char) {
         if c == '\n' {
             self.state = State::Ground;
-            let line = self.line();
+            let line = self.line(true);
             self.done.push(line);
             self.cells.clear();
+            self.lost = 0;
             self.column = 0;
             self.raw = 0;
             return;
@@ -269,8 +278,11 @@ impl Text {
             self.cells.resize(self.column, blank);
             self.cells.push(cell);
         } else {
+            self.beyond += 1;
+            self.lost = self.lost.max(self.beyond);
             return;
         }
+        self.beyond = 0;
         self.column += 1;
     }
 
@@ -322,9 +334,9 @@ impl Text {
         match last {
             'm' if self.is_sgr() => self.sgr.apply(&self.parameters),
             'K' => match number().unwrap_or(0) {
-                0 => self.cells.truncate(self.column),
+                0 => self.erase(self.column),
                 1 => self.blank(),
-                2 => self.cells.clear(),
+                2 => self.erase(0),
                 _ => {}
             },
             'G' => self.column = count - 1,
@@ -343,6 +355,12 @@ impl Text {
         self.parameters.len() < PARAMETERS && !private
     }
 
+    /// Takes away what is at `column` and after it.
+    fn erase(&mut self, column: usize) {
+        self.cells.truncate(column);
+        (self.beyond, self.lost) = (0, 0);
+    }
+
     /// Blanks the line up to the cursor and under it.
     fn blank(&mut self) {
         for cell in self.cells.iter_mut().take(self.column + 1) {
@@ -353,7 +371,8 @@ impl Text {
         }
     }
 
-    fn line(&self) -> Line {
+    /// Returns the line; a `whole` one says how much of it is not there.
+    fn line(&self, whole: bool) -> Line {
         let mut text = String::with_capacity(self.cells.len());
         let mut spans: Vec<Span> = Vec::new();
         for cell in &self.cells {
@@ -370,6 +389,9 @@ impl Text {
                     sgr: cell.sgr,
                 }),
             }
+        }
+        if whole && self.lost > 0 {
+            text.push_str(&format!("… {} more characters", self.lost));
         }
         Line {
             text,

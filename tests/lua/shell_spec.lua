@@ -267,6 +267,19 @@ describe('the shell buffer', function()
     nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', spill)
   end)
 
+  it('opens the whole stream with gf on a line that is cut', function()
+    local nvim = started('curl')
+    local spill = vim.fn.tempname()
+    vim.fn.writefile({ 'whole' }, spill)
+    local over = ended(1, 0)
+    over.spill = spill
+    nvim:receive(output(1, patch(0, { ('x'):rep(70) .. '… 930 more characters' })), over)
+    wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
+    enter(nvim)
+    nvim:keys('ggjgf')
+    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', spill)
+  end)
+
   it('colours what is coloured, and only that', function()
     local nvim = started('ls')
     nvim:receive(output(

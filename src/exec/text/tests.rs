@@ -119,8 +119,30 @@ fn a_line_keeps_a_bounded_length() {
     assert!(text.cells.capacity() <= 2 * LONGEST && text.partial.capacity() < 64);
     text.feed(b"\nnext\n");
     let lines = text.take();
-    assert_eq!(lines[0].text.chars().count(), LONGEST);
+    // All but the cursor's movement and the bytes of a sequence that never ended.
+    let lost = 100 * (65_536 + 100) - LONGEST;
+    let told = format!("… {lost} more characters");
+    assert_eq!(
+        lines[0].text.chars().count(),
+        LONGEST + told.chars().count()
+    );
+    assert!(lines[0].text.ends_with(&told));
     assert_eq!(lines[1].text, "next");
+}
+
+#[test]
+fn what_a_line_lost_is_told_at_its_end_and_while_it_is_lost() {
+    let long = "x".repeat(LONGEST);
+    check(
+        format!("{long}yy").as_bytes(),
+        &format!("{long}… 2 more characters"),
+    );
+    check(format!("{long}yy\r\x1b[Kz\n").as_bytes(), "z");
+    let again = format!("{long}yyy\r{long}yy");
+    check(again.as_bytes(), &format!("{long}… 3 more characters"));
+    let mut text = Text::new(Encoding::Utf8);
+    text.feed(format!("{long}yy").as_bytes());
+    assert_eq!(text.rest().unwrap().text, long);
 }
 
 #[test]

@@ -128,6 +128,26 @@ async fn long_lines_are_bounded_in_bytes() {
 }
 
 #[tokio::test]
+async fn what_is_not_shown_of_a_line_is_said() {
+    let (shown, _) = run("head -c 100000 /dev/zero | tr '\\0' x; echo; echo end").await;
+    assert!(shown.lines[0].ends_with("x… 34464 more characters"));
+    assert_eq!(shown.lines[1], "end");
+    let (shown, _) = run("echo; head -c 10000000 /dev/zero | tr '\\0' x").await;
+    assert_eq!(shown.lines.len(), 1);
+    assert!(
+        shown.lines[0].starts_with("… x"),
+        "{}",
+        &shown.lines[0][..9]
+    );
+    let (shown, _) = run("seq -f 'a line of some length: %g' 300000").await;
+    assert!(
+        shown.lines[0].starts_with("a line of"),
+        "{}",
+        shown.lines[0]
+    );
+}
+
+#[tokio::test]
 async fn binary_output_is_named() {
     let (shown, _) = run("head -c 100000 /dev/zero").await;
     assert_eq!(shown.lines, ["binary output, 100000 bytes"]);
