@@ -12,18 +12,39 @@ use super::text::Encoding;
 pub(super) const BLOCK: usize = 64 << 10;
 /// The first block: most commands print less, and never pay for more.
 const FIRST: usize = 4 << 10;
-/// Kept of the beginning, for the model.
+/// Kept of the beginning and of the end at least, for the model.
 pub(super) const HEAD: usize = 16 << 10;
-/// Kept of the end, for the model.
 pub(super) const TAIL: usize = 48 << 10;
 /// Kept of the end at most, however long the lines are.
 const MOST: usize = 4 << 20;
 /// Where a stream must hold a NUL byte to be binary.
 const BINARY: usize = 4 << 10;
 
+/// Bytes kept of a stream's beginning and of its end, for the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) head: usize,
+    pub(super) tail: usize,
+}
+
+impl Share {
+    /// Returns what a model that reads `max` bytes of it needs, which is no more than that much of either end.
+    pub(super) fn of(max: usize) -> Self {
+        Self {
+            head: (max / 5).max(HEAD),
+            tail: max.clamp(TAIL, MOST - BLOCK),
+        }
+    }
+
+    pub(super) fn sum(self) -> usize {
+        self.head + self.tail
+    }
+}
+
 /// A bounded record of a stream.
 #[derive(Debug)]
 pub(super) struct Capture {
+    share: Share,
     head: Vec<u8>,
     blocks: VecDeque<Block>,
     /// A block that was dropped, to be read into next.
@@ -77,8 +98,10 @@ impl Ends {
 }
 
 impl Capture {
-    pub(super) fn new(keep: usize) -> Self {
+    /// Keeps `keep` lines, and what a model needs that reads `max` bytes.
+    pub(super) fn new(keep: usize, max: usize) -> Self {
         Self {
+            share: Share::of(max),
             head: Vec::new(),
             blocks: VecDeque::new(),
             spare: None,
@@ -122,7 +145,7 @@ impl Capture {
         if let Some(last) = fresh.last() {
             self.ends_in_newline = *last == b'\n';
         }
-        let room = HEAD - self.head.len();
+        let room = self.share.head - self.head.len();
         self.head.extend_from_slice(&fresh[..room.min(count)]);
         Ok(fresh)
     }
@@ -134,7 +157,7 @@ impl Capture {
             let first = &self.blocks[0];
             let left = self.newlines - self.dropped_lines - first.newlines;
             // A full block more than the tail: the last one is empty yet.
-            let enough = left > self.keep && held - BLOCK >= TAIL;
+            let enough = left > self.keep && held - BLOCK >= self.share.tail;
             if !enough && held < MOST {
                 return;
             }
@@ -145,6 +168,10 @@ impl Capture {
                 self.spare = (first.data.len() == BLOCK).then_some(first.data);
             }
         }
+    }
+
+    pub(super) fn share(&self) -> Share {
+        self.share
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -253,10 +280,10 @@ impl Capture {
     pub(super) fn ends(&self) -> Ends {
         let head = self.head.clone();
         let (bytes, binary) = (self.bytes, self.binary());
-        let tail = if bytes <= (HEAD + TAIL) as u64 {
+        let tail = if bytes <= self.share.sum() as u64 {
             self.range(head.len() as u64, bytes)
         } else {
-            let start = bytes - TAIL as u64;
+            let start = bytes - self.share.tail as u64;
             let tail = self.range(start, bytes);
             let line = memchr::memchr(b'\n', &tail).map(|at| start + at as u64 + 1);
             let line = self.align(line.filter(|at| *at < bytes).unwrap_or(start));
@@ -278,7 +305,7 @@ mod tests {
     use super::*;
 
     fn capture(keep: usize, pieces: impl IntoIterator<Item = Vec<u8>>) -> Capture {
-        let mut capture = Capture::new(keep);
+        let mut capture = Capture::new(keep, 0);
         for piece in pieces {
             let mut rest = piece.as_slice();
             while !rest.is_empty() {

@@ -75,7 +75,7 @@ impl Job {
 /// Hands a started process over to a task of its own.
 pub(super) fn supervise(mut parts: Parts) -> Job {
     let keep = parts.settings.screen_lines;
-    let shared = Arc::new(Shared::new(keep));
+    let shared = Arc::new(Shared::new(keep, parts.settings.max_output));
     let screen = Arc::new(Screen::new(Arc::clone(&shared), keep));
     let reading = Arc::new(Reading::new(
         Arc::clone(&shared),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::capture::Ends;
-use super::text::{Encoding, Line, Text};
+use super::text::{Encoding, LONGEST, Line, Text};
 
 /// Lines alike but for digits that make a run worth folding, and how many stay at either end of it.
 const RUN: usize = 16;
@@ -65,7 +65,9 @@ fn note(spill: &Path) -> String {
 
 /// Returns the lines of a stretch; of the last one what there is, if the stretch ends the stream or has no other.
 fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Piece> {
-    let mut text = Text::new(encoding);
+    // No line is longer than what there is.
+    let longest = stretches.iter().map(|stretch| stretch.len()).sum::<usize>();
+    let mut text = Text::roomy(encoding, longest.max(LONGEST));
     for stretch in stretches {
         text.feed(stretch);
     }

@@ -11,10 +11,12 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Settings;
-use super::capture::{BLOCK, Capture, HEAD};
+use super::capture::{BLOCK, Capture};
 use super::input::AGAIN;
 use super::spill::Spill;
 
+/// Bytes of output that are in memory only.
+const SPILLED: u64 = 16 << 10;
 /// Reads between two looks at other tasks: about a millisecond of a flood.
 const BURST: usize = 16;
 
@@ -28,9 +30,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(keep: usize) -> Self {
+    pub(super) fn new(keep: usize, max: usize) -> Self {
         Self {
-            capture: Mutex::new(Capture::new(keep)),
+            capture: Mutex::new(Capture::new(keep, max)),
             over: AtomicBool::new(false),
             changed: Notify::new(),
             flood: Notify::new(),
@@ -151,9 +153,7 @@ impl Reader {
         let copy = match &self.spill {
             Some(spill) => spill.open().then(|| fresh.to_vec()),
             // From here on the capture alone may not hold all of it.
-            None if after > HEAD as u64 && self.settings.spill_max > 0 => {
-                Some(capture.range(0, after))
-            }
+            None if after > SPILLED && self.settings.spill_max > 0 => Some(capture.range(0, after)),
             None => None,
         };
         drop(capture);
@@ -228,7 +228,7 @@ mod tests {
         let program = rustix::pty::ioctl_tiocgptpeer(&output, flags).unwrap();
         let reader = Reader {
             output,
-            shared: Arc::new(Shared::new(1000)),
+            shared: Arc::new(Shared::new(1000, 0)),
             settings: Arc::new(Settings::new(Path::new("/nonexistent").to_owned())),
             name: "job".to_owned(),
             spill: None,

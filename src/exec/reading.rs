@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::capture::{Ends, HEAD, TAIL};
+use super::capture::{Ends, Share};
 use super::model;
 use super::reader::Shared;
 use super::status;
@@ -120,11 +120,12 @@ impl Reading {
     }
 
     fn read(&self, place: &mut Place) -> String {
-        let (fresh, end, encoding, binary) = {
+        let (fresh, end, share, encoding, binary) = {
             let capture = self.shared.capture();
             let end = capture.bytes();
             let fresh = capture.range(place.at, end);
-            (fresh, end, capture.encoding(), capture.binary())
+            let share = capture.share();
+            (fresh, end, share, capture.encoding(), capture.binary())
         };
         let lost = end - place.at - fresh.len() as u64;
         *place = Place {
@@ -132,7 +133,7 @@ impl Reading {
             seen: end,
         };
         let spill = self.spill.exists().then_some(self.spill.as_path());
-        let text = model::view(&ends(fresh, encoding, binary), self.max, spill).text;
+        let text = model::view(&ends(fresh, share, encoding, binary), self.max, spill).text;
         if lost == 0 {
             return text;
         }
@@ -156,20 +157,20 @@ fn resume(fresh: &[u8], end: u64, encoding: Encoding) -> u64 {
     }
 }
 
-fn ends(fresh: Vec<u8>, encoding: Encoding, binary: bool) -> Ends {
+fn ends(fresh: Vec<u8>, share: Share, encoding: Encoding, binary: bool) -> Ends {
     let bytes = fresh.len() as u64;
     let open = fresh.last().is_some_and(|last| *last != b'\n');
     let lines = memchr::memchr_iter(b'\n', &fresh).count() as u64 + u64::from(open);
-    let (head, tail) = if fresh.len() <= HEAD + TAIL {
+    let (head, tail) = if fresh.len() <= share.sum() {
         (fresh, Vec::new())
     } else {
-        let tail = &fresh[fresh.len() - TAIL..];
+        let tail = &fresh[fresh.len() - share.tail..];
         let start = memchr::memchr(b'\n', tail).map_or(0, |at| at + 1);
         let start = match encoding {
             Encoding::Utf8 => start,
             Encoding::Utf16 { .. } => start.next_multiple_of(2).min(tail.len()),
         };
-        (fresh[..HEAD].to_vec(), tail[start..].to_vec())
+        (fresh[..share.head].to_vec(), tail[start..].to_vec())
     };
     Ends {
         head,
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     fn reading(max: usize) -> Reading {
-        let shared = Arc::new(Shared::new(1_000));
+        let shared = Arc::new(Shared::new(1_000, max));
         Reading::new(shared, max, "/nonexistent/spill".into())
     }
 

@@ -49,6 +49,7 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Text {
     encoding: Encoding,
+    longest: usize,
     /// The bytes of a UTF-16 unit that came in halves, and a first half of a pair.
     half: Option<u8>,
     surrogate: Option<u16>,
@@ -87,8 +88,14 @@ enum State {
 
 impl Text {
     pub(super) fn new(encoding: Encoding) -> Self {
+        Self::roomy(encoding, LONGEST)
+    }
+
+    /// One whose lines may be of `longest` characters.
+    pub(super) fn roomy(encoding: Encoding, longest: usize) -> Self {
         Self {
             encoding,
+            longest,
             half: None,
             surrogate: None,
             partial: Vec::new(),
@@ -159,7 +166,7 @@ impl Text {
         if self.state != State::Ground || self.column != self.cells.len() {
             return 0;
         }
-        let room = LONGEST - self.column;
+        let room = self.longest - self.column;
         let run = bytes
             .iter()
             .take(room)
@@ -270,7 +277,7 @@ impl Text {
         };
         if self.column < self.cells.len() {
             self.cells[self.column] = cell;
-        } else if self.column < LONGEST {
+        } else if self.column < self.longest {
             let blank = Cell {
                 char: ' ',
                 sgr: Sgr::default(),
@@ -330,7 +337,7 @@ impl Text {
             let text = std::str::from_utf8(&self.parameters).ok()?;
             text.split(';').next()?.parse::<usize>().ok()
         };
-        let count = number().unwrap_or(1).clamp(1, LONGEST);
+        let count = number().unwrap_or(1).clamp(1, self.longest);
         match last {
             'm' if self.is_sgr() => self.sgr.apply(&self.parameters),
             'K' => match number().unwrap_or(0) {
@@ -340,7 +347,7 @@ impl Text {
                 _ => {}
             },
             'G' => self.column = count - 1,
-            'C' => self.column = (self.column + count).min(LONGEST),
+            'C' => self.column = (self.column + count).min(self.longest),
             'D' => self.column = self.column.saturating_sub(count),
             _ => {}
         }

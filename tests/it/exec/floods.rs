@@ -40,6 +40,24 @@ async fn fifty_megabytes_keep_their_end_and_their_counts() {
 }
 
 #[tokio::test]
+async fn the_model_reads_as_much_as_is_set() {
+    for max in [1_000, 30_000, 200_000, 4 << 20] {
+        let bench = Bench::with(|setup| setup.settings.max_output = max);
+        let outcome = bench.run("seq 1 1000000").await;
+        assert!(outcome.output.len() <= max, "{max}");
+        assert!(
+            outcome.output.len() + 100 > max,
+            "{max}: {}",
+            outcome.output.len()
+        );
+        assert!(outcome.output.starts_with("1\n") && outcome.output.ends_with("\n1000000\n"));
+        let line = bench.run("head -c 150000 /dev/zero | tr '\\0' x").await;
+        assert_eq!(line.output.contains("left out"), max < 150_000, "{max}");
+        bench.executor.shutdown().await;
+    }
+}
+
+#[tokio::test]
 async fn the_spill_has_a_cap_and_can_be_off() {
     let bench = Bench::with(|setup| setup.settings.spill_max = 100_000);
     let outcome = bench.run("seq 1 100000").await;
