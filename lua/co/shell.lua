@@ -364,7 +364,7 @@ function M.reveal(run, where)
   settle()
   local head, tail = rows_of(run)
   if not head or not tail then
-    local kept = run.spill and (': all of it is in ' .. run.spill) or ''
+    local kept = run.spill and (': it is kept in ' .. run.spill) or ''
     notify.info(('the output of run %d is no longer shown%s'):format(run.id, kept))
     return
   end

@@ -282,9 +282,12 @@ async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
     }
 }
 
+/// Hears, and goes on after, a write beyond the limit of a file's size (`ulimit -f`): the write fails, and that is told.
+///
 /// Hears, and goes on ignoring, what this process was started to ignore: `nohup` does that, and every `&` in
 /// a script. A command would ignore it too, and no ^C reach it; what is heard it begins with anew.
 fn hear_ignored() -> std::io::Result<()> {
+    drop(signal(SignalKind::from_raw(nix::libc::SIGXFSZ))?);
     let ignored = procfs::ignored();
     for kind in [
         SignalKind::hangup(),

@@ -81,6 +81,7 @@ pub(super) fn supervise(mut parts: Parts) -> Job {
         Arc::clone(&shared),
         parts.settings.max_output,
         spill::path(&parts.settings.spill_dir, &parts.name),
+        parts.settings.spill_max,
     ));
     let cancel = parts.cancel.clone();
     let pid = children::pid_of(&parts.started.child);

@@ -1,7 +1,5 @@
 //! What a model reads of a command's output: bounded, plain, and exact about what it leaves out.
 
-use std::path::Path;
-
 use super::capture::Ends;
 use super::text::{Encoding, LONGEST, Line, Text};
 
@@ -25,7 +23,9 @@ struct Piece {
 }
 
 /// Returns at most `max` bytes of text: a fifth from the beginning, the rest from the end.
-pub(super) fn view(ends: &Ends, max: usize, spill: Option<&Path>) -> View {
+///
+/// `place` says where the stream is, if it is kept.
+pub(super) fn view(ends: &Ends, max: usize, place: Option<&str>) -> View {
     if ends.binary {
         return View {
             text: format!("binary output, {} bytes\n", ends.bytes),
@@ -38,7 +38,7 @@ pub(super) fn view(ends: &Ends, max: usize, spill: Option<&Path>) -> View {
         let size: usize = all.iter().map(|piece| piece.text.len()).sum();
         if size <= max {
             let note = folded
-                .then(|| spill.map(note))
+                .then(|| place.map(|place| format!("[{place}]\n")))
                 .flatten()
                 .unwrap_or_default();
             let text = all.iter().map(|piece| piece.text.as_str());
@@ -54,13 +54,9 @@ pub(super) fn view(ends: &Ends, max: usize, spill: Option<&Path>) -> View {
         (front, back)
     };
     View {
-        text: cut(ends, front, back, max, spill),
+        text: cut(ends, front, back, max, place.unwrap_or("not kept")),
         lossy: true,
     }
-}
-
-fn note(spill: &Path) -> String {
-    format!("[all of it: {}]\n", spill.display())
 }
 
 /// Returns the lines of a stretch; of the last one what there is, if the stretch ends the stream or has no other.
@@ -149,12 +145,8 @@ fn cut(
     mut front: Vec<Piece>,
     mut back: Vec<Piece>,
     max: usize,
-    spill: Option<&Path>,
+    place: &str,
 ) -> String {
-    let place = spill.map_or_else(
-        || "not kept".to_owned(),
-        |path| format!("all of it: {}", path.display()),
-    );
     let gap =
         |lines: u64, bytes: u64| format!("[{lines} lines, {bytes} bytes left out; {place}]\n");
     // The longest it can get; a line cut in two needs a newline more.

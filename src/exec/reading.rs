@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::capture::{Ends, Share};
-use super::model;
 use super::reader::Shared;
-use super::status;
 use super::text::Encoding;
+use super::{model, spill, status};
 
 /// A line that has not ended is read again from its start, unless it is longer than this.
 const OPEN_LINE: usize = 4 << 10;
@@ -21,6 +20,8 @@ pub struct Reading {
     max: usize,
     /// Where the whole stream goes once it is long.
     spill: PathBuf,
+    /// What that takes.
+    cap: u64,
     place: Mutex<Place>,
 }
 
@@ -33,11 +34,12 @@ struct Place {
 }
 
 impl Reading {
-    pub(super) fn new(shared: Arc<Shared>, max: usize, spill: PathBuf) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, max: usize, spill: PathBuf, cap: u64) -> Self {
         Self {
             shared,
             max,
             spill,
+            cap,
             place: Mutex::default(),
         }
     }
@@ -107,12 +109,16 @@ impl Reading {
         ))
     }
 
-    /// Where the whole stream is, in words, if it is anywhere.
+    /// Where the stream is, in words, if it is anywhere.
+    fn kept(&self) -> Option<String> {
+        let bytes = self.shared.capture().bytes();
+        let kept = self.spill.exists();
+        kept.then(|| spill::place(&self.spill, bytes, self.cap))
+    }
+
     fn all(&self) -> String {
-        match self.spill.exists() {
-            true => format!("; all of it: {}", self.spill.display()),
-            false => String::new(),
-        }
+        self.kept()
+            .map_or_else(String::new, |place| format!("; {place}"))
     }
 
     fn place(&self) -> MutexGuard<'_, Place> {
@@ -132,8 +138,8 @@ impl Reading {
             at: resume(&fresh, end, encoding),
             seen: end,
         };
-        let spill = self.spill.exists().then_some(self.spill.as_path());
-        let text = model::view(&ends(fresh, share, encoding, binary), self.max, spill).text;
+        let ends = ends(fresh, share, encoding, binary);
+        let text = model::view(&ends, self.max, self.kept().as_deref()).text;
         if lost == 0 {
             return text;
         }
@@ -190,7 +196,7 @@ mod tests {
 
     fn reading(max: usize) -> Reading {
         let shared = Arc::new(Shared::new(1_000, max));
-        Reading::new(shared, max, "/nonexistent/spill".into())
+        Reading::new(shared, max, "/nonexistent/spill".into(), 0)
     }
 
     fn print(reading: &Reading, mut bytes: &[u8]) {

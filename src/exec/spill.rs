@@ -19,6 +19,16 @@ pub(super) fn path(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.{SUFFIX}"))
 }
 
+/// Says where a stream of `bytes` is whose file takes the first `cap` of them.
+pub(super) fn place(path: &Path, bytes: u64, cap: u64) -> String {
+    let path = path.display();
+    if bytes > cap {
+        format!("the first {cap} bytes of it: {path}")
+    } else {
+        format!("all of it: {path}")
+    }
+}
+
 /// A file being written on a thread of its own, so that a slow disk stalls nobody else.
 #[derive(Debug)]
 pub(super) struct Spill {
@@ -70,19 +80,22 @@ impl Spill {
 }
 
 fn write(path: PathBuf, mut pieces: mpsc::Receiver<Vec<u8>>) -> Option<PathBuf> {
-    let written = create(&path).and_then(|mut file| {
-        while let Some(piece) = pieces.blocking_recv() {
-            file.write_all(&piece)?;
+    let failed = match create(&path) {
+        Err(error) => error,
+        Ok(mut file) => {
+            let next = || pieces.blocking_recv();
+            match std::iter::from_fn(next).try_for_each(|piece| file.write_all(&piece)) {
+                Ok(()) => return Some(path),
+                Err(error) => {
+                    // A piece of it is of no use to anybody, and the disk may be full.
+                    let _ = fs::remove_file(&path);
+                    error
+                }
+            }
         }
-        Ok(())
-    });
-    match written {
-        Ok(()) => Some(path),
-        Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "cannot keep a command's output");
-            None
-        }
-    }
+    };
+    tracing::warn!(path = %path.display(), error = %failed, "cannot keep a command's output");
+    None
 }
 
 fn create(path: &Path) -> io::Result<File> {

@@ -17,7 +17,7 @@ use super::process::Started;
 use super::reader::{Reader, Shared};
 use super::sandbox::Wrapped;
 use super::tree::Tree;
-use super::{Background, Caller, Outcome, Settings, Streams, children, model, status};
+use super::{Background, Caller, Outcome, Settings, Streams, children, model, spill, status};
 
 /// Silence after which nothing more is waited for, once the command itself has ended.
 const QUIET: Duration = Duration::from_millis(50);
@@ -251,8 +251,9 @@ impl Supervisor {
         if let Reading::Done(Some(reader)) = &mut self.reader {
             outcome.spill = reader.finish(view.lossy).await;
         }
-        if view.lossy && outcome.spill.is_some() {
-            view = model::view(&ends, max, outcome.spill.as_deref());
+        if let (true, Some(path)) = (view.lossy, &outcome.spill) {
+            let place = spill::place(path, ends.bytes, self.settings.spill_max);
+            view = model::view(&ends, max, Some(&place));
         }
         let left = status::left(outcome, NAMED);
         let how = status::explain(outcome);

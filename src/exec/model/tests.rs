@@ -63,8 +63,11 @@ fn long_output_is_cut_at_line_ends_and_counted() {
         let stream: String = (0..count)
             .map(|n| format!("{n} {}\n", words[n as usize % 4]))
             .collect();
-        let path = Path::new("/state/spill/1.out");
-        let view = view(&ends(stream.as_bytes()), 10_000, Some(path));
+        let view = view(
+            &ends(stream.as_bytes()),
+            10_000,
+            Some("all of it: /state/spill/1.out"),
+        );
         assert!(view.lossy && view.text.len() <= 10_000 && view.text.len() > 9_800);
         let (lines, bytes, front, back) = left_out(&view.text);
         assert!(view.text.contains("/state/spill/1.out"));

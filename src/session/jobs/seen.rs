@@ -106,9 +106,7 @@ impl Seen {
             );
         };
         let spill = outcome.spill.as_ref();
-        let all = spill.map_or_else(String::new, |path| {
-            format!("; all of it: {}", path.display())
-        });
+        let all = spill.map_or_else(String::new, |path| format!("; kept in {}", path.display()));
         let mut line = format!("[job {} ended: {}{all}]", self.number, outcome.status());
         if self.failed_confined() {
             line.push('\n');

@@ -172,7 +172,7 @@ fn stand_in(outcome: &Outcome) -> String {
     };
     match &outcome.spill {
         Some(path) => format!(
-            "[{size} bytes of output{ended}, left out to save room; all of it is in {}]",
+            "[{size} bytes of output{ended}, left out to save room; kept in {}]",
             path.display()
         ),
         None => format!(

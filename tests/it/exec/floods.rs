@@ -66,6 +66,13 @@ async fn the_spill_has_a_cap_and_can_be_off() {
         100_000
     );
     assert_eq!(outcome.lines, 100_000);
+    assert!(
+        outcome
+            .output
+            .contains("left out; the first 100000 bytes of it: /"),
+        "{}",
+        outcome.output
+    );
     let bench = Bench::with(|setup| setup.settings.spill_max = 0);
     assert_eq!(bench.run("seq 1 100000").await.spill, None);
 }

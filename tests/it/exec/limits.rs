@@ -58,6 +58,28 @@ fn what_the_system_limits_to_less_stays_so() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "64\n");
 }
 
+#[test]
+fn a_limit_of_files_sizes_leaves_the_output_and_no_piece_of_its_file() {
+    let state = tempfile::tempdir().unwrap();
+    let output = Command::new("bash")
+        .args(["-c", "ulimit -f 20; exec \"$0\" exec --json \"$1\"", BINARY])
+        .arg("seq 1 10000; echo end; head -c 30000 /dev/zero > big; kill -l $?")
+        .current_dir(state.path())
+        .env("XDG_STATE_HOME", state.path())
+        .output()
+        .unwrap();
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let text = told["output"].as_str().unwrap();
+    // The command's own write ends it, as it would anywhere.
+    assert!(
+        text.contains("\nend\n") && text.ends_with("XFSZ\n"),
+        "{told}"
+    );
+    assert_eq!(told["spill"], serde_json::Value::Null);
+    let kept = std::fs::read_dir(state.path().join("co-nvim/output")).unwrap();
+    assert_eq!(kept.count(), 0);
+}
+
 #[tokio::test]
 async fn limits_want_the_program_and_settings_have_ranges() {
     let bench = Bench::with(|setup| setup.settings.open_files = Some(64));
