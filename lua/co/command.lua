@@ -40,7 +40,25 @@ local function ranged(opts)
   return api.nvim_buf_get_lines(0, opts.line1 - 1, opts.line2, false)
 end
 
---- Expands `%` and `#` as `:!` does; a backslash before one keeps it.
+--- The modifier of a file name that begins at `at`, such as `:r` or `:s?from?to?`.
+---@param command string
+---@param at integer
+---@return string?
+local function modifier(command, at)
+  return command:match('^:[8~.hpretS]', at) or command:match('^(:g?s([^%w%s]).-%2.-%2)', at) --[[@as string?]]
+end
+
+--- What a mark that stands for nothing would stand for.
+---@param mark string
+---@return string
+local function meant(mark)
+  if mark:sub(1, 2) == '##' then
+    return 'argument list'
+  end
+  return mark:sub(1, 1) == '%' and 'current file' or 'alternate file'
+end
+
+--- Expands `%`, `#` and `##` as `:!` does; a backslash before one keeps it.
 ---@param command string
 ---@return string? expanded
 ---@return string? problem
@@ -52,10 +70,7 @@ function M.expand(command)
     end
     local plain = vim.fn.expand(mark)
     if plain == '' then
-      problem = ('%s stands for the %s file, and there is none'):format(
-        mark,
-        mark:sub(1, 1) == '%' and 'current' or 'alternate'
-      )
+      problem = ('%s stands for the %s, and there is none'):format(mark, meant(mark))
     end
     return escape .. plain, ''
   end
@@ -65,16 +80,16 @@ function M.expand(command)
     if not start or not stop then
       break
     end
-    local numbered = mark == '#' and command:match('^%d+', stop + 1) or ''
+    local numbered = mark == '#' and command:match('^%d+', stop + 1)
+      or mark == '#' and command:match('^#', stop + 1)
+      or ''
     local rest = stop + 1 + #numbered
     local modifiers = ''
-    while true do
-      local modifier = command:match('^:[8~.hpretS]', rest)
-      if not modifier then
-        break
-      end
-      modifiers = modifiers .. modifier
-      rest = rest + #modifier
+    local next = modifier(command, rest)
+    while next do
+      modifiers = modifiers .. next
+      rest = rest + #next
+      next = modifier(command, rest)
     end
     local text, kept = replace(escape, mark .. numbered .. modifiers)
     out[#out + 1] = command:sub(at, start - 1) .. text .. kept
