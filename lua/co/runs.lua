@@ -154,6 +154,8 @@ end
 ---@param run co.Run
 ---@param text string
 local function finish(run, text)
+  -- What it names, such as a directory, may be of several lines; that which shows it is of one.
+  text = text:gsub('%s*\n%s*', ' ')
   run.running, run.finished, run.status = false, vim.uv.hrtime(), text
   if run.mode == 'pty' then
     terminal.ended(run.id, text)

@@ -223,6 +223,17 @@ describe('the shell buffer', function()
     }, nvim:lines(SHELL))
   end)
 
+  it('shows in one line how a run ended, whatever that names', function()
+    local nvim = started('make')
+    local over = ended(1, 1)
+    over.status = 'not run: there is no /a\nb: choose another'
+    nvim:receive(over)
+    wait_line(nvim, 'not run: there is no /a b: choose another')
+    nvim:lua("vim.cmd('Co /jobs')")
+    same(1, #nvim:lines('co://jobs'))
+    same({}, nvim:lua('return _G.notices'))
+  end)
+
   it('shows a command of several lines', function()
     local nvim = started('x')
     nvim:lua("require('co').run('for i in 1 2; do\\necho $i\\ndone')")
