@@ -90,11 +90,14 @@ end
 ---@param styles co.Style[]
 function Block:colour(first, styles)
   for _, style in ipairs(styles) do
-    api.nvim_buf_set_extmark(self.buf, colours, first + style.line, style.start, {
-      end_col = style['end'],
-      hl_group = highlight.group(style.sgr),
-      strict = false,
-    })
+    local group = highlight.group(style.sgr)
+    if group then
+      api.nvim_buf_set_extmark(self.buf, colours, first + style.line, style.start, {
+        end_col = style['end'],
+        hl_group = group,
+        strict = false,
+      })
+    end
   end
 end
 

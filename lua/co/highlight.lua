@@ -125,15 +125,45 @@ end
 
 ---@type table<string, string>
 local groups = {}
+-- Those of a terminal's first 16 colours, and those of others.
+local few, many = 0, 0
 
---- The group of SGR parameters, made on first use.
+-- Neovim has room for 20,000 groups, everybody's, and gives none back. A picture alone has more colours:
+-- so many of either are exact, then some of the others as near as 216 colours are, and the rest is left plain.
+local EXACT = 4000
+local MOST = 6000
+
+--- A level of the colour cube, 0 to 5, for one of 0 to 255.
+---@param value string
+---@return integer
+local function level_of(value)
+  local number = math.min(tonumber(value) or 0, 255)
+  return number < 48 and 0 or number < 115 and 1 or math.floor((number - 35) / 40)
+end
+
 ---@param sgr string
 ---@return string
+local function coarse(sgr)
+  local near = sgr:gsub('([34]8);2;(%d+);(%d+);(%d+)', function(ground, red, green, blue)
+    local index = 16 + 36 * level_of(red) + 6 * level_of(green) + level_of(blue)
+    return ('%s;5;%d'):format(ground, index)
+  end)
+  return near
+end
+
+--- The group of SGR parameters, made on first use; none where too many were made.
+---@param sgr string
+---@return string?
 function M.group(sgr)
+  if not groups[sgr] and many >= EXACT then
+    sgr = coarse(sgr)
+  end
   local group = groups[sgr]
-  if not group then
+  local rich = sgr:find('[34]8;') ~= nil
+  if not group and (rich and many < MOST or not rich and few < EXACT) then
     group = 'CoSgr_' .. sgr:gsub('[^%d]+', '_')
     groups[sgr] = group
+    few, many = few + (rich and 0 or 1), many + (rich and 1 or 0)
     api.nvim_set_hl(0, group, M.definition(sgr) --[[@as vim.api.keyset.highlight]])
   end
   return group

@@ -317,6 +317,30 @@ describe('the shell buffer', function()
     same({}, nvim:lua(MARKS))
   end)
 
+  it('leaves Neovim room for other highlights, however many colours are printed', function()
+    local nvim = started('picture')
+    local styles = {}
+    for colour = 0, 29999 do
+      local red, green, blue =
+        math.floor(colour / 65536), math.floor(colour / 256) % 256, colour % 256
+      local sgr = ('38;2;%d;%d;%d;48;2;%d;0;0'):format(red, green, blue, colour % 199)
+      styles[colour + 1] = { line = 0, start = colour, ['end'] = colour + 1, sgr = sgr }
+    end
+    nvim:receive(output(1, patch(0, { ('#'):rep(30000) }, { styles = styles })), ended(1, 0))
+    wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
+    same({}, nvim:lua('return _G.notices'))
+    local seen = nvim:lua([[
+      local highlight = require('co.highlight')
+      local near = vim.api.nvim_get_hl(0, { name = highlight.group('38;2;1;255;0;48;2;97;0;0') })
+      for colour = 0, 29999 do
+        highlight.group(('38;5;%d;48;5;%d'):format(colour % 256, math.floor(colour / 256)))
+      end
+      vim.cmd('highlight Mine guifg=red')
+      return { near.fg, near.bg, highlight.group('38;5;255;48;5;255') == nil, highlight.group('1;31') }
+    ]])
+    same({ 0x00ff00, 0x5f0000, true, 'CoSgr_1_31' }, seen)
+  end)
+
   it('follows at the last line only', function()
     local nvim = started('seq', { screen = true })
     local lines = {}
