@@ -176,9 +176,8 @@ local function shell(opts)
   runs.run(command, cwd, lines and table.concat(lines, '\n') .. '\n' or nil, mode)
 end
 
---- Carries out `:Co` or `:Co!`.
 ---@param opts vim.api.keyset.create_user_command.command_args
-function M.run(opts)
+local function carry_out(opts)
   if opts.bang then
     shell(opts)
     return
@@ -204,6 +203,14 @@ function M.run(opts)
     return
   end
   M.prompt(text, context)
+end
+
+--- Carries out `:Co` or `:Co!`.
+---@param opts vim.api.keyset.create_user_command.command_args
+function M.run(opts)
+  require('co.windows').attempt(function()
+    carry_out(opts)
+  end)
 end
 
 return M

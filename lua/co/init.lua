@@ -21,7 +21,7 @@ function M.toggle()
   if current and require('co.windows').here(current.buf) then
     chat.hide(current)
   else
-    M.open()
+    require('co.windows').attempt(M.open)
   end
 end
 
@@ -63,7 +63,7 @@ end
 
 --- Shows the shell buffer, or hides it.
 function M.shell()
-  require('co.shell').toggle()
+  require('co.windows').attempt(require('co.shell').toggle)
 end
 
 --- Takes over a `co://` buffer that something else made.

@@ -60,6 +60,21 @@ function M.options(win, options)
   end
 end
 
+--- Carries out what opens windows; where none can be, says so.
+---@param act fun()
+function M.attempt(act)
+  local ok, problem = pcall(act)
+  if ok then
+    return
+  elseif tostring(problem):find('E36:', 1, true) then
+    notify.error('there is no room for a window: close another, or make Neovim larger')
+  elseif tostring(problem):find('E565:', 1, true) then
+    notify.error('no window opens from an <expr> mapping, use <Cmd>')
+  else
+    error(problem, 0)
+  end
+end
+
 --- Goes to a window, or says why that cannot be now.
 ---@param win integer
 ---@return boolean there
