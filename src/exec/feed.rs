@@ -11,7 +11,7 @@ const REST: u64 = 32 << 10;
 /// Ends an escape sequence that was cut, and its colours.
 const RESET: &str = "\x18\x1b[m";
 
-/// What a run prints, with its escape sequences. Bounded: who is slow misses the middle of a flood.
+/// What a run prints, with its escape sequences. Bounded: who is slow misses the middle of a flood, and is told.
 #[derive(Debug)]
 pub struct Feed {
     shared: Arc<Shared>,
@@ -48,8 +48,9 @@ impl Feed {
         let (fresh, skipped) = {
             let capture = self.shared.capture();
             let end = capture.bytes();
-            let skipped = end - view.at > FLOOD;
-            let from = if skipped { end - REST } else { view.at };
+            let flood = end - view.at > FLOOD;
+            let from = if flood { end - REST } else { view.at };
+            let skipped = from - view.at;
             view.at = end;
             (capture.range(from, end), skipped)
         };
@@ -57,9 +58,9 @@ impl Feed {
             return None;
         }
         let mut text = String::new();
-        if skipped {
+        if skipped > 0 {
             view.partial.clear();
-            text.push_str(RESET);
+            text.push_str(&format!("{RESET}\r\n… {skipped} bytes are not shown …\r\n"));
         }
         decode(&mut view.partial, &fresh, &mut text);
         (!text.is_empty()).then_some(text)
@@ -87,6 +88,28 @@ fn decode(partial: &mut Vec<u8>, fresh: &[u8], text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_out_of_a_flood_is_counted() {
+        let feed = Feed::new(Arc::new(Shared::new(100, 0)));
+        let print = |bytes: &[u8]| {
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let read = |space: &mut [u8]| std::io::Read::read(&mut rest, space);
+                feed.shared.capture().fill(read).unwrap();
+            }
+        };
+        print(b"abc");
+        assert_eq!(feed.take().as_deref(), Some("abc"));
+        print(&vec![b'x'; 1 << 20]);
+        let text = feed.take().unwrap();
+        let rest = usize::try_from(REST).unwrap();
+        let lost = (1 << 20) - rest;
+        let note = format!("{RESET}\r\n… {lost} bytes are not shown …\r\n");
+        assert_eq!(text, note + &"x".repeat(rest));
+        print(b"end");
+        assert_eq!(feed.take().as_deref(), Some("end"));
+    }
 
     #[test]
     fn characters_that_come_in_pieces_are_whole() {
