@@ -37,7 +37,7 @@ pub enum Error {
         "the command, or its environment, is longer than the system takes: put it into a script and run that"
     )]
     TooLong,
-    #[error("cannot start `{program}`: {source}{}", advice(source))]
+    #[error("cannot start `{program}`: {source}{}", program_advice(source))]
     Spawn {
         program: String,
         #[source]
@@ -86,9 +86,16 @@ fn advice(source: &io::Error) -> &'static str {
         }
         Some(Errno::AGAIN) => "; end a few processes, or raise the limit of them (ulimit -u)",
         Some(Errno::NOMEM) => "; end a few programs, so that there is memory",
+        _ => "",
+    }
+}
+
+/// The same, of a program.
+fn program_advice(source: &io::Error) -> &'static str {
+    match Errno::from_io_error(source) {
         Some(Errno::NOENT) => "; give the path of a program that exists",
         Some(Errno::ACCESS) => "; give a program that you may execute (chmod +x)",
-        _ => "",
+        _ => advice(source),
     }
 }
 
@@ -98,25 +105,30 @@ mod tests {
 
     #[test]
     fn what_the_system_refuses_says_what_to_do() {
+        let spawn = |errno: Errno| Error::Spawn {
+            program: "/x".to_owned(),
+            source: errno.into(),
+        };
+        let system = |errno: Errno| Error::System {
+            what: "make its streams",
+            source: errno.into(),
+        };
         for (errno, expected) in [
             (Errno::MFILE, "ulimit -n"),
             (Errno::NFILE, "ulimit -n"),
             (Errno::AGAIN, "ulimit -u"),
             (Errno::NOMEM, "memory"),
+        ] {
+            for told in [spawn(errno), system(errno)].map(|it| it.to_string()) {
+                assert!(told.contains(expected), "{told}");
+            }
+        }
+        for (errno, expected) in [
             (Errno::NOENT, "a program that exists"),
             (Errno::ACCESS, "chmod +x"),
         ] {
-            let refused = Error::Spawn {
-                program: "/x".to_owned(),
-                source: errno.into(),
-            };
-            let system = Error::System {
-                what: "make its streams",
-                source: errno.into(),
-            };
-            for told in [refused, system].map(|it| it.to_string()) {
-                assert!(told.contains(expected), "{told}");
-            }
+            assert!(spawn(errno).to_string().contains(expected));
+            assert!(!system(errno).to_string().contains(expected));
         }
     }
 }
