@@ -19,7 +19,7 @@ use crate::support::{DEADLINE, proc};
 /// The most processes there can be at a time.
 const MOST: u32 = 80;
 /// As many as show that it would not have stopped by itself.
-const MANY: usize = 40;
+const MANY: usize = 20;
 /// Neither the tests' own user nor that of another test.
 const SOMEBODY: u32 = 54_322;
 
