@@ -131,8 +131,10 @@ impl Tree {
     /// loop may have taken all there are.
     pub(super) async fn end(&mut self) -> bool {
         let began = Instant::now();
+        // Before any of it ends: what cleared its environment and left the group is known only as somebody's child.
+        self.members();
         if !self.reaped {
-            // Before anything is looked up: what forks in a loop is fewer afterwards.
+            // In one call before it is looked up again: what forks in a loop is fewer afterwards.
             self.signal_group(Signal::TERM);
         }
         let mut members = self.members();

@@ -76,6 +76,20 @@ async fn cancelled_is_over() {
 }
 
 #[tokio::test]
+async fn what_cleared_its_environment_and_ignores_signals_is_cancelled() {
+    let bench = Bench::new();
+    // Found by its name: no other run of the tests may have the same.
+    let sleep = format!("sleep 3310.{}", std::process::id());
+    let line = sleep.replace(' ', "\0");
+    let script = format!("(trap '' TERM; exec env -i setsid {sleep}) & wait");
+    let job = bench.executor.start(bench.spec(&script)).await.unwrap();
+    eventually("it runs", || !holding(&line).is_empty()).await;
+    job.cancel();
+    assert!(job.outcome().await.cancelled);
+    assert!(holding(&line).is_empty());
+}
+
+#[tokio::test]
 async fn a_dropped_job_is_cancelled() {
     let bench = Bench::new();
     let job = bench
