@@ -94,7 +94,6 @@ async fn run(args: &[OsString], settings: Settings, launcher: Launcher, guard: G
         Err(error) => fail(&error.to_string()),
     };
     if request.caller == Caller::Person {
-        executor.release();
         guard.release();
     } else {
         executor.shutdown().await;

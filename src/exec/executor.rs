@@ -149,16 +149,10 @@ impl Executor {
         } else {
             None
         };
-        self.launch(&spec, streams, path, false)
+        self.launch(&spec, streams, path)
     }
 
-    fn launch(
-        &self,
-        spec: &Spec,
-        streams: Streams,
-        path: Option<&str>,
-        session: bool,
-    ) -> Result<Job, Error> {
+    fn launch(&self, spec: &Spec, streams: Streams, path: Option<&str>) -> Result<Job, Error> {
         let inner = &self.inner;
         if inner.root.is_cancelled() {
             return Err(Error::Closed);
@@ -187,7 +181,6 @@ impl Executor {
             settings: &inner.settings,
             launcher: inner.launcher.as_ref(),
             helper: inner.program.as_deref(),
-            session: session && inner.program.is_some(),
         })?;
         let leader = children::pid_of(&started.child);
         let job = job::supervise(Parts {
@@ -230,12 +223,7 @@ impl Executor {
         let home = variable("HOME").map_or_else(|| "/".into(), PathBuf::from);
         let home = if home.is_dir() { home } else { "/".into() };
         let token = &self.inner.token;
-        let job = self.launch(
-            &login::spec(&shell, home, token),
-            Streams::Whole,
-            None,
-            true,
-        );
+        let job = self.launch(&login::spec(&shell, home, token), Streams::Whole, None);
         let path = match job {
             Ok(job) => login::path(&job.outcome().await, token),
             Err(_) => None,
@@ -259,11 +247,6 @@ impl Executor {
         if inner.keepers.sole {
             children::sweep(children::is_outside);
         }
-    }
-
-    /// Lets go of what commands of a person left running: this process's end does not end it.
-    pub fn release(&self) {
-        self.inner.keepers.tasks.close();
     }
 }
 

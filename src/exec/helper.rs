@@ -24,20 +24,16 @@ pub fn run(args: &[OsString]) -> Option<ExitCode> {
 }
 
 /// Returns what must be set of a command before its first instruction, as arguments of [`wrap`].
-pub(super) fn limits(settings: &Settings, session: bool) -> Vec<OsString> {
+pub(super) fn limits(settings: &Settings) -> Vec<OsString> {
     let limits = [
         ("memory", settings.memory),
         ("cpu", settings.cpu_seconds),
         ("files", settings.open_files),
         ("size", settings.file_size),
     ];
-    let limits = limits
+    limits
         .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name}={}", value?).into()));
-    session
-        .then(|| "session".into())
-        .into_iter()
-        .chain(limits)
+        .filter_map(|(name, value)| Some(format!("{name}={}", value?).into()))
         .collect()
 }
 
@@ -71,11 +67,6 @@ fn become_command(args: &[OsString]) -> ExitCode {
 }
 
 fn apply(arg: &OsStr) -> std::io::Result<()> {
-    if arg == "session" {
-        // A leader of its group may not start a session; then it is no worse off than other commands.
-        let _ = rustix::process::setsid();
-        return Ok(());
-    }
     let invalid = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
     let (name, value) = arg
         .to_str()

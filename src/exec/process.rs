@@ -32,8 +32,6 @@ pub(super) struct Plan<'a> {
     pub(super) settings: &'a Settings,
     pub(super) launcher: Option<&'a Launcher>,
     pub(super) helper: Option<&'a Path>,
-    /// In a session of its own.
-    pub(super) session: bool,
 }
 
 /// A process that runs.
@@ -72,7 +70,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
         argv = wrapped.argv.clone();
         confined = Some(wrapped);
     }
-    let limits = helper::limits(plan.settings, plan.session);
+    let limits = helper::limits(plan.settings);
     if !limits.is_empty() {
         argv = helper::wrap(plan.helper.ok_or(Error::NoHelper)?, limits, argv);
     }

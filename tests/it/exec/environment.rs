@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use co::exec::{Caller, Executor, Settings, Setup};
 
-use super::{BINARY, Bench};
+use super::Bench;
 
 fn host(more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -83,7 +83,7 @@ async fn a_person_keeps_the_key_agent_and_colours() {
 }
 
 /// Writes a shell that a person might have, and returns the PATH a command then sees.
-async fn path_from(shell: &str, session: bool) -> String {
+async fn path_from(shell: &str) -> String {
     let bench = Bench::with(|_| {});
     let login = bench.path().join("login-shell");
     std::fs::write(&login, shell).expect("a script");
@@ -92,7 +92,6 @@ async fn path_from(shell: &str, session: bool) -> String {
     settings.login_path = true;
     let executor = Executor::new(Setup {
         env: host(&[("SHELL", login.to_str().expect("UTF-8")), ("FALLBACK", "1")]),
-        program: session.then(|| BINARY.into()),
         ..Setup::new(settings)
     })
     .expect("an executor");
@@ -115,17 +114,12 @@ async fn path_comes_from_the_login_shell_once() {
     let shell = "#!/bin/bash\necho noise\necho x >> \"$(dirname \"$0\")/asked\"\n\
         [ \"$1\" = -lic ] || exit 3\nexport PATH=/from/login:$PATH\neval \"$2\"\necho more noise\n";
     let own = std::env::var("PATH").unwrap();
-    for session in [false, true] {
-        assert_eq!(
-            path_from(shell, session).await,
-            format!("/from/login:{own}")
-        );
-    }
+    assert_eq!(path_from(shell).await, format!("/from/login:{own}"));
 }
 
 #[tokio::test]
 async fn a_login_shell_that_fails_or_hangs_is_done_without() {
     let own = std::env::var("PATH").unwrap();
-    assert_eq!(path_from("#!/bin/bash\nexit 1\n", false).await, own);
-    assert_eq!(path_from("#!/bin/bash\nsleep 1000\n", false).await, own);
+    assert_eq!(path_from("#!/bin/bash\nexit 1\n").await, own);
+    assert_eq!(path_from("#!/bin/bash\nsleep 1000\n").await, own);
 }
