@@ -413,6 +413,16 @@ mod tests {
     }
 
     #[test]
+    fn the_workspace_is_where_git_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("a/b");
+        std::fs::create_dir_all(&inner).unwrap();
+        assert_eq!(root(&inner), inner);
+        std::fs::create_dir(dir.path().join(".git")).unwrap();
+        assert_eq!(root(&inner), dir.path());
+    }
+
+    #[test]
     fn writes_each_line_once() {
         let mut shown = Shown::default();
         let mut out = Vec::new();

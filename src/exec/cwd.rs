@@ -155,6 +155,8 @@ mod tests {
             "../out2",
             "../../work-too",
             "../in/../../other",
+            // Inside again, through a link that lies outside.
+            "../../alias/src",
         ] {
             let error = real(asked).unwrap_err();
             assert!(

@@ -183,6 +183,8 @@ mod tests {
     fn passes_the_allowlist_and_what_the_settings_name() {
         let host = [
             ("HOME", "/h"),
+            ("LANG", "C.UTF-8"),
+            ("XDG_RUNTIME_DIR", "/run/user/1"),
             ("CARGO_HOME", "/c"),
             ("LC_TIME", "C"),
             ("MY_KEY", "s"),
@@ -190,6 +192,9 @@ mod tests {
         let built = build_for(Caller::Agent, &["CARGO_HOME", "LC_*"], &host);
         for entry in [
             "HOME=/h",
+            "LANG=C.UTF-8",
+            "XDG_RUNTIME_DIR=/run/user/1",
+            "PATH=/usr/local/bin:/usr/bin:/bin",
             "CARGO_HOME=/c",
             "LC_TIME=C",
             "GIT_DIR=x",
@@ -208,9 +213,11 @@ mod tests {
             "BASH_ENV",
             "ENV",
             "SHELLOPTS",
+            "BASHOPTS",
             "IFS",
             "CDPATH",
             "GLOBIGNORE",
+            "PS4",
             "BASH_FUNC_ls%%",
             "NVIM",
             "NVIM_LISTEN_ADDRESS",

@@ -293,3 +293,23 @@ fn token() -> String {
     let random = || std::hash::RandomState::new().build_hasher().finish();
     format!("{:016x}{:08x}", random(), std::process::id())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_time_is_at_least_a_second_and_cut_to_the_ceiling() {
+        let mut settings = Settings::new("/nonexistent".into());
+        settings.max_timeout = Duration::from_secs(20);
+        let executor = Executor::new(Setup::new(settings)).unwrap();
+        let given = |millis| executor.timeout(Duration::from_millis(millis)).ok();
+        assert_eq!(given(999), None);
+        for (asked, expected) in [(1_000, 1), (20_000, 20), (20_001, 20)] {
+            assert_eq!(given(asked), Some(Duration::from_secs(expected)), "{asked}");
+        }
+        // No ceiling holds for what a model has in the background.
+        let all = executor.timeout(UNTIL_IT_ENDS).unwrap();
+        assert_eq!(all, UNTIL_IT_ENDS);
+    }
+}

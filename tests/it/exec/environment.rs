@@ -57,6 +57,7 @@ async fn only_what_is_allowed_passes() {
         ("PYTHONUNBUFFERED", Some("1")),
         ("GIT_TERMINAL_PROMPT", Some("0")),
         ("GIT_EDITOR", Some("false")),
+        ("GIT_SEQUENCE_EDITOR", Some("false")),
         ("NO_COLOR", Some("1")),
         ("LD_PRELOAD", None),
         ("BASH_ENV", None),
@@ -91,7 +92,10 @@ async fn path_from(shell: &str) -> String {
     let mut settings = Settings::new(bench.path().join("spill"));
     settings.login_path = true;
     let executor = Executor::new(Setup {
-        env: host(&[("SHELL", login.to_str().expect("UTF-8")), ("FALLBACK", "1")]),
+        env: host(&[
+            ("SHELL", login.to_str().expect("UTF-8")),
+            ("HOME", "/nonexistent"),
+        ]),
         ..Setup::new(settings)
     })
     .expect("an executor");

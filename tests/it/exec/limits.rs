@@ -1,8 +1,9 @@
 //! Limits that a person sets.
 
 use std::process::Command;
+use std::time::Duration;
 
-use co::exec::Error;
+use co::exec::{Error, Settings};
 
 use super::{BINARY, Bench};
 
@@ -80,16 +81,63 @@ fn a_limit_of_files_sizes_leaves_the_output_and_no_piece_of_its_file() {
     assert_eq!(kept.count(), 0);
 }
 
+type Change = fn(&mut Settings);
+
 #[tokio::test]
 async fn limits_want_the_program_and_settings_have_ranges() {
     let bench = Bench::with(|setup| setup.settings.open_files = Some(64));
     let error = bench.executor.start(bench.spec("true")).await.unwrap_err();
     assert!(matches!(error, Error::NoHelper));
-    let mut settings = co::exec::Settings::new("/tmp".into());
-    settings.max_output = 10;
-    let error = settings.check().unwrap_err().to_string();
-    assert!(
-        error.contains("shell_max_output") && error.contains("1000"),
-        "{error}"
-    );
+    let changes: &[(&str, Change)] = &[
+        ("`shell_max_output` is 10, ", |it| it.max_output = 10),
+        ("`shell_max_timeout` is 0, ", |it| {
+            it.max_timeout = Duration::ZERO;
+        }),
+        ("`shell_screen_lines` is 99, ", |it| it.screen_lines = 99),
+        ("`shell_spill_max` is ", |it| it.spill_max = u64::MAX),
+        ("`shell_flood_max` is 0, ", |it| it.flood_max = 0),
+        ("`shell_spill_total` is ", |it| it.spill_total = u64::MAX),
+        ("`shell_memory` is 0, ", |it| it.memory = Some(0)),
+        ("`shell_cpu_seconds` is 0, ", |it| it.cpu_seconds = Some(0)),
+        ("`shell_open_files` is 7, ", |it| it.open_files = Some(7)),
+        ("`A B` in `shell_env_allow` ", |it| {
+            it.env_allow.push("A B".to_owned());
+        }),
+        ("`*` in `shell_env_allow` ", |it| {
+            it.env_allow.push("*".to_owned());
+        }),
+        ("`1A` in `shell_env_allow` ", |it| {
+            it.env_allow.push("1A".to_owned());
+        }),
+    ];
+    for (expected, change) in changes {
+        let mut settings = Settings::new("/tmp".into());
+        assert!(settings.check().is_ok());
+        change(&mut settings);
+        let error = settings.check().unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{expected}: {error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_limited_or_started_is_not() {
+    let become_it = |args: &[&str]| {
+        let output = Command::new(BINARY).arg("--become").args(args).output();
+        let output = output.unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.stdout.is_empty() && told.starts_with("co-nvim: cannot "),
+            "{told}"
+        );
+        output.status.code()
+    };
+    for limit in ["what=1", "files=many", "files"] {
+        assert_eq!(
+            become_it(&[limit, "--", "echo", "ran"]),
+            Some(126),
+            "{limit}"
+        );
+    }
+    assert_eq!(become_it(&["--", "/nonexistent"]), Some(127));
+    assert_eq!(become_it(&["--", "/etc/passwd"]), Some(126));
 }

@@ -67,6 +67,50 @@ fn no_descriptor_is_inherited() {
 }
 
 #[test]
+fn nothing_of_the_backends_own_environment_or_input_passes() {
+    let state = tempfile::tempdir().unwrap();
+    let mut child = Command::new(BINARY)
+        .args(["exec", "env; echo read $(cat)."])
+        .env("XDG_STATE_HOME", state.path())
+        .env("MADE_UP_SECRET", "s")
+        .env("NVIM", "/run/nvim.sock")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // As the editor's next message would be.
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, b"stolen\n").unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.ends_with("\nread .\n"), "{text}");
+    assert!(
+        !text.contains("MADE_UP_SECRET=") && !text.contains("NVIM="),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_terminal_of_the_backends_own_is_out_of_reach() {
+    let bench = super::Bench::new();
+    let size = co::exec::Size {
+        columns: 80,
+        rows: 24,
+    };
+    let command = format!("true </dev/tty && exec {BINARY} exec 'true </dev/tty'");
+    let streams = co::exec::Streams::Terminal(size);
+    let job = bench.executor.start_on(bench.spec(&command), streams).await;
+    let outcome = job.unwrap().outcome().await;
+    assert_eq!(outcome.exit, Some(1), "{}", outcome.output);
+    assert!(
+        outcome.output.contains("[exit 1, after "),
+        "{}",
+        outcome.output
+    );
+}
+
+#[test]
 fn orphans_are_reaped_while_a_command_runs() {
     let value = json(&["for i in 1 2 3 4 5; do (setsid true &); done
         while grep -qs '^State:.Z' $(sed 's,[0-9][0-9]*,/proc/&/status,g' /proc/$PPID/task/*/children); do sleep 0.05; done

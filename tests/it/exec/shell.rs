@@ -1,8 +1,9 @@
 //! What plain commands come to.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use co::exec::{Error, Program, Size, Streams};
+use co::exec::{Confinement, Error, Program, Size, Streams};
 
 use super::Bench;
 
@@ -116,11 +117,15 @@ async fn argv_runs_without_a_shell() {
     spec.program = Program::Argv(vec!["/etc/passwd".to_owned()]);
     let error = bench.executor.start(spec.clone()).await.unwrap_err();
     assert!(error.is_permission(), "{error}");
-    spec.program = Program::Argv(vec![]);
-    assert!(matches!(
-        bench.executor.start(spec.clone()).await.unwrap_err(),
-        Error::Empty
-    ));
+    for empty in [
+        Program::Argv(vec![]),
+        Program::Argv(vec![String::new()]),
+        Program::Shell(" \n".to_owned()),
+    ] {
+        spec.program = empty;
+        let error = bench.executor.start(spec.clone()).await.unwrap_err();
+        assert!(matches!(error, Error::Empty), "{error}");
+    }
     spec.program = Program::Shell(format!("true {}", "x".repeat(1 << 20)));
     assert!(matches!(
         bench.executor.start(spec.clone()).await.unwrap_err(),
@@ -131,6 +136,64 @@ async fn argv_runs_without_a_shell() {
         bench.executor.start(spec).await.unwrap_err(),
         Error::Nul
     ));
+}
+
+/// Makes a program of that text; one without a text is a file that nobody may run.
+fn program(path: &std::path::Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+    let mode = if text.is_empty() { 0o644 } else { 0o755 };
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn a_program_is_the_first_on_path_that_can_be_run_wherever_one_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    program(&at("plain/tool"), "");
+    program(&at("real/tool"), "#!/bin/sh\necho real\n");
+    program(&at("real/bash"), "#!/bin/sh\necho another bash\n");
+    // From where the tests run, and so from nowhere that a person would name.
+    let own = std::env::current_dir().unwrap();
+    let up = "../".repeat(own.components().count());
+    let relative = format!("{up}{}", at("relative").display());
+    program(&at("relative/tool"), "#!/bin/sh\necho relative\n");
+    let path = format!(
+        "{relative}:{}:{}:/usr/bin:/bin",
+        at("plain").display(),
+        at("real").display()
+    );
+    let bench = Bench::with(|setup| setup.env = vec![("PATH".into(), path.into())]);
+    let mut spec = bench.spec("");
+    spec.program = Program::Argv(vec!["tool".to_owned()]);
+    assert_eq!(bench.run_spec(spec).await.output, "real\n");
+    // What was judged is what runs.
+    assert_eq!(bench.run("echo the bash").await.output, "the bash\n");
+}
+
+#[tokio::test]
+async fn what_cannot_be_confined_or_placed_does_not_run() {
+    let bench = Bench::new();
+    let workspace = bench.path().to_owned();
+    for confinement in [
+        Confinement::ReadOnly {
+            workspace: workspace.clone(),
+        },
+        Confinement::Workspace {
+            workspace,
+            network: true,
+        },
+    ] {
+        let mut spec = bench.spec("touch ran");
+        spec.confinement = confinement;
+        let error = bench.executor.start(spec).await.unwrap_err();
+        assert!(matches!(error, Error::Sandbox(_)), "{error}");
+    }
+    let mut spec = bench.spec("true");
+    spec.cwd = ".".into();
+    let error = bench.executor.start(spec).await.unwrap_err();
+    assert!(matches!(error, Error::RelativeCwd(_)), "{error}");
+    assert!(!bench.path().join("ran").exists());
 }
 
 #[tokio::test]
