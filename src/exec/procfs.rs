@@ -150,6 +150,35 @@ mod tests {
     }
 
     #[test]
+    fn a_title_is_a_line_and_a_signal_is_for_one_process() {
+        use std::io::{Read, Write};
+        use std::os::unix::process::ExitStatusExt;
+        let mut child = std::process::Command::new("cat")
+            .args(["-", "a\nb", &"x".repeat(100)])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // It has a command line by the time that it answers.
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        input.write_all(b"x").unwrap();
+        output.read_exact(&mut [0]).unwrap();
+        let process = Process::read(i32::try_from(child.id()).unwrap()).unwrap();
+        let title = process.title();
+        assert_eq!(title, format!("cat - a b {}", "x".repeat(70)));
+        // One that had the id before.
+        let other = Process {
+            start: process.start - 1,
+            ..process.clone()
+        };
+        other.signal(Signal::KILL);
+        drop(input);
+        assert_eq!(child.wait().unwrap().signal(), None);
+        assert_eq!(process.title(), "cat", "it has no command line any more");
+    }
+
+    #[test]
     fn finds_itself() {
         let me = i32::try_from(std::process::id()).unwrap();
         assert!(all().contains(&me));

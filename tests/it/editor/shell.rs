@@ -104,6 +104,39 @@ fn two_at_once_keep_to_their_blocks() {
     assert_eq!(scene.wait_shell("b2").matches("exit 0, after").count(), 2);
 }
 
+/// What has no marker any more is the running command's, but for what an earlier one was allowed to keep.
+#[test]
+fn what_an_earlier_run_left_without_an_environment_is_not_a_later_ones() {
+    let scene = Scene::new();
+    scene.run("true");
+    scene.wait_shell("$ true\nexit 0");
+    let left = |seconds: &str, count: usize| {
+        // By the time that it is named it is what it becomes.
+        let there = "until grep -qs sleep /proc/$!/comm; do :; done";
+        scene.run(&format!("env -i setsid sleep {seconds} & {there}"));
+        let named = format!("; still running, kept: sleep {seconds} (pid ");
+        let text = scene.wait_shell(&named);
+        assert_eq!(text.matches("; still running, kept: ").count(), count);
+        below(scene.nvim.pid(), &format!("sleep {seconds}"))
+    };
+    let first = left("10802", 1);
+    assert_eq!(first.len(), 1);
+    scene.nvim.type_keys("<C-w>j");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-shell'", "the shell buffer");
+    scene.run("echo n$((0))w; sleep 10803");
+    scene.wait_shell("\nn0w");
+    scene.nvim.type_keys("G<C-c>");
+    scene.wait_shell("\ncancelled");
+    assert!(proc::alive(first[0]));
+    scene.nvim.type_keys("gg/10802<CR><C-c>");
+    scene.nvim.wait_text("what run 2 left running is ended");
+    wait_gone(&first);
+    let second = left("10804", 2);
+    assert_eq!(second.len(), 1);
+}
+
 #[test]
 fn what_a_run_left_running_is_named_and_ended_by_the_key_that_cancels() {
     let scene = Scene::new();

@@ -23,7 +23,7 @@ impl Backend {
             .arg("exec")
             .args(args)
             .env("XDG_STATE_HOME", state.path())
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -117,23 +117,44 @@ fn what_escaped_is_ended_by_the_backend_when_its_guard_is_killed() {
 #[test]
 fn a_signal_reaches_the_backend() {
     use nix::sys::signal::{Signal, kill};
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+    // A hang-up ends it, and the guard what it leaves.
+    for (signal, code) in [
+        (Signal::SIGINT, 143),
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+    ] {
         let mut backend = Backend::start(&[&format!("echo up; sleep {}", own("3513"))]);
         kill(nix::unistd::Pid::from_raw(backend.guard), signal).unwrap();
-        assert_eq!(backend.code(), Some(143), "{signal}");
+        assert_eq!(backend.code(), Some(code), "{signal}");
         assert!(holding(&sleeping("3513")).is_empty());
     }
 }
 
 #[test]
 fn what_is_kept_for_a_person_is_left_alone() {
-    let mut backend =
-        Backend::start(&["--keep", &format!("setsid sleep {} & echo up", own("3514"))]);
-    assert_eq!(backend.code(), Some(0));
-    there("3514");
-    let kept = holding(&sleeping("3514"));
-    assert_eq!(kept.len(), 1);
-    let pid = kept[0].file_name().and_then(|it| it.to_str()?.parse().ok());
-    proc::kill9(pid.unwrap());
-    gone("3514");
+    // In a session of its own, and in the command's group.
+    for (start, seconds) in [("setsid", "3514"), ("nohup", "3515")] {
+        let sleep = format!("{start} sleep {} 2>&1 & echo up", own(seconds));
+        let mut backend = Backend::start(&["--keep", &sleep]);
+        assert_eq!(backend.code(), Some(0));
+        there(seconds);
+        let kept = holding(&sleeping(seconds));
+        assert_eq!(kept.len(), 1);
+        let pid = kept[0].file_name().and_then(|it| it.to_str()?.parse().ok());
+        proc::kill9(pid.unwrap());
+        gone(seconds);
+    }
+}
+
+/// Who waits for their end waits for the backend, not for what its guard does after it.
+#[test]
+fn the_guard_lets_go_of_standard_input_and_output() {
+    let backend = Backend::start(&["echo up; sleep 300"]);
+    for fd in 0..2 {
+        let fd = format!("/proc/{}/fd/{fd}", backend.guard);
+        proc::wait_until(DEADLINE, &fd, || {
+            let place = std::fs::read_link(&fd).ok()?;
+            (place == std::path::Path::new("/dev/null")).then_some(())
+        });
+    }
 }

@@ -76,6 +76,28 @@ async fn cancelled_is_over() {
 }
 
 #[tokio::test]
+async fn what_is_cancelled_may_tidy_up_also_where_it_was_stopped() {
+    let bench = Bench::new();
+    // It has a fifth of a second, which a loaded machine may not give to each.
+    for _ in 0..20 {
+        let script = "trap 'echo tidied; exit' TERM; echo up; kill -STOP $$; sleep 300";
+        let job = bench.executor.start(bench.spec(script)).await.unwrap();
+        let stat = format!("/proc/{}/stat", job.pid());
+        eventually("it is stopped", || {
+            std::fs::read_to_string(&stat).is_ok_and(|it| it.contains(") T "))
+        })
+        .await;
+        job.cancel();
+        let outcome = job.outcome().await;
+        assert!(outcome.cancelled, "{outcome:?}");
+        if outcome.output.starts_with("up\ntidied\n") {
+            return;
+        }
+    }
+    panic!("none was told to end before it was killed");
+}
+
+#[tokio::test]
 async fn what_cleared_its_environment_and_ignores_signals_is_cancelled() {
     let bench = Bench::new();
     // Found by its name: no other run of the tests may have the same.
@@ -87,6 +109,71 @@ async fn what_cleared_its_environment_and_ignores_signals_is_cancelled() {
     job.cancel();
     assert!(job.outcome().await.cancelled);
     assert!(holding(&line).is_empty());
+}
+
+#[tokio::test]
+async fn a_job_claims_nothing_of_another_whose_number_begins_like_its_own() {
+    let bench = Bench::new();
+    let start = |command: &str| {
+        let mut spec = bench.spec(command);
+        spec.caller = Caller::Person;
+        bench.executor.start(spec)
+    };
+    let first = start("echo up; sleep 300").await.unwrap();
+    for _ in 2..10 {
+        start("true").await.unwrap().outcome().await;
+    }
+    let tenth = start("setsid sleep 3311 & echo hi").await.unwrap();
+    let canceller = tenth.canceller();
+    let kept = tenth.outcome().await.background;
+    assert!(
+        kept.iter().any(|it| it.name.contains("sleep 3311")),
+        "{kept:?}"
+    );
+    first.cancel();
+    assert!(first.outcome().await.cancelled);
+    assert!(kept.iter().all(|it| alive(it.pid)), "{kept:?}");
+    canceller.cancel();
+    eventually("it is ended", || kept.iter().all(|it| !alive(it.pid))).await;
+}
+
+#[tokio::test]
+async fn who_else_holds_the_output_open_holds_up_nobody() {
+    let bench = Bench::new();
+    let script = "echo up; exec sleep 300";
+    let job = bench.executor.start(bench.spec(script)).await.unwrap();
+    assert!(job.screen().changed().await);
+    // As a process that the command gave it to, and that is not below it.
+    let output = format!("/proc/{}/fd/1", job.pid());
+    let held = std::fs::File::options().write(true).open(output).unwrap();
+    job.cancel();
+    let outcome = tokio::time::timeout(SOON, job.outcome()).await;
+    assert!(outcome.expect("it ends").cancelled);
+    drop(held);
+}
+
+#[tokio::test]
+async fn what_prints_on_and_on_is_not_waited_for() {
+    let bench = Bench::new();
+    let script = "(while :; do echo on; done) & echo hi";
+    let outcome = tokio::time::timeout(SOON, bench.run(script)).await;
+    let outcome = outcome.expect("it ends");
+    assert_eq!((outcome.exit, outcome.background.len()), (Some(0), 1));
+}
+
+#[tokio::test]
+async fn of_many_that_are_left_ten_are_named() {
+    let bench = Bench::new();
+    let outcome = bench
+        .run("for i in {1..12}; do sleep 3312 & done; echo hi")
+        .await;
+    assert_eq!(outcome.background.len(), 12);
+    assert_eq!(outcome.output.matches("sleep 3312").count(), 10);
+    assert!(
+        outcome.output.ends_with(", 2 more]\n"),
+        "{}",
+        outcome.output
+    );
 }
 
 #[tokio::test]
