@@ -70,6 +70,10 @@ mod tests {
         assert_eq!(read(&at("a"), 4).unwrap(), b"text");
         let why = |name: &str, most| read(&at(name), most).unwrap_err().to_string();
         assert_eq!(why("a", 3), "it is larger than 0 KiB");
+        // It is said to hold nothing, as what grows meanwhile was.
+        let maps = Path::new("/proc/self/maps");
+        assert_eq!(fs::metadata(maps).unwrap().len(), 0);
+        assert!(read(maps, 10).is_err() && read(maps, SMALL).is_ok());
         for name in ["pipe", "zero", "."] {
             assert_eq!(why(name, SMALL), "it is not a regular file", "{name}");
         }

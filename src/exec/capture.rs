@@ -329,6 +329,8 @@ mod tests {
         assert_eq!(it.last_lines(1, 100), (4, 1));
         assert_eq!(it.last_lines(9, 100), (0, 0));
         assert_eq!(it.last_lines(9, 2), (5, 1));
+        // As much as both ends hold.
+        assert!(capture(100, [vec![b'\n'; HEAD + TAIL]]).ends().whole());
     }
 
     #[test]
@@ -359,6 +361,25 @@ mod tests {
         let (at, before) = it.last_lines(1_000, u64::MAX);
         assert_eq!(before, 499_000);
         assert!(it.range(at, total).starts_with(b"line 499000\n"));
+    }
+
+    #[test]
+    fn a_line_that_begins_in_a_dropped_block_is_not_counted_on() {
+        let stream = b"ab\n".repeat(5 * BLOCK);
+        // As many newlines as a block holds: what is left after a drop may begin inside of a line.
+        for keep in BLOCK / 3 - 1..=BLOCK / 3 + 2 {
+            let mut it = Capture::new(keep, 0);
+            let mut rest = &stream[..];
+            while !rest.is_empty() {
+                let read = |space: &mut [u8]| io::Read::read(&mut rest, space);
+                it.fill(read).unwrap();
+                // As at the end, which may come after any read.
+                it.fill(|_| Ok(0)).unwrap();
+                let lines = it.newlines().min(keep as u64);
+                let (at, before) = it.last_lines(lines, u64::MAX);
+                assert_eq!(at, before * 3, "{keep} at {}", it.bytes());
+            }
+        }
     }
 
     #[test]

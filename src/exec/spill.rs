@@ -161,6 +161,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_file_that_is_there_already_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(path(dir.path(), "job"), "another's").unwrap();
+        let mut spill = Spill::start(dir.path(), "job", 10);
+        spill.write(b"x".to_vec()).await;
+        assert_eq!(spill.finish().await, None);
+        assert_eq!(fs::read(path(dir.path(), "job")).unwrap(), b"another's");
+    }
+
+    #[tokio::test]
     async fn a_directory_that_cannot_be_is_no_file() {
         let mut spill = Spill::start(Path::new("/dev/null/x"), "job", 10);
         spill.write(b"x".to_vec()).await;

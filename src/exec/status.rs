@@ -231,6 +231,24 @@ mod tests {
     }
 
     #[test]
+    fn what_was_left_is_named_as_far_as_it_fits() {
+        let left = |pid| Background {
+            pid,
+            name: "sleep 9".to_owned(),
+        };
+        let outcome = Outcome {
+            exit: Some(0),
+            background: (1..=5).map(left).collect(),
+            ..Outcome::default()
+        };
+        let line = line(&outcome);
+        assert!(
+            line.ends_with(", sleep 9 (pid 3), 2 more") && !line.contains("pid 4"),
+            "{line}"
+        );
+    }
+
+    #[test]
     fn a_person_is_told_of_what_appeared() {
         let mut outcome = Outcome {
             exit: Some(0),

@@ -72,3 +72,52 @@ fn whole(text: Option<&[u8]>) -> io::Result<Stdio> {
     file.rewind()?;
     Ok(file.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn place(fd: i32) -> Option<PathBuf> {
+        std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()
+    }
+
+    fn closes_on_exec(fd: i32) -> Option<bool> {
+        let facts = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+        let flags = facts.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+        Some(flags & rustix::fs::OFlags::CLOEXEC.bits() != 0)
+    }
+
+    /// The end of its output would not show, nor that of its input, as long as another command has them.
+    #[test]
+    fn no_other_command_gets_any_of_them() {
+        let size = Size {
+            columns: 80,
+            rows: 24,
+        };
+        for (streams, text, count) in [
+            (Streams::Whole, Some(&b"text"[..]), 4),
+            (Streams::Open, None, 5),
+            (Streams::Terminal(size), None, 5),
+        ] {
+            let ends = open(streams, text).unwrap();
+            // Both ends of a pipe are in one place.
+            let mut places = vec![PathBuf::from("/memfd:stdin (deleted)")];
+            places.extend(place(ends.output.as_raw_fd()));
+            places.extend(ends.input.as_ref().and_then(|it| place(it.as_raw_fd())));
+            let terminal = rustix::pty::ptsname(&ends.output, Vec::new());
+            places.extend(terminal.map(|it| it.to_string_lossy().into_owned().into()));
+            let fds = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+            let marks: Vec<bool> = fds
+                .filter_map(|it| it.file_name().to_str()?.parse().ok())
+                .filter(|fd| place(*fd).is_some_and(|it| places.contains(&it)))
+                .filter_map(closes_on_exec)
+                .collect();
+            assert!(marks.len() >= count, "{streams:?}: {marks:?} in {places:?}");
+            assert!(marks.iter().all(|mark| *mark), "{streams:?}: {marks:?}");
+        }
+    }
+}

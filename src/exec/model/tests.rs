@@ -107,6 +107,10 @@ fn runs_alike_but_for_digits_are_folded() {
         &"y\n".repeat(20),
         "y\ny\n[16 more lines alike but for digits]\ny\ny\n",
     );
+    check(
+        &"y\n".repeat(RUN),
+        "y\ny\n[12 more lines alike but for digits]\ny\ny\n",
+    );
 }
 
 #[test]

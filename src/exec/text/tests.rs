@@ -66,6 +66,7 @@ fn sequences_print_nothing() {
     check(b"\x1b[?25l\x1b[2J\x1b[Hx", "x");
     check("\u{9b}31mx\u{9d}title\u{9c}y".as_bytes(), "xy");
     check(b"a\x00\x07\x0bb", "ab");
+    check(b"\x1b[12\x18x\x1b]0;title\x1ay", "xy");
 }
 
 #[test]
@@ -104,6 +105,16 @@ fn styles_are_kept_with_their_place() {
     assert_eq!(spans[0], [(1, 4, "1;31".to_owned())]);
     assert_eq!(spans[1], [(0, 4, "32".to_owned())]);
     assert_eq!(spans[2], [(0, 5, "32".to_owned())]);
+}
+
+#[test]
+fn what_only_looks_like_a_style_is_none() {
+    // What an editor sends to a terminal's keyboard, and more parameters than are kept.
+    let many = "31;".repeat(PARAMETERS);
+    for sequence in ["\x1b[>4;1m", "\x1b[?4m", &format!("\x1b[{many}31m")] {
+        let lines = lines(&[sequence.as_bytes(), b"text"], Encoding::Utf8);
+        assert_eq!(lines[0].spans, [], "{sequence:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use super::{BINARY, Bench};
+use super::{BINARY, Bench, eventually};
 
 #[tokio::test]
 async fn ten_thousand_lines_are_ten_thousand() {
@@ -75,6 +75,20 @@ async fn the_spill_has_a_cap_and_can_be_off() {
     );
     let bench = Bench::with(|setup| setup.settings.spill_max = 0);
     assert_eq!(bench.run("seq 1 100000").await.spill, None);
+}
+
+#[tokio::test]
+async fn old_output_goes_when_an_executor_starts() {
+    let mut old = std::path::PathBuf::new();
+    let _bench = Bench::with(|setup| {
+        let dir = &setup.settings.spill_dir;
+        std::fs::create_dir_all(dir).unwrap();
+        old = dir.join("old.out");
+        let file = std::fs::File::create(&old).unwrap();
+        let long_ago = std::time::SystemTime::now() - setup.settings.spill_age * 2;
+        file.set_modified(long_ago).unwrap();
+    });
+    eventually("it is gone", || !old.exists()).await;
 }
 
 #[tokio::test]

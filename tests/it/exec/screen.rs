@@ -112,6 +112,22 @@ async fn a_flood_shows_a_screenful_and_then_the_kept_tail() {
 }
 
 #[tokio::test]
+async fn many_short_lines_between_two_looks_are_a_flood_too() {
+    let bench = Bench::new();
+    let job = bench
+        .executor
+        .start(bench.spec("seq 5000; exec sleep 300"))
+        .await
+        .expect("it starts");
+    let reading = job.reading();
+    super::eventually("all are printed", || reading.amount() == "5000 lines").await;
+    let patch = job.screen().take().expect("a patch");
+    assert_eq!((patch.skipped, patch.lines.len()), (4_900, 100));
+    job.cancel();
+    job.outcome().await;
+}
+
+#[tokio::test]
 async fn long_lines_are_bounded_in_bytes() {
     let (shown, patches) =
         run("for i in {1..40}; do head -c 200000 /dev/zero | tr '\\0' x; echo; done").await;

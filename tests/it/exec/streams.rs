@@ -169,13 +169,16 @@ async fn cancelling_ends_all_of_a_terminal() {
 }
 
 #[tokio::test]
-async fn a_person_in_a_terminal_has_colours_and_pagers() {
+async fn a_person_in_a_terminal_has_colours_and_pagers_and_a_model_neither() {
     let bench = Bench::new();
     let mut spec = bench.spec("echo $TERM-${PAGER:-none}-${GIT_EDITOR:-none}");
     spec.caller = Caller::Person;
     let started = bench.executor.start_on(spec, Streams::Terminal(SIZE)).await;
     let outcome = started.unwrap().outcome().await;
     assert_eq!(outcome.output, "xterm-256color-none-none\n");
+    let ask = "echo $TERM-$PAGER-$GIT_EDITOR-$NO_COLOR";
+    let outcome = run_on(&bench, ask, Streams::Terminal(SIZE)).await;
+    assert_eq!(outcome.output, "xterm-256color-cat-false-1\n");
 }
 
 #[tokio::test]
@@ -246,6 +249,24 @@ async fn a_command_that_reads_nothing_takes_no_memory_and_ends() {
     assert_eq!(input.write(vec![b'x']), Ok(()));
     job.cancel();
     assert!(job.outcome().await.cancelled);
+}
+
+#[tokio::test]
+async fn what_is_read_makes_room_for_more() {
+    let bench = Bench::new();
+    let job = bench
+        .executor
+        .start_on(bench.spec("wc -c"), Streams::Open)
+        .await
+        .unwrap();
+    let input = job.input().unwrap();
+    // Four times what may wait at once.
+    for _ in 0..64 {
+        let piece = vec![b'x'; 64 << 10];
+        eventually("room", || input.write(piece.clone()).is_ok()).await;
+    }
+    eventually("room for the end", || input.close().is_ok()).await;
+    assert_eq!(job.outcome().await.output, "4194304\n");
 }
 
 #[tokio::test]
