@@ -9,6 +9,9 @@ use std::time::Duration;
 pub(super) const LIMIT: Duration = Duration::from_secs(5);
 
 /// Returns the command that prints PATH between two lines that nothing else prints.
+///
+/// Interactive as it is, it finds no terminal: it is of the backend's session, which has none, and who leads no session
+/// gets none by opening one.
 pub(super) fn spec(shell: &str, home: PathBuf, token: &str) -> Spec {
     let (begin, end) = sentinels(token);
     // In a form that bash, zsh and fish all read the same.
