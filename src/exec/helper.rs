@@ -82,10 +82,12 @@ fn apply(arg: &OsStr) -> std::io::Result<()> {
     };
     // What the system allows less of is limited already, and to raise that is its owner's alone.
     let most = rustix::process::getrlimit(resource).maximum;
-    let value = Some(most.map_or(value, |most| value.min(most)));
+    let within = |value: u64| Some(most.map_or(value, |most| value.min(most)));
+    // Where both are the same SIGKILL comes at once, which says nothing; SIGXCPU does.
+    let grace = u64::from(resource == Resource::Cpu);
     let limit = Rlimit {
-        current: value,
-        maximum: value,
+        current: within(value),
+        maximum: within(value.saturating_add(grace)),
     };
     Ok(rustix::process::setrlimit(resource, limit)?)
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 use super::{Background, Outcome, Program};
 
 /// How many of the processes left running a line for a person names.
@@ -80,10 +82,21 @@ pub(super) fn explain(outcome: &Outcome) -> Option<String> {
     } else if outcome.nothing_found {
         Some("exit 1: nothing found, or a difference; not a failure".to_owned())
     } else {
-        match outcome.exit.and_then(meaning) {
+        let signal = outcome.signal.or(outcome.exit.map(|code| code - 128));
+        let meaning = outcome.exit.and_then(meaning);
+        match meaning.or_else(|| signal.and_then(limited)) {
             Some(meaning) => Some(format!("{ended}: {meaning}")),
             None => Some(ended),
         }
+    }
+}
+
+/// Returns which limit a signal speaks of.
+fn limited(signal: i32) -> Option<&'static str> {
+    match Signal::try_from(signal) {
+        Ok(Signal::SIGXCPU) => Some("its processor time is used up"),
+        Ok(Signal::SIGXFSZ) => Some("a file would be larger than it may be"),
+        _ => None,
     }
 }
 
@@ -102,7 +115,7 @@ fn meaning(code: i32) -> Option<&'static str> {
 
 /// Returns a signal's number and name.
 fn name(signal: i32) -> String {
-    match nix::sys::signal::Signal::try_from(signal) {
+    match Signal::try_from(signal) {
         Ok(name) => format!("signal {signal} ({name})"),
         Err(_) => format!("signal {signal}"),
     }
@@ -228,6 +241,10 @@ mod tests {
             ..Outcome::default()
         };
         assert_eq!(explain(&killed).unwrap(), "killed by signal 9 (SIGKILL)");
+        assert_eq!(
+            explain(&exit(153)).unwrap(),
+            "exit 153: a file would be larger than it may be"
+        );
     }
 
     #[test]
