@@ -51,6 +51,8 @@ function flush()
   -- Two lines at once would scroll and wait for <CR>.
   local more = #batch > 1 and (' (and %d more: :Co /log)'):format(#batch - 1) or ''
   local text = #batch > 1 and fitting(first.message .. more) or fitting(first.message)
+  -- The same with one that nothing was drawn after.
+  vim.cmd.redraw()
   vim.notify(text, first.level, { title = 'co' })
 end
 

@@ -1,0 +1,46 @@
+local neovim = require('neovim')
+
+-- A command that says something, and something else when that has been shown.
+local SAYS_TWO_THINGS = [[
+  vim.api.nvim_create_user_command('Say', function()
+    local notify = require('co.notify')
+    notify.error('the first')
+    vim.schedule(function()
+      notify.error('the second')
+    end)
+  end, {})
+]]
+
+describe('what the person is told', function()
+  it('waits for no key, however soon one thing follows the other', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:lua(SAYS_TWO_THINGS)
+    nvim:keys(':Say<CR>')
+    nvim:wait_screen('co: the second')
+    same('n', nvim:mode())
+  end)
+
+  it('is one line, of the worst and how much more there is', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:lua([[
+      local notify = require('co.notify')
+      notify.info('well')
+      notify.error('not\nwell')
+      notify.warn(('long '):rep(100))
+    ]])
+    nvim:wait_screen('co: not · well (and 2 more: :Co /log)')
+    nvim:lua("require('co.notify').warn(('long '):rep(100))")
+    nvim:wait_screen(' … :Co /log')
+    same('n', nvim:mode())
+  end)
+
+  it('waits while a command is typed', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:keys_to(':echo 1', 'c')
+    nvim:lua("require('co.notify').info('later')")
+    nvim:settle()
+    yes(not nvim:shows('co: later'))
+    nvim:keys('<Esc>')
+    nvim:wait_screen('co: later')
+  end)
+end)
