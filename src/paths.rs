@@ -29,6 +29,9 @@ pub struct Paths {
 pub enum Error {
     #[error("no home directory is known; set HOME to an absolute path")]
     NoHome,
+    /// What is said of them goes through JSON and to Neovim as text.
+    #[error("the directory {path} is not UTF-8; set {variable} to one that is")]
+    NotText { path: PathBuf, variable: String },
     #[error("cannot make the directory {path}: {source}; check who owns it and its parent")]
     Create { path: PathBuf, source: io::Error },
 }
@@ -37,16 +40,23 @@ impl Paths {
     /// Finds the directories: `XDG_*_HOME` where `env` has an absolute one, else the platform's own.
     ///
     /// # Errors
-    /// Where neither names a directory.
+    /// Where neither names a directory, or one whose name is not UTF-8.
     pub fn discover(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let platform = directories::ProjectDirs::from("", "", NAME);
         let place = |variable: &str, of: fn(&directories::ProjectDirs) -> PathBuf| {
-            env(variable)
+            let path = env(variable)
                 .map(PathBuf::from)
                 .filter(|given| given.is_absolute())
                 .map(|given| given.join(NAME))
                 .or_else(|| platform.as_ref().map(of).filter(|dir| dir.is_absolute()))
-                .ok_or(Error::NoHome)
+                .ok_or(Error::NoHome)?;
+            match path.to_str() {
+                Some(_) => Ok(path),
+                None => Err(Error::NotText {
+                    path,
+                    variable: variable.to_owned(),
+                }),
+            }
         };
         Ok(Self {
             config: place("XDG_CONFIG_HOME", |dirs| dirs.config_dir().into())?,

@@ -188,6 +188,12 @@ fn show(
 
 fn in_json(outcome: &Outcome) -> String {
     let pids: Vec<i32> = outcome.background.iter().map(|it| it.pid).collect();
+    // A name that is not UTF-8 is no JSON.
+    let appeared: Vec<_> = outcome
+        .appeared
+        .iter()
+        .map(|path| path.to_string_lossy())
+        .collect();
     let value = json!({
         "output": outcome.output,
         "exit": outcome.exit,
@@ -203,7 +209,8 @@ fn in_json(outcome: &Outcome) -> String {
         "lines": outcome.lines,
         "spill": outcome.spill,
         "level": outcome.level,
-        "appeared": outcome.appeared,
+        "appeared": appeared,
+        "nothing_found": outcome.nothing_found,
         "ok": outcome.ok(),
     });
     value.to_string()

@@ -100,7 +100,7 @@ pub enum Confinement {
 }
 
 /// What a command came to.
-#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// What the model reads: bounded, plain text, with a status line.
     pub output: String,
@@ -113,7 +113,6 @@ pub struct Outcome {
     pub background: Vec<Background>,
     /// That goes on: the command was a person's.
     pub kept: bool,
-    #[serde(rename = "wall_ms", serialize_with = "millis")]
     pub wall: Duration,
     /// Of the raw stream.
     pub bytes: u64,
@@ -139,10 +138,6 @@ impl Outcome {
     pub fn status(&self) -> String {
         status::line(self)
     }
-}
-
-fn millis<S: serde::Serializer>(wall: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(u64::try_from(wall.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// A process that a command left running.

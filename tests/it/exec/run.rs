@@ -1,7 +1,10 @@
 //! `co-nvim exec`.
 
-use serde_json::Value;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
 
 use super::{BINARY, alive, eventually};
 
@@ -37,6 +40,7 @@ fn json_tells_all_of_it() {
         ("lines", 1.into()),
         ("spill", Value::Null),
         ("level", "plain".into()),
+        ("nothing_found", false.into()),
         ("ok", false.into()),
     ] {
         assert_eq!(value[key], expected, "{key}");
@@ -173,6 +177,29 @@ async fn an_interrupt_cancels_all_of_it() {
     assert_eq!(value["cancelled"], true);
     eventually("nothing is left", || super::holding(&mark).is_empty()).await;
     assert_eq!(output.status.code(), Some(143));
+}
+
+#[test]
+fn names_that_are_not_utf8_are_told() {
+    let root = tempfile::tempdir().unwrap();
+    let odd = root.path().join(OsStr::from_bytes(b"\xff"));
+    let mut command = Command::new(BINARY);
+    command.args(["exec", "--json", "true"]);
+    let output = command.env("XDG_STATE_HOME", &odd).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("set XDG_STATE_HOME to one that is"), "{told}");
+
+    std::fs::create_dir_all(odd.join(".git")).unwrap();
+    let mut command = Command::new(BINARY);
+    command.args(["exec", "--json", "--backend", "landlock", "touch .envrc"]);
+    command.env("XDG_STATE_HOME", root.path()).current_dir(&odd);
+    let output = command.output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let appeared = told["appeared"][0].as_str();
+    assert!(
+        appeared.is_none_or(|it| it.ends_with("\u{fffd}/.envrc")),
+        "{told}"
+    );
 }
 
 #[tokio::test]
