@@ -18,6 +18,21 @@ use crate::exec::{
     Spec, detach_terminal,
 };
 
+/// What `co-nvim exec --help` says below [`USAGE`].
+pub(super) const HELP: &str = "\
+Runs COMMAND by a shell, or PROGRAM without one, as co runs what a model asks for: with a clean
+environment, for a limited time, and ending all it started.
+  --cwd DIR          where it runs, instead of here
+  --timeout SECONDS  how long it may run, shell_max_timeout at most and by default
+  --keep             leave running what it leaves running, as :Co! does
+  --read-only        only reads and a private TMPDIR, no network
+  --backend NAME     landlock: writes only in the workspace; subprocess: all that the user may
+  --input TEXT       its standard input, empty by default
+  --json             one JSON object when it has ended, instead of its output as it comes
+Exits as the command does, with 124 where its time was up, 125 where it was not started, and
+128 and the signal's number where a signal ended it.
+";
+
 /// What `co-nvim exec` takes.
 pub(super) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
     [--backend subprocess|landlock] [--input TEXT] [--json] COMMAND\n       \

@@ -41,7 +41,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
     match words.split_first() {
         None => guarded(|_guard| serve()),
         Some((command, rest)) if command == "exec" && rest.first().is_some_and(asks_for_help) => {
-            print(&format!("{}\n", exec::USAGE))
+            print(&format!("{}\n{}", exec::USAGE, exec::HELP))
         }
         Some((command, _)) if command == "exec" => guarded(|guard| exec(&args[1..], guard)),
         Some((command, rest)) => without_guard(command, rest.to_vec()),
