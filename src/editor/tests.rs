@@ -1,0 +1,159 @@
+use std::time::Duration;
+
+use super::*;
+use crate::protocol::Used;
+
+fn append(text: &str) -> ToEditor {
+    ToEditor::Append {
+        session: 1,
+        text: text.to_owned(),
+    }
+}
+
+fn state(session: u64, state: State) -> ToEditor {
+    ToEditor::State {
+        session,
+        state,
+        detail: String::new(),
+        model: String::new(),
+        cwd: String::new(),
+        backend: String::new(),
+        used: Used::default(),
+        turn: Used::default(),
+        queued: 0,
+        begun: 0,
+        kept: None,
+        everything: false,
+    }
+}
+
+fn started() -> ToEditor {
+    ToEditor::RunStarted {
+        run: 1,
+        command: "true".to_owned(),
+        cwd: "/".to_owned(),
+        owner: None,
+    }
+}
+
+#[test]
+fn text_joins_text() {
+    let (editor, outbox) = Editor::new();
+    editor.tell(append("a"));
+    editor.tell(append("b"));
+    assert_eq!(outbox.take_frame(), [append("ab")]);
+    assert_eq!(outbox.take_frame(), []);
+}
+
+#[test]
+fn what_is_of_two_sessions_is_not_joined() {
+    let told = [
+        append("a"),
+        ToEditor::Append {
+            session: 2,
+            text: "b".to_owned(),
+        },
+        state(1, State::Streaming),
+        state(2, State::Idle),
+    ];
+    let (editor, outbox) = Editor::new();
+    told.iter().cloned().for_each(|it| editor.tell(it));
+    // A newer one of the same session takes its place.
+    editor.tell(state(2, State::Streaming));
+    let [a, b, first, _] = told;
+    assert_eq!(
+        outbox.take_frame(),
+        [a, b, first, state(2, State::Streaming)]
+    );
+}
+
+#[tokio::test]
+async fn the_start_of_a_run_waits_for_a_frame_of_something_else() {
+    let (editor, outbox) = Editor::new();
+    editor.tell(started());
+    let early = tokio::time::timeout(Duration::from_millis(20), outbox.filled());
+    assert!(early.await.is_err());
+    editor.tell(append("a"));
+    outbox.filled().await;
+    assert_eq!(outbox.take_frame(), [started(), append("a")]);
+}
+
+#[tokio::test]
+async fn what_was_taken_wakes_nobody_again() {
+    let (editor, outbox) = Editor::new();
+    editor.tell(append("a"));
+    outbox.filled().await;
+    assert_eq!(outbox.take_frame(), [append("a")]);
+    editor.tell(started());
+    let early = tokio::time::timeout(Duration::from_millis(20), outbox.filled());
+    assert!(early.await.is_err());
+}
+
+#[tokio::test]
+async fn the_end_of_an_answer_waits_for_no_frame() {
+    let (editor, outbox) = Editor::new();
+    editor.tell(append("the last words"));
+    editor.tell(state(1, State::Streaming));
+    let early = tokio::time::timeout(Duration::from_millis(20), outbox.urgent());
+    assert!(early.await.is_err());
+    editor.tell(state(1, State::Idle));
+    outbox.urgent().await;
+    let frame = outbox.take_frame();
+    assert_eq!(frame, [append("the last words"), state(1, State::Idle)]);
+}
+
+#[tokio::test]
+async fn an_end_that_did_not_fit_is_urgent_again() {
+    let (editor, outbox) = Editor::new();
+    let screen = long_output().await;
+    let ended = append("the end");
+    editor.show(Target::Run(1), screen).finish(ended.clone());
+    let mut frames = Vec::new();
+    while frames.last().and_then(|frame: &Vec<_>| frame.last()) != Some(&ended) {
+        outbox.urgent().await;
+        frames.push(outbox.take_frame());
+    }
+    assert!(frames.len() > 1, "{}", frames.len());
+}
+
+#[tokio::test]
+async fn an_output_that_fills_frames_keeps_no_other_from_its_turn() {
+    let (editor, outbox) = Editor::new();
+    let mut showing = Vec::new();
+    for run in 1..=3 {
+        showing.push(editor.show(Target::Run(run), long_output().await));
+    }
+    let runs = || -> Vec<u64> {
+        let frame = outbox.take_frame().into_iter();
+        let run = frame.map(|it| match it {
+            ToEditor::RunOutput { run, .. } => run,
+            _ => 0,
+        });
+        run.collect()
+    };
+    // Two pieces fill a frame.
+    assert_eq!([runs(), runs()], [[1, 2], [3, 1]]);
+}
+
+/// Of more than a frame takes.
+async fn long_output() -> Arc<Screen> {
+    let bench = tempfile::tempdir().unwrap();
+    let settings = crate::exec::Settings::new(bench.path().join("spill"));
+    let executor = crate::exec::Executor::new(crate::exec::Setup::new(settings)).unwrap();
+    let job = executor.start(seq(bench.path())).await.unwrap();
+    let screen = job.screen();
+    job.outcome().await;
+    screen
+}
+
+fn seq(dir: &std::path::Path) -> crate::exec::Spec {
+    crate::exec::Spec {
+        program: crate::exec::Program::Shell("seq -w 100000000 100030000".to_owned()),
+        cwd: dir.to_owned(),
+        caller: crate::exec::Caller::Person,
+        stdin: None,
+        timeout: Duration::from_secs(60),
+        confinement: crate::exec::Confinement::Plain,
+        extra_env: Vec::new(),
+    }
+}
