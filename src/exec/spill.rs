@@ -80,22 +80,19 @@ impl Spill {
 }
 
 fn write(path: PathBuf, mut pieces: mpsc::Receiver<Vec<u8>>) -> Option<PathBuf> {
-    let failed = match create(&path) {
-        Err(error) => error,
-        Ok(mut file) => {
-            let next = || pieces.blocking_recv();
-            match std::iter::from_fn(next).try_for_each(|piece| file.write_all(&piece)) {
-                Ok(()) => return Some(path),
-                Err(error) => {
-                    // A piece of it is of no use to anybody, and the disk may be full.
-                    let _ = fs::remove_file(&path);
-                    error
-                }
-            }
+    let next = || pieces.blocking_recv();
+    let written = create(&path).and_then(|mut file| {
+        let all = std::iter::from_fn(next).try_for_each(|piece| file.write_all(&piece));
+        // A piece of it is of no use to anybody, and the disk may be full.
+        all.inspect_err(|_| drop(fs::remove_file(&path)))
+    });
+    match written {
+        Ok(()) => Some(path),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "cannot keep a command's output");
+            None
         }
-    };
-    tracing::warn!(path = %path.display(), error = %failed, "cannot keep a command's output");
-    None
+    }
 }
 
 fn create(path: &Path) -> io::Result<File> {
