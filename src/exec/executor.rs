@@ -94,7 +94,9 @@ impl Executor {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(std::io::Error::from)
             .map_err(system("become the one who reaps orphans"))?;
-        hear_ignored().map_err(system("hear signals"))?;
+        hear_full_files()
+            .and_then(|()| hear_ignored())
+            .map_err(system("hear signals"))?;
         let token = token();
         let (dir, age, total) = (
             settings.spill_dir.clone(),
@@ -266,11 +268,14 @@ async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
 }
 
 /// Hears, and goes on after, a write beyond the limit of a file's size (`ulimit -f`): the write fails, and that is told.
-///
+fn hear_full_files() -> std::io::Result<()> {
+    // It is heard for as long as this process lives.
+    signal(SignalKind::from_raw(nix::libc::SIGXFSZ)).map(drop)
+}
+
 /// Hears, and goes on ignoring, what this process was started to ignore: `nohup` does that, and every `&` in
 /// a script. A command would ignore it too, and no ^C reach it; what is heard it begins with anew.
 fn hear_ignored() -> std::io::Result<()> {
-    drop(signal(SignalKind::from_raw(nix::libc::SIGXFSZ))?);
     let ignored = procfs::ignored();
     for kind in [
         SignalKind::hangup(),
