@@ -1,26 +1,12 @@
 local messages = require('messages')
 local neovim = require('neovim')
+local shell_buffer = require('shell_buffer')
+local enter = shell_buffer.enter
+local started = shell_buffer.started
+local wait_line = shell_buffer.wait_line
 local ended, output, patch = messages.ended, messages.output, messages.patch
 
 local SHELL = 'co://shell'
-
-local function started(command, opts)
-  local nvim = neovim.start(opts)
-  nvim:lua('vim.cmd("Co! " .. ...)', command)
-  return nvim
-end
-
---- Puts the cursor into the shell buffer.
-local function enter(nvim)
-  nvim:lua("vim.api.nvim_set_current_win(vim.fn.win_findbuf(vim.fn.bufnr('^co://shell$'))[1])")
-end
-
-local function wait_line(nvim, text)
-  nvim:wait(
-    "return vim.tbl_contains(vim.api.nvim_buf_get_lines(vim.fn.bufnr('^co://shell$'), 0, -1, false), ...)",
-    text
-  )
-end
 
 describe('the shell buffer', function()
   it('is one unfocused split, used again', function()
@@ -81,77 +67,6 @@ describe('the shell buffer', function()
     same({ 5, 8 }, seen)
   end)
 
-  it('draws a block that could not be drawn while text was locked as soon as it can', function()
-    local nvim = started('one')
-    nvim:lua([[
-      vim.keymap.set('n', '<F3>', function()
-        vim.cmd('Co! two')
-        vim.cmd('Co! three')
-        vim.wait(30)
-        return ''
-      end, { expr = true })
-    ]])
-    nvim:keys('<F3>')
-    wait_line(nvim, '$ three')
-    wait_line(nvim, '$ two')
-    same('', nvim:lua('return vim.v.errmsg'))
-  end)
-
-  it('shows a run that began while text was locked as soon as it can', function()
-    local nvim = neovim.start()
-    nvim:lua([[
-      vim.keymap.set('n', '<F3>', function()
-        _G.ran = pcall(vim.cmd, 'Co! one')
-        return ''
-      end, { expr = true })
-    ]])
-    nvim:keys('<F3>')
-    nvim:wait("return #vim.fn.win_findbuf(vim.fn.bufnr('^co://shell$')) == 1")
-    wait_line(nvim, '$ one')
-    yes(nvim:lua('return _G.ran'))
-    same({}, nvim:lua('return _G.notices'))
-  end)
-
-  it('opens no terminal while text is locked, says so and leaves nothing', function()
-    local nvim = neovim.start()
-    nvim:lua([[
-      vim.keymap.set('n', '<F3>', function()
-        _G.ran = pcall(vim.cmd, 'Co! ++pty top')
-        return ''
-      end, { expr = true })
-    ]])
-    nvim:keys('<F3>')
-    nvim:wait('return _G.ran ~= nil')
-    nvim:wait("return table.concat(_G.notices):find('from an <expr> mapping') ~= nil")
-    yes(nvim:lua('return _G.ran'))
-    nvim:wait("return vim.fn.bufnr('^co://term/1$') == -1")
-    same({}, nvim:sent('run'))
-  end)
-
-  it('runs and lists from the command-line window, which keeps the cursor', function()
-    local nvim = neovim.start({ screen = true })
-    nvim:keys('q:')
-    nvim:wait("return vim.fn.getcmdwintype() == ':'")
-    for index, command in ipairs({ 'Co! make', 'Co! ++pty top', 'Co /jobs', 'Co /log', 'Co' }) do
-      yes(nvim:lua('return pcall(vim.cmd, ...)', command))
-      nvim:wait('return #_G.notices == ...', index - 1)
-    end
-    yes(nvim:lua('return _G.notices[1]'):find('close the command%-line window first'))
-    same(':', nvim:lua('return vim.fn.getcmdwintype()'))
-    same({ 'make', 'top' }, { nvim:sent('run')[1].command, nvim:sent('run')[2].command })
-  end)
-
-  it('is in no diff and scrolls with no window, whatever is set in others', function()
-    local nvim = neovim.start()
-    nvim:lua("vim.cmd('set diff scrollbind cursorbind')")
-    nvim:lua("vim.cmd('Co! make')")
-    enter(nvim)
-    same(
-      { false, false, false },
-      nvim:lua('return { vim.wo.diff, vim.wo.scrollbind, vim.wo.cursorbind }')
-    )
-  end)
-
   it('draws the block of a quiet command while the command line is open', function()
     local nvim = neovim.start({ screen = true })
     nvim:keys(':Co! one<CR>')
@@ -160,22 +75,6 @@ describe('the shell buffer', function()
     nvim:keys('<F3>')
     nvim:wait_screen('$ two')
     same('c', nvim:lua('return vim.api.nvim_get_mode().mode'))
-  end)
-
-  it('says so where there is no room for a window', function()
-    local nvim = neovim.start()
-    nvim:lua('vim.o.winminheight = 1 while pcall(vim.cmd, "split") do end')
-    nvim:lua("vim.cmd('Co! ++pty htop')")
-    nvim:wait("return table.concat(_G.notices):find('no room for its terminal') ~= nil")
-    same({}, nvim:sent('run'))
-    same(0, nvim:lua("return require('co.runs').running()"))
-    nvim:lua("vim.cmd('Co! make')")
-    nvim:wait("return table.concat(_G.notices):find('it runs unseen') ~= nil")
-    same('make', nvim:sent('run')[1].command)
-    nvim:lua("_G.notices = {} vim.cmd('Co /jobs')")
-    nvim:wait("return table.concat(_G.notices):find('no room for a window') ~= nil")
-    nvim:lua("_G.notices = {} require('co').shell()")
-    nvim:wait("return table.concat(_G.notices):find('no room for a window') ~= nil")
   end)
 
   it('sends command, directory and a new number', function()
