@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 
-use super::{children, tree};
+use super::{children, inherited, tree};
 
 /// Written to the guard where nothing is to be ended.
 const RELEASE: u8 = b'r';
@@ -67,9 +67,10 @@ pub fn divide() -> io::Result<Side> {
     let own = children::own_pid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    // They wait until there is somebody to pass them on to.
+    inherited::hear_children()?;
+    // They wait until there is somebody to pass them on to. Others that the parent had blocked do not.
     let signals: SigSet = FORWARDED.into_iter().collect();
-    signals.thread_block()?;
+    signals.thread_set_mask()?;
     match fork()? {
         ForkResult::Child => {
             drop(read);
@@ -77,7 +78,7 @@ pub fn divide() -> io::Result<Side> {
             if nix::unistd::getppid().as_raw() != own {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            signals.thread_unblock()?;
+            SigSet::empty().thread_set_mask()?;
             let pipe = File::from(write);
             Ok(Side::Guarded(Guard { pipe }))
         }

@@ -1,11 +1,23 @@
-//! The descriptors that a parent left open beyond the three standard ones.
+//! What a parent left: descriptors beyond the three standard ones, and how signals are taken.
 
 use std::io;
 
 use nix::libc;
+use nix::sys::signal::{SigHandler, Signal};
 use rustix::io::FdFlags;
 
-/// Closes them all.
+/// Has the ends of children told: where the parent ignores them, nobody could wait for one.
+///
+/// # Errors
+/// The system refuses.
+#[expect(unsafe_code, reason = "the only safe form needs a runtime")]
+pub(super) fn hear_children() -> io::Result<()> {
+    // SAFETY: what a signal does by default calls nothing of this program.
+    unsafe { nix::sys::signal::signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
+    Ok(())
+}
+
+/// Closes all descriptors beyond the three standard ones.
 ///
 /// # Errors
 /// The kernel is older than Linux 5.9.
@@ -13,7 +25,7 @@ pub(super) fn close() -> io::Result<()> {
     range(0)
 }
 
-/// Keeps them from the programs that this process starts.
+/// Keeps those descriptors from the programs that this process starts.
 ///
 /// Call it before any thread starts.
 pub(super) fn keep() {

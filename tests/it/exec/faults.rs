@@ -1,6 +1,6 @@
 //! The backend killed at any moment, and commands that will not end.
 
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{BINARY, eventually, holding};
@@ -74,17 +74,43 @@ async fn a_killed_backend_leaves_nothing() {
 /// As `nohup` starts it, and `&` in a script.
 #[test]
 fn a_command_ignores_nothing_that_the_backend_was_started_to_ignore() {
-    let state = tempfile::tempdir().unwrap();
+    let mut bash = Command::new("bash");
     let line = "trap '' HUP INT QUIT TERM; exec \"$0\" exec 'grep SigIgn: /proc/self/status'";
-    let done = Command::new("bash")
-        .args(["-c", line, BINARY])
-        .env("XDG_STATE_HOME", state.path())
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&done.stdout).into_owned();
-    let mask = told.trim().strip_prefix("SigIgn:").map(str::trim);
-    let mask = u64::from_str_radix(mask.unwrap_or_else(|| panic!("{done:?}")), 16).unwrap();
-    assert_eq!(mask & 0x4007, 0, "{told}");
+    let done = ran(bash.args(["-c", line, BINARY]));
+    assert_eq!(mask(&done, "SigIgn:") & 0x4007, 0, "{done:?}");
+}
+
+/// As a program starts it that does so between blocking signals and hearing them.
+#[test]
+fn a_command_is_deaf_to_nothing_that_the_backend_was_started_to_be_deaf_to() {
+    let mut env = Command::new("env");
+    let line = "grep SigBlk: /proc/self/status";
+    let done = ran(env.args(["--block-signal=USR1,TERM,CHLD", BINARY, "exec", line]));
+    assert_eq!(mask(&done, "SigBlk:"), 0, "{done:?}");
+}
+
+/// As a service does that never waits for what it starts: whose parent ignores that signal cannot wait either.
+#[test]
+fn an_exit_is_known_where_the_parent_does_not_care_for_its_children() {
+    // One that ends before the guard looks, and one that ends after that.
+    for (command, code) in [("exit 3", 3), ("sleep 0.3; exit 4", 4)] {
+        let mut env = Command::new("env");
+        let done = ran(env.args(["--ignore-signal=CHLD", BINARY, "exec", command]));
+        assert_eq!(done.status.code(), Some(code), "{done:?}");
+    }
+}
+
+fn ran(command: &mut Command) -> Output {
+    let state = tempfile::tempdir().unwrap();
+    command.env("XDG_STATE_HOME", state.path());
+    command.output().unwrap()
+}
+
+/// Returns the signals that a line of `/proc/self/status` names.
+fn mask(done: &Output, name: &str) -> u64 {
+    let told = String::from_utf8_lossy(&done.stdout);
+    let mask = told.trim().strip_prefix(name).map(str::trim);
+    u64::from_str_radix(mask.unwrap_or_else(|| panic!("{done:?}")), 16).unwrap()
 }
 
 /// A shell that entered a pid namespace leads its own group, in a session whose leader is not there.
