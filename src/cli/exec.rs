@@ -30,7 +30,7 @@ environment, for a limited time, and ending all it started.
   --input TEXT       its standard input, empty by default
   --json             one JSON object when it has ended, instead of its output as it comes
 Exits as the command does, with 124 where its time was up, 125 where it was not started, and
-128 and the signal's number where a signal ended it.
+128 and the signal's number where a signal ended it; not with 0 where its output was not written.
 ";
 
 /// What `co-nvim exec` takes.
@@ -159,44 +159,58 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
         let _ = tokio::time::timeout(UNREAD, heard).await;
         told().await;
     };
-    tokio::select! {
-        _ = shown => {}
-        () = given_up => {}
-    }
-    code(&outcome)
+    let unwritten = tokio::select! {
+        // It ends without a word where that thread failed.
+        shown = shown => shown.unwrap_or(Ok(())),
+        () = given_up => Ok(()),
+    };
+    let code = code(&outcome);
+    let Err(error) = unwritten else {
+        return code;
+    };
+    fail(&format!(
+        "its output could not be written ({error}): write it where there is room"
+    ));
+    // Who reads the output must not take a part of it for all.
+    if code == 0 { 1 } else { code }
 }
 
 /// Writes on a thread of its own: who is slow to read must hold up neither the command's time nor a signal.
 ///
 /// First what `screen` shows as it goes, if there is one, then the last line: on standard error beside a screen,
-/// else on standard output. What it returns is told when all of it is written.
+/// else on standard output. What it returns is told when all of it is written, or that it could not be.
 fn show(
     screen: Option<Arc<Screen>>,
     last: oneshot::Receiver<String>,
-) -> io::Result<oneshot::Receiver<()>> {
+) -> io::Result<oneshot::Receiver<io::Result<()>>> {
     let (over, end) = oneshot::channel();
     let runtime = Handle::current();
     let thread = std::thread::Builder::new().name("show".to_owned());
     thread.spawn(move || {
-        if let Some(screen) = &screen {
+        let shown = screen.as_ref().map_or(Ok(()), |screen| {
             let mut shown = Shown::default();
             while runtime.block_on(screen.changed()) {
-                // A closed pipe ends the showing; the command goes on to its end.
-                if let Some(patch) = screen.take()
-                    && shown.write(&patch, &mut io::stdout().lock()).is_err()
-                {
-                    break;
+                // What cannot be written ends the showing; the command goes on to its end.
+                if let Some(patch) = screen.take() {
+                    shown.write(&patch, &mut io::stdout().lock())?;
                 }
             }
-            let _ = shown.end(&mut io::stdout().lock());
-        }
-        // Nobody may be reading any more, which changes nothing of how it ended.
-        let _ = match (last.blocking_recv(), screen) {
-            (Ok(line), Some(_)) => writeln!(io::stderr().lock(), "{line}"),
+            shown.end(&mut io::stdout().lock())
+        });
+        let ended = match (last.blocking_recv(), screen) {
+            // Nobody is left to whom it could be told that standard error is not to be written to.
+            (Ok(line), Some(_)) => {
+                let _ = writeln!(io::stderr().lock(), "{line}");
+                Ok(())
+            }
             (Ok(line), None) => writeln!(io::stdout().lock(), "{line}"),
             (Err(_), _) => Ok(()),
         };
-        let _ = over.send(());
+        let written = shown.and(ended);
+        // That nobody reads any more is no fault of anybody's.
+        let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        let _ =
+            over.send(written.or_else(|error| if closed(&error) { Ok(()) } else { Err(error) }));
     })?;
     Ok(end)
 }

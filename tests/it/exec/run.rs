@@ -262,6 +262,37 @@ async fn where_nobody_reads_on_another_signal_ends_it() {
 }
 
 #[test]
+fn output_that_could_not_be_written_is_told() {
+    let state = tempfile::tempdir().unwrap();
+    let to = |out: &str, command: &str, json: &[&str]| {
+        let mut bash = Command::new("bash");
+        let line = format!("exec \"$0\" exec \"$@\" >{out}");
+        bash.args(["-c", &line, BINARY]).args(json).arg(command);
+        let done = bash.env("XDG_STATE_HOME", state.path()).output().unwrap();
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    for json in [&[][..], &["--json"]] {
+        let (code, said) = to("/dev/full", "echo hi", json);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("could not be written"), "{said}");
+        assert_eq!(to("/dev/full", "echo hi; exit 3", json).0, Some(3));
+        // Nobody wants it.
+        let (code, said) = to("&-", "echo hi", json);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(!said.contains("could not be written"), "{said}");
+    }
+    // Nobody reads any more.
+    let line = "\"$0\" exec 'seq 100000; exit 7' | head -n 1; exit ${PIPESTATUS[0]}";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", line, BINARY])
+        .env("XDG_STATE_HOME", state.path());
+    let done = bash.output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(7), "{said}");
+    assert!(!said.contains("could not be written"), "{said}");
+}
+
+#[test]
 fn what_runs_confined_is_held() {
     let dir = tempfile::tempdir().unwrap();
     let cwd = dir.path().to_str().unwrap();
