@@ -57,9 +57,7 @@ fn guarded(run: impl FnOnce(Guard) -> ExitCode) -> ExitCode {
         Ok(Side::Guarded(guard)) => run(guard),
         Ok(Side::Guard(code)) => code,
         Err(error) => {
-            crate::logging::fatal(&format!(
-                "co-nvim cannot start its guard ({error}): end a few processes, or raise the limit of them (ulimit -u)"
-            ));
+            crate::logging::fatal(&error.to_string());
             ExitCode::FAILURE
         }
     }

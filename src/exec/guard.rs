@@ -3,7 +3,7 @@
 //! Orphans of a process that has ended go to the nearest ancestor that asked for them, and that is the
 //! guard. So nothing is out of its reach: no session of its own, no cleared environment, no chain of forks.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 
-use super::{children, inherited, tree};
+use super::{Error, children, inherited, streams, tree};
 
 /// Written to the guard where nothing is to be ended.
 const RELEASE: u8 = b'r';
@@ -63,7 +63,16 @@ pub enum Side {
 ///
 /// # Errors
 /// There is no second process to be had, or the guard was gone at once.
-pub fn divide() -> io::Result<Side> {
+pub fn divide() -> Result<Side, Error> {
+    two().map_err(|source| Error::System {
+        what: "start its guard",
+        source,
+    })
+}
+
+fn two() -> io::Result<Side> {
+    // While there is nobody yet who would go on without a guard.
+    let null = streams::null()?;
     let own = children::own_pid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -73,7 +82,7 @@ pub fn divide() -> io::Result<Side> {
     signals.thread_set_mask()?;
     match fork()? {
         ForkResult::Child => {
-            drop(read);
+            drop((read, null));
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
             if nix::unistd::getppid().as_raw() != own {
                 return Err(io::ErrorKind::BrokenPipe.into());
@@ -86,7 +95,7 @@ pub fn divide() -> io::Result<Side> {
             drop(write);
             let child = Pid::from_raw(child.as_raw()).ok_or(io::ErrorKind::NotFound)?;
             give_way(&read);
-            forward(signals, child)?;
+            forward(signals, child, &null)?;
             watch(child, File::from(read)).map(Side::Guard)
         }
     }
@@ -127,14 +136,10 @@ fn code(status: WaitStatus) -> Option<u8> {
 
 /// Passes signals on, in a thread of its own, and lets go of standard input and output: who waits for their
 /// end waits for the guarded process.
-fn forward(signals: SigSet, child: Pid) -> io::Result<()> {
+fn forward(signals: SigSet, child: Pid, null: &File) -> io::Result<()> {
     let handle = rustix::process::pidfd_open(child, PidfdFlags::empty())?;
-    let null = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stdin(null)?;
+    rustix::stdio::dup2_stdout(null)?;
     let pass_on = move || {
         while let Ok(signal) = signals.wait() {
             let signal = rustix::process::Signal::from_named_raw(signal as i32);

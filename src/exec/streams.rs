@@ -61,10 +61,23 @@ pub(super) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<Ends> {
     })
 }
 
+/// Opens what holds nothing and takes everything.
+///
+/// # Errors
+/// It is not there, as in a root directory that somebody made; that names it.
+pub(super) fn null() -> io::Result<File> {
+    let mut how = File::options();
+    let file = how.read(true).write(true).open("/dev/null");
+    file.map_err(|error| {
+        let told = format!("/dev/null: {error}; run where there is one");
+        io::Error::new(error.kind(), told)
+    })
+}
+
 /// Returns the text as a file that has no name: nothing needs to feed it, so nothing can hang on it.
 fn whole(text: Option<&[u8]>) -> io::Result<Stdio> {
     let Some(text) = text else {
-        return Ok(Stdio::null());
+        return Ok(null()?.into());
     };
     let file = rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC)?;
     let mut file = File::from(file);

@@ -158,3 +158,22 @@ fn the_guard_lets_go_of_standard_input_and_output() {
         });
     }
 }
+
+/// A root directory that somebody made may have an empty `/dev`.
+#[test]
+fn what_it_cannot_start_without_is_named() {
+    let unshare = |line: &str| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--map-root-user", "--mount", "sh", "-c", line, BINARY]);
+        unshare.output().unwrap()
+    };
+    let empty = "mount -t tmpfs none /dev";
+    if !unshare(empty).status.success() {
+        eprintln!("no /dev of its own to be had here");
+        return;
+    }
+    let done = unshare(&format!("{empty} && exec \"$0\" exec 'echo hi'"));
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("its guard: /dev/null: "), "{said}");
+    assert!(done.stdout.is_empty() && !done.status.success(), "{said}");
+}
