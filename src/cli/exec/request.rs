@@ -1,0 +1,199 @@
+//! What `co-nvim exec` is asked for.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::exec::{Caller, Confinement, Program};
+
+/// What `co-nvim exec --help` says below [`USAGE`].
+pub(in crate::cli) const HELP: &str = "\
+Runs COMMAND by a shell, or PROGRAM without one, as co runs what a model asks for: with a clean
+environment, for a limited time, and ending all it started.
+  --cwd DIR          where it runs, instead of here
+  --timeout SECONDS  how long it may run, shell_max_timeout at most and by default
+  --keep             leave running what it leaves running, as :Co! does
+  --read-only        only reads and a private TMPDIR, no network
+  --backend NAME     landlock: writes only in the workspace; subprocess: all that the user may
+  --input TEXT       its standard input, empty by default
+  --json             one JSON object when it has ended, instead of its output as it comes
+Exits as the command does, with 124 where its time was up, 125 where it was not started, and
+128 and the signal's number where a signal ended it; not with 0 where its output was not written.
+";
+
+/// What `co-nvim exec` takes.
+pub(in crate::cli) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
+    [--backend subprocess|landlock] [--input TEXT] [--json] COMMAND\n       \
+    co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) program: Program,
+    pub(super) cwd: PathBuf,
+    pub(super) timeout: Option<Duration>,
+    pub(super) caller: Caller,
+    pub(super) confinement: Confinement,
+    pub(super) input: Option<String>,
+    pub(super) json: bool,
+}
+
+/// Reads the arguments after `exec`; a directory among them is seen from `cwd`, and `max` is the longest time.
+///
+/// # Errors
+/// What is wrong with them, for a person.
+pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Request, String> {
+    let mut request = Request {
+        program: Program::Shell(String::new()),
+        cwd: cwd.to_owned(),
+        timeout: None,
+        caller: Caller::Agent,
+        confinement: Confinement::Plain,
+        input: None,
+        json: false,
+    };
+    let mut read_only = false;
+    let mut workspace = false;
+    let mut command = None;
+    let text = |arg: &OsString| {
+        let text = arg.to_str().map(str::to_owned);
+        text.ok_or_else(|| format!("`{}` is not UTF-8", arg.display()))
+    };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let arg = text(arg)?;
+        let mut value = || {
+            let value = args
+                .next()
+                .ok_or_else(|| format!("{arg} wants a value\n{USAGE}"));
+            value.and_then(&text)
+        };
+        match arg.as_str() {
+            "--cwd" => request.cwd = cwd.join(value()?),
+            "--timeout" => request.timeout = Some(seconds(&value()?, max)?),
+            "--keep" => request.caller = Caller::Person,
+            "--read-only" => read_only = true,
+            "--backend" => workspace = confines(&value()?)?,
+            "--input" => request.input = Some(value()?),
+            "--json" => request.json = true,
+            "--" => {
+                let argv: Result<_, _> = args.by_ref().map(&text).collect();
+                command = Some(Program::Argv(argv?));
+            }
+            option if option.starts_with('-') => {
+                return Err(format!("unknown option {option}\n{USAGE}"));
+            }
+            _ if command.is_some() => return Err(format!("more than one command\n{USAGE}")),
+            _ => command = Some(Program::Shell(arg)),
+        }
+    }
+    request.program = command.ok_or(USAGE)?;
+    let root = root(&request.cwd);
+    request.confinement = match (read_only, workspace) {
+        (true, _) => Confinement::ReadOnly { workspace: root },
+        (false, true) => Confinement::Workspace {
+            workspace: root,
+            network: false,
+        },
+        (false, false) => Confinement::Plain,
+    };
+    Ok(request)
+}
+
+fn seconds(text: &str, max: Duration) -> Result<Duration, String> {
+    let range = || {
+        format!(
+            "a time-out of {text} is out of range: give 1 to {} s, or raise shell_max_timeout \
+             (CO_CLI_SHELL_MAX_TIMEOUT)",
+            max.as_secs()
+        )
+    };
+    text.parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|asked| (Duration::from_secs(1)..=max).contains(asked))
+        .ok_or_else(range)
+}
+
+fn confines(backend: &str) -> Result<bool, String> {
+    match backend {
+        "subprocess" => Ok(false),
+        "landlock" => Ok(true),
+        other => Err(format!(
+            "no backend `{other}` here: give subprocess or landlock"
+        )),
+    }
+}
+
+/// Returns the nearest directory above `cwd` that holds `.git`, else `cwd`.
+fn root(cwd: &Path) -> PathBuf {
+    let found = cwd.ancestors().find(|dir| dir.join(".git").exists());
+    found.unwrap_or(cwd).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(args: &[&str]) -> Result<Request, String> {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        parse(&args, Path::new("/nowhere"), Duration::from_secs(600))
+    }
+
+    #[test]
+    fn reads_the_options() {
+        let it = asked(&[
+            "--cwd",
+            "d",
+            "--timeout",
+            "2.5",
+            "--keep",
+            "--json",
+            "echo hi",
+        ])
+        .unwrap();
+        assert_eq!(it.program, Program::Shell("echo hi".into()));
+        assert_eq!(it.cwd, Path::new("/nowhere/d"));
+        assert_eq!(it.timeout, Some(Duration::from_millis(2_500)));
+        assert!(it.json && it.caller == Caller::Person && it.confinement == Confinement::Plain);
+        let it = asked(&["--read-only", "--", "ls", "--json"]).unwrap();
+        assert_eq!(
+            it.program,
+            Program::Argv(vec!["ls".into(), "--json".into()])
+        );
+        assert!(!it.json && matches!(it.confinement, Confinement::ReadOnly { .. }));
+        let it = asked(&["--backend", "landlock", "true"]).unwrap();
+        assert!(matches!(
+            it.confinement,
+            Confinement::Workspace { network: false, .. }
+        ));
+    }
+
+    #[test]
+    fn names_what_is_wrong() {
+        for (args, expected) in [
+            (&[][..], "usage"),
+            (&["a", "b"], "more than one command"),
+            (&["--what", "a"], "unknown option --what"),
+            (&["--timeout"], "wants a value"),
+            (&["--timeout", "0", "a"], "1 to 600 s"),
+            (&["--timeout", "-5", "a"], "1 to 600 s"),
+            (&["--timeout", "nan", "a"], "1 to 600 s"),
+            (&["--timeout", "601", "a"], "raise shell_max_timeout"),
+            (&["--backend", "magic", "a"], "no backend `magic`"),
+        ] {
+            let error = asked(args).unwrap_err();
+            assert!(error.contains(expected), "{args:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_workspace_is_where_git_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("a/b");
+        std::fs::create_dir_all(&inner).unwrap();
+        assert_eq!(root(&inner), inner);
+        std::fs::create_dir(dir.path().join(".git")).unwrap();
+        assert_eq!(root(&inner), dir.path());
+    }
+}
