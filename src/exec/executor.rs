@@ -16,7 +16,7 @@ use super::supervisor::{Keepers, Parts};
 use super::tree::{self, Tree};
 use super::{
     Error, Job, Launcher, Settings, Spec, Streams, UNTIL_IT_ENDS, children, job, login, procfs,
-    spill, status,
+    sandbox, spill, status,
 };
 
 /// How often ended orphans are reaped at most.
@@ -74,7 +74,7 @@ struct Inner {
 }
 
 impl Executor {
-    /// Makes this process the one that orphans come to, and prunes old output.
+    /// Makes this process the one that orphans come to, and prunes old output and what killed backends left.
     ///
     /// Must be called within a runtime that has its I/O and time drivers on.
     ///
@@ -105,7 +105,10 @@ impl Executor {
         );
         let prune = std::thread::Builder::new().name("prune".to_owned());
         // Where there is no thread to be had, the next start prunes.
-        let _ = prune.spawn(move || spill::prune(&dir, age, total));
+        let _ = prune.spawn(move || {
+            spill::prune(&dir, age, total);
+            sandbox::prune();
+        });
         let inner = Arc::new(Inner {
             settings: Arc::new(settings),
             launcher,

@@ -33,6 +33,7 @@ use std::time::Duration;
 pub use launch::launch_main;
 pub use support::Support;
 pub use tmp::PrivateTmp;
+pub(super) use tmp::prune;
 
 use self::choice::{Chosen, Limits};
 use self::grants::{Grants, Place};

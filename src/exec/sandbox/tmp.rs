@@ -3,10 +3,16 @@
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+/// What its name begins with.
+const PREFIX: &str = "co-tmp-";
+/// What nobody holds is nobody's after this time; one that was made just now may not be held yet.
+const FRESH: Duration = Duration::from_secs(60);
 
 /// A directory as such, however little may be done in it, and never where a link leads.
 const DIRECTORY: OFlags = OFlags::PATH
@@ -18,28 +24,93 @@ const DEPTH: usize = 100;
 
 /// The directory; it is removed when this is dropped.
 #[derive(Debug)]
-pub struct PrivateTmp(tempfile::TempDir);
+pub struct PrivateTmp {
+    dir: tempfile::TempDir,
+    /// Locked for as long as the directory is ours: see [`prune`].
+    _held: OwnedFd,
+}
 
 impl PrivateTmp {
     pub(super) fn new() -> io::Result<Self> {
-        let made = tempfile::Builder::new().prefix("co-tmp-").tempdir()?;
-        Ok(Self(made))
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    fn new_in(parent: &Path) -> io::Result<Self> {
+        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let held = open(dir.path())?;
+        // On a file system without locks nobody else gets one either, and nothing is pruned.
+        let _ = lock(&held);
+        Ok(Self { dir, _held: held })
     }
 
     pub fn path(&self) -> &Path {
-        self.0.path()
+        self.dir.path()
     }
 }
 
 impl Drop for PrivateTmp {
     fn drop(&mut self) {
-        let path = self.path();
-        if fs::remove_dir_all(path).is_err() {
-            open_up(path);
-            // What is left then stays, as where the file system went read-only.
-            let _ = fs::remove_dir_all(path);
+        remove(self.path());
+    }
+}
+
+/// Removes what backends that were killed have left. Nothing is told of what cannot be removed.
+pub(in crate::exec) fn prune() {
+    prune_in(&std::env::temp_dir(), FRESH);
+}
+
+fn prune_in(parent: &Path, fresh: Duration) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let named = |entry: &fs::DirEntry| {
+        entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes())
+    };
+    for path in entries.filter(named).map(|entry| entry.path()) {
+        if let Ok(held) = open(&path)
+            && is_left(&held, fresh)
+            && lock(&held).is_ok()
+        {
+            remove(&path);
         }
     }
+}
+
+/// Returns whether a directory is ours and nothing was made or removed in it lately.
+fn is_left(dir: &OwnedFd, fresh: Duration) -> bool {
+    let facts = fs::metadata(itself(dir));
+    facts.is_ok_and(|facts| {
+        let age = facts.modified().ok().and_then(|at| at.elapsed().ok());
+        facts.uid() == rustix::process::geteuid().as_raw() && age.is_some_and(|age| age >= fresh)
+    })
+}
+
+/// Opens a directory, never where a link leads.
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, how, Mode::empty())?)
+}
+
+/// Takes the lock that whoever uses the directory has; it is given back when `dir` is closed, however that comes.
+fn lock(dir: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::fs::flock(
+        dir,
+        FlockOperation::NonBlockingLockExclusive,
+    )?)
+}
+
+fn remove(path: &Path) {
+    if fs::remove_dir_all(path).is_err() {
+        open_up(path);
+        // What is left then stays, as where the file system went read-only.
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+/// The name of what is open.
+fn itself(dir: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", dir.as_raw_fd())
 }
 
 /// Gives its owner back the directories of a tree that a command closed: one that cannot be listed cannot be
@@ -52,7 +123,7 @@ fn open_up(root: &Path) {
 
 /// What fails shows when the tree is removed.
 fn open_below(dir: &OwnedFd, depth: usize) {
-    let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    let itself = itself(dir);
     let _ = fs::set_permissions(&itself, Permissions::from_mode(0o700));
     let entries = fs::read_dir(&itself).into_iter().flatten().flatten();
     if depth == 0 {
@@ -91,5 +162,21 @@ mod tests {
         let path = tmp.path().to_owned();
         drop(tmp);
         assert!(!path.exists() && outside.path().exists());
+    }
+    #[test]
+    fn what_is_left_is_pruned_and_what_is_held_or_fresh_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let left = root.path().join("co-tmp-left");
+        fs::create_dir_all(left.join("a")).unwrap();
+        fs::set_permissions(left.join("a"), Permissions::from_mode(0o0)).unwrap();
+        let elsewhere = root.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, root.path().join("co-tmp-link")).unwrap();
+        let held = PrivateTmp::new_in(root.path()).unwrap();
+        prune_in(root.path(), FRESH);
+        assert!(left.exists());
+        prune_in(root.path(), Duration::ZERO);
+        assert!(!left.exists() && held.path().exists() && elsewhere.exists());
+        assert!(root.path().join("co-tmp-link").is_symlink());
     }
 }

@@ -1,13 +1,17 @@
 //! `sandbox_backend = "landlock"` as a person has it: approved commands, `:Co!`, and the command line.
 
-use std::process::Command;
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use crate::support::BACKEND;
 use crate::support::chat::Chat;
 use crate::support::http::Reply;
+use crate::support::proc;
 use crate::support::workspace::Workspace;
+use crate::support::{BACKEND, DEADLINE};
 
 fn landlocked() -> Chat {
     Chat::start(Workspace::new(), &json!({ "sandbox_backend": "landlock" }))
@@ -76,6 +80,39 @@ fn the_command_line_has_both_levels() {
         assert_eq!(told["level"], level, "{told}");
         assert_eq!(workspace.exists("inside"), wrote, "{told}");
         assert_eq!(out.exists(), level == "plain", "{told}");
-        let _ = std::fs::remove_file(workspace.path().join("inside"));
+        let _ = fs::remove_file(workspace.path().join("inside"));
     }
+}
+
+/// Nobody is left to remove it; it is told by its age, and by that nobody holds it.
+#[test]
+fn what_a_killed_backend_left_is_removed_by_a_later_one() {
+    let tmp = tempfile::tempdir().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let exec = |command: &str| {
+        let mut exec = Command::new(BACKEND);
+        exec.args(["exec", "--read-only", command])
+            .env("TMPDIR", tmp.path())
+            .env("XDG_STATE_HOME", state.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        exec.spawn().unwrap()
+    };
+    let mut killed = exec("echo x > $TMPDIR/x; echo up; sleep 30");
+    let mut up = [0; 2];
+    killed.stdout.take().unwrap().read_exact(&mut up).unwrap();
+    let backend = proc::children(i32::try_from(killed.id()).unwrap())[0];
+    proc::kill9(backend);
+    killed.wait().unwrap();
+    let entries = || fs::read_dir(tmp.path()).unwrap().flatten();
+    let left: Vec<_> = entries().map(|entry| entry.path()).collect();
+    let [left] = &left[..] else {
+        panic!("one directory was left: {left:?}");
+    };
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    fs::File::open(left).unwrap().set_modified(old).unwrap();
+    proc::wait_until(DEADLINE, "its removal", || {
+        assert!(exec("true").wait().unwrap().success());
+        (!left.exists()).then_some(())
+    });
 }
