@@ -22,7 +22,7 @@ const DIRECTORY: OFlags = OFlags::PATH
 /// Each level takes a descriptor.
 const DEPTH: usize = 100;
 
-/// The directory; it is removed when this is dropped.
+/// The directory, which only its owner may enter; it is removed when this is dropped.
 #[derive(Debug)]
 pub struct PrivateTmp {
     dir: tempfile::TempDir,
@@ -36,7 +36,10 @@ impl PrivateTmp {
     }
 
     fn new_in(parent: &Path) -> io::Result<Self> {
-        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let dir = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(parent)?;
         let held = open(dir.path())?;
         // On a file system without locks nobody else gets one either, and nothing is pruned.
         let _ = lock(&held);
@@ -163,6 +166,12 @@ mod tests {
         drop(tmp);
         assert!(!path.exists() && outside.path().exists());
     }
+    #[test]
+    fn nobody_else_may_enter_it() {
+        let tmp = PrivateTmp::new().unwrap();
+        assert_eq!(mode(tmp.path()), 0o700);
+    }
+
     #[test]
     fn what_is_left_is_pruned_and_what_is_held_or_fresh_is_not() {
         let root = tempfile::tempdir().unwrap();
