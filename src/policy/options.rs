@@ -136,6 +136,11 @@ impl<'a> Walk<'a> {
             match self.program.options.get(&letter) {
                 None => return self.unlisted(&letter, arg),
                 Some(Known::Fine(Takes::Nothing)) => self.parsed.options.push((letter, None)),
+                Some(Known::Fine(_))
+                    if !self.program.attaches && !tail.bytes().all(|b| b.is_ascii_digit()) =>
+                {
+                    return self.unlisted(text, arg);
+                }
                 Some(known) => {
                     let value = (!tail.is_empty()).then_some(tail);
                     return self.take(*known, &letter, value, arg);

@@ -99,6 +99,8 @@ pub struct Program {
     pub numeric: bool,
     /// `-la` is `-l -a`.
     pub cluster: bool,
+    /// False where a letter's value is the next word whatever follows the letter, as long as that is no number.
+    pub attaches: bool,
     /// Options end at the first operand.
     pub options_first: bool,
     pub pattern_options: Vec<String>,
@@ -167,6 +169,8 @@ struct Entry {
     numeric: bool,
     #[serde(default = "yes")]
     cluster: bool,
+    #[serde(default = "yes")]
+    attaches: bool,
     #[serde(default)]
     options_first: bool,
     #[serde(default)]
@@ -249,6 +253,7 @@ static PROGRAMS: LazyLock<HashMap<String, Program>> = LazyLock::new(|| {
                     max: entry.max,
                     numeric: entry.numeric,
                     cluster: entry.cluster,
+                    attaches: entry.attaches,
                     options_first: entry.options_first,
                     pattern_options: entry.pattern_options.clone(),
                     special: entry.special,
