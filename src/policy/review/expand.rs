@@ -112,21 +112,25 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
 
 /// Variables that change how things look and nothing else.
 fn harmless(name: &str, value: &str) -> bool {
-    let known = name.starts_with("LC_")
-        || [
-            "LANG",
-            "TZ",
-            "NO_COLOR",
-            "CLICOLOR",
-            "COLUMNS",
-            "GIT_OPTIONAL_LOCKS",
-        ]
-        .contains(&name);
+    if name.starts_with("LC_") || name == "LANG" {
+        return is_plain_locale(value);
+    }
+    let known = ["TZ", "NO_COLOR", "CLICOLOR", "COLUMNS"].contains(&name);
     let plain = value
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || "_.+-@/".contains(c));
     (known && plain && !value.starts_with('/') && !value.contains(".."))
         || (["PAGER", "GIT_PAGER"].contains(&name) && value == "cat")
+        || (name == "GIT_OPTIONAL_LOCKS" && value == "0")
+}
+
+/// True for a locale in which a byte below 128 is what it looks like: in Big5, GBK or Shift-JIS a `\` may be the
+/// second half of a character, and a script ends elsewhere than where it was read to end.
+fn is_plain_locale(value: &str) -> bool {
+    let (name, encoding) = value.split_once('.').unwrap_or((value, ""));
+    let utf8 = ["utf-8", "utf8"].contains(&encoding.to_ascii_lowercase().as_str());
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    matches!(value, "" | "C" | "POSIX") || (utf8 && name.chars().all(plain))
 }
 
 fn redirection(redirect: &Redirect, cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
