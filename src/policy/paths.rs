@@ -133,13 +133,25 @@ const KEY_KINDS: [&str; 6] = [
 /// True where a glob of a search (`-g '.env'`, `--include='*.pem'`) finds a secret that the search
 /// would else pass over, or aims at secrets alone.
 pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
-    const HIDDEN: [&str; 6] = [
+    const HIDDEN: [&str; 18] = [
         ".env",
         ".env.local",
+        ".env.dev",
+        ".env.development",
+        ".env.prod",
+        ".env.production",
+        ".env.staging",
+        ".env.test",
+        ".envrc",
         ".netrc",
+        "_netrc",
         ".npmrc",
+        ".pypirc",
+        ".pgpass",
         ".git-credentials",
         ".htpasswd",
+        ".vault-token",
+        ".x.pem",
     ];
     const PLAIN: [&str; 6] = [
         "server.pem",
@@ -152,6 +164,8 @@ pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
     if glob.starts_with('!') {
         return false;
     }
+    // `--iglob`, and every glob with `--glob-case-insensitive`, finds names in small letters as well.
+    let glob = &glob.to_ascii_lowercase();
     let last = glob
         .trim_end_matches('/')
         .rsplit('/')
