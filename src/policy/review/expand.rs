@@ -68,6 +68,12 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
         };
         match word::literal(form) {
             None => {
+                if word::has_glob(form) {
+                    ready.problems.push(Reason::at(
+                        format!("nobody knows yet what `{}` matches", word.raw),
+                        word.span.clone(),
+                    ));
+                }
                 arg.text.clone_from(&word.raw);
                 arg.dynamic = true;
                 ready.args.push(arg);
@@ -85,6 +91,8 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
                         ready.args.push(arg);
                     }
                     Some(matches) => {
+                        let listed = listed(&matches, word, cwd, facts);
+                        ready.problems.extend(listed);
                         for text in matches {
                             let option = text.starts_with('-');
                             if option {
@@ -108,6 +116,22 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
             }
         }
     }
+}
+
+/// Says which directory a glob tells the names of that may not be looked at, whatever becomes of them.
+fn listed(matches: &[String], word: &Word, cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
+    let mut dirs: Vec<&str> = matches
+        .iter()
+        .map(|path| path.trim_end_matches('/').rsplit_once('/'))
+        .map(|split| match split {
+            Some(("", _)) => "/",
+            Some((dir, _)) => dir,
+            None => ".",
+        })
+        .collect();
+    dirs.dedup();
+    dirs.into_iter()
+        .find_map(|dir| paths::check(facts, cwd, dir, Use::Read, &word.span))
 }
 
 /// Variables that change how things look and nothing else.
