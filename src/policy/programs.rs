@@ -104,6 +104,8 @@ pub struct Program {
     /// Options end at the first operand.
     pub options_first: bool,
     pub pattern_options: Vec<String>,
+    /// Programs that it runs by their bare names, whatever it is given.
+    pub starts: Vec<String>,
     pub special: Option<Special>,
     /// False where it tells no more of a file than its name and sizes.
     pub reads_content: bool,
@@ -175,6 +177,8 @@ struct Entry {
     options_first: bool,
     #[serde(default)]
     pattern_options: Vec<String>,
+    #[serde(default)]
+    starts: Vec<String>,
     special: Option<Special>,
     #[serde(default)]
     xargs: bool,
@@ -256,6 +260,7 @@ static PROGRAMS: LazyLock<HashMap<String, Program>> = LazyLock::new(|| {
                     attaches: entry.attaches,
                     options_first: entry.options_first,
                     pattern_options: entry.pattern_options.clone(),
+                    starts: entry.starts.clone(),
                     special: entry.special,
                     reads_content: entry.reads_content,
                     xargs: entry.xargs,

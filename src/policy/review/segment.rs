@@ -136,16 +136,20 @@ fn program(ready: &Ready, first: &Arg, cwd: &Path, facts: &dyn Facts) -> Option<
     if name.contains('/') {
         return ask(format!("`{name}` is run by its path"));
     }
-    if programs::lookup(name).is_none() {
+    let Some(table) = programs::lookup(name) else {
         return ask(format!(
             "nothing is known of `{name}`, or it does more than look"
         ));
-    }
+    };
     if ready.builtin && BUILTINS.contains(&name) {
         return None;
     }
     match facts.program(name, cwd) {
-        Found::Trusted | Found::Missing => None,
+        Found::Trusted | Found::Missing => {
+            special::trusted(name, &table.starts, &Scene { facts, cwd })
+                .into_iter()
+                .next()
+        }
         Found::Untrusted(path) => ask(format!(
             "`{name}` is `{}`, which others can change",
             path.display()

@@ -1,10 +1,10 @@
 //! tar and gzip: the forms that list an archive or print what was packed.
 
 use crate::policy::Reason;
-use crate::policy::facts::Found;
 use crate::policy::options::Arg;
 use crate::policy::paths::{self, Use};
 use crate::policy::review::Scene;
+use crate::policy::special::trusted;
 
 /// What tar runs to unpack.
 const UNPACKERS: [&str; 8] = [
@@ -106,16 +106,4 @@ fn read(file: &Arg, scene: &Scene) -> Option<Reason> {
         let text = format!("`{name}` looks like a secret");
         Some(Reason::at(text, file.span.clone()))
     })
-}
-
-/// Says which of the programs that `name` runs others can change.
-pub(super) fn trusted(name: &str, programs: &[&str], scene: &Scene) -> Vec<Reason> {
-    let untrusted = |program: &&str| match scene.facts.program(program, scene.cwd) {
-        Found::Untrusted(path) => Some(Reason::whole(format!(
-            "`{name}` runs `{}`, which others can change",
-            path.display()
-        ))),
-        Found::Trusted | Found::Missing => None,
-    };
-    programs.iter().filter_map(untrusted).collect()
 }

@@ -12,6 +12,7 @@ mod version;
 pub(super) mod xargs;
 
 use super::Reason;
+use super::facts::Found;
 use super::git;
 use super::options::{self, Arg, Parsed};
 use super::programs::{Program, Special};
@@ -49,6 +50,18 @@ pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) 
             parsed.reasons
         }
     }
+}
+
+/// Says which of the programs that `name` runs others can change.
+pub(super) fn trusted<S: AsRef<str>>(name: &str, programs: &[S], scene: &Scene) -> Vec<Reason> {
+    let untrusted = |program: &S| match scene.facts.program(program.as_ref(), scene.cwd) {
+        Found::Untrusted(path) => Some(Reason::whole(format!(
+            "`{name}` runs `{}`, which others can change",
+            path.display()
+        ))),
+        Found::Trusted | Found::Missing => None,
+    };
+    programs.iter().filter_map(untrusted).collect()
 }
 
 /// `command -v NAME…` only tells; every other form runs something.

@@ -45,5 +45,5 @@ pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) 
     }
     // `npm` is a script that `node` runs.
     let runs = (name == "npm").then_some("node");
-    super::archive::trusted(name, runs.as_slice(), scene)
+    super::trusted(name, runs.as_slice(), scene)
 }

@@ -40,6 +40,11 @@ pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> V
     let Some(program) = programs::lookup(name).filter(|program| program.xargs) else {
         return ask(format!("`xargs` would run `{name}`"));
     };
+    let mut untrusted = super::trusted("xargs", &[name], scene);
+    untrusted.extend(super::trusted(name, &program.starts, scene));
+    if !untrusted.is_empty() {
+        return untrusted;
+    }
     if let Some(filter) = filters.iter().find(|f| !filters_lines(f)) {
         return ask(format!(
             "what `{}` prints would become arguments",

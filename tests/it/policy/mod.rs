@@ -5,6 +5,7 @@
 mod cli;
 mod differential;
 mod forced;
+mod listed;
 mod repositories;
 mod rules;
 mod second_opinion;
