@@ -1,13 +1,13 @@
 //! xargs: a lister, filters, then a program that only reads.
 
-use std::path::Path;
-
 use crate::policy::Reason;
-use crate::policy::glob::Pattern;
 use crate::policy::options::{self, Arg};
-use crate::policy::paths;
 use crate::policy::programs;
 use crate::policy::review::Scene;
+
+mod listing;
+
+use listing::{Listing, listing};
 
 /// A command of a pipeline, as far as xargs must know it.
 pub(crate) struct Stage<'a> {
@@ -40,6 +40,13 @@ pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> V
     let Some(program) = programs::lookup(name).filter(|program| program.xargs) else {
         return ask(format!("`xargs` would run `{name}`"));
     };
+    let own = &args[..args.len() - inner.len() - 1];
+    if own.iter().any(|arg| arg.dynamic || arg.loose_glob) {
+        return ask("nobody knows yet what `xargs` will be told".to_owned());
+    }
+    if inside_a_word(own, name, inner) {
+        return ask("`xargs` would put names into the middle of a word".to_owned());
+    }
     let mut untrusted = super::trusted("xargs", &[name], scene);
     untrusted.extend(super::trusted(name, &program.starts, scene));
     if !untrusted.is_empty() {
@@ -57,7 +64,6 @@ pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> V
             lister.name
         ));
     };
-    let own = &args[..args.len() - inner.len()];
     listing.zeros = listing.prefixed
         && own
             .iter()
@@ -107,13 +113,32 @@ fn inner(args: &[Arg]) -> Option<(&str, &[Arg])> {
     }
 }
 
+/// True where `-I` names what is more than a whole word of the program's: `.e{}v`, or what the program is called.
+fn inside_a_word(own: &[Arg], name: &str, inner: &[Arg]) -> bool {
+    let mut replaced = Vec::new();
+    for (place, arg) in own.iter().enumerate() {
+        match arg.text.strip_prefix("-I") {
+            Some("") => replaced.extend(own.get(place + 1).map(|next| next.text.as_str())),
+            Some(attached) => replaced.push(attached),
+            None => {}
+        }
+    }
+    replaced.into_iter().any(|it| {
+        name.contains(it)
+            || inner
+                .iter()
+                .any(|arg| arg.text.contains(it) && arg.text != it)
+    })
+}
+
 fn filters_lines(stage: &Stage) -> bool {
     let bad = |arg: &Arg| {
         let text = arg.text.as_str();
-        // `-o` prints parts of lines, `-r` searches files, `-c` counts, `--label` and `-H` add text.
+        // `-o` prints parts of lines, `-r` searches files, `-c` counts, `--label`, `-H` and grep's `-n` add text.
         text.starts_with("--") && text != "--"
             || (text.starts_with('-')
                 && text.contains(['o', 'H', 'r', 'c', 'b', 'T', 'f', 'k', 't', 'C']))
+            || (text.starts_with('-') && text.contains('n') && stage.name.ends_with("grep"))
     };
     FILTERS.contains(&stage.name) && !stage.args.iter().any(bad) && operands(stage) == 0
 }
@@ -127,142 +152,6 @@ fn operands(stage: &Stage) -> usize {
     let pattern =
         program.operands == programs::Operands::Pattern && !parsed.has(&["-e", "--regexp"]);
     parsed.operands.len().saturating_sub(usize::from(pattern))
-}
-
-struct Listing {
-    roots: Vec<String>,
-    names: Option<Vec<Pattern>>,
-    /// True where every path printed starts with a directory, so none starts with `-`.
-    prefixed: bool,
-    regular: bool,
-    /// True where names are handed over between zero bytes, so none is taken apart.
-    zeros: bool,
-    /// True where only files that git tracks are listed.
-    tracked: bool,
-}
-
-fn listing(stage: &Stage) -> Option<Listing> {
-    let has = |names: &[&str]| {
-        stage
-            .args
-            .iter()
-            .any(|arg| names.contains(&arg.text.as_str()))
-    };
-    let secret = |arg: &Arg| paths::secret(Path::new(arg.text.trim_end_matches('*'))).is_some();
-    if stage.args.iter().any(secret) {
-        return None;
-    }
-    match stage.name {
-        "find" => {
-            if has(&["-printf", "-ls", "-fprintf"]) {
-                return None;
-            }
-            let roots: Vec<String> = stage
-                .args
-                .iter()
-                .skip_while(|arg| matches!(arg.text.as_str(), "-H" | "-P"))
-                .take_while(|arg| {
-                    !arg.text.starts_with('-') && !matches!(arg.text.as_str(), "(" | "!")
-                })
-                .map(|arg| arg.text.clone())
-                .collect();
-            let regular = stage
-                .args
-                .windows(2)
-                .any(|two| two[0].text == "-type" && two[1].text == "f")
-                && !has(&["-o", "-or", "!", "-not", ","]);
-            Some(Listing {
-                roots: if roots.is_empty() {
-                    vec![".".to_owned()]
-                } else {
-                    roots
-                },
-                names: super::name_filters(stage.args),
-                prefixed: true,
-                regular,
-                zeros: false,
-                tracked: false,
-            })
-        }
-        "fd" | "fdfind" if !has(&["--format"]) => Some(Listing::anything()),
-        "rg" if has(&["-l", "--files", "--files-with-matches"])
-            && !has(&["--json", "-o", "-r", "--replace"]) =>
-        {
-            Some(Listing::anything())
-        }
-        "grep"
-            if stage.args.iter().any(|arg| {
-                matches!(
-                    arg.text.as_str(),
-                    "-l" | "-rl" | "-lr" | "-rln" | "-rlE" | "-rli"
-                )
-            }) =>
-        {
-            Some(Listing::anything())
-        }
-        "git" => {
-            let words: Vec<&str> = stage.args.iter().map(|arg| arg.text.as_str()).collect();
-            match words.as_slice() {
-                ["ls-files", rest @ ..]
-                    if !rest.iter().any(|word| {
-                        word.starts_with("--format") || *word == "-s" || *word == "--stage"
-                    }) =>
-                {
-                    Some(Listing::index(rest).unwrap_or_else(Listing::anything))
-                }
-                ["diff", rest @ ..] if rest.contains(&"--name-only") => Some(Listing::anything()),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-impl Listing {
-    fn anything() -> Self {
-        Self {
-            roots: vec![".".to_owned()],
-            names: None,
-            prefixed: false,
-            regular: false,
-            zeros: false,
-            tracked: false,
-        }
-    }
-
-    /// What `git ls-files` lists with these words, which name nothing but files of its index.
-    fn index(words: &[&str]) -> Option<Self> {
-        const OPTIONS: [&str; 9] = [
-            "-c",
-            "--cached",
-            "-m",
-            "--modified",
-            "-d",
-            "--deleted",
-            "-z",
-            "--deduplicate",
-            "--",
-        ];
-        let (options, paths): (Vec<&str>, Vec<&str>) =
-            words.iter().partition(|word| word.starts_with('-'));
-        if !options.iter().all(|option| OPTIONS.contains(option)) {
-            return None;
-        }
-        // `*.rs` is met by the whole path, so by the name as well.
-        let endings: Option<Vec<Pattern>> = paths
-            .iter()
-            .map(|path| {
-                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-                let end = path.strip_prefix('*')?;
-                end.chars().all(plain).then(|| Pattern::new(path))
-            })
-            .collect();
-        Some(Self {
-            names: endings.filter(|endings| !endings.is_empty()),
-            tracked: true,
-            ..Self::anything()
-        })
-    }
 }
 
 /// A reader must not be handed a secret, nor a link that leaves the workspace.

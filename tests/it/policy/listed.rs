@@ -26,6 +26,127 @@ fn check(world: &World, cases: &[(&str, &str)]) {
 }
 
 #[test]
+fn a_lister_prints_nothing_that_it_is_told() {
+    let world = harmless();
+    fs::remove_dir_all(world.workspace.join(".git")).unwrap();
+    check(
+        &world,
+        &[
+            ("fd main | xargs cat", "auto"),
+            ("fd -e rs -t f . src | xargs cat", "auto"),
+            ("fd --format=/etc/passwd . | xargs cat", "ask"),
+            ("fd --path-separator ' /etc/passwd ' | xargs cat", "ask"),
+            ("fd --path-separator=' /etc/passwd ' | xargs wc -l", "ask"),
+            ("fd -C src x | xargs cat", "ask"),
+            ("rg -l main | xargs cat", "auto"),
+            ("rg -ln main src | xargs cat", "auto"),
+            ("rg --files -g '*.rs' | xargs head -3", "auto"),
+            ("rg --files --path-separator=: | xargs wc -l", "ask"),
+            ("rg -l --replace=/etc/passwd main | xargs cat", "ask"),
+            ("rg main | xargs cat", "ask"),
+            ("grep -rl main . | xargs cat", "auto"),
+            ("grep -lrn main src | xargs cat", "auto"),
+            (
+                "grep -l --label=/etc/passwd one - < a.txt | xargs cat",
+                "ask",
+            ),
+            (
+                "grep -l --label /etc/passwd one - < a.txt | xargs wc -l",
+                "ask",
+            ),
+            ("grep -r main . | xargs cat", "ask"),
+        ],
+    );
+}
+
+#[test]
+fn git_lists_paths_and_nothing_beside_them() {
+    let world = harmless();
+    check(
+        &world,
+        &[
+            ("git diff --name-only | xargs wc -l", "auto"),
+            ("git diff --name-only --cached HEAD | xargs wc -l", "auto"),
+            (
+                "git diff --name-only --line-prefix='/etc/passwd ' | xargs wc -l",
+                "ask",
+            ),
+            ("git diff --name-only -p | xargs wc -l", "ask"),
+            ("git diff --name-only --stat | xargs wc -l", "ask"),
+            ("git ls-files -o --exclude-standard | xargs wc -l", "auto"),
+            ("git ls-files --eol | xargs wc -l", "ask"),
+            ("git ls-files -t | xargs wc -l", "ask"),
+            ("git ls-files --format=/etc/passwd | xargs wc -l", "ask"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_listed_elsewhere_is_looked_at_there() {
+    let world = harmless();
+    fs::remove_dir_all(world.workspace.join(".git")).unwrap();
+    check(
+        &world,
+        &[
+            ("cd src && fd . .. | xargs cat", "auto"),
+            ("cd src && grep -rl main .. | xargs cat", "auto"),
+        ],
+    );
+    fs::write(world.workspace.join(".env"), "TOKEN=hush\n").unwrap();
+    check(
+        &world,
+        &[
+            ("cd src && fd main | xargs cat", "auto"),
+            ("cd src && fd -H . .. | xargs cat", "ask"),
+            ("cd src && grep -rl TOKEN .. | xargs cat", "ask"),
+            ("cd src && rg -l TOKEN .. | xargs cat", "ask"),
+            ("cd src && rg --files -e x .. | xargs cat", "ask"),
+            ("cd src && grep -rl -e TOKEN .. | xargs cat", "ask"),
+            ("fd main src | xargs cat", "auto"),
+            ("rg -l main src | xargs cat", "auto"),
+            ("grep -l main src/main.rs | xargs cat", "auto"),
+        ],
+    );
+    world.git(&["init", "-q", "."]);
+    check(
+        &world,
+        &[
+            ("cd src && git ls-files -o .. | xargs cat", "ask"),
+            ("cd src && git ls-files -o ':/' | xargs cat", "ask"),
+            ("cd src && git ls-files -o | xargs cat", "auto"),
+        ],
+    );
+}
+
+#[test]
+fn a_name_takes_the_place_of_a_whole_word() {
+    let world = harmless();
+    check(
+        &world,
+        &[
+            ("find src -name '*.rs' | xargs -I{} cat {}", "auto"),
+            ("find src -name '*.rs' | xargs -IX grep -n main X", "auto"),
+            (
+                "find src -name '*.rs' | xargs -I {} basename {} .rs",
+                "auto",
+            ),
+            ("find n -name n | xargs -I{} cat .e{}v", "ask"),
+            ("find src -name n | xargs -In cat .env", "ask"),
+            ("find src -name '*.rs' | xargs -I{} ls {}/..", "ask"),
+            ("find src -name '*.rs' | xargs -I wc wc wc", "ask"),
+            ("find src -name '*.rs' | xargs -Ic cat a.txt", "ask"),
+            ("find src -name '*.rs' | xargs -I $X wc rm wc", "ask"),
+            ("find src -name '*.rs' | xargs -n $X wc", "ask"),
+            ("find src -name '*.rs' | grep -n rs | xargs cat", "ask"),
+            (
+                "find src -name '*.rs' | grep -v x | head -n 3 | xargs cat",
+                "auto",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn what_a_trusted_program_runs_must_be_trusted_too() {
     let world = harmless();
     check(
