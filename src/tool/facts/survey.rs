@@ -18,9 +18,9 @@ pub(super) fn below(start: &Path, root: &Path) -> Survey {
         ..Survey::default()
     };
     let mut left = MAX_SURVEY;
-    // Directories still to be read, with whether a name above is misread.
-    let mut todo = vec![(start.to_owned(), false)];
-    while let Some((dir, strange)) = todo.pop() {
+    // Directories still to be read, with whether a name above is misread, and whether one is a secret.
+    let mut todo = vec![(start.to_owned(), false, false)];
+    while let Some((dir, strange, hidden)) = todo.pop() {
         let Ok(entries) = std::fs::read_dir(&dir) else {
             continue;
         };
@@ -45,14 +45,20 @@ pub(super) fn below(start: &Path, root: &Path) -> Survey {
             if strange {
                 survey.misread.push(shown());
             }
-            if paths::is_secret(&name) {
+            // What git packed is nobody's text, and most of what is there.
+            if hidden && name == "objects" && dir.join("HEAD").exists() {
+                continue;
+            }
+            let hidden = hidden || paths::is_secret(&name);
+            if hidden {
                 survey.secret.push(match kind.is_dir() {
                     true => shown().join("*"),
                     false => shown(),
                 });
-            } else if kind.is_dir() {
-                todo.push((entry.path(), strange));
-            } else if is_odd(kind, &entry.path(), root) {
+            }
+            if kind.is_dir() {
+                todo.push((entry.path(), strange, hidden));
+            } else if !hidden && is_odd(kind, &entry.path(), root) {
                 survey.odd.push(shown());
             }
         }

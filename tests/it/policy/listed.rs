@@ -119,6 +119,29 @@ fn what_is_listed_elsewhere_is_looked_at_there() {
 }
 
 #[test]
+fn a_name_does_not_find_what_a_secret_directory_holds() {
+    let world = harmless();
+    let aws = world.workspace.join("d/.aws/sso");
+    fs::create_dir_all(&aws).unwrap();
+    fs::write(aws.join("cache.json"), "{}\n").unwrap();
+    check(
+        &world,
+        &[
+            ("find . -name '*.rs' | xargs cat", "auto"),
+            ("find . -name '*.toml' -type f | xargs cat", "auto"),
+            ("find . -name config | xargs cat", "ask"),
+            ("find . -type f -name HEAD | xargs head -3", "ask"),
+            ("find d -name '*.json' | xargs cat", "ask"),
+            ("find src -name '*.json' | xargs cat", "auto"),
+        ],
+    );
+    // The names of git's objects are its own, and there are many.
+    let objects = world.workspace.join(".git/objects/a.rs");
+    fs::write(objects, "x\n").unwrap();
+    check(&world, &[("find . -name '*.rs' | xargs cat", "auto")]);
+}
+
+#[test]
 fn a_name_takes_the_place_of_a_whole_word() {
     let world = harmless();
     check(
