@@ -171,6 +171,17 @@ mod tests {
             ("*a*b*", "xxaxxbxx", true),
             ("[[:alpha:]]", "q", true),
             ("[]x]", "]", true),
+            ("[a-c]", "d", false),
+            ("[a-c]-", "b-", true),
+            ("[a-]", "-", true),
+            ("[!a]x", "bx", true),
+            ("[^a]x", "ax", false),
+            ("x[b]c", "xbc", true),
+            ("a\\*b", "a*b", true),
+            ("a\\*b", "axb", false),
+            ("a\\", "a\\", true),
+            ("a*", "a", true),
+            ("a?", "a", false),
         ];
         for (pattern, name, hit) in cases {
             assert_eq!(Pattern::new(pattern).matches(name), hit, "{pattern} {name}");

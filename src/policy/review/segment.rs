@@ -250,3 +250,85 @@ pub(super) fn destroys(look: &Look) -> bool {
             _ => false,
         }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::destroys;
+    use crate::policy::{bash, wrap};
+
+    #[test]
+    fn what_a_question_says_of_loss() {
+        let destructive = |command: &str| {
+            let found = wrap::through(&bash::parse(command));
+            found.looks.iter().any(destroys)
+        };
+        for command in [
+            "rm x",
+            "/bin/rm x",
+            "rmdir x",
+            "unlink x",
+            "mv a b",
+            "dd of=x",
+            "truncate -s 0 x",
+            "shred x",
+            "wipefs x",
+            "blkdiscard x",
+            "kill 1",
+            "pkill x",
+            "killall x",
+            "chmod 0 x",
+            "chown x y",
+            "chattr +i x",
+            "reboot",
+            "shutdown",
+            "mkfs.ext4 x",
+            "ls > out",
+            "> out",
+            "git reset --hard",
+            "git clean -fd",
+            "git restore x",
+            "git filter-branch",
+            "git gc",
+            "git prune",
+            "git rebase x",
+            "git checkout x",
+            "git rm x",
+            "git push --force",
+            "git push -f",
+            "git push --force-with-lease",
+            "git push origin --delete x",
+            "git push --mirror",
+            "git branch -d x",
+            "git branch -D x",
+            "git tag --delete x",
+            "git stash drop",
+            "git stash clear",
+            "find . -delete",
+            "find . -exec rm {} +",
+            "sed -i s/a/b/ x",
+            "sed --in-place s/a/b/ x",
+        ] {
+            assert!(destructive(command), "{command}");
+        }
+        for command in [
+            "ls -l",
+            "ls > /dev/null",
+            "> /dev/null",
+            "ls >&2",
+            "git push",
+            "git push origin x",
+            "git branch x",
+            "git tag x",
+            "git stash",
+            "git commit -m x",
+            "git log --delete -f",
+            "git log drop",
+            "find . -print",
+            "sed s/a/b/ x",
+            "cargo test",
+            "grep -i x y",
+        ] {
+            assert!(!destructive(command), "{command}");
+        }
+    }
+}

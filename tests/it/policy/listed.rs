@@ -178,9 +178,10 @@ fn what_a_trusted_program_runs_must_be_trusted_too() {
             ("find src -name '*.rs' | xargs wc -l", "auto"),
             ("egrep x a.txt", "auto"),
             ("yq . package.json", "auto"),
+            ("zcat a.gz", "auto"),
         ],
     );
-    for name in ["wc", "grep", "jq"] {
+    for name in ["wc", "grep", "jq", "gzip"] {
         world.program(name, "#!/bin/sh\n");
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(world.bin.join(name), open).unwrap();
@@ -193,6 +194,7 @@ fn what_a_trusted_program_runs_must_be_trusted_too() {
             ("egrep x a.txt", "ask"),
             ("fgrep --version", "ask"),
             ("yq . package.json", "ask"),
+            ("zcat a.gz", "ask"),
             ("find src -name '*.rs' | xargs cat", "auto"),
         ],
     );

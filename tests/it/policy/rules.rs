@@ -274,3 +274,34 @@ fn built_in_deny_rules_are_lifted_by_name() {
     });
     assert_eq!(problems.len(), 2, "{problems:?}");
 }
+
+#[test]
+fn a_prefix_covers_no_secret_and_nothing_outside_however_it_is_named() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings {
+        allow: texts(&["make"]),
+        ..Settings::default()
+    });
+    for (command, expected) in [
+        ("make -j4 all", "auto"),
+        ("make etc", "auto"),
+        ("make X=/dev/null", "auto"),
+        ("make https://example.org/x", "auto"),
+        ("make KEY=.env", "ask"),
+        ("make a:.env", "ask"),
+        ("make a,.env", "ask"),
+        ("make user@.env", "ask"),
+        ("make KEY=/etc/passwd", "ask"),
+        ("make ../other/file", "ask"),
+        ("make ../nothing", "ask"),
+        ("make /nothing", "ask"),
+        ("make -I/etc", "ask"),
+        ("make -I../other", "ask"),
+        ("make -f.env", "ask"),
+        ("make out/file", "ask"),
+        ("make innocent", "ask"),
+        ("make $X", "ask"),
+    ] {
+        assert_eq!(word(&world.verdict(&judge, command)), expected, "{command}");
+    }
+}

@@ -132,6 +132,82 @@ fn every_question_says_why_and_where() {
 }
 
 #[test]
+fn a_question_says_what_it_did_not_understand() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let long = format!("echo {}", "x".repeat(10_000));
+    for (command, expected) in [
+        ("ls $(id)", "it runs a command inside a word"),
+        ("cat <(id)", "it runs a command in place of a file"),
+        ("echo ${HOME}", "it computes a word that nobody has seen"),
+        ("echo $((1+1))", "it computes a word that nobody has seen"),
+        ("cat <<X\nx\nX", "it holds a here-document"),
+        ("cat <<< x", "it holds a here-string"),
+        ("X=1", "it sets a shell variable"),
+        ("X=1 Y=2", "it sets a shell variable"),
+        ("export X=1", "it changes shell variables"),
+        ("unset X", "it changes shell variables"),
+        ("(ls)", "it holds a subshell"),
+        ("{ ls; }", "it holds a group of commands"),
+        ("f() { ls; }", "it defines a function"),
+        ("if true; then ls; fi", "it holds a condition"),
+        ("case x in x) ls;; esac", "it holds a condition"),
+        ("for x in a; do ls; done", "it holds a loop"),
+        ("while true; do ls; done", "it holds a loop"),
+        ("for ((;;)); do ls; done", "it holds a loop"),
+        ("[[ -f a.txt ]]", "it holds a `[[ ]]` test"),
+        ("! ls", "it holds a `!`"),
+        ("ls &", "it starts something in the background"),
+        ("ls |& cat", "it pipes with `|&`"),
+        ("echo $'a'", "it holds a `$'…'` or `$\"…\"` string"),
+        ("ls \"unclosed", "it is not plain, complete bash"),
+        (&long, "it is longer than 10000 characters"),
+        ("find . -delete", "`find -delete` removes what it finds"),
+        ("find . -exec ls {} +", "`find -exec` runs another program"),
+        (
+            "find . -execdir ls {} +",
+            "`find -execdir` runs another program",
+        ),
+        ("find . -ok ls {} +", "`find -ok` runs another program"),
+        (
+            "find . -okdir ls {} +",
+            "`find -okdir` runs another program",
+        ),
+        ("find . -fprint x", "`find -fprint` writes a file"),
+        ("find . -fprint0 x", "`find -fprint0` writes a file"),
+        ("find . -fls x", "`find -fls` writes a file"),
+        ("find . -fprintf x y", "`find -fprintf` writes a file"),
+        (
+            "find . -follow",
+            "`find -follow` follows links, which may leave the workspace",
+        ),
+        (
+            "find -L .",
+            "`find -L` follows links, which may leave the workspace",
+        ),
+    ] {
+        let Verdict::Ask(ask) = world.verdict(&judge, command) else {
+            panic!("{command} asks");
+        };
+        let said: Vec<&str> = ask.reasons.iter().map(|it| it.text.as_str()).collect();
+        assert!(said.contains(&expected), "{command}: {said:?}");
+    }
+}
+
+#[test]
+fn a_question_about_an_argument_vector_marks_its_word() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let argv = texts(&["cat", "a b", "/etc/passwd"]);
+    let found = judge.assess(&Program::Argv(argv), &world.workspace);
+    let Verdict::Ask(ask) = judge.verdict(&found, &[]) else {
+        panic!("it asks");
+    };
+    let span = ask.reasons[0].span.clone().unwrap();
+    assert_eq!(&found.command[span], "/etc/passwd");
+}
+
+#[test]
 fn a_program_must_be_found_where_only_the_person_can_write() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
@@ -206,6 +282,7 @@ fn what_holds_co_in_check_is_not_taken_away() {
         "mv .co x",
         "rm -rf .",
         "chmod -R 000 .co",
+        "chown -R x .co",
         "rm .co/policy.toml",
         "sudo rm -r ./.co",
     ] {
