@@ -98,6 +98,11 @@ mod tests {
             ("a\\\\\nb", "a\\\\\nb"),
             ("\"$\\\n(rm)\"", "\"$(rm)\""),
             ("a#\\\nb", "a#b"),
+            ("# c\na \\\nb", "# c\na b"),
+            ("\"'\" 'a\\\nb'", "\"'\" 'a\\\nb'"),
+            ("'\"' \"a\\\nb\"", "'\"' \"ab\""),
+            ("'a #' \\\nb", "'a #' b"),
+            ("\"a #\" \\\nb", "\"a #\" b"),
         ];
         for (source, expected) in cases {
             assert_eq!(join_lines(source).text, expected, "{source:?}");

@@ -249,6 +249,19 @@ mod tests {
             "$=",
             "5,$p",
             "s/[[:space:]]*$//",
+            "s/[[:digit:]a]x/y/",
+            "s/[]a]x/y/",
+            "\\,a,p",
+            "\\xaxp",
+            "s/a/\\/w x/",
+            "2,~4p",
+            "0~3,+2p",
+            "1, 3 p",
+            "h;H;g;G;x",
+            "5Q",
+            "q 3",
+            "l 40",
+            "s/a/b/3I",
         ] {
             let expected = script != "s/[/]x/b/";
             assert_eq!(is_safe(script), expected, "{script}");
@@ -284,6 +297,15 @@ mod tests {
             "z",
             "\\xaxe id",
             "/[/]/e id",
+            // To one sed a bracket hides the end of a pattern, to another it does not.
+            "s/[/]a/g;s/w x/y/g",
+            "s/[]/]a/g;s/w x/y/g",
+            "s/[^]/]a/g;s/w x/y/g",
+            "s/[[:alpha:]/]a/g;s/w x/y/g",
+            "s/[a\\/]a/g;s/w x/y/g",
+            "s/\\\\/x/w y/p",
+            "s/a/\\\\/w x/p",
+            "\\\\a\\p",
         ] {
             assert!(!is_safe(script), "{script}");
         }

@@ -199,3 +199,67 @@ fn what_a_trusted_program_runs_must_be_trusted_too() {
         ],
     );
 }
+
+#[test]
+fn a_name_that_xargs_would_take_apart_asks() {
+    let world = harmless();
+    fs::write(world.workspace.join("a b.rs"), "x\n").unwrap();
+    check(
+        &world,
+        &[
+            ("find . -name '*.rs' | xargs cat", "ask"),
+            ("find . -name '*.rs' -print0 | xargs -0 cat", "auto"),
+            ("find . -name '*.rs' -print0 | xargs --null cat", "auto"),
+            ("find . -name '*.rs' -print0 | xargs -0r cat", "auto"),
+            ("find . -name '*.rs' -print0 | xargs -r0 cat", "auto"),
+            ("find . -name '*.rs' | xargs -r cat", "ask"),
+            ("find . -name '*.toml' | xargs cat", "auto"),
+            (
+                "find src -name '*.rs' | xargs -t -n 1 -L 1 -P 2 cat",
+                "auto",
+            ),
+            (
+                "find src -name '*.rs' | xargs --no-run-if-empty cat",
+                "auto",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_link_that_leaves_is_passed_over_by_who_lists_files_alone() {
+    let world = harmless();
+    std::os::unix::fs::symlink("/etc/passwd", world.workspace.join("odd.rs")).unwrap();
+    check(
+        &world,
+        &[
+            ("find . -name '*.rs' | xargs cat", "ask"),
+            ("find . -type f -name '*.rs' | xargs cat", "auto"),
+            ("find . -type d -name '*.rs' | xargs cat", "ask"),
+            ("find . -name '*.rs' -name f | xargs cat", "ask"),
+            ("find . -type f -o -name '*.rs' | xargs cat", "ask"),
+            ("find -H . -name '*.rs' | xargs cat", "ask"),
+            ("find src -name '*.rs' | xargs cat", "auto"),
+            ("find -P src -name '*.rs' | xargs cat", "auto"),
+            (
+                "find src -name '*.rs' -printf '/etc/passwd\\n' | xargs cat",
+                "ask",
+            ),
+            ("find src -name '*.rs' -ls | xargs cat", "ask"),
+        ],
+    );
+}
+
+#[test]
+fn a_name_does_not_become_an_option() {
+    let world = harmless();
+    check(
+        &world,
+        &[
+            ("find src -name '*.rs' | xargs file", "auto"),
+            ("rg -l main src | xargs file", "ask"),
+            ("rg -l main src | xargs file --", "auto"),
+            ("rg -l main src | xargs file -b", "ask"),
+        ],
+    );
+}
