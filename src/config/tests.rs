@@ -136,6 +136,39 @@ fn the_environment_is_read_as_text() {
 }
 
 #[test]
+fn sizes_and_flags_are_read_in_every_spelling() {
+    for (text, bytes) in [
+        ("5000000", 5_000_000),
+        ("5000000B", 5_000_000),
+        ("5000k", 5_120_000),
+        ("5000 KiB", 5_120_000),
+        ("5000kb", 5_000_000),
+        ("5m", 5 << 20),
+        ("5MiB", 5 << 20),
+        ("5MB", 5_000_000),
+        ("1g", 1 << 30),
+        ("1GB", 1_000_000_000),
+    ] {
+        let (config, problems) = from_lua(&json!({ "shell_spill_max": text }));
+        assert_eq!(problems, [""; 0], "{text}");
+        assert_eq!(config.exec.spill_max, bytes, "{text}");
+    }
+    for (text, on) in [
+        ("true", true),
+        ("1", true),
+        ("YES", true),
+        (" on ", true),
+        ("false", false),
+        ("0", false),
+        ("no", false),
+        ("Off", false),
+    ] {
+        let (config, problems) = from_env("CO_CLI_AUTO_CONFIRM", text);
+        assert_eq!((config.auto_confirm, problems), (on, Vec::new()), "{text}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_what_is_accepted() {
     let lua = "setup{} or vim.g.co";
     let must = |name: &str, be: &str| {

@@ -287,3 +287,60 @@ fn hazard(key: &str) -> Option<&'static str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::hazard;
+
+    #[test]
+    fn keys_that_run_read_or_fetch() {
+        for key in [
+            "diff.external",
+            "diff.x.command",
+            "diff.x.textconv",
+            "filter.x.clean",
+            "filter.x.smudge",
+            "filter.x.process",
+            "merge.x.driver",
+            "gpg.program",
+            "gpg.ssh.program",
+            "gpg.ssh.defaultKeyCommand",
+            "interactive.diffFilter",
+            "core.alternateRefsCommand",
+            "core.gitProxy",
+            "pretty.x",
+            "format.pretty",
+            "core.worktree",
+            "core.attributesFile",
+            "core.excludesFile",
+            "mailmap.file",
+            "diff.orderFile",
+            "blame.ignoreRevsFile",
+            "include.path",
+            "includeIf.gitdir:/x.path",
+            "remote.origin.promisor",
+            "remote.origin.partialCloneFilter",
+            "extensions.partialClone",
+            "diff.submodule",
+            "status.submoduleSummary",
+            "submodule.recurse",
+            "DIFF.X.TEXTCONV",
+        ] {
+            assert!(hazard(key).is_some(), "{key}");
+        }
+        for key in [
+            "user.name",
+            "core.bare",
+            "core.filemode",
+            "remote.origin.url",
+            "branch.main.merge",
+            "diff.algorithm",
+            "gpg.format",
+            "submodule.x.url",
+            "filter.x.required",
+            "blame.date",
+        ] {
+            assert!(hazard(key).is_none(), "{key}");
+        }
+    }
+}

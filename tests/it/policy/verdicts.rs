@@ -4,6 +4,7 @@ use std::fs;
 
 use co::exec::Program;
 use co::policy::{Pattern, Settings, Verdict};
+use co::tool::judge::{Bench, Judge};
 
 use super::world::{World, texts, verdict_in, word};
 
@@ -240,6 +241,46 @@ fn a_program_must_be_found_where_only_the_person_can_write() {
         "ask",
         "a link into the workspace"
     );
+}
+
+#[test]
+fn a_directory_of_programs_must_be_the_persons_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let said = |first: &str| {
+        let mut path = std::ffi::OsString::from(first);
+        path.push(":");
+        path.push(world.path());
+        let (judge, _) = Judge::new(Bench {
+            workspace: world.workspace.clone(),
+            home: world.home.clone(),
+            path,
+            settings: Settings::default(),
+            saved: Vec::new(),
+            own: Vec::new(),
+        });
+        word(&world.verdict(&judge, "wc -l a.txt"))
+    };
+    let put = |dir: &str, mode| {
+        let dir = world.workspace.join(dir);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("wc"), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(dir.join("wc"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+        dir.canonicalize().unwrap().to_str().unwrap().to_owned()
+    };
+    let (within, own) = (put("venv/bin", 0o755), put("../tools", 0o755));
+    assert_eq!(said("/nonexistent"), "auto");
+    assert_eq!(said(&within), "ask", "in the workspace");
+    assert_eq!(said("venv/bin"), "ask", "relative");
+    assert_eq!(said("../tools"), "ask", "relative, and outside");
+    assert_eq!(said(&own), "auto");
+    assert_eq!(said(&put("../tools", 0o775)), "ask", "the group may write");
+    assert_eq!(said(&put("../tools", 0o777)), "ask", "all may write");
+    // What is no program is passed over.
+    let wc = world.workspace.join("venv/bin/wc");
+    fs::set_permissions(&wc, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(said(&within), "auto");
 }
 
 #[test]
