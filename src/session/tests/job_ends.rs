@@ -67,8 +67,19 @@ async fn a_call_whose_job_runs_is_answered_with_it_when_the_turn_is_cancelled() 
         Item::JobStarted { job, call, .. } => Some((job, call)),
         _ => None,
     });
+    // The second may have been about to start.
+    let not_started = |wanted: u64| {
+        disk.iter().any(|item| {
+            matches!(item, Item::JobEnded { job, text, .. } if *job == wanted && text.contains("was not started"))
+        })
+    };
+    assert!(!not_started(1));
     for (job, call) in started {
-        let (told, said) = (chat.told(call), format!("[job {job} was started]"));
+        let said = match not_started(*job) {
+            true => "Cancelled before it was run.".to_owned(),
+            false => format!("[job {job} was started]"),
+        };
+        let told = chat.told(call);
         assert!(told.starts_with(&said), "{told}");
     }
     valid(&chat.last_request().items);
