@@ -254,9 +254,8 @@ impl Session {
             text: prompt.text.clone(),
             context: prompt.context.clone(),
         };
-        if prompt.instructions.is_some() {
-            self.instructions.clone_from(&prompt.instructions);
-        }
+        // Also none: the person went elsewhere, or trusts them no more.
+        self.instructions.clone_from(&prompt.instructions);
         if !self.recorder.ready(&self.place, &prompt.text).await
             || !self.recorder.record(item).await
         {

@@ -3,6 +3,7 @@
 use super::chat::{Chat, calls, says};
 use crate::llm::scripted::Scripted;
 use crate::protocol::{Choice, Level, Scope, ToEditor};
+use crate::session::{Msg, Prompt};
 use crate::store::Store;
 use crate::transcript::Item;
 
@@ -161,6 +162,27 @@ async fn cd_moves_the_chat() {
     chat.command("cd", "gone");
     let (level, said) = chat.noticed().await;
     assert!(level == Level::Error && said.contains("gone"), "{said}");
+}
+
+/// The person went elsewhere, or trusts them no more.
+#[tokio::test]
+async fn instructions_that_a_prompt_comes_without_are_not_told_on() {
+    let mut chat = Chat::new([says("one"), says("two")]);
+    let prompt = |instructions: Option<&str>| {
+        Msg::Prompt(Prompt {
+            text: "go".to_owned(),
+            context: Vec::new(),
+            instructions: instructions.map(str::to_owned),
+        })
+    };
+    chat.send(prompt(Some("Use tabs.")));
+    assert_eq!(chat.ended().await, "done");
+    let system = chat.last_request().system;
+    assert!(system.contains("Use tabs."), "{system}");
+    chat.send(prompt(None));
+    assert_eq!(chat.ended().await, "done");
+    let system = chat.last_request().system;
+    assert!(!system.contains("Use tabs."), "{system}");
 }
 
 #[tokio::test]
