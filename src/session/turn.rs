@@ -209,6 +209,10 @@ impl Turn {
                         self.note("the provider withheld the rest of this answer")
                             .await?
                     }
+                    Stop::Done if !answer.spoke => {
+                        self.note("the model answered with nothing; `:Co /retry` asks it again")
+                            .await?
+                    }
                     Stop::Done => {}
                 }
                 return Ok(());
@@ -299,6 +303,8 @@ impl Turn {
 struct Answer {
     calls: Vec<crate::transcript::Call>,
     unread: Option<step::Unread>,
+    /// It has text.
+    spoke: bool,
     stop: Stop,
 }
 

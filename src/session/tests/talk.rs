@@ -191,6 +191,20 @@ async fn an_answer_at_its_limit_says_so() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_word_says_so() {
+    let mut chat = Chat::new([
+        calls(&[("1", "echo out")]),
+        vec![Delta::Reasoning("hm".into()).into(), done()],
+    ]);
+    assert_eq!(chat.turn("go").await, "done");
+    let screen = chat.screen();
+    assert!(
+        screen.contains("> the model answered with nothing") && screen.contains("/retry"),
+        "{screen}"
+    );
+}
+
+#[tokio::test]
 async fn a_session_is_resumed_as_it_was_seen() {
     let mut chat = Chat::new([calls(&[("1", "echo out")]), says("It says out.")]);
     assert_eq!(chat.turn("say out").await, "done");

@@ -56,6 +56,7 @@ impl Heard {
         Answer {
             calls: self.calls,
             unread,
+            spoke: self.speaking,
             stop: self.stop.unwrap_or(Stop::Done),
         }
     }
