@@ -122,6 +122,16 @@ pub enum Decision {
     Withdrawn,
 }
 
+impl Decision {
+    /// Returns whether the call was let run.
+    pub fn lets_run(&self) -> bool {
+        match self {
+            Self::Proved | Self::Rule { .. } | Self::AutoConfirm | Self::Approved => true,
+            Self::Denied { .. } | Self::Forbidden { .. } | Self::Withdrawn => false,
+        }
+    }
+}
+
 /// What a call came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {

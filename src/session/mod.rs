@@ -40,8 +40,12 @@ use crate::transcript::{self, Context, End, Item, Outcome, Usage};
 /// What a turn may have handed over before the session looks: a burst of a fast model's pieces.
 const EVENTS: usize = 256;
 
-/// What the model is told of a call that has no outcome when its turn ends.
+/// What the model is told of a call that was not let run, and has no outcome when its turn ends.
 const CUT_OFF: &str = "cut off: the turn ended before this call was carried out";
+
+/// The same of a call that was let run: what it came to could not be written, or the turn broke.
+const UNKNOWN: &str =
+    "cut off: the turn ended before this call did; whether it took effect is not known";
 
 /// Said where a prompt would begin another conversation than the one its chat shows.
 const NOT_RESUMED: &str = "not sent, since the conversation could not be resumed: /resume it, or submit again to begin a new one";
@@ -419,12 +423,16 @@ impl Session {
 
     /// Gives the calls that the turn did not come to an outcome: no file and no request is without one.
     async fn answer_calls(&mut self) {
-        let open = transcript::unanswered(self.recorder.items());
-        let outcomes: Vec<_> = open
+        let items = self.recorder.items();
+        let let_run = |id: &str| {
+            let decided = |item: &Item| matches!(item, Item::Decision { call, decision } if call == id && decision.lets_run());
+            items.iter().any(decided)
+        };
+        let outcomes: Vec<_> = transcript::unanswered(items)
             .into_iter()
             .map(|call| Outcome {
                 call: call.id.clone(),
-                text: CUT_OFF.to_owned(),
+                text: if let_run(&call.id) { UNKNOWN } else { CUT_OFF }.to_owned(),
                 ok: false,
                 spill: None,
             })

@@ -1,14 +1,16 @@
 //! What goes wrong at the provider's, and what the turn makes of it. Time stands still unless waited for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::chat::{Chat, calls, done, says, text, valid};
+use super::chat::{Chat, calls, done, says, text, told, valid};
 use crate::llm::Fault;
 use crate::llm::scripted::Part;
 use crate::protocol::{State, ToEditor};
-use crate::transcript::Item;
+use crate::session::Session;
+use crate::transcript::{Call, Decision, Item};
 
 fn limited(seconds: u64) -> Vec<Part> {
     let fault = Fault::RateLimited {
@@ -233,4 +235,43 @@ async fn a_conversation_that_could_not_be_resumed_is_not_replaced_unsaid() {
         "done",
         "the second time is meant so"
     );
+}
+
+/// What it came to could not be written, or the turn broke: that it was carried out is not denied.
+#[tokio::test]
+async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {
+    let chat = Chat::new([]);
+    let mut session = Session::new(7, Arc::clone(&chat.kit), chat.place(), chat.app.clone());
+    let decisions = [
+        ("1", None),
+        ("2", Some(Decision::Approved)),
+        ("3", Some(Decision::Denied { reason: None })),
+        ("4", Some(Decision::Proved)),
+    ];
+    for (id, decision) in decisions {
+        let call = Call {
+            id: id.to_owned(),
+            name: "run_shell_command".to_owned(),
+            arguments: serde_json::json!({"cmd": "make"}),
+            signature: None,
+        };
+        assert!(session.recorder.record(Item::Call(call)).await);
+        if let Some(decision) = decision {
+            let call = id.to_owned();
+            let item = Item::Decision { call, decision };
+            assert!(session.recorder.record(item).await);
+        }
+    }
+    session.answer_calls().await;
+    let items = session.recorder.items();
+    valid(items);
+    for (id, expected) in [
+        ("1", "before this call was carried out"),
+        ("2", "is not known"),
+        ("3", "before this call was carried out"),
+        ("4", "is not known"),
+    ] {
+        let told = told(items, id);
+        assert!(told.contains(expected), "{id}: {told}");
+    }
 }

@@ -219,6 +219,7 @@ impl Turn {
         })
         .await?;
         if self.cancel.is_cancelled() {
+            self.answer(&call, CANCELLED.to_owned()).await?;
             return Err(Halt::Cancelled);
         }
         let level = self.level_of(seen);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::super::guard::Repeat;
 use super::super::jobs::{Act, CONFINED, Seen};
 use super::super::render;
-use super::calls::Judged;
+use super::calls::{CANCELLED, Judged};
 use super::log::{CameTo, level};
 use super::{Event, Halt, Turn};
 use crate::editor::Target;
@@ -52,6 +52,7 @@ impl Turn {
         self.record(item).await?;
         // The person may have cancelled while that was written.
         if self.cancel.is_cancelled() {
+            self.answer(&cleared.call, CANCELLED.to_owned()).await?;
             return Err(Halt::Cancelled);
         }
         let number = match cleared.request.manner.background {
