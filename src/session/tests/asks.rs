@@ -1,6 +1,7 @@
 //! What a person is asked and what their answer comes to.
 
-use super::chat::{Chat, calls, says};
+use super::chat::{Chat, calls, done, eventually, says, tool};
+use crate::config::Backend;
 use crate::llm::scripted::Scripted;
 use crate::protocol::{Answer, Scope, ToEditor};
 use crate::transcript::{Decision, Item};
@@ -214,4 +215,45 @@ async fn an_ended_session_takes_its_question_away() {
     assert!(gone);
     assert!(!chat.work.join("out").exists());
     assert_eq!(decisions(&chat), [Decision::Withdrawn]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_confined_as_asked_is_no_deny_rule() {
+    let model = Scripted::new([calls(&[("1", "mkdir out")]), says("ok")]);
+    let mut chat = Chat::with(model, |config| config.sandbox_backend = Backend::Landlock);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert!(!chat.work.join("out").exists());
+    let told = chat.told("1");
+    assert!(told.contains("these tests have no launcher"), "{told}");
+    assert!(!told.contains("deny rule"), "{told}");
+    let screen = chat.screen();
+    assert!(screen.contains("*not run: "), "{screen}");
+    assert_eq!(decisions(&chat), [Decision::Approved]);
+}
+
+#[tokio::test]
+async fn what_could_not_be_started_is_audited_as_not_run() {
+    let arguments = serde_json::json!({"cmd": "mkdir out", "cwd": "sub"});
+    let mut chat = Chat::new([
+        vec![tool("1", "run_shell_command", arguments), done()],
+        says("ok"),
+    ]);
+    let sub = chat.work.join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    chat.say("go");
+    let ask = chat.asked().await;
+    std::fs::remove_dir(&sub).unwrap();
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert!(chat.screen().contains("*not run: "), "{}", chat.screen());
+    eventually("that nothing came of it is audited", || {
+        let audit = chat.audit();
+        audit
+            .lines()
+            .any(|line| line.contains("\"outcome\":\"not run\""))
+    })
+    .await;
 }

@@ -168,7 +168,11 @@ impl Turn {
     ) -> Result<(), Halt> {
         let confinement = match self.kit.trial.session(|| &self.workspace).await {
             Ok(confinement) => confinement,
-            Err(refused) => return self.forbid(reviewed, refused.to_string()).await,
+            Err(refused) => {
+                self.decided(&reviewed.call, &reviewed.judged, &decision)
+                    .await?;
+                return self.not_run(&reviewed.call, refused.to_string()).await;
+            }
         };
         let cleared = Cleared {
             call: reviewed.call,

@@ -59,16 +59,7 @@ impl Turn {
             false => None,
             true => match self.jobs(Act::Number).await? {
                 Ok(number) => Some(number),
-                Err(why) => {
-                    let Cleared {
-                        call,
-                        judged,
-                        decision,
-                        ..
-                    } = cleared;
-                    self.audit(call, judged, decision, CameTo::Nothing);
-                    return Ok(Err(why));
-                }
+                Err(why) => return Ok(Err(why)),
             },
         };
         let spec = cleared
@@ -106,7 +97,16 @@ impl Turn {
         let job = match begun {
             Ok(Begun::Foreground(job)) => job,
             Ok(Begun::Background(seen)) => return self.finish_job(cleared, *seen).await,
-            Err(why) => return self.not_run(&cleared.call, why).await,
+            Err(why) => {
+                let Cleared {
+                    call,
+                    judged,
+                    decision,
+                    ..
+                } = &cleared;
+                self.audit(call, judged, decision, CameTo::Nothing);
+                return self.not_run(call, why).await;
+            }
         };
         self.state(State::Running, cleared.request.text()).await?;
         let started = Instant::now();
@@ -221,7 +221,7 @@ impl Turn {
         .await
     }
 
-    /// Records, audits and shows a decision that lets nothing run.
+    /// Records, audits and shows a decision of which nothing runs.
     pub(super) async fn decided(
         &mut self,
         call: &Call,
