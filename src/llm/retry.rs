@@ -13,7 +13,8 @@ const CAP: Duration = Duration::from_secs(30);
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 const TRIES: u32 = 5;
 
-/// The waits of one request: 500 ms, doubled each time, at most 30 s, ±20 %, five of them.
+/// The waits of one request: 500 ms, doubled each time, at most 30 s, ±20 %, five of them; longer where the provider asks
+/// for that.
 #[derive(Debug, Default)]
 pub struct Backoff {
     tries: u32,
@@ -34,16 +35,17 @@ impl Backoff {
         if !fault.retry() || self.tries >= TRIES {
             return None;
         }
-        let wait = match fault.retry_after() {
-            Some(asked) if asked > LONGEST_ASKED => return None,
-            Some(asked) => asked,
-            None => FIRST
-                .saturating_mul(1 << self.tries)
-                .min(CAP)
-                .mul_f64(0.8 + 0.4 * random()),
-        };
+        let asked = fault.retry_after().unwrap_or_default();
+        if asked > LONGEST_ASKED {
+            return None;
+        }
+        let own = FIRST
+            .saturating_mul(1 << self.tries)
+            .min(CAP)
+            .mul_f64(0.8 + 0.4 * random());
         self.tries += 1;
-        Some(wait)
+        // Not sooner than by itself: some ask for no wait, or until a time that is past by the clock here.
+        Some(asked.max(own))
     }
 }
 
@@ -87,6 +89,16 @@ mod tests {
             Some(secs(300))
         );
         assert_eq!(Backoff::new().next(&server(Some(secs(301)))), None);
+    }
+
+    #[test]
+    fn a_provider_that_asks_for_no_wait_is_not_asked_at_once() {
+        let mut backoff = Backoff::new();
+        for least in [0.4, 0.8, 1.6, 3.2, 6.4] {
+            let wait = backoff.next(&server(Some(Duration::ZERO))).unwrap();
+            assert!(wait.as_secs_f64() >= least, "{wait:?}");
+        }
+        assert_eq!(backoff.next(&server(Some(Duration::ZERO))), None);
     }
 
     #[test]
