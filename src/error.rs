@@ -82,10 +82,10 @@ impl From<&Fault> for Text {
             ),
             Fault::Unreachable { .. } => Self::new(
                 fault.to_string(),
-                "start the server or set base_url; or set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY",
+                "start the server, mend the network or set base_url; or set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY",
             ),
-            Fault::Unauthorized { variable, .. } => {
-                Self::new(fault.to_string(), format!("check the key in {variable}"))
+            Fault::Unauthorized { source_name, .. } => {
+                Self::new(fault.to_string(), format!("check the key in {source_name}"))
             }
             Fault::NotFound { .. } => {
                 Self::new(fault.to_string(), "choose another with `:Co /model`")
@@ -103,11 +103,17 @@ impl From<&Fault> for Text {
                 fault.to_string(),
                 "`:Co /compact` shortens it, `:Co /new` starts afresh",
             ),
-            Fault::BadRequest { body, .. } => Self::new(fault.to_string(), first_line(body)),
+            Fault::BadRequest { body, .. } => Self::new(
+                fault.to_string(),
+                format!(
+                    "{}; `:Co /model` chooses another model, `:Co /new` starts afresh",
+                    first_line(body)
+                ),
+            ),
             Fault::HtmlPage { url } => Self::new(
                 fault.to_string(),
                 format!(
-                    "something between here and {url} answers for it, such as a proxy or a login page"
+                    "something between here and {url} answers for it, such as a proxy or a login page: log in there, or set base_url"
                 ),
             ),
             Fault::BadArguments { .. } => Self::new(fault.to_string(), "`:Co /retry` tries again"),
@@ -145,6 +151,24 @@ mod tests {
             "openai refused the key (HTTP 401); check the key in OPENAI_API_KEY"
         );
         assert!(text_of(&Fault::Cut).markdown().contains("/retry"));
+        let fault = Fault::Unreachable {
+            url: "https://h/v1/".to_owned(),
+            cause: "invalid peer certificate: UnknownIssuer".to_owned(),
+        };
+        let told = text_of(&fault).plain();
+        assert!(
+            told.contains("https://h/v1/ (invalid peer certificate: UnknownIssuer); "),
+            "{told}"
+        );
+        let fault = Fault::BadRequest {
+            provider: "Ollama".to_owned(),
+            body: "gemma does not support tools\n".to_owned(),
+        };
+        assert_eq!(
+            text_of(&fault).plain(),
+            "Ollama refused the request (HTTP 400); gemma does not support tools; \
+             `:Co /model` chooses another model, `:Co /new` starts afresh"
+        );
         let fault = Fault::Malformed {
             detail: "it is text/plain, not JSON\nat all".to_owned(),
         };

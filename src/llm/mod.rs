@@ -83,7 +83,7 @@ pub enum Fault {
     KeyUnusable { source_name: String, cause: String },
     #[error("the key for {provider} is missing")]
     NoKey { provider: String, variable: String },
-    #[error("nothing answers at {url}")]
+    #[error("nothing answers at {url} ({cause})")]
     Unreachable { url: String, cause: String },
     #[error("{provider} refused the key (HTTP {status})")]
     Unauthorized {
