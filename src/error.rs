@@ -144,7 +144,7 @@ mod tests {
         let fault = Fault::Unauthorized {
             provider: "openai".to_owned(),
             status: 401,
-            variable: "OPENAI_API_KEY".to_owned(),
+            source_name: "OPENAI_API_KEY".to_owned(),
         };
         assert_eq!(
             text_of(&fault).plain(),

@@ -19,14 +19,15 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Key {
     source: Source,
-    /// What the person can set to have another key.
-    pub(super) variable: String,
+    /// The variable that has it, or would.
+    variable: String,
 }
 
 #[derive(Debug)]
 enum Source {
     None,
-    Known(SecretString),
+    Variable(SecretString),
+    File(PathBuf, SecretString),
     Command {
         argv: Vec<String>,
         printed: OnceCell<SecretString>,
@@ -51,16 +52,16 @@ impl Key {
             variable: variable.clone(),
         };
         let source = if settings.key_env.is_some() {
-            Source::Known(from_env(env, &variable).ok_or_else(missing)?)
+            Source::Variable(from_env(env, &variable).ok_or_else(missing)?)
         } else if let Some(path) = &settings.key_file {
-            Source::Known(from_file(path)?)
+            Source::File(path.clone(), from_file(path)?)
         } else if let Some(argv) = &settings.key_cmd {
             Source::Command {
                 argv: argv.clone(),
                 printed: OnceCell::new(),
             }
         } else if let Some(key) = usual.and_then(|usual| from_env(env, usual)) {
-            Source::Known(key)
+            Source::Variable(key)
         } else if choice.own && choice.protocol != Protocol::Ollama {
             return Err(missing());
         } else {
@@ -73,7 +74,7 @@ impl Key {
     pub(super) async fn get(&self) -> Result<Option<SecretString>, Fault> {
         match &self.source {
             Source::None => Ok(None),
-            Source::Known(key) => Ok(Some(key.clone())),
+            Source::Variable(key) | Source::File(_, key) => Ok(Some(key.clone())),
             Source::Command { argv, printed } => printed
                 .get_or_try_init(|| from_command(argv))
                 .await
@@ -82,14 +83,21 @@ impl Key {
     }
 
     /// Returns the variable, file or program that has the key, if there is one to have.
-    pub(super) fn source_name(&self, settings: &Settings) -> Option<String> {
+    pub(super) fn source_name(&self) -> Option<String> {
         match &self.source {
             Source::None => None,
+            Source::Variable(_) => Some(self.variable.clone()),
+            Source::File(path, _) => Some(path.display().to_string()),
             Source::Command { argv, .. } => argv.first().cloned(),
-            Source::Known(_) => Some(match &settings.key_file {
-                Some(file) if settings.key_env.is_none() => file.display().to_string(),
-                _ => self.variable.clone(),
-            }),
+        }
+    }
+
+    /// Returns where a person looks who has to mend it; where there is no key, the variable that would have it.
+    pub(super) fn place(&self) -> String {
+        match &self.source {
+            Source::None | Source::Variable(_) => self.variable.clone(),
+            Source::File(path, _) => path.display().to_string(),
+            Source::Command { argv, .. } => in_words(argv),
         }
     }
 
@@ -97,7 +105,7 @@ impl Key {
     pub(super) fn known(&self) -> Option<&str> {
         match &self.source {
             Source::None => None,
-            Source::Known(key) => Some(key.expose_secret()),
+            Source::Variable(key) | Source::File(_, key) => Some(key.expose_secret()),
             Source::Command { printed, .. } => printed.get().map(ExposeSecret::expose_secret),
         }
     }
@@ -173,13 +181,17 @@ fn home(path: &Path) -> PathBuf {
     }
 }
 
+fn in_words(argv: &[String]) -> String {
+    format!("`{}`", argv.join(" "))
+}
+
 /// What to do about a program that gives no key.
 const TRY_IT: &str = "run it in a terminal to see why";
 
 /// What it prints may hold other things than the key (a password store's notes): the first line counts.
 async fn from_command(argv: &[String]) -> Result<SecretString, Fault> {
     let unusable = |cause: String| Fault::KeyUnusable {
-        source_name: format!("`{}`", argv.join(" ")),
+        source_name: in_words(argv),
         cause,
     };
     let [program, arguments @ ..] = argv else {

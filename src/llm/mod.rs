@@ -89,7 +89,8 @@ pub enum Fault {
     Unauthorized {
         provider: String,
         status: u16,
-        variable: String,
+        /// The variable, file or program that has the key; where there is none, the variable that would.
+        source_name: String,
     },
     #[error("{provider} does not know the model {model} (HTTP 404)")]
     NotFound {
@@ -202,7 +203,7 @@ pub fn prospect(
     let key = key::Key::find(&choice, settings, env);
     Ok(Prospect {
         provider: choice.protocol.name(),
-        key: key.map(|key| key.source_name(settings)),
+        key: key.map(|key| key.source_name()),
         model: choice.model,
         base_url: choice.base_url,
     })

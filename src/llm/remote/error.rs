@@ -23,7 +23,8 @@ pub(super) struct Wire {
     pub(super) url: String,
     pub(super) own: bool,
     pub(super) model: String,
-    pub(super) variable: String,
+    /// The variable, file or program that has the key.
+    pub(super) key_source: String,
     /// So that no body that echoes it is shown.
     pub(super) key: Option<String>,
     pub(super) guessed: bool,
@@ -182,7 +183,7 @@ impl Wire {
             401 | 403 => Fault::Unauthorized {
                 provider,
                 status: code,
-                variable: self.variable.clone(),
+                source_name: self.key_source.clone(),
             },
             404 => Fault::NotFound {
                 provider,

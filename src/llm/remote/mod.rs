@@ -171,7 +171,7 @@ impl Remote {
             url: self.choice.base_url.clone(),
             own: self.choice.own,
             model,
-            variable: self.key.variable.clone(),
+            key_source: self.key.place(),
             key: self.key.known().map(str::to_owned),
             guessed: self.choice.guessed,
             thinking: self.choice.protocol == Protocol::Anthropic && self.thinks(),
@@ -401,6 +401,51 @@ mod tests {
         assert_eq!(remote(true).models().await, Err(Fault::NoProvider));
         let set = remote(false).models().await;
         assert!(matches!(set, Err(Fault::Unreachable { .. })), "{set:?}");
+    }
+
+    #[test]
+    fn a_refused_key_is_named_by_where_it_comes_from() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("key");
+        std::fs::write(&file, "from-file").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let check = |settings: Settings, expected: &str| {
+            let settings = Settings {
+                provider: Some("openai".into()),
+                ..settings
+            };
+            let env = |_: &str| Some("key".to_owned());
+            let choice = Choice::new(&settings, &env).unwrap();
+            let key = Key::find(&choice, &settings, &env).unwrap();
+            let remote = Remote::new(choice, key, &settings, Duration::from_secs(30));
+            let fault = remote
+                .wire("m".into())
+                .event(&serde_json::json!({"code": 401}));
+            let told = crate::error::text_of(&fault).plain();
+            assert!(
+                told.ends_with(&format!("check the key in {expected}")),
+                "{told}"
+            );
+        };
+        check(Settings::default(), "OPENAI_API_KEY");
+        let settings = Settings {
+            key_env: Some("WORK_KEY".into()),
+            key_file: Some(file.clone()),
+            ..Settings::default()
+        };
+        check(settings, "WORK_KEY");
+        let settings = Settings {
+            key_file: Some(file.clone()),
+            ..Settings::default()
+        };
+        check(settings, &file.display().to_string());
+        let settings = Settings {
+            key_cmd: Some(vec!["pass".into(), "show".into(), "key".into()]),
+            ..Settings::default()
+        };
+        check(settings, "`pass show key`");
     }
 
     #[test]

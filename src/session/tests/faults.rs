@@ -114,7 +114,7 @@ async fn a_refused_key_is_one_sentence_that_names_its_variable() {
     let fault = Fault::Unauthorized {
         provider: "openai".into(),
         status: 401,
-        variable: "OPENAI_API_KEY".into(),
+        source_name: "OPENAI_API_KEY".into(),
     };
     let mut chat = Chat::new([vec![fault.into()]]);
     assert_eq!(chat.turn("go").await, "failed");

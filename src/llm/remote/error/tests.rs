@@ -9,7 +9,7 @@ fn wire() -> Wire {
         url: "http://h/v1/".into(),
         own: true,
         model: "m".into(),
-        variable: "OPENAI_API_KEY".into(),
+        key_source: "OPENAI_API_KEY".into(),
         key: Some("sk-very-secret".into()),
         guessed: false,
         thinking: false,
@@ -40,7 +40,7 @@ fn statuses_are_told_apart() {
             Fault::Unauthorized {
                 provider: "OpenAI".into(),
                 status,
-                variable: "OPENAI_API_KEY".into()
+                source_name: "OPENAI_API_KEY".into()
             }
         );
     }

@@ -13,7 +13,7 @@ fn wire(protocol: Protocol) -> Wire {
         url: "http://h/".into(),
         own: false,
         model: "m".into(),
-        variable: "KEY".into(),
+        key_source: "KEY".into(),
         key: None,
         guessed: false,
         thinking: false,
