@@ -11,6 +11,8 @@ mod guards;
 mod idle;
 mod job_ends;
 mod jobs;
+mod kept;
 mod looks;
+mod standing;
 mod talk;
 mod typed;

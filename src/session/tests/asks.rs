@@ -25,6 +25,7 @@ async fn once_runs_it_once() {
     chat.say("make it");
     let ask = chat.asked().await;
     assert_eq!((ask.command.as_str(), ask.session), ("mkdir out", 1));
+    assert_eq!((ask.timeout, ask.job), (Some(120), None));
     assert!(!ask.reasons.is_empty());
     assert!(
         chat.screen().contains("$ `mkdir out`"),

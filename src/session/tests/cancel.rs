@@ -5,6 +5,7 @@ use crate::llm::Fault;
 use crate::llm::scripted::{Part, Scripted};
 use crate::protocol::{Answer, State};
 use crate::session::Msg;
+use crate::transcript::Item;
 
 /// After a cancelled turn: the next request is whole, and the session is read back whole.
 async fn goes_on(mut chat: Chat) {
@@ -110,4 +111,40 @@ async fn where_nothing_runs_it_does_nothing() {
     let mut chat = Chat::new([vec![text("ok"), done()]]);
     chat.send(Msg::Cancel);
     assert_eq!(chat.turn("go").await, "done");
+}
+
+#[tokio::test]
+async fn a_session_that_is_let_go_of_ends_its_turn() {
+    let mut chat = Chat::new([vec![text("I"), Part::Hang]]);
+    chat.say("go");
+    chat.state(State::Streaming).await;
+    chat.leave();
+    assert_eq!(chat.ended().await, "cancelled");
+}
+
+#[tokio::test]
+async fn what_waits_is_not_begun_in_a_session_that_is_closed() {
+    let mut chat = Chat::new([vec![text("I"), Part::Hang], says("never")]);
+    chat.say("first");
+    chat.state(State::Streaming).await;
+    chat.say("second");
+    chat.close().await;
+    let begun = |item: &Item| matches!(item, Item::User { .. });
+    assert_eq!(chat.disk().into_iter().filter(begun).count(), 1);
+}
+
+#[tokio::test]
+async fn after_a_new_prompt_a_cancel_means_the_turn_alone() {
+    let hang = || vec![text("one"), Part::Hang];
+    let mut chat = Chat::new([hang(), hang(), says("three")]);
+    chat.say("first");
+    chat.state(State::Streaming).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    chat.say("second");
+    chat.state(State::Streaming).await;
+    chat.say("third");
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    assert_eq!(chat.ended().await, "done", "the third was not given up");
 }

@@ -139,6 +139,11 @@ impl Chat {
         }
     }
 
+    /// Lets go of the session, as who panics does.
+    pub(super) fn leave(&mut self) {
+        self.handle = None;
+    }
+
     pub(super) fn send(&self, message: Msg) {
         assert!(self.handle.as_ref().unwrap().send(message));
     }

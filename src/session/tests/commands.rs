@@ -1,5 +1,7 @@
 //! Slash commands: none of them is ever sent to the model.
 
+use std::path::Path;
+
 use super::chat::{Chat, calls, says};
 use crate::llm::scripted::Scripted;
 use crate::protocol::{Choice, Level, Scope, ToEditor};
@@ -162,6 +164,44 @@ async fn cd_moves_the_chat() {
     chat.command("cd", "gone");
     let (level, said) = chat.noticed().await;
     assert!(level == Level::Error && said.contains("gone"), "{said}");
+    chat.write("file", "");
+    chat.command("cd", "../file");
+    let (level, said) = chat.noticed().await;
+    assert!(level == Level::Error && said.contains("file"), "{said}");
+}
+
+async fn went(chat: &mut Chat, path: &str, to: &Path) {
+    chat.command("cd", path);
+    let to = to.display().to_string();
+    chat.until(move |message| {
+        matches!(message, ToEditor::State { cwd, .. } if *cwd == to).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn cd_takes_the_workspace_along_only_where_it_leaves_it() {
+    let mut chat = Chat::new([says("one"), says("two"), says("three")]);
+    let (work, home) = (chat.work.clone(), chat.kit.places.home.clone());
+    std::fs::create_dir_all(work.join("sub/.git")).unwrap();
+    std::fs::create_dir_all(home.join("other/.git")).unwrap();
+    let told = |chat: &Chat| chat.last_request().system;
+    went(&mut chat, "sub", &work.join("sub")).await;
+    assert_eq!(chat.turn("where").await, "done");
+    let system = told(&chat);
+    assert!(
+        system.contains(&format!("{}\n", work.display())),
+        "a repository inside is part of it: {system}"
+    );
+    went(&mut chat, "~/other", &home.join("other")).await;
+    assert_eq!(chat.turn("where").await, "done");
+    let system = told(&chat);
+    let there = home.join("other").display().to_string();
+    assert_eq!(system.matches(&there).count(), 2, "{system}");
+    for path in ["~", ""] {
+        went(&mut chat, path, &home).await;
+        went(&mut chat, "other", &home.join("other")).await;
+    }
 }
 
 /// The person went elsewhere, or trusts them no more.

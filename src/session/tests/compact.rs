@@ -38,6 +38,12 @@ async fn what_no_longer_fits_is_summed_up() {
     assert_eq!(summed_up(&disk), 1);
     let request = chat.last_request();
     assert!(estimate(&request.items) < WINDOW as usize * 4 / 5);
+    // Only what is kept beside the summary went out with it.
+    let told = |item: &&Item| matches!(item, Item::Text { .. });
+    let told = request.items.iter().filter(told).count();
+    assert!(told < turns - 1, "{told} answers are told of {turns}");
+    let summary = |item: &Item| matches!(item, Item::Summary { .. });
+    assert!(request.items.iter().any(summary));
     let first = &request.items[0];
     assert!(
         matches!(first, Item::User { text, .. } if text == "words, please, 0"),

@@ -237,6 +237,23 @@ async fn a_conversation_that_could_not_be_resumed_is_not_replaced_unsaid() {
     );
 }
 
+#[tokio::test]
+async fn what_could_be_resumed_or_goes_on_is_not_held_back() {
+    let mut chat = Chat::new([says("one"), says("two"), says("three")]);
+    assert_eq!(chat.turn("first").await, "done");
+    chat.command("resume", "gone");
+    chat.noticed().await;
+    assert_eq!(chat.turn("it goes on").await, "done");
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", "gone");
+    chat.noticed().await;
+    chat.command("resume", &id);
+    let resumed = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
+    chat.until(resumed).await;
+    assert_eq!(chat.turn("so does this").await, "done");
+}
+
 /// What it came to could not be written, or the turn broke: that it was carried out is not denied.
 #[tokio::test]
 async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::chat::{Chat, calls, done, eventually, says, tool, valid};
 use super::jobs::{asks_for, ends, ends_within_a_turn, job, known, run_of, trusting};
 use crate::llm::scripted::Scripted;
-use crate::protocol::{Level, Scope, ToEditor};
+use crate::protocol::{Answer, Level, Scope, ToEditor};
 use crate::session::{Msg, Prompt, Session};
 use crate::transcript::{End, Item};
 
@@ -210,4 +210,111 @@ fn prompt(text: &str) -> Prompt {
         context: Vec::new(),
         instructions: None,
     }
+}
+
+#[tokio::test]
+async fn a_job_that_could_not_be_started_has_its_end_on_record() {
+    let arguments = json!({"cmd": "sleep 600 > out", "cwd": "sub", "background": true});
+    let mut chat = Chat::new([
+        asks_for("1", "run_shell_command", arguments),
+        job("2", "cat"),
+        says("ok"),
+    ]);
+    let sub = chat.work.join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    chat.say("go");
+    let ask = chat.asked().await;
+    std::fs::remove_dir(&sub).unwrap();
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    let disk = chat.disk();
+    assert_eq!(ends(&disk), [(1, true)], "{disk:#?}");
+    assert!(
+        chat.told("2").contains("job 2 was started"),
+        "{}",
+        chat.told("2")
+    );
+    // Resumed, the numbers go on.
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", &id);
+    chat.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
+        .await;
+    chat.model.push(job("3", "cat"));
+    chat.model.push(says("ok"));
+    assert_eq!(chat.turn("and again").await, "done");
+    assert!(
+        chat.told("3").contains("job 3 was started"),
+        "{}",
+        chat.told("3")
+    );
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_job_for_which_there_is_no_room() {
+    let follow = |id: usize| job(&id.to_string(), "cat");
+    let mut chat = Chat::new((1..=8).map(follow).chain([job("9", "touch a"), says("ok")]));
+    assert_eq!(chat.turn("go").await, "done");
+    assert_eq!(chat.asks(), 0);
+    let told = chat.told("9");
+    assert!(told.contains("8 jobs run already"), "{told}");
+}
+
+#[tokio::test]
+async fn the_oldest_of_many_ended_jobs_are_let_go_of() {
+    let short = |id: usize| job(&id.to_string(), "echo over");
+    let asked =
+        |id: &str, number: u64| asks_for(id, "job_output", json!({"job": number, "since": 0}));
+    let mut chat =
+        trusting(
+            (1..=18)
+                .map(short)
+                .chain([asked("old", 1), asked("young", 3), says("ok")]),
+        );
+    assert_eq!(chat.turn("go").await, "done");
+    let told = chat.told("old");
+    assert!(
+        told.contains("no job 1 in this conversation") && told.contains("18 ended"),
+        "{told}"
+    );
+    assert!(
+        chat.told("young").starts_with("over\n"),
+        "{}",
+        chat.told("young")
+    );
+}
+
+#[tokio::test]
+async fn what_a_job_came_to_at_once_is_its_outcome() {
+    let mut chat = Chat::new([job("1", "echo no; exit 3"), says("ok")]);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.edit(ask.id, "echo yes; exit 4");
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    let told = chat.told("1");
+    assert!(
+        told.contains("what was started is:\necho yes; exit 4\n") && told.contains("exit 4, "),
+        "{told}"
+    );
+    let failed = |item: &Item| matches!(item, Item::Outcome(outcome) if !outcome.ok);
+    assert!(chat.disk().iter().any(failed));
+}
+
+#[tokio::test]
+async fn nothing_is_typed_behind_the_end_of_input() {
+    let write = |id: &str, more: serde_json::Value| asks_for(id, "job_write", more);
+    let mut chat = trusting([
+        job("1", "sleep 600"),
+        write("2", json!({"job": 1, "close": true})),
+        write("3", json!({"job": 1, "text": "x\n"})),
+        says("ok"),
+    ]);
+    assert_eq!(chat.turn("go").await, "done");
+    let told = chat.told("3");
+    assert!(
+        told.starts_with("Nothing was typed: its standard input is closed"),
+        "{told}"
+    );
 }

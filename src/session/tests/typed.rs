@@ -75,3 +75,25 @@ async fn another_conversation_waits_for_its_end() {
     chat.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
         .await;
 }
+
+#[tokio::test]
+async fn its_end_is_kept_also_where_the_chat_is_closed() {
+    let mut chat = Chat::new([says("ok")]);
+    assert_eq!(chat.turn("go").await, "done");
+    chat.command("!", WAITS);
+    shown(&mut chat, "$ `until").await;
+    chat.close().await;
+    let kept = notices(&chat.disk());
+    assert!(
+        kept.len() == 1 && kept[0].contains("ended: cancelled"),
+        "{kept:?}"
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_no_command() {
+    let chat = &mut Chat::new([]);
+    chat.command("!", "");
+    let (_, said) = chat.noticed().await;
+    assert!(said.contains("type a command"), "{said}");
+}

@@ -134,3 +134,23 @@ fn a_prompt_larger_than_the_window_cannot_be_summed_up() {
     assert!(fit.tokens > 800);
     assert_eq!(fit.summarise, None);
 }
+
+#[test]
+fn what_is_attached_and_the_tools_count() {
+    let budget = Budget { window: 10_000 };
+    let plain = budget.fit("", &[], &[user("go")]).tokens;
+    let attached = Item::User {
+        text: "go".into(),
+        context: vec![crate::transcript::Context {
+            name: "@file:src/main.rs".into(),
+            text: "x".repeat(7_000),
+        }],
+    };
+    assert!(budget.fit("", &[], &[attached]).tokens > plain + 2_000);
+    let tool = ToolSpec {
+        name: "run".into(),
+        description: "x".repeat(3_500),
+        schema: json!({"about": "x".repeat(3_500)}),
+    };
+    assert!(budget.fit("", &[tool], &[user("go")]).tokens > plain + 2_000);
+}
