@@ -25,11 +25,6 @@ impl Backoff {
         Self::default()
     }
 
-    /// Returns how many waits were handed out.
-    pub fn tries(&self) -> u32 {
-        self.tries
-    }
-
     /// Returns the next wait; none where trying again cannot help, or has been tried enough.
     pub fn next(&mut self, fault: &Fault) -> Option<Duration> {
         if !fault.retry() || self.tries >= TRIES {
