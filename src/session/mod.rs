@@ -54,7 +54,7 @@ const NOT_RESUMED: &str = "not sent, since the conversation could not be resumed
 #[derive(Debug)]
 pub enum Msg {
     Prompt(Prompt),
-    /// The turn; where there is none, the queue.
+    /// The turn; once more with nothing typed since, the queue too.
     Cancel,
     Command {
         name: String,
@@ -382,7 +382,7 @@ impl Session {
         if let Some(shell) = self.shell_cancel.take() {
             shell.cancel();
         }
-        if self.stopping || self.running.is_none() {
+        if self.stopping {
             self.begun += self.queue.len() as u64;
             self.queue.clear();
             self.show_state();
