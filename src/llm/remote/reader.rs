@@ -106,11 +106,9 @@ impl Reader {
     async fn next(&mut self) -> Option<Result<Delta, Fault>> {
         loop {
             if let Some(delta) = self.ready.pop_front() {
-                // After the first fault the source may go on, and end with a call nobody made.
+                // After the first fault, which is the last of what is ready, the source may go on, and end with a call
+                // nobody made.
                 self.ended |= delta.is_err();
-                if delta.is_err() {
-                    self.ready.clear();
-                }
                 return Some(delta);
             }
             if self.ended {
