@@ -356,6 +356,36 @@ mod tests {
         }
     }
 
+    #[test]
+    fn headers_that_hold_keys_are_known() {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let settings = Settings {
+            headers: vec![
+                header("Authorization", "Bearer abc"),
+                header("X-Api-Key", "def"),
+                header("X-Team", "seven"),
+                header("X-Token", " "),
+            ],
+            ..Settings::default()
+        };
+        assert_eq!(known(&settings, &|_| None), ["Bearer abc", "abc", "def"]);
+    }
+
+    #[tokio::test]
+    async fn what_a_key_command_that_fails_printed_is_no_key() {
+        let script = "echo usage: token; exit 2";
+        let settings = Settings {
+            provider: Some("openai".into()),
+            key_cmd: Some(vec!["sh".into(), "-c".into(), script.into()]),
+            ..Settings::default()
+        };
+        let fault = find(&settings, &[]).unwrap().get().await.unwrap_err();
+        assert!(
+            matches!(&fault, Fault::KeyUnusable { cause, .. } if cause.contains("exit status: 2")),
+            "{fault:?}"
+        );
+    }
+
     #[tokio::test]
     async fn a_key_command_that_fails_is_named() {
         let settings = Settings {

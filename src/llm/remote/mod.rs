@@ -448,6 +448,42 @@ mod tests {
         check(settings, "`pass show key`");
     }
 
+    fn of(settings: Settings) -> Remote {
+        let env = |_: &str| Some("key-of-mine".to_owned());
+        let choice = Choice::new(&settings, &env).unwrap();
+        let key = Key::find(&choice, &settings, &env).unwrap();
+        Remote::new(choice, key, &settings, Duration::from_secs(30))
+    }
+
+    #[tokio::test]
+    async fn what_is_set_of_a_model_goes_before_what_is_known_of_it() {
+        let set = |context_window| Settings {
+            provider: Some("anthropic".into()),
+            context_window,
+            ..Settings::default()
+        };
+        assert_eq!(of(set(Some(5_000))).window().await, 5_000);
+        assert_eq!(of(set(None)).window().await, 200_000);
+        assert_eq!(of(set(None)).secrets(), ["key-of-mine"]);
+    }
+
+    #[test]
+    fn thoughts_are_asked_for_where_a_model_has_them() {
+        let set = |provider: &str, kind: &str| Settings {
+            provider: Some(provider.into()),
+            extra_body: Some(serde_json::json!({"thinking": {"type": kind}})),
+            ..Settings::default()
+        };
+        let thinks = |provider, kind| of(set(provider, kind)).wire("m".into()).thinking;
+        assert!(thinks("anthropic", "enabled"));
+        assert!(!thinks("anthropic", "disabled"));
+        assert!(!thinks("openai", "enabled"));
+        let responses = of(set("openai_responses", "disabled"));
+        assert!(!responses.captures_reasoning("gpt-4o"));
+        assert!(responses.captures_reasoning("gpt-5.1"));
+        assert!(of(set("openai", "disabled")).captures_reasoning("gpt-4o"));
+    }
+
     #[test]
     fn the_client_is_built_late() {
         assert!(remote(false).clients.get().is_none());

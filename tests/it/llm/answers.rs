@@ -312,3 +312,21 @@ async fn a_withheld_answer_is_a_refusal() {
     let deltas = answer(Wire::OpenAi, frames).await;
     assert_eq!(deltas.last(), Some(&Ok(Delta::Stop(Stop::Refused))));
 }
+
+#[tokio::test]
+async fn a_call_that_is_announced_and_does_not_come_is_said() {
+    let nothing = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
+    let frames = vec![Wire::OpenAi.frame(&nothing), b"data: [DONE]\n\n".to_vec()];
+    let broken = json!({"candidates": [{"content": {"parts": [{"text": "x"}]},
+                                        "finishReason": "MALFORMED_FUNCTION_CALL"}]});
+    for (wire, frames) in [
+        (Wire::OpenAi, frames),
+        (Wire::Gemini, vec![Wire::Gemini.frame(&broken)]),
+    ] {
+        let deltas = answer(wire, frames).await;
+        assert!(
+            matches!(deltas.last(), Some(Err(Fault::Malformed { .. }))),
+            "{wire:?}: {deltas:?}"
+        );
+    }
+}

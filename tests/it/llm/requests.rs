@@ -207,6 +207,20 @@ async fn headers_and_body_of_the_person_win() {
 }
 
 #[tokio::test]
+async fn the_length_of_an_answer_is_asked_for_where_it_is_set() {
+    for (wire, path) in [
+        (Wire::Anthropic, "/max_tokens"),
+        (Wire::Responses, "/max_output_tokens"),
+        (Wire::Gemini, "/generationConfig/maxOutputTokens"),
+        (Wire::Ollama, "/options/num_predict"),
+    ] {
+        let limit = |settings: &mut Settings| settings.max_output_tokens = Some(77);
+        let body = sent(wire, vec![user("go")], limit).await.body;
+        assert_eq!(body.pointer(path), Some(&json!(77)), "{wire:?}: {body}");
+    }
+}
+
+#[tokio::test]
 async fn models_are_listed_and_the_first_is_taken_where_none_is_set() {
     for wire in WIRES {
         let frames = wire.frames(&Said {

@@ -148,3 +148,27 @@ fn errors_inside_an_answer_go_by_their_type() {
     });
     check(Value::Null, |fault| matches!(fault, Fault::Server { .. }));
 }
+
+#[test]
+fn a_servers_words_are_found_where_servers_put_them_and_kept_short() {
+    let told = |body: &str| match http(400, body, &[]) {
+        Fault::BadRequest { body, .. } => body,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told(r#"{"error": {"message": "inner"}}"#), "inner");
+    assert_eq!(told(r#"[{"error": {"message": "listed"}}]"#), "listed");
+    assert_eq!(told(r#"{"message": "outer"}"#), "outer");
+    assert_eq!(told(r#"{"error": "bare"}"#), "bare");
+    assert_eq!(told(" no JSON\n"), "no JSON");
+    let long = told(&"ä".repeat(BODY + 1));
+    assert_eq!(long, "ä".repeat(BODY) + "…");
+}
+
+#[test]
+fn a_number_that_is_no_error_status_says_nothing() {
+    let fault = wire().event(&json!({"code": 200, "message": "x"}));
+    assert!(
+        matches!(fault, Fault::Server { status: 500, .. }),
+        "{fault:?}"
+    );
+}
