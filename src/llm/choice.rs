@@ -263,6 +263,47 @@ mod tests {
     }
 
     #[test]
+    fn a_models_name_goes_before_the_keys() {
+        let named = |model: &str, set: &[&str]| {
+            let settings = Settings {
+                model: Some(model.into()),
+                ..Settings::default()
+            };
+            choose(&settings, set)
+        };
+        let claude = named("claude-sonnet-4-5", &["OPENAI_API_KEY"]);
+        assert_eq!(claude.protocol, Protocol::Anthropic);
+        let unknown = named("smollm2", &["GEMINI_API_KEY"]);
+        assert_eq!(unknown.protocol, Protocol::Gemini);
+        // Who names a model means a server: one that does not answer is no guess.
+        let local = named("smollm2", &[]);
+        assert_eq!((local.protocol, local.guessed), (Protocol::Ollama, false));
+    }
+
+    #[test]
+    fn a_blank_key_is_none() {
+        let env = |name: &str| match name {
+            "ANTHROPIC_API_KEY" => Some(" ".to_owned()),
+            "GEMINI_API_KEY" => Some("key".to_owned()),
+            _ => None,
+        };
+        let choice = Choice::new(&Settings::default(), &env).unwrap();
+        assert_eq!(choice.protocol, Protocol::Gemini);
+    }
+
+    #[test]
+    fn a_providers_own_address_is_its_own_also_where_it_is_written_out() {
+        let settings = Settings {
+            base_url: Some("https://api.openai.com/v1".into()),
+            ..Settings::default()
+        };
+        let choice = choose(&settings, &[]);
+        assert!(choice.own);
+        assert_eq!(choice.title, "OpenAI");
+        assert_eq!(choice.model.as_deref(), Some("gpt-5.1"));
+    }
+
+    #[test]
     fn a_base_url_alone_is_an_openai_compatible_server() {
         let settings = Settings {
             base_url: Some("http://127.0.0.1:8080".into()),

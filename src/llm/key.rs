@@ -312,6 +312,7 @@ mod tests {
             ..Settings::default()
         };
         let key = find(&settings, &[]).unwrap();
+        assert_eq!(key.source_name().as_deref(), Some("sh"));
         assert!(!count.exists());
         for _ in 0..2 {
             let got = key.get().await.unwrap().unwrap();

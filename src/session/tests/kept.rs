@@ -50,13 +50,16 @@ async fn a_thought_of_an_answer_that_broke_off_is_kept() {
 #[tokio::test]
 async fn thoughts_are_shown_where_that_is_set() {
     for show in [false, true] {
-        let answer = vec![thought("so\nit is "), text("Yes."), done()];
+        // One that came encrypted has no text.
+        let sealed = Delta::Signature("sealed".into()).into();
+        let answer = vec![sealed, thought("so\nit is "), text("Yes."), done()];
         let mut chat = Chat::with(Scripted::new([answer]), |config| {
             config.show_reasoning = show;
         });
         assert_eq!(chat.turn("go").await, "done");
         let screen = chat.screen();
-        assert_eq!(screen.contains("> so\n> it is\n\nYes."), show, "{screen}");
+        let shown = "## Co\n\n> so\n> it is\n\nYes.";
+        assert_eq!(screen.contains(shown), show, "{screen}");
         assert_eq!(screen.contains("it is"), show, "{screen}");
     }
 }
