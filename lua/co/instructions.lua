@@ -1,7 +1,10 @@
 --- What a workspace asks of the agent: its `AGENTS.md` or `CO.md`, if the person trusts it.
 local M = {}
 
+local notify = require('co.notify')
+
 local NAMES = { 'CO.md', 'AGENTS.md' }
+local LARGEST = 1024 * 1024
 
 --- Asked about once a Neovim and file: a question at every prompt would be answered without reading.
 ---@type table<string, string|false>
@@ -10,7 +13,16 @@ local known = {}
 ---@param path string
 ---@return string|false
 local function read(path)
-  if vim.uv.fs_stat(path) == nil then
+  local stat = vim.uv.fs_stat(path)
+  if not stat then
+    return false
+  end
+  -- A FIFO would hold Neovim until somebody writes to it; a device may have no end.
+  local problem = stat.type ~= 'file' and 'it is not a regular file'
+    or stat.size > LARGEST and 'it is larger than 1 MiB'
+  if problem then
+    local name = vim.fn.fnamemodify(path, ':~:.')
+    notify.warn(('%s is left out: %s'):format(name, problem))
     return false
   end
   local ok, text = pcall(vim.secure.read, path)

@@ -420,4 +420,37 @@ describe("a workspace's own instructions", function()
     same(1, asked)
     same(nil, text)
   end)
+
+  it('are no FIFO and no directory: those are left out, which is said', function()
+    for _, make in ipairs({
+      function(path)
+        vim.fn.system({ 'mkfifo', path })
+      end,
+      vim.fn.mkdir,
+    }) do
+      local here = vim.fn.resolve(vim.fn.tempname())
+      vim.fn.mkdir(here .. '/.git', 'p')
+      make(here .. '/AGENTS.md')
+      local nvim = neovim.start()
+      nvim:lua('vim.cmd.cd(...)', here)
+      nvim:keys(':Co hello<CR>')
+      nvim:wait('return #_G.notices == 1')
+      same('co: AGENTS.md is left out: it is not a regular file', nvim:lua('return _G.notices[1]'))
+      same(1, #nvim:sent('prompt'))
+    end
+  end)
+
+  it('are left out where they are endless', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      local root = vim.fn.tempname()
+      vim.fn.mkdir(root .. '/.git', 'p')
+      vim.fn.writefile({ ('x'):rep(1024 * 1024) }, root .. '/CO.md')
+      vim.cmd.cd(root)
+      vim.cmd('Co hello')
+    ]])
+    nvim:wait('return #_G.notices == 1')
+    same('co: CO.md is left out: it is larger than 1 MiB', nvim:lua('return _G.notices[1]'))
+    same(1, #nvim:sent('prompt'))
+  end)
 end)
