@@ -17,9 +17,10 @@ local function read(path)
   if not stat then
     return false
   end
+  local size = vim.fn.getfsize(path)
   -- A FIFO would hold Neovim until somebody writes to it; a device may have no end.
   local problem = stat.type ~= 'file' and 'it is not a regular file'
-    or stat.size > LARGEST and 'it is larger than 1 MiB'
+    or (size < 0 or size > LARGEST) and 'it is larger than 1 MiB'
   if problem then
     local name = vim.fn.fnamemodify(path, ':~:.')
     notify.warn(('%s is left out: %s'):format(name, problem))
