@@ -1,6 +1,7 @@
 --- Sentences for the person: one line each, never long or many enough to need a key.
 local M = {}
 
+local lock = require('co.lock')
 local log = require('co.log')
 
 ---@type { level: integer, message: string }[]
@@ -15,6 +16,8 @@ local function fitting(message)
     return message
   end
   local rest = ' … :Co /log'
+  -- At once: what is seen of a character is looked up from the first one on.
+  message = vim.fn.strcharpart(message, 0, room)
   while vim.fn.strdisplaywidth(message .. rest) > room do
     message = vim.fn.strcharpart(message, 0, vim.fn.strchars(message) - 1)
   end
@@ -24,8 +27,16 @@ end
 ---@type fun()
 local flush
 
--- A message would tear the command line that is being typed, or wait behind a hit-enter prompt.
-local function later()
+local AGAIN_MS = 50
+
+--- Shows what waits when the command line is left, or the key has come that something waits for.
+---@param mode string
+local function later(mode)
+  if not mode:match('^[cr]') then
+    -- No event tells of it.
+    vim.defer_fn(flush, AGAIN_MS)
+    return
+  end
   vim.api.nvim_create_autocmd({ 'CmdlineLeave', 'ModeChanged' }, {
     once = true,
     callback = function()
@@ -34,9 +45,19 @@ local function later()
   })
 end
 
+--- Whether a message would be in the way: it would tear the command line that is being typed, wait behind a hit-enter
+--- prompt, or end what waits for a key of its own, where an error message counts as its error.
+---@param mode string
+---@return boolean
+local function in_the_way(mode)
+  local waits = mode ~= 't' and vim.fn.state('S') ~= ''
+  return mode:match('^[cr]') ~= nil or waits or lock.locked()
+end
+
 function flush()
-  if vim.api.nvim_get_mode().mode:match('^[cr]') then
-    later()
+  local mode = vim.api.nvim_get_mode().mode
+  if in_the_way(mode) then
+    later(mode)
     return
   end
   local batch = waiting

@@ -34,6 +34,12 @@ describe('what the person is told', function()
     same('n', nvim:mode())
   end)
 
+  it('is cut at once, however long it is', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:lua("require('co.notify').info(('漢'):rep(500000))")
+    nvim:wait_screen('漢 … :Co /log')
+  end)
+
   it('waits while a command is typed', function()
     local nvim = neovim.start({ screen = true })
     nvim:keys_to(':echo 1', 'c')
