@@ -7,6 +7,7 @@ local api = vim.api
 local backend = require('co.backend')
 local events = require('co.events')
 local float = require('co.float')
+local lock = require('co.lock')
 local notify = require('co.notify')
 
 ---@type co.Ask[]
@@ -218,9 +219,11 @@ end
 --- Brings the float into the current tab page.
 local function follow_tab()
   vim.schedule(function()
-    if asks[1] and not asks[1].hidden then
-      update()
-    end
+    lock.free(function()
+      if asks[1] and not asks[1].hidden then
+        update()
+      end
+    end, 'the place of the float', true)
   end)
 end
 

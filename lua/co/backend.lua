@@ -4,6 +4,7 @@
 local M = {}
 
 local config = require('co.config')
+local lock = require('co.lock')
 local log = require('co.log')
 local notify = require('co.notify')
 local version = require('co.version')
@@ -70,15 +71,17 @@ end
 function M.bury(reason)
   local unsent = queue
   queue, greeting, isolation = {}, nil, nil
-  ---@type fun()[]
-  local news = {}
-  for _, mourner in ipairs(mourners) do
-    news[#news + 1] = mourner(reason, unsent)
-  end
-  -- Once all have taken leave of the old one: who hears of it may want a new one at once.
-  for _, tell in ipairs(news) do
-    tell()
-  end
+  lock.free(function()
+    ---@type fun()[]
+    local news = {}
+    for _, mourner in ipairs(mourners) do
+      news[#news + 1] = mourner(reason, unsent)
+    end
+    -- Once all have taken leave of the old one: who hears of it may want a new one at once.
+    for _, tell in ipairs(news) do
+      tell()
+    end
+  end)
 end
 
 ---@param dead co.backend.Process

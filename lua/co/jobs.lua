@@ -5,6 +5,7 @@ local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.buffer')
 local config = require('co.config')
+local lock = require('co.lock')
 local notify = require('co.notify')
 local windows = require('co.windows')
 
@@ -135,7 +136,9 @@ local function tick()
   vim.defer_fn(function()
     ticking = false
     if list and buffer.alive(list) and #vim.fn.win_findbuf(list) > 0 then
-      M.refresh()
+      if not lock.locked() then
+        M.refresh()
+      end
       tick()
     end
   end, TICK_MS)

@@ -1,6 +1,7 @@
 --- Where the backend's messages come in. Never throws and never waits.
 local M = {}
 
+local lock = require('co.lock')
 local log = require('co.log')
 local notify = require('co.notify')
 local windows = require('co.windows')
@@ -85,20 +86,46 @@ local function handle(message)
   end
 end
 
+---@param message table
+local function try(message)
+  local ok, problem = xpcall(handle, debug.traceback, message)
+  if ok then
+    return
+  end
+  local kind = type(message) == 'table' and tostring(message.type) or type(message)
+  log.add('sink', ('%s: %s'):format(kind, problem))
+  if not told[kind] then
+    told[kind] = true
+    notify.error(('a message of the backend ("%s") could not be shown: see :Co /log'):format(kind))
+  end
+end
+
+-- These change no text; a backend whose greeting waits counts as one that does not answer.
+local free = { ready = true, refused = true, notice = true, run_data = true }
+
+--- What a message shows the output of.
+---@param message table
+---@return string?
+local function output_of(message)
+  if message.type == 'run_output' then
+    return 'run ' .. message.run
+  elseif message.type == 'block' then
+    return ('block %d %d'):format(message.session, message.block)
+  end
+end
+
 --- Takes a batch of messages, in order. One that fails is logged, told once, and the rest go on.
 ---@param messages table[]
 function M.receive(messages)
   for _, message in ipairs(messages) do
-    local ok, problem = xpcall(handle, debug.traceback, message)
-    if not ok then
-      local kind = type(message) == 'table' and tostring(message.type) or type(message)
-      log.add('sink', ('%s: %s'):format(kind, problem))
-      if not told[kind] then
-        told[kind] = true
-        notify.error(
-          ('a message of the backend ("%s") could not be shown: see :Co /log'):format(kind)
-        )
-      end
+    if type(message) ~= 'table' or free[message.type] then
+      try(message)
+    else
+      -- A flood replaces all of its lines each time: of what waits, the last is enough.
+      local patch = message.patch
+      lock.free(function()
+        try(message)
+      end, output_of(message), type(patch) == 'table' and patch.from == 0)
     end
   end
   pcall(windows.redraw)
