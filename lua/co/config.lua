@@ -57,6 +57,9 @@ local defaults = {
 -- More than any setting has.
 local NESTED = 64
 
+-- Bytes that Neovim maps at most.
+local LONGEST_KEY = 50
+
 local layouts = { vertical = true, horizontal = true, float = true, tab = true, current = true }
 
 ---@param lhs any
@@ -67,7 +70,7 @@ local function are_keys(lhs)
   end
   local keys = type(lhs) == 'table' and lhs or { lhs }
   local wrong = vim.tbl_filter(function(key)
-    return type(key) ~= 'string' or key == ''
+    return type(key) ~= 'string' or key == '' or #vim.keycode(key) > LONGEST_KEY
   end, keys)
   return vim.islist(keys) and #wrong == 0
 end

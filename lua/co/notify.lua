@@ -11,11 +11,11 @@ local waiting = {}
 ---@return string
 local function fitting(message)
   message = message:gsub('%s*\n%s*', ' · ')
-  local room = math.max(vim.v.echospace, 20)
+  local room = math.max(vim.v.echospace, 1)
   if vim.fn.strdisplaywidth(message) <= room then
     return message
   end
-  local rest = ' … :Co /log'
+  local rest = room > 30 and ' … :Co /log' or '…'
   -- At once: what is seen of a character is looked up from the first one on.
   message = vim.fn.strcharpart(message, 0, room)
   while vim.fn.strdisplaywidth(message .. rest) > room do
@@ -74,7 +74,9 @@ function flush()
   local text = #batch > 1 and fitting(first.message .. more) or fitting(first.message)
   -- The same with one that nothing was drawn after.
   vim.cmd.redraw()
-  vim.notify(text, first.level, { title = 'co' })
+  -- Without a line for messages, Neovim asks for <CR> after each error.
+  local level = vim.o.cmdheight > 0 and first.level or math.min(first.level, vim.log.levels.WARN)
+  vim.notify(text, level, { title = 'co' })
 end
 
 ---@param level integer

@@ -115,12 +115,14 @@ end
 local function open_float(buf)
   local width = math.max(20, math.floor(vim.o.columns * 0.8))
   local height = math.max(4, math.floor((vim.o.lines - vim.o.cmdheight) * 0.8))
+  width, height = math.min(width, vim.o.columns - 2), math.min(height, vim.o.lines - 4)
   return api.nvim_open_win(buf, false, {
     relative = 'editor',
-    row = math.floor((vim.o.lines - height) / 2) - 1,
-    col = math.floor((vim.o.columns - width) / 2),
-    width = math.min(width, vim.o.columns - 2),
-    height = math.min(height, vim.o.lines - 4),
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
+    col = math.max(0, math.floor((vim.o.columns - width) / 2)),
+    width = math.max(1, width),
+    -- Of the chat, the bar above takes one.
+    height = math.max(2, height),
     border = 'rounded',
   })
 end
@@ -166,6 +168,7 @@ function M.hide(win)
     local alternate = vim.fn.bufnr('#')
     local other = alternate > 0 and alternate ~= api.nvim_win_get_buf(win) and alternate
       or api.nvim_create_buf(true, false)
+    vim.wo[win].winfixbuf = false
     api.nvim_win_set_buf(win, other)
     return
   end
@@ -179,6 +182,7 @@ end
 ---@param title string
 function M.popup(lines, title)
   local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].bufhidden = 'wipe'
   local width = vim.fn.strdisplaywidth(title)

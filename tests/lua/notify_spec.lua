@@ -40,6 +40,16 @@ describe('what the person is told', function()
     nvim:wait_screen('漢 … :Co /log')
   end)
 
+  it('waits for no key in a narrow Neovim, nor where there is no line for it', function()
+    for _, case in ipairs({ { 20, 1, 'co: it …' }, { 100, 0, 'co: it ended; the next' } }) do
+      local nvim = neovim.start({ screen = true, columns = case[1], lines = 8 })
+      nvim:lua('vim.o.cmdheight = ...', case[2])
+      nvim:lua("require('co.notify').error('it ended; the next :Co starts it again')")
+      nvim:wait_screen(case[3])
+      same('n', nvim:mode())
+    end
+  end)
+
   it('waits while a command is typed', function()
     local nvim = neovim.start({ screen = true })
     nvim:keys_to(':echo 1', 'c')

@@ -157,7 +157,7 @@ describe('settings', function()
   end)
 
   it('that are no keys are left out, and the chat opens', function()
-    for _, keys in ipairs({ '3', "''", '{ 3 }', "{ '<C-x>', '' }" }) do
+    for _, keys in ipairs({ '3', "''", '{ 3 }', "{ '<C-x>', '' }", "('x'):rep(51)" }) do
       local nvim = neovim.start()
       nvim:lua(
         ("require('co').setup({ keys = { chat = { submit = %s } } }) vim.cmd('Co')"):format(keys)
