@@ -3,6 +3,9 @@ local M = {}
 
 local context = require('co.context')
 
+-- What means more than itself in a command, to the shell or to `:Co!`.
+local SHELL = ' \t\n\\"\'`$&;|<>()*?[]{}!#%'
+
 ---@param candidates string[]
 ---@param lead string
 ---@return string[]
@@ -23,6 +26,21 @@ local function slashes(lead)
   return starting(names, lead)
 end
 
+--- The files whose names start with what `lead` stands for, with a backslash before each of `special`.
+---@param lead string
+---@param special string
+---@return string[]
+local function files(lead, special)
+  local plain = lead:gsub('\\(.)', '%1')
+  return vim.tbl_map(function(file)
+    if vim.startswith(file, plain) then
+      -- What the person typed stays: a `$` of theirs is a variable.
+      return lead .. vim.fn.escape(file:sub(#plain + 1), special)
+    end
+    return vim.fn.escape(file, special)
+  end, vim.fn.getcompletion(plain, 'file'))
+end
+
 ---@param lead string
 ---@return string[]
 local function contexts(lead)
@@ -30,7 +48,7 @@ local function contexts(lead)
   if path then
     return vim.tbl_map(function(file)
       return '@file:' .. file
-    end, vim.fn.getcompletion(path, 'file'))
+    end, files(path, ' '))
   end
   return starting(vim.list_extend({ '@file:' }, context.names), lead)
 end
@@ -67,7 +85,7 @@ local function shell_words(text, lead)
   if first and not lead:find('/') then
     return vim.fn.getcompletion(lead, 'shellcmd')
   end
-  return vim.fn.getcompletion(lead, 'file')
+  return files(lead, SHELL)
 end
 
 --- Completes `:Co` and `:Co!`.
@@ -100,7 +118,8 @@ function M.omnifunc(findstart, base)
   local column = vim.api.nvim_win_get_cursor(0)[2]
   local line = vim.api.nvim_get_current_line()
   if findstart == 1 then
-    local start = line:sub(1, column):find('[^%s]+$')
+    -- An escaped blank is a part of a name.
+    local start = line:sub(1, column):gsub('\\ ', '__'):find('[^%s]+$')
     return start and start - 1 or column
   end
   if base:sub(1, 1) == '@' then

@@ -2,17 +2,23 @@
 local M = {}
 
 local api = vim.api
+local disk = require('co.disk')
 local notify = require('co.notify')
 
 -- The backend has a budget of its own; this keeps one message from being endless.
 local LONGEST = 512 * 1024
+
+-- Stands for an escaped blank; no prompt and no file's name has it.
+local ESCAPED = '\1'
 
 ---@param name string
 ---@param text string
 ---@return co.Context
 local function piece(name, text)
   if #text > LONGEST then
-    text = text:sub(1, LONGEST) .. ('\n… cut after %d bytes'):format(LONGEST)
+    -- Between two characters: half of one is no text.
+    text = text:sub(1, LONGEST + vim.str_utf_start(text, LONGEST + 1))
+      .. ('\n… cut after %d bytes'):format(LONGEST)
   end
   return { name = name, text = text }
 end
@@ -94,18 +100,8 @@ end
 ---@param buf integer
 ---@return string
 local function unsaved(buf)
-  local path = api.nvim_buf_get_name(buf)
-  local stat = path ~= '' and vim.uv.fs_stat(path)
-  local saved = ''
-  if stat and stat.type == 'file' then
-    local handle = io.open(path, 'rb')
-    saved = handle and handle:read('*a') or ''
-    if handle then
-      handle:close()
-    end
-  end
-  local now = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), '\n') .. '\n'
-  local diff = vim.diff(saved, now, { ctxlen = 3 })
+  local diff = vim.bo[buf].modified and vim.diff(disk.saved(buf), disk.unsaved(buf), { ctxlen = 3 })
+    or ''
   if diff == '' then
     return ('%s has no unsaved changes'):format(name_of(buf))
   end
@@ -116,25 +112,16 @@ end
 ---@param cwd string
 ---@return string?
 local function file(path, cwd)
-  local full = vim.fs.normalize(path)
+  -- A `$` is a part of a name, such as that of a route.
+  local full = vim.fs.normalize(path, { expand_env = false })
   if full:sub(1, 1) ~= '/' then
     full = cwd .. '/' .. full
   end
-  local open = vim.fn.bufnr('^' .. full .. '$')
-  if open ~= -1 and api.nvim_buf_is_loaded(open) then
+  local open = disk.buffer(full)
+  if open then
     return table.concat(api.nvim_buf_get_lines(open, 0, -1, false), '\n')
   end
-  local stat = vim.uv.fs_stat(full)
-  if not stat or stat.type ~= 'file' then
-    return nil
-  end
-  local handle = io.open(full, 'rb')
-  if not handle then
-    return nil
-  end
-  local text = handle:read(LONGEST + 1) or ''
-  handle:close()
-  return text
+  return disk.read(full, LONGEST + 1)
 end
 
 --- The buffer a prompt speaks of: the one the chat was opened from.
@@ -193,9 +180,11 @@ function M.gather(text, origin, given, range)
       notify.warn(('%s is left out: there is none'):format(name))
     end
   end
-  for before, word in (' ' .. text):gmatch('([%s(])@([%w]+:?[^%s,;)]*)') do
+  -- A backslash before a blank makes it a part of the name.
+  local words = (' ' .. text):gsub('\\ ', ESCAPED)
+  for before, word in words:gmatch('([%s(])@([%w]+:?[^%s,;)]*)') do
     local _ = before
-    local path = word:match('^file:(.+)$')
+    local path = word:gsub(ESCAPED, ' '):match('^file:(.+)$')
     local reader = readers[word:match('^%a+')]
     if path then
       path = path:gsub('[.?!]+$', function(tail)

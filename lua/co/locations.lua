@@ -15,11 +15,11 @@ local windows = require('co.windows')
 ---@return string? absolute
 local function resolve(path, cwd)
   if path:sub(1, 1) == '~' then
-    path = vim.fs.normalize(path)
+    path = vim.fs.normalize(path, { expand_env = false })
   elseif path:sub(1, 1) ~= '/' then
     path = cwd .. '/' .. path
   end
-  return vim.uv.fs_stat(path) and vim.fs.normalize(path) or nil
+  return vim.uv.fs_stat(path) and vim.fs.normalize(path, { expand_env = false }) or nil
 end
 
 --- What may follow a path: `:12:5`, `(12,5)`, `", line 12`.

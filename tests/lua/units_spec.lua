@@ -211,6 +211,57 @@ describe('context', function()
     nvim:wait("return table.concat(_G.notices):find('@file:missing.txt is left out') ~= nil")
   end)
 
+  it('of what is not saved has no line that is, however the file is written', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    nvim:lua('vim.cmd.cd(...)', dir)
+    for name, bytes in pairs({
+      ['dos'] = 'a\r\nb\r\n',
+      ['no end'] = 'a\nb',
+      ['mark'] = '\239\187\191a\nb\n',
+      ['latin1'] = 'caf\233\nb\n',
+      ['none'] = '',
+    }) do
+      local handle = assert(io.open(dir .. '/f', 'wb'))
+      handle:write(bytes)
+      handle:close()
+      nvim:lua("vim.cmd('edit! f')")
+      same('f has no unsaved changes', gather(nvim, '@diff')[1].text, name)
+      if name ~= 'none' then
+        nvim:lua("vim.fn.setline(2, 'c')")
+        local diff = gather(nvim, '@diff')[1].text
+        yes(diff:find('\n-b\n', 1, true) and diff:find('\n+c\n', 1, true), diff)
+        yes(not diff:match('\n@.*'):find('\n[-+][^bc]'), diff)
+      end
+    end
+  end)
+
+  it('of a file is what the editor has of it, whatever it is called and by', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    for _, name in ipairs({ '[id].ts', '$id.ts', 'a b.ts', 'plain.ts' }) do
+      vim.fn.writefile({ 'saved' }, dir .. '/' .. name)
+      nvim:lua(
+        "local dir, name = ... vim.cmd.cd(dir) vim.cmd('edit! ' .. vim.fn.fnameescape(name)) vim.fn.setline(1, 'edited')",
+        dir,
+        name
+      )
+      local found = gather(nvim, 'see @file:' .. name:gsub(' ', '\\ '))
+      same({ { name = '@file:' .. name, text = 'edited' } }, found)
+    end
+    vim.fn.system({ 'ln', '-s', dir .. '/plain.ts', dir .. '/link.ts' })
+    same('edited', gather(nvim, '@file:link.ts')[1].text)
+  end)
+
+  it('that is too long is cut between two characters', function()
+    local nvim = neovim.start()
+    nvim:lua("vim.fn.setline(1, ('ä'):rep(300000))")
+    local text = gather(nvim, '@buffer')[1].text
+    yes(text:find('ä\n… cut after ', 1, true))
+  end)
+
   it('of a prompt in the chat is that of the window it was opened from', function()
     local nvim = neovim.start()
     nvim:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'mine' }) vim.cmd('Co')")
@@ -271,6 +322,24 @@ describe('completion', function()
     yes(vim.tbl_contains(complete(nvim, 'Co! s'), 'sh'))
     same({ 'notes.txt' }, complete(nvim, 'Co! cat n'))
     yes(vim.tbl_contains(complete(nvim, 'Co! cat notes.txt | s'), 'sort'))
+  end)
+
+  it('of files gives names that mean the file', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.tempname()
+    vim.fn.mkdir(dir)
+    for _, name in ipairs({ 'a b.txt', '100%.txt', "it's.txt" }) do
+      vim.fn.writefile({}, dir .. '/' .. name)
+    end
+    nvim:lua('vim.cmd.cd(...)', dir)
+    same({ 'a\\ b.txt' }, complete(nvim, 'Co! cat a'))
+    same({ 'a\\ b.txt' }, complete(nvim, 'Co! cat a\\ '))
+    same({ '100\\%.txt' }, complete(nvim, 'Co! cat 1'))
+    same({ "it\\'s.txt" }, complete(nvim, 'Co! cat i'))
+    same({ '@file:a\\ b.txt' }, complete(nvim, 'Co see @file:a'))
+    nvim:lua("vim.o.completeopt = 'menuone' vim.cmd('Co')")
+    nvim:keys('isee @file:a\\ b<C-x><C-o>')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'see @file:a\\\\ b.txt'")
   end)
 
   it('of the prompt knows the same', function()

@@ -1,0 +1,65 @@
+--- Files on disk and the buffers that hold them.
+local M = {}
+
+local api = vim.api
+
+--- What a regular file holds, as far as `most` bytes; nil where there is none.
+---@param path string
+---@param most? integer
+---@return string?
+function M.read(path, most)
+  local stat = path ~= '' and vim.uv.fs_stat(path)
+  -- A FIFO would hold Neovim until somebody writes to it.
+  local handle = stat and stat.type == 'file' and io.open(path, 'rb')
+  if not handle then
+    return nil
+  end
+  local bytes = handle:read(most or '*a') or ''
+  handle:close()
+  return bytes
+end
+
+--- The loaded buffer that holds the file of that name, or of another name for it.
+---@param path string absolute
+---@return integer?
+function M.buffer(path)
+  local real = vim.fn.resolve(path)
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    if api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == '' then
+      local name = api.nvim_buf_get_name(buf)
+      if name == path or name ~= '' and vim.fn.resolve(name) == real then
+        return buf
+      end
+    end
+  end
+end
+
+--- What is saved of a buffer, read as its text was.
+---@param buf integer
+---@return string
+function M.saved(buf)
+  local bytes = M.read(api.nvim_buf_get_name(buf)) or ''
+  local options = vim.bo[buf]
+  local encoding = options.fileencoding
+  if encoding ~= '' and encoding ~= 'utf-8' then
+    bytes = vim.iconv(bytes, encoding, 'utf-8') or bytes
+  end
+  if options.bomb then
+    bytes = bytes:gsub('^\239\187\191', '')
+  end
+  if options.fileformat ~= 'unix' then
+    bytes = bytes:gsub(options.fileformat == 'dos' and '\r\n' or '\r', '\n')
+  end
+  return bytes
+end
+
+--- What of a buffer would be saved, in the same way.
+---@param buf integer
+---@return string
+function M.unsaved(buf)
+  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+  local text = table.concat(lines, '\n')
+  return text .. ((vim.bo[buf].endofline and text ~= '') and '\n' or '')
+end
+
+return M
