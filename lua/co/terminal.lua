@@ -118,7 +118,6 @@ end
 function M.open(run)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'hide'
-  api.nvim_buf_set_name(buf, 'co://term/' .. run)
   local fits, win = pcall(windows.split, buf, { side = 'below', size = vim.o.lines })
   if not fits then
     local locked = tostring(win):find('E565:', 1, true)
@@ -130,6 +129,13 @@ function M.open(run)
       locked and 'no terminal opens from an <expr> mapping, use <Cmd>'
         or 'there is no room for its terminal, close a window first'
   end
+  local name = 'co://term/' .. run
+  local leftover = vim.fn.bufnr(('^%s$'):format(name))
+  if leftover ~= -1 then
+    -- Of a session file.
+    api.nvim_buf_delete(leftover, { force = true })
+  end
+  api.nvim_buf_set_name(buf, name)
   dress(win)
   windows.enter(win)
   local channel = api.nvim_open_term(buf, {
