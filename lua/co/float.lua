@@ -306,6 +306,16 @@ local function write_about(about, done)
   end)
 end
 
+--- Answers the question that a text was written about; it may be gone by now.
+---@param ask co.Ask
+---@param decision co.Decision
+---@param extra co.answer.Extra
+local function answer_with(ask, decision, extra)
+  if not listener.answer(ask.id, decision, extra) then
+    require('co.notify').warn('nothing was sent: the question was withdrawn meanwhile')
+  end
+end
+
 ---@type table<string, fun()>
 local actions = {
   y = function()
@@ -316,7 +326,7 @@ local actions = {
   end,
   N = function()
     write_about({ title = 'No, because', text = '', single = true }, function(ask, reason)
-      require('co.approve').answer(ask.id, 'deny', { reason = reason ~= '' and reason or nil })
+      answer_with(ask, 'deny', { reason = reason ~= '' and reason or nil })
     end)
   end,
   a = function()
@@ -331,7 +341,7 @@ local actions = {
       { title = 'Run instead', text = shown and shown.command or '', single = false },
       function(ask, command)
         if vim.trim(command) ~= '' then
-          require('co.approve').answer(ask.id, 'edited', { command = command })
+          answer_with(ask, 'edited', { command = command })
         end
       end
     )
