@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local disk = require('co.disk')
 local notify = require('co.notify')
 local windows = require('co.windows')
 
@@ -74,7 +75,8 @@ local function target()
   for _, win in ipairs(candidates) do
     if win ~= 0 and api.nvim_win_is_valid(win) and not windows.is_float(win) then
       local buf = api.nvim_win_get_buf(win)
-      if vim.bo[buf].buftype == '' and not vim.wo[win].winfixbuf then
+      local stays = vim.bo[buf].modified and not vim.o.hidden and vim.bo[buf].bufhidden ~= 'hide'
+      if vim.bo[buf].buftype == '' and not vim.wo[win].winfixbuf and not stays then
         return win
       end
     end
@@ -88,9 +90,16 @@ end
 --- Opens a location in a window of the person's own.
 ---@param location co.Location
 function M.go(location)
-  local win = target()
+  -- `:edit` refuses a file whose buffer has changes, and would read any other again.
+  local buf = disk.buffer(location.path)
+  local win = buf and windows.here(buf) or target()
   api.nvim_set_current_win(win)
-  local ok, problem = pcall(vim.cmd.edit, vim.fn.fnameescape(location.path))
+  local ok, problem
+  if buf then
+    ok, problem = pcall(api.nvim_win_set_buf, win, buf)
+  else
+    ok, problem = pcall(vim.cmd.edit, vim.fn.fnameescape(location.path))
+  end
   if not ok then
     notify.error((tostring(problem):gsub('^.-:(E%d+:)', '%1')))
     return

@@ -141,8 +141,14 @@ function M.open(buf, layout)
     return api.nvim_get_current_win()
   elseif layout == 'current' then
     local win = M.base()
-    api.nvim_win_set_buf(win, buf)
-    return win
+    local left, problem = pcall(api.nvim_win_set_buf, win, buf)
+    if left then
+      return win
+    elseif not tostring(problem):find('E37:', 1, true) then
+      error(problem, 0)
+    end
+    -- What is not saved there stays in sight, as 'hidden' is off.
+    return M.split(buf, { side = 'below', size = vim.o.lines })
   end
   return M.split(buf, { side = 'right', size = math.floor(vim.o.columns * 0.45) })
 end
