@@ -112,13 +112,18 @@ impl Session {
         self.start_turn(purpose).await;
     }
 
+    /// Returns the path that a person means: from the conversation's directory, or with `~` from home.
+    fn named(&self, path: &str) -> PathBuf {
+        let home = &self.kit.places.home;
+        match path.strip_prefix("~/") {
+            Some(rest) => home.join(rest),
+            None if path == "~" => home.clone(),
+            None => self.place.cwd.join(path),
+        }
+    }
+
     async fn change_directory(&mut self, path: &str) {
-        let asked = match path.strip_prefix("~/") {
-            Some(rest) => self.kit.places.home.join(rest),
-            None if path == "~" || path.is_empty() => self.kit.places.home.clone(),
-            None => PathBuf::from(path),
-        };
-        let asked = self.place.cwd.join(asked);
+        let asked = self.named(if path.is_empty() { "~" } else { path });
         let (there, now) = (asked.clone(), self.place.workspace.clone());
         let found = blocking(move || {
             let cwd = there.canonicalize()?;
@@ -277,7 +282,7 @@ impl Session {
             ),
             path => path.to_owned(),
         };
-        let file = self.place.cwd.join(name);
+        let file = self.named(&name);
         let text = store::export_markdown(self.recorder.items());
         let target = file.clone();
         let written = blocking(move || {

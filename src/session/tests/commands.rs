@@ -80,6 +80,17 @@ async fn export_has_all_and_overwrites_nothing() {
 }
 
 #[tokio::test]
+async fn export_to_a_tilde_goes_home() {
+    let mut chat = Chat::new([says("There.")]);
+    assert_eq!(chat.turn("say it").await, "done");
+    chat.command("export", "~/chat.md");
+    let (level, said) = chat.noticed().await;
+    assert_eq!(level, Level::Info, "{said}");
+    let text = std::fs::read_to_string(chat.kit.places.home.join("chat.md")).unwrap();
+    assert!(text.contains("There."), "{text}");
+}
+
+#[tokio::test]
 async fn resume_lists_and_delete_deletes() {
     let mut chat = Chat::new([says("one"), says("two")]);
     assert_eq!(chat.turn("the first chat").await, "done");
