@@ -416,24 +416,14 @@ function M.choose(message)
   if not chat then
     return
   end
-  -- The person is asked outside of the backend's call, which must return at once.
-  vim.schedule(function()
-    vim.ui.select(message.choices, {
-      prompt = message.title,
-      format_item = function(choice)
-        return choice.label
-      end,
-    }, function(choice)
-      if choice then
-        backend.tell({
-          type = 'command',
-          session = chat.id,
-          name = message.name,
-          args = choice.value,
-          cwd = chat.state.cwd,
-        })
-      end
-    end)
+  require('co.choice').offer(chat, message, function(value)
+    backend.tell({
+      type = 'command',
+      session = chat.id,
+      name = message.name,
+      args = value,
+      cwd = chat.state.cwd,
+    })
   end)
 end
 

@@ -1,4 +1,5 @@
 local messages = require('messages')
+local neovim = require('neovim')
 local questions = require('questions')
 local ask = messages.ask
 local editor = questions.editor
@@ -117,6 +118,49 @@ describe('a question that arrives', function()
     nvim:receive(ask(2))
     nvim:wait_screen('touch file2')
     yes(not nvim:lua(FOCUSED), 'a key was pressed just now')
+  end)
+end)
+
+describe('a list that arrives', function()
+  local LIST = {
+    type = 'choose',
+    session = 1,
+    name = 'model',
+    title = 'Which model',
+    choices = { { label = 'one', value = 'm1' }, { label = 'two', value = 'm2' } },
+  }
+
+  it('while somebody types waits until they do not', function()
+    local nvim = editor()
+    nvim:keys(':Co /new<CR>')
+    nvim:wait("return vim.bo.filetype == 'co-chat'")
+    nvim:lua('vim.api.nvim_set_current_win(_G.home)')
+    nvim:keys_to('i', 'i')
+    nvim:receive(LIST)
+    nvim:wait("return table.concat(_G.notices):find('the list of /model waits') ~= nil")
+    nvim:keys('1 and 2<CR>')
+    nvim:wait("return vim.api.nvim_buf_get_lines(1, 0, 1, false)[1] == '1 and 2'")
+    same({}, nvim:sent('command'))
+    nvim:keys('<Esc>')
+    nvim:wait_screen('Which model')
+    nvim:keys('2<CR>')
+    neovim.wait('the choice', function()
+      return #nvim:sent('command') == 1
+    end)
+    same('m2', nvim:sent('command')[1].args)
+  end)
+
+  it('for the prompt that asked for it is there at once, in insert mode too', function()
+    local nvim = editor()
+    nvim:keys(':Co /new<CR>')
+    nvim:wait("return vim.bo.filetype == 'co-chat'")
+    nvim:keys_to('i', 'i')
+    nvim:receive(LIST)
+    nvim:wait_screen('Which model')
+    nvim:keys('1<CR>')
+    neovim.wait('the choice', function()
+      return #nvim:sent('command') == 1
+    end)
   end)
 end)
 
