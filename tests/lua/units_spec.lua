@@ -220,7 +220,7 @@ describe('context', function()
       ['dos'] = 'a\r\nb\r\n',
       ['no end'] = 'a\nb',
       ['mark'] = '\239\187\191a\nb\n',
-      ['latin1'] = 'caf\233\nb\n',
+      ['latin1'] = 'se\241or\nb\n',
       ['none'] = '',
     }) do
       local handle = assert(io.open(dir .. '/f', 'wb'))
