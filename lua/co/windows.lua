@@ -79,6 +79,11 @@ end
 ---@param win integer
 ---@return boolean there
 function M.enter(win)
+  local another = api.nvim_win_get_buf(win) ~= api.nvim_get_current_buf()
+  if another and api.nvim_get_mode().mode:match('^[vV\22sS\19]') then
+    -- From a map with <Cmd>: a selection would go along, and the first key act on it.
+    vim.cmd('normal! \27')
+  end
   local there, problem = pcall(api.nvim_set_current_win, win)
   if not there then
     local cmdwin = vim.fn.getcmdwintype() ~= ''

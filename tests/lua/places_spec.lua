@@ -111,6 +111,24 @@ describe('an odd Neovim', function()
     same({}, nvim:lua('return _G.notices'))
   end)
 
+  it('in visual mode opens the chat and a terminal out of it', function()
+    for _, case in ipairs({ { 'Co', 'co-chat' }, { 'Co! ++pty cat', 'co-terminal' } }) do
+      local nvim = neovim.start()
+      nvim:lua(
+        [[
+        vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })
+        vim.keymap.set('x', '<F4>', ('<Cmd>%s<CR>'):format(...))
+      ]],
+        case[1]
+      )
+      nvim:keys_to('vj', 'v')
+      nvim:keys('<F4>')
+      nvim:wait('return vim.bo.filetype == ...', case[2])
+      yes(nvim:mode():match('^n'), nvim:mode())
+      same(2, nvim:lua("return vim.api.nvim_buf_get_mark(1, '>')[1]"))
+    end
+  end)
+
   it('whose only window is pinned to the chat gives it up', function()
     local nvim = neovim.start()
     nvim:lua("require('co').setup({ layout = 'current' }) vim.cmd('Co')")
