@@ -92,7 +92,8 @@ pub(super) static TABLE: &[Setting] = &[
         "api_key_cmd",
         "(none)",
         Kind::Argv(|c, v| c.llm.key_cmd = Some(v)),
-        "A program that prints the key, and its arguments, such as { 'pass', 'show', 'openai' }.",
+        "A program that prints the key, and its arguments, such as { 'pass', 'show', 'openai' }. It is asked again after the server \
+         refused what it printed.",
     ),
     row(
         "headers",

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use super::choice::{Choice, Protocol};
 use super::{Fault, Settings};
@@ -30,7 +30,8 @@ enum Source {
     File(PathBuf, SecretString),
     Command {
         argv: Vec<String>,
-        printed: OnceCell<SecretString>,
+        /// What it printed, until a server refuses that: such keys run out.
+        printed: Mutex<Option<SecretString>>,
     },
 }
 
@@ -58,7 +59,7 @@ impl Key {
         } else if let Some(argv) = &settings.key_cmd {
             Source::Command {
                 argv: argv.clone(),
-                printed: OnceCell::new(),
+                printed: Mutex::new(None),
             }
         } else if let Some(key) = usual.and_then(|usual| from_env(env, usual)) {
             Source::Variable(key)
@@ -75,10 +76,23 @@ impl Key {
         match &self.source {
             Source::None => Ok(None),
             Source::Variable(key) | Source::File(_, key) => Ok(Some(key.clone())),
-            Source::Command { argv, printed } => printed
-                .get_or_try_init(|| from_command(argv))
-                .await
-                .map(|key| Some(key.clone())),
+            Source::Command { argv, printed } => {
+                let mut printed = printed.lock().await;
+                if printed.is_none() {
+                    *printed = Some(from_command(argv).await?);
+                }
+                Ok(printed.clone())
+            }
+        }
+    }
+
+    /// Has the program asked again for the next request: what it printed was refused.
+    pub(super) fn refused(&self) {
+        if let Source::Command { printed, .. } = &self.source
+            // Where it is held, the program is being asked already.
+            && let Ok(mut printed) = printed.try_lock()
+        {
+            *printed = None;
         }
     }
 
@@ -102,11 +116,14 @@ impl Key {
     }
 
     /// Returns the key if it is known by now.
-    pub(super) fn known(&self) -> Option<&str> {
+    pub(super) fn known(&self) -> Option<String> {
         match &self.source {
             Source::None => None,
-            Source::Variable(key) | Source::File(_, key) => Some(key.expose_secret()),
-            Source::Command { printed, .. } => printed.get().map(ExposeSecret::expose_secret),
+            Source::Variable(key) | Source::File(_, key) => Some(key.expose_secret().to_owned()),
+            Source::Command { printed, .. } => {
+                let printed = printed.try_lock().ok()?;
+                printed.as_ref().map(|key| key.expose_secret().to_owned())
+            }
         }
     }
 }
@@ -265,7 +282,7 @@ mod tests {
             }
         );
         let found = find(&settings, &[("WORK_KEY", " mine\n")]).unwrap();
-        assert_eq!(found.known(), Some("mine"));
+        assert_eq!(found.known().as_deref(), Some("mine"));
     }
 
     #[test]
@@ -297,7 +314,10 @@ mod tests {
             "{refused:?}"
         );
         chmod(0o600);
-        assert_eq!(find(&settings, &[]).unwrap().known(), Some("from-file"));
+        assert_eq!(
+            find(&settings, &[]).unwrap().known().as_deref(),
+            Some("from-file")
+        );
         assert_eq!(known(&settings, &|_| None), ["from-file"]);
     }
 

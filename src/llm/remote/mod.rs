@@ -38,7 +38,7 @@ const IDLE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Remote {
     choice: Choice,
-    key: Key,
+    key: Arc<Key>,
     headers: Vec<(String, String)>,
     extra_body: Option<Value>,
     max_output_tokens: Option<u32>,
@@ -71,7 +71,7 @@ impl Remote {
         ));
         Self {
             choice,
-            key,
+            key: Arc::new(key),
             headers,
             extra_body: settings.extra_body.clone(),
             max_output_tokens: settings.max_output_tokens,
@@ -159,7 +159,7 @@ impl Remote {
         let wire = self.wire(String::new());
         match tokio::time::timeout(self.stall, asked).await {
             Ok(Ok(models)) => Ok(models),
-            Ok(Err(error)) => Err(wire.fault(&error)),
+            Ok(Err(error)) => Err(noted(&self.key, wire.fault(&error))),
             Err(_) => Err(Fault::Stalled(self.stall)),
         }
     }
@@ -172,7 +172,7 @@ impl Remote {
             own: self.choice.own,
             model,
             key_source: self.key.place(),
-            key: self.key.known().map(str::to_owned),
+            key: self.key.known(),
             guessed: self.choice.guessed,
             thinking: self.choice.protocol == Protocol::Anthropic && self.thinks(),
             stall: self.stall,
@@ -304,11 +304,12 @@ impl Provider for Remote {
             _ => client
                 .exec_chat_stream(target.clone(), chat, Some(&options))
                 .await
-                .map_err(|error| wire.fault(&error))?
+                .map_err(|error| noted(&self.key, wire.fault(&error)))?
                 .stream
                 .boxed(),
         };
-        Ok(reader::Reader::new(
+        let key = Arc::clone(&self.key);
+        let answer = reader::Reader::new(
             source,
             reader::Setting {
                 wire,
@@ -318,8 +319,11 @@ impl Provider for Remote {
                 options,
                 ids: reader::used_ids(&request.items),
             },
-        )
-        .into_stream())
+        );
+        let answer = answer.into_stream();
+        Ok(answer
+            .map(move |delta| delta.map_err(|fault| noted(&key, fault)))
+            .boxed())
     }
 
     async fn models(&self) -> Result<Vec<String>, Fault> {
@@ -343,8 +347,16 @@ impl Provider for Remote {
     }
 
     fn secrets(&self) -> Vec<String> {
-        self.key.known().map(str::to_owned).into_iter().collect()
+        self.key.known().into_iter().collect()
     }
+}
+
+/// Passes a fault on; the key hears of one that is its own.
+fn noted(key: &Key, fault: Fault) -> Fault {
+    if matches!(fault, Fault::Unauthorized { .. }) {
+        key.refused();
+    }
+    fault
 }
 
 /// A header set by the person takes the place of `genai`'s own only under the very same spelling.

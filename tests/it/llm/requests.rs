@@ -415,3 +415,46 @@ async fn an_idle_provider_holds_no_connection() {
     }
     assert_eq!(server.await.unwrap(), 2);
 }
+
+/// Such as a token that is good for an hour.
+#[tokio::test]
+async fn a_key_that_ran_out_is_asked_for_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    let print = ["cat", key.to_str().unwrap()].map(str::to_owned);
+    for wire in WIRES {
+        let server = Server::start(move |received, _| {
+            let mut headers = received.headers.iter();
+            match headers.any(|(_, value)| value.ends_with("good")) {
+                true => wire.reply(wire.frames(&Said {
+                    texts: &["ok"],
+                    ..Said::default()
+                })),
+                false => Reply::json(401, &json!({"error": {"message": "expired"}})),
+            }
+        })
+        .await;
+        let settings = Settings {
+            key_cmd: Some(print.to_vec()),
+            ..wire.settings(&server.url())
+        };
+        let provider = co::llm::connect(&settings, &|_| None).expect("a provider");
+        let answer = async || ask(provider.as_ref(), request(vec![user("go")])).await;
+        std::fs::write(&key, "ran-out").unwrap();
+        let refused = answer().await;
+        assert!(
+            matches!(refused.last(), Some(Err(Fault::Unauthorized { .. }))),
+            "{wire:?}: {refused:?}"
+        );
+        std::fs::write(&key, "good").unwrap();
+        let taken = answer().await;
+        assert!(
+            taken.last().is_some_and(Result::is_ok),
+            "{wire:?}: {taken:?}"
+        );
+        // One that is taken is kept.
+        std::fs::write(&key, "never printed").unwrap();
+        let kept = answer().await;
+        assert!(kept.last().is_some_and(Result::is_ok), "{wire:?}: {kept:?}");
+    }
+}
