@@ -244,8 +244,12 @@ impl Session {
         }
     }
 
-    /// Starts a turn, or queues the prompt behind the one that runs.
+    /// Starts a turn, or queues the prompt behind the one that runs. A session that is closed begins nothing.
     async fn prompt(&mut self, prompt: Prompt) {
+        if self.cancel.is_cancelled() {
+            // It came just before the session was closed, and was read after its turn had ended of that.
+            return;
+        }
         if self.running.is_some() {
             self.queue.push_back(prompt);
             return self.show_state();
@@ -455,9 +459,7 @@ impl Session {
             "CoTurnDone",
             serde_json::json!({ "session": self.id, "reason": end }),
         );
-        if let Some(prompt) = self.queue.pop_front()
-            && !self.cancel.is_cancelled()
-        {
+        if let Some(prompt) = self.queue.pop_front() {
             Box::pin(self.prompt(prompt)).await;
         }
     }
