@@ -122,7 +122,10 @@ async fn a_server_on_this_machine_is_tried_and_no_other() {
     let at = |url| [("CO_CLI_PROVIDER", "openai"), ("CO_CLI_BASE_URL", url)];
     check(&at(&url), "server", &[(Level::Ok, "127.0.0.1")]).await;
     check(&at(&url), "key", &[(Level::Ok, "none is needed")]).await;
-    drop(listener);
+    // A port that it has, so that nobody else does, and does not listen on.
+    let deaf = tokio::net::TcpSocket::new_v4().unwrap();
+    deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/v1/", deaf.local_addr().unwrap());
     check(&at(&url), "server", &[(Level::Error, "nothing answers")]).await;
     check(&at("https://models.example/v1/"), "server", &[]).await;
 }

@@ -1,28 +1,31 @@
 //! Tests of remote providers.
 
+use tokio::net::TcpSocket;
+
 use super::*;
 
-fn remote(guessed: bool) -> Remote {
-    // Nobody listens on a port that was free a moment ago.
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .unwrap()
-        .port();
+/// A provider whose server is nobody: the socket has its port, and does not listen.
+fn remote(guessed: bool) -> (Remote, TcpSocket) {
+    let deaf = TcpSocket::new_v4().unwrap();
+    deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let settings = Settings {
         provider: Some("ollama".into()),
-        base_url: Some(format!("http://127.0.0.1:{port}")),
+        base_url: Some(format!("http://{}", deaf.local_addr().unwrap())),
         ..Settings::default()
     };
     let mut choice = Choice::new(&settings, &|_| None).unwrap();
     choice.guessed = guessed;
     let key = Key::find(&choice, &settings, &|_| None).unwrap();
-    Remote::new(choice, key, &settings, Duration::from_secs(30))
+    let remote = Remote::new(choice, key, &settings, Duration::from_secs(30));
+    (remote, deaf)
 }
 
 #[tokio::test]
 async fn a_guess_that_does_not_answer_is_no_provider() {
-    assert_eq!(remote(true).models().await, Err(Fault::NoProvider));
-    let set = remote(false).models().await;
+    let (guessed, _deaf) = remote(true);
+    assert_eq!(guessed.models().await, Err(Fault::NoProvider));
+    let (set, _deaf) = remote(false);
+    let set = set.models().await;
     assert!(matches!(set, Err(Fault::Unreachable { .. })), "{set:?}");
 }
 
@@ -109,7 +112,7 @@ fn thoughts_are_asked_for_where_a_model_has_them() {
 
 #[test]
 fn the_client_is_built_late() {
-    assert!(remote(false).clients.get().is_none());
+    assert!(remote(false).0.clients.get().is_none());
 }
 
 #[test]
