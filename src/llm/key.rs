@@ -109,9 +109,8 @@ impl Key {
     /// Returns where a person looks who has to mend it; where there is no key, the variable that would have it.
     pub(super) fn place(&self) -> String {
         match &self.source {
-            Source::None | Source::Variable(_) => self.variable.clone(),
-            Source::File(path, _) => path.display().to_string(),
             Source::Command { argv, .. } => in_words(argv),
+            _ => self.source_name().unwrap_or_else(|| self.variable.clone()),
         }
     }
 
