@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use jobs::{last_job, lost_jobs};
 pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
 pub use usage::{Cost, Usage, used, used_last};
-pub use view::view;
+pub use view::{joined, view};
 
 /// One thing that happened in a session, in the order it happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -167,4 +167,20 @@ pub enum End {
 )]
 fn is_zero(number: &usize) -> bool {
     *number == 0
+}
+
+/// Returns a text as the items of a session file in which it stands in pieces, cut at these characters.
+#[cfg(test)]
+pub(crate) fn cut(text: &str, cuts: &[usize]) -> Vec<Item> {
+    let mut pieces = vec![String::new()];
+    for (at, character) in text.chars().enumerate() {
+        if cuts.contains(&at) {
+            pieces.push(String::new());
+        }
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(character);
+        }
+    }
+    let item = |text| Item::Text { text };
+    pieces.into_iter().map(item).collect()
 }

@@ -7,7 +7,7 @@ pub fn export_markdown(items: &[Item]) -> String {
     let mut page = String::new();
     let total = transcript::used(items);
     let mut speaker = "";
-    for item in items {
+    for item in &transcript::joined(items) {
         let Some(text) = told(item) else {
             continue;
         };

@@ -1,23 +1,62 @@
-//! What a model is told of a conversation.
+//! The part of a conversation that a model is told.
 
 use super::Item;
 
-/// Returns the items a model is told: all of them, or what follows the last summary.
+/// Returns the items that a request is made from: all that a model is told, or what follows the last summary.
 ///
-/// The person's first words are told as they were, whatever was summarised since; so are their last.
+/// The person's first prompt is always among them, and so is their last. Items for the person alone are left out.
+/// Pieces of one text are joined, see [`joined`].
 pub fn view(items: &[Item]) -> Vec<Item> {
+    joined(after_summary(items).filter(|item| is_told(item)))
+}
+
+/// Returns the items with each run of adjacent texts as one text.
+///
+/// A session writes an answer to its file while it streams, so a text stands there in pieces. A reader must get the
+/// same text whatever the pieces were.
+pub fn joined<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Item> {
+    let mut whole: Vec<Item> = Vec::new();
+    for item in items {
+        match (whole.last_mut(), item) {
+            (Some(Item::Text { text }), Item::Text { text: more }) => text.push_str(more),
+            _ => whole.push(item.clone()),
+        }
+    }
+    whole
+}
+
+/// Returns whether a request depends on the item.
+fn is_told(item: &Item) -> bool {
+    match item {
+        Item::User { .. }
+        | Item::Text { .. }
+        | Item::Reasoning { .. }
+        | Item::Call(_)
+        | Item::Outcome(_)
+        | Item::JobEnded { told: false, .. }
+        | Item::End { .. }
+        | Item::Summary { .. } => true,
+        Item::Decision { .. }
+        | Item::JobStarted { .. }
+        | Item::JobEnded { .. }
+        | Item::Notice { .. }
+        | Item::Unknown => false,
+    }
+}
+
+fn after_summary(items: &[Item]) -> Box<dyn Iterator<Item = &Item> + '_> {
     let Some((at, keep)) = items.iter().enumerate().rev().find_map(|(at, item)| {
         let Item::Summary { keep, .. } = item else {
             return None;
         };
         Some((at, *keep))
     }) else {
-        return items.to_vec();
+        return Box::new(items.iter());
     };
     let kept_from = at.saturating_sub(keep);
     let is_user = |item: &&Item| matches!(item, Item::User { .. });
     let first = items[..kept_from].iter().position(|item| is_user(&item));
-    // What the kept ones answer, unless that is among them.
+    // The prompt that the kept items answer, unless it is among them.
     let last = items[..kept_from]
         .iter()
         .rposition(|item| is_user(&item))
@@ -28,15 +67,15 @@ pub fn view(items: &[Item]) -> Vec<Item> {
         .iter()
         .filter(|item| !matches!(item, Item::Summary { .. }));
     let one = |at: usize| std::iter::once(&items[at]);
-    first
-        .into_iter()
-        .flat_map(one)
-        .chain(one(at))
-        .chain(last.into_iter().flat_map(one))
-        .chain(kept)
-        .chain(&items[at + 1..])
-        .cloned()
-        .collect()
+    Box::new(
+        first
+            .into_iter()
+            .flat_map(one)
+            .chain(one(at))
+            .chain(last.into_iter().flat_map(one))
+            .chain(kept)
+            .chain(&items[at + 1..]),
+    )
 }
 
 #[cfg(test)]
@@ -65,6 +104,24 @@ mod tests {
     fn without_a_summary_everything() {
         let items = [user("a"), said("b")];
         assert_eq!(view(&items), items);
+    }
+
+    #[test]
+    fn pieces_of_a_text_are_one_text() {
+        let notice = Item::Notice { text: "n".into() };
+        let items = [
+            user("a"),
+            said("Hel"),
+            said("lo wor"),
+            notice,
+            said("\n\n\tld"),
+            user("b"),
+            said("x"),
+        ];
+        assert_eq!(
+            view(&items),
+            [user("a"), said("Hello wor\n\n\tld"), user("b"), said("x")]
+        );
     }
 
     #[test]

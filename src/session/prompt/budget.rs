@@ -67,7 +67,7 @@ impl Budget {
         let mut room = (self.window / 3).saturating_sub(fixed);
         let mut keep = 0;
         let mut open: HashSet<&str> = HashSet::new();
-        for (count, item) in items.iter().rev().enumerate() {
+        for (at, item) in items.iter().enumerate().rev() {
             let cost = item_tokens(item);
             if cost > room || matches!(item, Item::Summary { .. }) {
                 break;
@@ -80,7 +80,9 @@ impl Budget {
                 Item::Call(call) => {
                     open.remove(call.id.as_str());
                 }
-                Item::User { .. } | Item::Text { .. } if open.is_empty() => keep = count + 1,
+                // A text stands in pieces: what is kept begins with its first one.
+                Item::Text { .. } if matches!(items[..at].last(), Some(Item::Text { .. })) => {}
+                Item::User { .. } | Item::Text { .. } if open.is_empty() => keep = items.len() - at,
                 _ => {}
             }
         }

@@ -458,3 +458,29 @@ async fn a_key_that_ran_out_is_asked_for_again() {
         assert!(kept.last().is_some_and(Result::is_ok), "{wire:?}: {kept:?}");
     }
 }
+
+/// A session file holds an answer in the pieces in which it was written.
+#[tokio::test]
+async fn however_an_answer_was_cut_the_bytes_are_the_same() {
+    let answer = "Three\n\nfour  five:\n\n```rust\n\tfn f() {}\n\n\n}\n```\n  \n- é 👩‍👩‍👧 \n\n";
+    let around = |pieces: Vec<String>| {
+        let texts = pieces.into_iter().map(|text| Item::Text { text });
+        let mut items: Vec<Item> = std::iter::once(user("x")).chain(texts).collect();
+        items.push(user("y"));
+        items
+    };
+    let letters = answer.chars().map(String::from).collect();
+    let words = answer.split_inclusive(' ').map(str::to_owned).collect();
+    let lines = answer.split_inclusive('\n').map(str::to_owned).collect();
+    let whole = around(vec![answer.to_owned()]);
+    let cuts = [letters, words, lines].map(around);
+    for wire in WIRES {
+        let expected = sent(wire, whole.clone(), |_| ()).await;
+        assert!(expected.body.to_string().contains("four  five"), "{wire:?}");
+        for pieces in &cuts {
+            let received = sent(wire, pieces.clone(), |_| ()).await;
+            let told = String::from_utf8_lossy(&received.bytes);
+            assert_eq!(told, String::from_utf8_lossy(&expected.bytes), "{wire:?}");
+        }
+    }
+}

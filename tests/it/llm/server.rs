@@ -16,6 +16,8 @@ pub(crate) struct Received {
     /// Names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Received {
@@ -258,5 +260,6 @@ async fn read(stream: &mut TcpStream) -> Option<Received> {
         path,
         headers,
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+        bytes: body,
     })
 }

@@ -428,3 +428,33 @@ proptest::proptest! {
         }
     }
 }
+
+/// Pieces of an answer with everything that a careless joint would change.
+const ANSWER: &str = "Three\n\nfour  five:\n\n```rust\n\tfn f() {}\n\n\n}\n```\n  \n- é 👩‍👩‍👧 \n\n";
+
+proptest::proptest! {
+    #[test]
+    fn any_cut_of_an_answer_makes_the_same_request(
+        cuts in proptest::collection::vec(0..ANSWER.chars().count(), 0..12)
+    ) {
+        let around = |mut texts: Vec<Item>| {
+            texts.insert(0, user("x"));
+            texts.extend([call("1"), outcome("1", "a"), said("Done."), user("y")]);
+            texts
+        };
+        let bytes = |protocol, items| {
+            serde_json::to_string(&chat(&wire(protocol), &request(items, true))).unwrap()
+        };
+        let whole = around(vec![said(ANSWER)]);
+        let pieces = around(crate::transcript::cut(ANSWER, &cuts));
+        for protocol in [
+            Protocol::Anthropic, Protocol::OpenAi, Protocol::Responses, Protocol::Gemini, Protocol::Ollama,
+        ] {
+            proptest::prop_assert_eq!(
+                bytes(protocol, pieces.clone()), bytes(protocol, whole.clone())
+            );
+        }
+        let export = crate::store::export_markdown;
+        proptest::prop_assert_eq!(export(&pieces), export(&whole));
+    }
+}

@@ -114,6 +114,7 @@ fn talk_alone_asks_for_a_summary_and_keeps_whole_steps() {
     let fit = budget.fit("", &[], &items);
     let keep = fit.summarise.unwrap();
     assert!(keep > 0 && keep < items.len());
+    let kept = transcript::joined(&items[items.len() - keep..]);
     items.push(Item::Summary {
         text: "In short: fifty steps.".into(),
         keep,
@@ -124,7 +125,21 @@ fn talk_alone_asks_for_a_summary_and_keeps_whole_steps() {
     assert_eq!(fit.items[0], user("the first words"));
     let (_, changed) = transcript::repair(fit.items.clone());
     assert!(!changed, "a pair was split");
-    assert_eq!(fit.items.len(), keep + 2);
+    assert_eq!(fit.items[2..], kept);
+}
+
+#[test]
+fn a_summary_keeps_an_answer_with_its_first_piece_or_not_at_all() {
+    let mut items = vec![user("go")];
+    for number in 0..9 {
+        items.extend(step(number, "ok".into()));
+        items.extend((0..100).map(|piece| Item::Text {
+            text: format!("{piece} talk talk talk talk "),
+        }));
+    }
+    let keep = Budget { window: 5_000 }.fit("", &[], &items).summarise;
+    let from = items.len() - keep.unwrap();
+    assert!(!matches!(items[from - 1], Item::Text { .. }));
 }
 
 #[test]
