@@ -178,7 +178,7 @@ impl Turn {
             isolation = kit.trial.isolation() => isolation,
         };
         let system = self.system(isolation);
-        let specs = tool::specs(kit.config.max_timeout().as_secs(), isolation.for_model());
+        let specs = tool::specs();
         loop {
             let tools = match self.guard.step() {
                 StepVerdict::Go => Arc::clone(&specs),

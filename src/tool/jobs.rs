@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::BadCall;
 use crate::llm::ToolSpec;
@@ -44,68 +44,82 @@ pub enum Act {
     Cancel,
 }
 
-#[derive(Deserialize, JsonSchema)]
+/// The arguments of `job_output`; [`specs`] explains these and the next to the model.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutputArguments {
-    /// The job's number.
     job: i64,
-    /// Read again from this line on (0 is the first one) instead of where the last reading ended.
     #[serde(default)]
     since: Option<i64>,
-    /// Seconds to wait for new output or the end. Default 0.
     #[serde(default)]
     wait: Option<i64>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WriteArguments {
-    /// The job's number.
     job: i64,
-    /// What is typed, as it is: end a line with a line break. In a terminal that is the return key.
     #[serde(default)]
     text: Option<String>,
-    /// Ends the standard input after the text; in a terminal, sends end-of-file. Default false.
     #[serde(default)]
     close: Option<bool>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CancelArguments {
-    /// The job's number.
     job: i64,
 }
 
-/// What a model is told of these tools.
-pub(super) fn specs(max_wait: u64) -> [ToolSpec; 3] {
-    let spec = |name: &str, description: String, schema| ToolSpec {
-        name: name.to_owned(),
-        description,
-        schema,
-    };
+/// Returns the tools as a model is told of them.
+pub(super) fn specs() -> [ToolSpec; 3] {
+    let job = json!({ "type": "integer", "minimum": 0, "description": "The number of the job." });
+    let output = "Returns what a job printed since it was last read, and whether it still runs or how it ended. \
+        A job is a command that run_shell_command started in the background. \
+        To follow a job, give wait instead of calling again and again.";
+    let write = "Types text into the standard input of a job, or closes that input, and returns what the job prints \
+        next. The person is asked first, unless they allowed it for this job.";
+    let cancel = "Ends a job and everything it started.";
     [
-        spec(
+        super::spec(
             OUTPUT,
-            format!(
-                "Reads what a job (run_shell_command with background = true) printed since it was last read, and says \
-                 whether it runs or how it ended. wait: seconds, 0 to {max_wait}, default 0; it returns earlier once \
-                 something new was printed and the job fell silent, or ended. Wait rather than ask again and again."
-            ),
-            super::schema::<OutputArguments>(),
+            output.to_owned(),
+            json!({
+                "job": job,
+                "since": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "Read again from this line on; 0 is the first line. Default: where the last \
+                        reading ended.",
+                },
+                "wait": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "Seconds to wait for new output. The call returns earlier if the job printed \
+                        something and then paused, or ended. Default: 0.",
+                },
+            }),
+            &["job"],
         ),
-        spec(
+        super::spec(
             WRITE,
-            "Types text into a job's standard input, or ends that input, and returns what the job printed at once. The \
-             person is asked first, unless they allowed it for that job."
-                .to_owned(),
-            super::schema::<WriteArguments>(),
+            write.to_owned(),
+            json!({
+                "job": job,
+                "text": {
+                    "type": "string",
+                    "description": "The text, typed as it is. End a line with a line break; in a terminal that is \
+                        the return key.",
+                },
+                "close": {
+                    "type": "boolean",
+                    "description": "Close the standard input after the text; in a terminal, send end-of-file. \
+                        Default: false.",
+                },
+            }),
+            &["job"],
         ),
-        spec(
-            CANCEL,
-            "Ends a job and everything it started.".to_owned(),
-            super::schema::<CancelArguments>(),
-        ),
+        super::spec(CANCEL, cancel.to_owned(), json!({ "job": job }), &["job"]),
     ]
 }
 
@@ -193,8 +207,6 @@ fn number(call: &Call, name: &str, given: i64) -> Result<u64, BadCall> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn parse(name: &str, arguments: serde_json::Value) -> Result<Request, String> {
@@ -257,13 +269,5 @@ mod tests {
             r"a\\n\u{1b}[A\u{202e}\r\t"
         );
         assert_eq!(typed("", true), "(end of input)");
-    }
-
-    #[test]
-    fn schemas_need_no_definitions() {
-        for spec in specs(600) {
-            assert_eq!(spec.schema["type"], "object");
-            assert!(spec.schema.get("definitions").is_none());
-        }
     }
 }

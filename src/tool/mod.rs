@@ -15,6 +15,7 @@ pub mod typed;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::llm::ToolSpec;
 use crate::transcript::Call;
@@ -56,14 +57,13 @@ impl ToolCall {
     }
 }
 
-/// What a model is told of the tools.
+/// Returns the tools as a model is told of them.
 ///
-/// `unasked` says in words what runs without a question here.
-pub fn specs(max_timeout: u64, unasked: &str) -> Arc<[ToolSpec]> {
+/// They are the same in every request: what differs between places and persons is in the system prompt and in results.
+pub fn specs() -> Arc<[ToolSpec]> {
     let [read, list, search] = files::specs();
-    let [output, write, cancel] = jobs::specs(max_timeout);
-    let run = shell::spec(max_timeout, unasked);
-    Arc::from([run, output, write, cancel, read, list, search])
+    let [output, write, cancel] = jobs::specs();
+    Arc::from([shell::spec(), output, write, cancel, read, list, search])
 }
 
 fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> {
@@ -75,12 +75,80 @@ fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> {
     })
 }
 
-/// The JSON Schema of a tool's arguments, in the one dialect every provider takes.
-fn schema<T: schemars::JsonSchema>() -> serde_json::Value {
-    let mut settings = schemars::generate::SchemaSettings::draft07();
-    settings.inline_subschemas = true;
-    settings.meta_schema = None;
-    let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    schema.remove("title");
-    schema.to_value()
+/// Returns a tool whose arguments are an object with these properties (JSON Schema), of which `required` must be given.
+fn spec(name: &str, description: String, properties: Value, required: &[&str]) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description,
+        schema: json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// If a change of the text is meant, copy the left side of the failure into the file.
+    #[test]
+    fn a_model_is_told_of_these_tools() {
+        let tools = specs();
+        let told: Vec<_> = tools
+            .iter()
+            .map(|tool| {
+                json!({
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.schema,
+                })
+            })
+            .collect();
+        let told = serde_json::to_string_pretty(&told).unwrap();
+        let expected = include_str!("../../tests/fixtures/tools.json");
+        assert!(told == expected.trim_end(), "{told}");
+    }
+
+    fn sample(schema: &Value) -> Value {
+        match schema["type"].as_str() {
+            Some("string") => json!("x"),
+            Some("boolean") => json!(true),
+            Some("integer") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+            Some("array") => json!([sample(&schema["items"])]),
+            other => panic!("{other:?} has no sample"),
+        }
+    }
+
+    fn parse(tool: &ToolSpec, arguments: Value) -> Result<ToolCall, BadCall> {
+        ToolCall::parse(&Call {
+            id: "1".into(),
+            name: tool.name.clone(),
+            arguments,
+            signature: None,
+        })
+    }
+
+    #[test]
+    fn what_a_schema_offers_is_what_its_parser_takes() {
+        for tool in specs().iter() {
+            let properties = tool.schema["properties"].as_object().unwrap();
+            let samples = properties.iter();
+            let mut all: serde_json::Map<_, _> = samples
+                .map(|(name, schema)| (name.clone(), sample(schema)))
+                .collect();
+            if tool.name == shell::NAME {
+                // A call has one or the other.
+                let argv = all.shift_remove("argv").unwrap();
+                assert_eq!(parse(tool, json!({ "argv": argv })).err(), None);
+            }
+            let parsed = parse(tool, Value::Object(all.clone()));
+            assert_eq!(parsed.err(), None, "{}", tool.name);
+            all.insert("unheard_of".into(), json!(1));
+            let refused = parse(tool, Value::Object(all)).unwrap_err();
+            assert!(refused.0.contains("unheard_of"), "{refused}");
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::BadCall;
 use crate::exec::{self, Caller, Confinement, Program, Size, Spec, Streams};
@@ -22,30 +22,22 @@ const TERMINAL: Size = Size {
     rows: 40,
 };
 
-/// What a model may say.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+/// The arguments of a call; [`spec`] explains them to the model.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The command line, run by `bash --noprofile --norc -c`. Give either this or argv.
     #[serde(default)]
     cmd: Option<String>,
-    /// The program and its arguments, run without a shell. Give either this or cmd.
     #[serde(default)]
     argv: Option<Vec<String>>,
-    /// Directory to run in, inside the workspace; relative to the session's directory, which is the default.
     #[serde(default)]
     cwd: Option<String>,
-    /// Seconds after which the command and everything it started is killed. Default 120; in the background none.
     #[serde(default)]
     timeout: Option<i64>,
-    /// Text for standard input. Without it standard input is empty.
     #[serde(default)]
     stdin: Option<String>,
-    /// Run in a terminal of 120 by 40 cells, for a program that behaves otherwise without one. Default false.
     #[serde(default)]
     pty: Option<bool>,
-    /// Start it as a job that goes on beside the conversation, and return at once with the job's number. For servers,
-    /// watchers and whatever is to be typed to. Default false.
     #[serde(default)]
     background: Option<bool>,
 }
@@ -78,21 +70,55 @@ pub struct Run {
     pub extra_env: Vec<(String, String)>,
 }
 
-/// What a model is told of the tool.
-pub(super) fn spec(max_timeout: u64, unasked: &str) -> ToolSpec {
-    ToolSpec {
-        name: NAME.to_owned(),
-        description: format!(
-            "Runs one command and returns its output (standard output and error together) and how it ended. \
-             Each command gets a fresh bash: `cd` and variables do not carry over. There is no terminal unless pty is \
-             true, and standard input is empty unless given. timeout: seconds, 1 to {max_timeout}, default {}; set one \
-             that fits. What a command leaves running is ended. A command that does not end by itself belongs into the \
-             background: that returns the number of a job, for job_output, job_write and job_cancel; jobs end with the \
-             conversation. {unasked}",
-            DEFAULT_TIMEOUT.as_secs()
-        ),
-        schema: super::schema::<Arguments>(),
-    }
+/// Returns the tool as a model is told of it.
+pub(super) fn spec() -> ToolSpec {
+    let description = "Runs one command and returns its output (standard output and error together) and how it ended. \
+        Each command runs in a fresh bash: cd and variables do not carry over to the next one. \
+        When the command ends, co also ends everything it left running. \
+        If a command does not end by itself, such as a server or a watcher, run it in the background: \
+        the call then returns the number of a job at once, for job_output, job_write and job_cancel. \
+        Jobs end with the conversation.";
+    let seconds = DEFAULT_TIMEOUT.as_secs();
+    let Size { columns, rows } = TERMINAL;
+    let properties = json!({
+        "cmd": {
+            "type": "string",
+            "description": "The command line, run by `bash --noprofile --norc -c`. Give either cmd or argv.",
+        },
+        "argv": {
+            "type": "array",
+            "items": { "type": "string" },
+            "description": "A program and its arguments, run without a shell. Give either cmd or argv.",
+        },
+        "cwd": {
+            "type": "string",
+            "description": "The directory to run in, inside the workspace. A relative path starts at the working \
+                directory. Default: the working directory.",
+        },
+        "timeout": {
+            "type": "integer",
+            "minimum": 1,
+            "description": format!(
+                "Seconds after which the command and everything it started is ended. Default: {seconds}; in the \
+                background: no limit. The person may allow less; the result then says so."
+            ),
+        },
+        "stdin": {
+            "type": "string",
+            "description": "Text for standard input. Default: standard input is empty.",
+        },
+        "pty": {
+            "type": "boolean",
+            "description": format!(
+                "Run in a terminal of {columns} by {rows} cells, for a program that needs one. Default: false."
+            ),
+        },
+        "background": {
+            "type": "boolean",
+            "description": "Start the command as a job and return at once. Default: false.",
+        },
+    });
+    super::spec(NAME, description.to_owned(), properties, &[])
 }
 
 impl Request {
@@ -220,8 +246,6 @@ fn bad(text: &str) -> BadCall {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const CEILING: Duration = Duration::from_secs(600);
@@ -290,18 +314,5 @@ mod tests {
             let error = parse(arguments.clone()).unwrap_err();
             assert!(error.contains(word), "{arguments}: {error}");
         }
-    }
-
-    #[test]
-    fn the_schema_needs_no_definitions() {
-        let schema = spec(600, "").schema;
-        assert_eq!(schema["type"], "object");
-        assert!(schema.get("definitions").is_none() && schema.get("$schema").is_none());
-        assert!(
-            schema["properties"]["cmd"]["description"]
-                .as_str()
-                .unwrap()
-                .contains("bash")
-        );
     }
 }

@@ -1,12 +1,12 @@
 //! `list_files`: what lies below a directory.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::walk::{Walk, shown};
 use super::{Scope, Seen, Unseen, number, plural};
 use crate::llm::ToolSpec;
-use crate::tool::{BadCall, arguments, schema};
+use crate::tool::{self, BadCall, arguments};
 use crate::transcript::Call;
 
 pub(super) const NAME: &str = "list_files";
@@ -16,16 +16,14 @@ const MOST_DEPTH: usize = 50;
 const DEFAULT_ENTRIES: usize = 500;
 const MOST_ENTRIES: usize = 5_000;
 
-#[derive(Debug, Deserialize, JsonSchema)]
+/// The arguments of a call; [`spec`] explains them to the model.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The directory, relative to the session's directory, which is the default.
     #[serde(default)]
     path: Option<String>,
-    /// Levels of directories, 1 to 50. Default 3.
     #[serde(default)]
     depth: Option<i64>,
-    /// Entries at most, 1 to 5000. Default 500.
     #[serde(default)]
     limit: Option<i64>,
 }
@@ -38,17 +36,33 @@ pub struct Request {
     limit: usize,
 }
 
+/// Returns the tool as a model is told of it.
 pub(super) fn spec() -> ToolSpec {
-    ToolSpec {
-        name: NAME.to_owned(),
-        description: format!(
-            "Returns the files and directories (these end with /) below a directory of the workspace, sorted, one a line. \
-             What .gitignore names, .git and what looks like a secret is left out. depth: levels, 1 to {MOST_DEPTH}, default \
-             {DEFAULT_DEPTH}. limit: entries, 1 to {MOST_ENTRIES}, default {DEFAULT_ENTRIES}; the rest is counted. Runs at \
-             once; outside the workspace it is refused."
-        ),
-        schema: schema::<Arguments>(),
-    }
+    let description = "Returns the files and directories below a directory of the workspace, sorted, one on each line. \
+        Directories end with /. Files that git ignores, .git and files that look like secrets are left out. \
+        Runs at once. Directories outside the workspace are refused.";
+    let properties = json!({
+        "path": {
+            "type": "string",
+            "description": "The directory. A relative path starts at the working directory. Default: the working \
+                directory.",
+        },
+        "depth": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_DEPTH,
+            "description": format!("The levels of directories to go down. Default: {DEFAULT_DEPTH}."),
+        },
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_ENTRIES,
+            "description": format!(
+                "The most entries to return; the others are counted. Default: {DEFAULT_ENTRIES}."
+            ),
+        },
+    });
+    tool::spec(NAME, description.to_owned(), properties, &[])
 }
 
 impl Request {

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{Deadline, Scope, Seen, Unseen, number, open, shorten};
 use crate::llm::ToolSpec;
-use crate::tool::{BadCall, arguments, schema};
+use crate::tool::{self, BadCall, arguments};
 use crate::transcript::Call;
 
 pub(super) const NAME: &str = "read_file";
@@ -20,15 +20,13 @@ const LONGEST_LINE: usize = 2_000;
 /// A NUL byte this early makes it no text.
 const PEEK: usize = 8 << 10;
 
-#[derive(Debug, Deserialize, JsonSchema)]
+/// The arguments of a call; [`spec`] explains them to the model.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, relative to the session's directory.
     path: String,
-    /// First line, from 1. Default 1.
     #[serde(default)]
     offset: Option<i64>,
-    /// Lines at most, 1 to 20000. Default 2000.
     #[serde(default)]
     limit: Option<i64>,
 }
@@ -41,17 +39,31 @@ pub struct Request {
     limit: usize,
 }
 
+/// Returns the tool as a model is told of it.
 pub(super) fn spec() -> ToolSpec {
-    ToolSpec {
-        name: NAME.to_owned(),
-        description: format!(
-            "Returns lines of one text file of the workspace, then in brackets which lines they are and how to go on. \
-             offset: first line, from 1, default 1. limit: lines, 1 to {MOST_LINES}, default {DEFAULT_LINES}; long \
-             files come in parts, and of a line longer than {LONGEST_LINE} bytes only the beginning. Runs at once, \
-             except for files outside the workspace and those that look like secrets: these are refused here."
-        ),
-        schema: schema::<Arguments>(),
-    }
+    let description = format!(
+        "Returns lines of one text file of the workspace. The last line of the result says in brackets which lines they \
+        are and how to go on. A line of more than {LONGEST_LINE} bytes is cut. Runs at once. Files outside the \
+        workspace and files that look like secrets are refused."
+    );
+    let properties = json!({
+        "path": {
+            "type": "string",
+            "description": "The file. A relative path starts at the working directory.",
+        },
+        "offset": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "The first line to return; 1 is the first one of the file. Default: 1.",
+        },
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_LINES,
+            "description": format!("The most lines to return. Default: {DEFAULT_LINES}."),
+        },
+    });
+    tool::spec(NAME, description, properties, &["path"])
 }
 
 impl Request {

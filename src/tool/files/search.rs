@@ -7,13 +7,13 @@ use grep::searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
 use ignore::overrides::{Override, OverrideBuilder};
-use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::walk::{Walk, shown};
 use super::{Scope, Seen, Unseen, number, open, plural, shorten};
 use crate::llm::ToolSpec;
-use crate::tool::{BadCall, arguments, schema};
+use crate::tool::{self, BadCall, arguments};
 use crate::transcript::Call;
 
 pub(super) const NAME: &str = "search";
@@ -28,27 +28,21 @@ const LARGEST_FILE: u64 = 16 << 20;
 /// Bytes a compiled pattern may take.
 const LARGEST_PATTERN: usize = 4 << 20;
 
-#[derive(Debug, Deserialize, JsonSchema)]
+/// The arguments of a call; [`spec`] explains them to the model.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// A regular expression (Rust's syntax: no look-around, no back references), matched line by line.
     pattern: String,
-    /// The directory or file, relative to the session's directory, which is the default.
     #[serde(default)]
     path: Option<String>,
-    /// Only files whose path matches, e.g. `*.rs` or `src/**/test_*.py`.
     #[serde(default)]
     glob: Option<String>,
-    /// The pattern is plain text. Default false.
     #[serde(default)]
     literal: bool,
-    /// Upper and lower case are the same. Default false.
     #[serde(default)]
     ignore_case: bool,
-    /// Lines shown before and after each match, 0 to 20. Default 0.
     #[serde(default)]
     context: Option<i64>,
-    /// Matching lines at most, 1 to 1000. Default 100.
     #[serde(default)]
     limit: Option<i64>,
 }
@@ -65,18 +59,53 @@ pub struct Request {
     limit: usize,
 }
 
+/// Returns the tool as a model is told of it.
 pub(super) fn spec() -> ToolSpec {
-    ToolSpec {
-        name: NAME.to_owned(),
-        description: format!(
-            "Returns the lines that match a regular expression in the files of the workspace, as path:line:text (with - instead \
-             of : around a match). What .gitignore names, .git, what looks like a secret, what is not text and files over \
-             {} MiB are left out. limit: matching lines, 1 to {MOST_MATCHES}, default {DEFAULT_MATCHES}; the rest is counted. \
-             context: lines around each, 0 to {MOST_CONTEXT}, default 0. Runs at once; outside the workspace it is refused.",
-            LARGEST_FILE >> 20
-        ),
-        schema: schema::<Arguments>(),
-    }
+    let description = format!(
+        "Returns the lines that match a regular expression in the files of the workspace, as path:line:text. Lines \
+        around a match have - instead of the colons. Files that git ignores, .git, files that look like secrets, \
+        binary files and files over {} MiB are left out. Runs at once. Places outside the workspace are refused.",
+        LARGEST_FILE >> 20
+    );
+    let properties = json!({
+        "pattern": {
+            "type": "string",
+            "description": "A regular expression in Rust's syntax, without look-around and back references. It is \
+                matched against each line.",
+        },
+        "path": {
+            "type": "string",
+            "description": "The directory or file to search. A relative path starts at the working directory. \
+                Default: the working directory.",
+        },
+        "glob": {
+            "type": "string",
+            "description": "Search only files whose path matches, such as `*.rs` or `src/**/test_*.py`.",
+        },
+        "literal": {
+            "type": "boolean",
+            "description": "Take the pattern as plain text. Default: false.",
+        },
+        "ignore_case": {
+            "type": "boolean",
+            "description": "Match upper and lower case alike. Default: false.",
+        },
+        "context": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MOST_CONTEXT,
+            "description": "The lines to show before and after each match. Default: 0.",
+        },
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_MATCHES,
+            "description": format!(
+                "The most matching lines to return; the others are counted. Default: {DEFAULT_MATCHES}."
+            ),
+        },
+    });
+    tool::spec(NAME, description, properties, &["pattern"])
 }
 
 impl Request {

@@ -119,19 +119,6 @@ fn arguments_that_cannot_be_meant_are_said() {
 }
 
 #[test]
-fn every_tool_has_a_schema_and_says_what_runs_at_once() {
-    for spec in specs() {
-        assert_eq!(spec.schema["type"], "object", "{}", spec.name);
-        assert!(
-            spec.description.to_lowercase().contains("at once"),
-            "{}",
-            spec.description
-        );
-        assert!(spec.schema.get("definitions").is_none());
-    }
-}
-
-#[test]
 fn a_file_is_read_in_parts() {
     let place = Place::new(&[
         ("a.txt", "one\ntwo\nthree\n"),
