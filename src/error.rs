@@ -65,7 +65,8 @@ impl From<&store::Error> for Text {
 
 impl From<&Fault> for Text {
     fn from(fault: &Fault) -> Self {
-        let retry = "what came of it is kept; `:Co /retry` tries again";
+        let retry =
+            "what came of it is kept; `:Co /continue` goes on from there, `:Co /retry` asks again";
         match fault {
             Fault::NoProvider => Self::new(
                 fault.to_string(),
@@ -116,7 +117,7 @@ impl From<&Fault> for Text {
                     "something between here and {url} answers for it, such as a proxy or a login page: log in there, or set base_url"
                 ),
             ),
-            Fault::BadArguments { .. } => Self::new(fault.to_string(), "`:Co /retry` tries again"),
+            Fault::BadArguments { .. } => Self::new(fault.to_string(), "`:Co /retry` asks again"),
             Fault::Malformed { detail } => Self::new(
                 fault.to_string(),
                 format!("{}; {retry}", first_line(detail)),
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(
             text_of(&fault).markdown(),
             "**the answer could not be read**: it is text/plain, not JSON; \
-             what came of it is kept; `:Co /retry` tries again"
+             what came of it is kept; `:Co /continue` goes on from there, `:Co /retry` asks again"
         );
     }
 }

@@ -189,8 +189,20 @@ pub enum ToEditor {
     },
     /// A prompt was not taken: it goes back to where it was typed.
     Unsent { session: u64, text: String },
+    /// The text that follows is the model's answer: what `/retry` replaces.
+    AnswerBegins { session: u64 },
+    /// The model no longer sees the last answer: fold its text.
+    FoldAnswer { session: u64 },
     /// Replaces a chat's transcript (`/resume`).
-    Replace { session: u64, text: String },
+    Replace {
+        session: u64,
+        text: String,
+        /// Rows of `text` with answers that the model no longer sees, first and last, to be folded.
+        folds: Vec<[usize; 2]>,
+        /// The row of `text` at which the last answer begins.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answer: Option<usize>,
+    },
     /// Choices for `vim.ui.select`; what is chosen comes back as the command `name` with `value`.
     Choose {
         session: u64,

@@ -6,6 +6,7 @@
 
 mod jobs;
 mod repair;
+mod surroundings;
 mod usage;
 mod view;
 
@@ -14,8 +15,9 @@ use serde_json::Value;
 
 pub use jobs::{last_job, lost_jobs};
 pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
+pub use surroundings::{Surroundings, first_surroundings, last_surroundings};
 pub use usage::{Cost, Usage, used, used_last};
-pub use view::{joined, view};
+pub use view::{joined, last_answer, view};
 
 /// One thing that happened in a session, in the order it happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,6 +73,14 @@ pub enum Item {
         #[serde(default, skip_serializing_if = "is_zero")]
         keep: usize,
     },
+    /// The place the chat works in; the model is told by the system prompt or by a note.
+    Surroundings(Surroundings),
+    /// A note from co to the model, such as a change of the working directory. The person sees its first line.
+    Note { text: String },
+    /// The person asked for another answer: the text of the last one is not told to the model any more.
+    Retried,
+    /// Outputs that the model is told shortened from here on, so that the conversation fits its window.
+    Shortened { outputs: Vec<Shortened> },
     /// A line for the person only; never sent to a model.
     Notice { text: String },
     /// Written by a later version; kept as it was, never lost.
@@ -144,6 +154,15 @@ pub struct Outcome {
     /// Where the whole output is, if it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spill: Option<std::path::PathBuf>,
+}
+
+/// An output that the model is told in part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortened {
+    /// The [`Call::id`] whose outcome it is.
+    pub call: String,
+    /// Bytes that are told of its beginning, and as many of its end; 0: one line stands for all of it.
+    pub bytes: usize,
 }
 
 /// Why a turn ended.

@@ -205,6 +205,7 @@ function M.show(chat, focus)
     for _, block in pairs(chat.text.blocks) do
       M.fold(block, win)
     end
+    chat.text.answers:fold_in(win)
   end
   if focus and windows.enter(win) then
     local row = chat.text:prompt_row()
@@ -400,14 +401,39 @@ function M.unsent(message)
   end
 end
 
----@param message co.Replace
-function M.replace(message)
+---@param message co.AnswerBegins
+function M.answer_begins(message)
+  local chat = of_message(message)
+  if chat then
+    chat.text:begin_answer()
+  end
+end
+
+---@param message co.FoldAnswer
+function M.fold_answer(message)
   local chat = of_message(message)
   if chat then
     rewrite(chat, function()
-      chat.text:replace(message.text)
+      chat.text:fold_answer()
     end)
   end
+end
+
+---@param message co.Replace
+function M.replace(message)
+  local chat = of_message(message)
+  if not chat then
+    return
+  end
+  rewrite(chat, function()
+    chat.text:replace(message.text)
+    for _, rows in ipairs(message.folds or {}) do
+      chat.text.answers:add(rows[1], rows[2])
+    end
+    if message.answer then
+      chat.text.answers:begin(message.answer)
+    end
+  end)
 end
 
 ---@param message co.Choose

@@ -38,6 +38,12 @@ local handlers = {
   unsent = function(message)
     require('co.chat').unsent(message)
   end,
+  answer_begins = function(message)
+    require('co.chat').answer_begins(message)
+  end,
+  fold_answer = function(message)
+    require('co.chat').fold_answer(message)
+  end,
   replace = function(message)
     require('co.chat').replace(message)
   end,

@@ -4,6 +4,7 @@
 local M = {}
 
 local api = vim.api
+local answers = require('co.answers')
 local block = require('co.block')
 local buffer = require('co.buffer')
 local fence = require('co.fence')
@@ -17,6 +18,7 @@ local FENCE = '````'
 ---@field buf integer
 ---@field mark integer extmark of the prompt's first line
 ---@field blocks table<integer, co.Block>
+---@field answers co.Answers
 ---@field colours? co.Markdown nil where Neovim's syntax rules colour it
 local Transcript = {}
 Transcript.__index = Transcript
@@ -41,7 +43,10 @@ function M.new(buf)
   buffer.write(buf, function()
     api.nvim_buf_set_lines(buf, 0, -1, false, { '', '' })
   end)
-  local self = setmetatable({ buf = buf, mark = rule(buf, 1), blocks = {} }, Transcript)
+  local self = setmetatable(
+    { buf = buf, mark = rule(buf, 1), blocks = {}, answers = answers.new(buf) },
+    Transcript
+  )
   if markdown.supported() then
     self.colours = markdown.new(buf, function()
       return self:prompt_row()
@@ -104,11 +109,22 @@ function Transcript:append(text)
   self:colour()
 end
 
+--- Notes that the text that comes next is the model's last answer.
+function Transcript:begin_answer()
+  self.answers:begin(self:prompt_row() - 1)
+end
+
+--- Folds the last answer: the model no longer sees it.
+function Transcript:fold_answer()
+  self.answers:replaced(self:prompt_row())
+end
+
 --- Everything above the prompt becomes `text`.
 ---@param text string
 function Transcript:replace(text)
   local row = self:prompt_row()
   self.blocks = {}
+  self.answers:clear()
   buffer.write(self.buf, function()
     -- The prompt's own line is no part of the change, so its mark and the cursors in it stay.
     api.nvim_buf_set_text(self.buf, 0, 0, row - 1, -1, vim.split(text, '\n', { plain = true }))

@@ -212,10 +212,20 @@
 ---@field session integer
 ---@field text string
 
+---@class (exact) co.AnswerBegins
+---@field type 'answer_begins'
+---@field session integer
+
+---@class (exact) co.FoldAnswer
+---@field type 'fold_answer'
+---@field session integer
+
 ---@class (exact) co.Replace
 ---@field type 'replace'
 ---@field session integer
 ---@field text string
+---@field folds? integer[][] first and last rows of answers to fold
+---@field answer? integer the row at which the last answer begins
 
 ---@class (exact) co.Choice
 ---@field label string

@@ -32,8 +32,10 @@ pub struct Request {
     pub system: String,
     /// The conversation so far; every call in it has an outcome.
     pub items: Arc<[Item]>,
-    /// Empty: the model may only answer with text.
+    /// Empty: calls of the past are told as text.
     pub tools: Arc<[ToolSpec]>,
+    /// False: the model must answer with text. The tools stay in the request, so that it begins like the one before it.
+    pub may_call: bool,
 }
 
 /// What a model is told of a tool.

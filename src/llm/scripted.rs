@@ -156,6 +156,7 @@ mod tests {
             system: system.into(),
             items: Arc::new([]),
             tools: Arc::new([]),
+            may_call: true,
         };
         let first: Vec<_> = provider.stream(request("1")).await.unwrap().collect().await;
         assert_eq!(first, [Ok(Delta::Text("a".into())), Err(Fault::Cut)]);

@@ -16,14 +16,18 @@ use crate::store::{self, Entry};
 use crate::tool::judge::workspace_of;
 use crate::transcript::{self, Item};
 
+/// Told to a model whose answer is to go on.
+const GO_ON: &str = "Go on from where you stopped.";
+
 impl Session {
     /// Carries out `/name args`.
     pub(super) async fn command(&mut self, name: &str, args: &str) {
         match name {
             "!" => self.shell(args).await,
             "model" => self.switch_model(args).await,
-            "retry" => self.again(Purpose::Answer).await,
-            "compact" => self.again(Purpose::Compact).await,
+            "retry" => self.retry().await,
+            "continue" => self.go_on().await,
+            "compact" => self.compact().await,
             "cd" => self.change_directory(args).await,
             "resume" => self.resume(args).await,
             "rename" => self.rename(args).await,
@@ -62,6 +66,10 @@ impl Session {
         }
         match self.kit.provider(Some(model)) {
             Ok(provider) => {
+                self.say(format!(
+                    "{} answers from now on, and reads the conversation anew",
+                    provider.label()
+                ));
                 self.model = Some(model.to_owned());
                 self.provider = Some(provider);
                 self.show_state();
@@ -96,20 +104,59 @@ impl Session {
         });
     }
 
-    /// Starts a turn without a new prompt: the last one once more, or a summary.
-    async fn again(&mut self, purpose: Purpose) {
+    /// Has the last prompt answered again. Calls that were carried out and their results stay.
+    async fn retry(&mut self) {
+        if !self.may_start_turn() {
+            return;
+        }
+        if transcript::last_answer(self.recorder.items()).is_some() {
+            if !self.recorder.record(Item::Retried).await {
+                return;
+            }
+            if std::mem::take(&mut self.answering) {
+                let gap = self.page.gap();
+                self.append(gap);
+                let session = self.id;
+                self.kit.editor.tell(ToEditor::FoldAnswer { session });
+            }
+            self.paragraph(render::RETRIED);
+        }
+        self.start_turn(Purpose::Answer).await;
+    }
+
+    /// Has the model go on with its last answer, or with the results of its calls.
+    async fn go_on(&mut self) {
+        if !self.may_start_turn() {
+            return;
+        }
+        if transcript::last_answer(self.recorder.items()).is_some() {
+            let text = GO_ON.to_owned();
+            let shown = render::note(&text);
+            if !self.recorder.record(Item::Note { text }).await {
+                return;
+            }
+            self.paragraph(&shown);
+        }
+        self.start_turn(Purpose::Answer).await;
+    }
+
+    async fn compact(&mut self) {
+        if self.may_start_turn() {
+            self.start_turn(Purpose::Compact).await;
+        }
+    }
+
+    /// Whether a turn may start without a new prompt; if not, says why.
+    fn may_start_turn(&self) -> bool {
+        let prompted = |item: &Item| matches!(item, Item::User { .. });
         if self.running.is_some() {
-            return self.complain("a turn is running; <C-c> cancels it");
+            self.complain("a turn is running; <C-c> cancels it");
+        } else if !self.recorder.items().iter().any(prompted) {
+            self.complain("nothing was said in this chat yet");
+        } else {
+            return true;
         }
-        if !self
-            .recorder
-            .items()
-            .iter()
-            .any(|item| matches!(item, Item::User { .. }))
-        {
-            return self.complain("nothing was said in this chat yet");
-        }
-        self.start_turn(purpose).await;
+        false
     }
 
     /// Returns the path that a person means: from the conversation's directory, or with `~` from home.
@@ -177,7 +224,7 @@ impl Session {
                 // They belong to the conversation that is left.
                 self.end_jobs().await;
                 self.jobs = Jobs::new(Arc::clone(&self.kit), self.id, &loaded.items);
-                let text = render::transcript(&loaded.items, &mut self.page);
+                let told = render::transcript(&loaded.items, &mut self.page);
                 self.usage = transcript::used(&loaded.items);
                 self.turn_usage = transcript::used_last(&loaded.items);
                 // What was allowed was allowed in another conversation.
@@ -185,9 +232,12 @@ impl Session {
                 self.recorder.resume(log, loaded.items);
                 // Where it is kept is told before it is shown.
                 self.set_state(State::Idle, String::new());
+                self.answering = told.answer.is_some();
                 self.kit.editor.tell(ToEditor::Replace {
                     session: self.id,
-                    text,
+                    text: told.text,
+                    folds: told.folds,
+                    answer: told.answer,
                 });
                 for notice in loaded.notices {
                     self.kit.notice(Level::Warn, notice);

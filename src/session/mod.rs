@@ -34,7 +34,7 @@ use self::turn::{Ended, Event, Purpose, Snapshot, Standing, Turn};
 use self::typed::Typed;
 use crate::editor::Showing;
 use crate::llm::{Fault, Provider};
-use crate::protocol::{Answer, Level, Scope, State};
+use crate::protocol::{Answer, Level, Scope, State, ToEditor};
 use crate::transcript::{self, Context, End, Item, Outcome, Usage};
 
 /// What a turn may have handed over before the session looks: a burst of a fast model's pieces.
@@ -154,6 +154,8 @@ struct Session {
     detail: String,
     /// Whether the model's heading of this turn is on the screen.
     speaking: bool,
+    /// Whether the editor knows where the answer begins that `/retry` would replace.
+    answering: bool,
     page: render::Page,
     showing: Vec<Showing>,
     /// The conversation that this was to go on with could not be had: nothing begins in its place unsaid.
@@ -192,6 +194,7 @@ impl Session {
             state: State::Idle,
             detail: String::new(),
             speaking: false,
+            answering: false,
             page: render::Page::new(),
             showing: Vec::new(),
             unresumed: false,
@@ -270,6 +273,7 @@ impl Session {
             return self.give_all_back(prompt);
         }
         self.begun += 1;
+        self.answering = false;
         // Where it is kept is told before it is shown: a backend that dies in between loses nothing shown.
         self.show_state();
         self.paragraph(&render::prompt(&prompt.text, &prompt.context));
@@ -323,6 +327,7 @@ impl Session {
         match event {
             Event::Record(item, done) => {
                 self.flush().await;
+                self.answering &= !matches!(item, Item::Outcome(_));
                 let written = self.recorder.record(item).await;
                 // A turn that was cancelled meanwhile no longer listens.
                 done.send(if written { Ok(()) } else { Err(()) }).ok();
@@ -369,6 +374,10 @@ impl Session {
     async fn flush(&mut self) {
         if let Some(text) = self.recorder.flush().await {
             self.speak();
+            if !std::mem::replace(&mut self.answering, true) {
+                let session = self.id;
+                self.kit.editor.tell(ToEditor::AnswerBegins { session });
+            }
             let text = self.page.text(&text);
             self.append(text);
         }

@@ -6,26 +6,12 @@ mod budget;
 
 pub use budget::{Budget, Fit};
 
+use crate::transcript::Surroundings;
+
 const TEMPLATE: &str = include_str!("system.md");
 
 /// Enough for any instructions a person would read; more would crowd out the work.
 const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
-
-/// What the system prompt says of the place a session works in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Surroundings {
-    pub cwd: String,
-    pub workspace: String,
-    pub os: String,
-    pub shell: String,
-    pub date: String,
-    /// How approved commands run, as a sentence.
-    pub backend: String,
-    /// What runs without being asked about, as a sentence.
-    pub unasked: String,
-    /// The workspace's own instructions, if the person trusts it.
-    pub instructions: Option<String>,
-}
 
 /// Returns the system prompt.
 pub fn system(surroundings: &Surroundings) -> String {

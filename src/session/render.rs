@@ -43,9 +43,13 @@ impl Page {
 
     /// Text that stands by itself.
     pub(super) fn paragraph(&mut self, text: &str) -> String {
-        let gap = "\n".repeat(2 - self.breaks);
-        self.breaks = 2;
+        let gap = self.gap();
         format!("{gap}{}\n\n", text.trim_matches('\n'))
+    }
+
+    /// Returns the line breaks after which a paragraph may begin.
+    pub(super) fn gap(&mut self) -> String {
+        "\n".repeat(2 - std::mem::replace(&mut self.breaks, 2))
     }
 
     /// A block of output was put there; it ends with its own line.
@@ -142,6 +146,18 @@ pub(super) fn decision(decision: &Decision) -> String {
     }
 }
 
+/// Says that outputs are told to the model in part from here on.
+pub(super) const SHORTENED: &str = "> the conversation nears the model's window: from here on the model is told older output in part";
+
+/// Says that the model does not see the last answer any more.
+pub(super) const RETRIED: &str = "> asked again: the model no longer sees the answer above";
+
+/// A note from co to the model.
+pub(super) fn note(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    format!("> told the model: {}", policy::printable(line))
+}
+
 /// How a turn ended, where that needs saying.
 pub(super) fn end(end: End, fault: Option<&Fault>) -> Option<String> {
     let text = match (end, fault) {
@@ -151,18 +167,31 @@ pub(super) fn end(end: End, fault: Option<&Fault>) -> Option<String> {
             "the turn failed; `:Co /log` says more, `:Co /retry` tries again".to_owned()
         }
         (End::Cancelled, _) => "cancelled".to_owned(),
-        (End::Guarded, _) => "stopped by a guard; say `go on` to continue".to_owned(),
-        (End::Interrupted, _) => "interrupted; `:Co /retry` tries again".to_owned(),
+        (End::Guarded, _) => "stopped by a guard; `:Co /continue` goes on".to_owned(),
+        (End::Interrupted, _) => {
+            "interrupted; `:Co /continue` goes on, `:Co /retry` asks again".to_owned()
+        }
     };
     Some(format!("> {text}"))
 }
 
-/// A whole conversation, for `/resume`.
-pub(super) fn transcript(items: &[Item], page: &mut Page) -> String {
+/// A whole conversation as text, for `/resume`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Retelling {
+    pub text: String,
+    /// Rows with answers that the model no longer sees, first and last.
+    pub folds: Vec<[usize; 2]>,
+    /// The row at which the last answer begins.
+    pub answer: Option<usize>,
+}
+
+/// Returns a whole conversation as it was seen. The page is where it ends.
+pub(super) fn transcript(items: &[Item], page: &mut Page) -> Retelling {
     *page = Page::new();
     let mut retold = Retold {
         page,
-        out: String::new(),
+        out: Retelling::default(),
+        rows: 0,
         speaking: false,
         calls: HashMap::new(),
         open: HashSet::new(),
@@ -178,7 +207,9 @@ pub(super) fn transcript(items: &[Item], page: &mut Page) -> String {
 /// Tells a conversation as it was seen: each call with what it came to, also where several were made at once.
 struct Retold<'a> {
     page: &'a mut Page,
-    out: String,
+    out: Retelling,
+    /// Line breaks in the text so far.
+    rows: usize,
     /// Whether the model's heading is there.
     speaking: bool,
     calls: HashMap<&'a str, &'a Call>,
@@ -194,11 +225,14 @@ impl<'a> Retold<'a> {
         match item {
             Item::User { text, context } => {
                 self.speaking = false;
+                self.out.answer = None;
                 self.put(&prompt(text, context));
             }
             Item::Text { text } => {
                 self.speak();
-                self.out.push_str(&self.page.text(text));
+                self.out.answer.get_or_insert(self.rows);
+                let text = self.page.text(text);
+                self.push(&text);
             }
             Item::Call(call) => {
                 self.speak();
@@ -232,11 +266,22 @@ impl<'a> Retold<'a> {
                 text, told: false, ..
             } => self.put(&format!("*{text}*")),
             Item::JobStarted { .. } | Item::JobEnded { .. } => {}
-            Item::Reasoning { .. } | Item::Unknown => {}
+            Item::Note { text } => self.put(&note(text)),
+            Item::Retried => {
+                if let Some(first) = self.out.answer.take() {
+                    // With the blank line below it: Neovim closes no fold of one line.
+                    let last = (self.rows + 1).saturating_sub(self.page.breaks);
+                    self.out.folds.push([first, last]);
+                }
+                self.put(RETRIED);
+            }
+            Item::Shortened { .. } => self.put(SHORTENED),
+            Item::Reasoning { .. } | Item::Surroundings(_) | Item::Unknown => {}
         }
     }
 
     fn outcome(&mut self, outcome: &Outcome) {
+        self.out.answer = None;
         let look = self
             .calls
             .get(outcome.call.as_str())
@@ -284,7 +329,13 @@ impl<'a> Retold<'a> {
     }
 
     fn put(&mut self, text: &str) {
-        self.out.push_str(&self.page.paragraph(text));
+        let text = self.page.paragraph(text);
+        self.push(&text);
+    }
+
+    fn push(&mut self, text: &str) {
+        self.rows += text.matches('\n').count();
+        self.out.text.push_str(text);
     }
 }
 
@@ -351,8 +402,33 @@ mod tests {
             text("Yes."),
         ];
         assert_eq!(
-            transcript(&items, &mut Page::new()),
+            transcript(&items, &mut Page::new()).text,
             "## You\n\nhi\n\n## Co\n\nHello.\n\n## You\n\nagain\n\n## Co\n\nYes."
         );
+    }
+
+    #[test]
+    fn an_answer_that_was_asked_for_again_is_folded() {
+        let text = |text: &str| Item::Text {
+            text: text.to_owned(),
+        };
+        let items = [
+            Item::User {
+                text: "hi".to_owned(),
+                context: Vec::new(),
+            },
+            text("One\n"),
+            text("line."),
+            Item::Retried,
+            text("Two."),
+        ];
+        let told = transcript(&items, &mut Page::new());
+        let lines: Vec<_> = told.text.lines().collect();
+        let [[first, last]] = told.folds[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!(lines[first..=last].join("|"), "One|line.|");
+        assert!(lines[last + 1].starts_with("> asked again"), "{lines:?}");
+        assert_eq!(lines[told.answer.unwrap()], "Two.");
     }
 }

@@ -13,6 +13,7 @@ mod job_ends;
 mod jobs;
 mod kept;
 mod looks;
+mod retry;
 mod standing;
 mod talk;
 mod typed;

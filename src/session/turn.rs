@@ -19,14 +19,15 @@ use tokio_util::sync::CancellationToken;
 use super::guard::{Guard, StepVerdict};
 use super::jobs::Act;
 use super::kit::Kit;
-use super::prompt::{self, Budget, Surroundings};
+use super::prompt::Budget;
+use super::render;
 use crate::editor::Target;
 use crate::exec::Screen;
-use crate::llm::{Fault, Provider, Stop, ToolSpec};
+use crate::llm::{Fault, Provider, Stop};
 use crate::policy;
 use crate::protocol::{Ask, Scope, State, ToEditor};
-use crate::tool::{self, backend::Isolation, judge::Judge};
-use crate::transcript::{End, Item, Usage};
+use crate::tool::{backend::Isolation, judge::Judge};
+use crate::transcript::{self, End, Item, Surroundings, Usage};
 
 /// What a turn hands to its session.
 pub(super) enum Event {
@@ -141,6 +142,13 @@ pub(super) struct Ended {
     pub failed_confined: Vec<String>,
 }
 
+/// Tells the model that this is the last request of the turn.
+const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more tools can be called. Sum up for the person: what you \
+     did, what came of it, and what is left to do.";
+
+/// Told of a call that the model makes all the same.
+const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
+
 /// Why a turn goes no further.
 enum Halt {
     Cancelled,
@@ -177,31 +185,38 @@ impl Turn {
             () = self.cancel.cancelled() => return Err(Halt::Cancelled),
             isolation = kit.trial.isolation() => isolation,
         };
-        let system = self.system(isolation);
-        let specs = tool::specs();
+        self.orient(isolation).await?;
         loop {
-            let tools = match self.guard.step() {
-                StepVerdict::Go => Arc::clone(&specs),
-                StepVerdict::Summarise => Arc::from([]),
+            let may_call = match self.guard.step() {
+                StepVerdict::Go => true,
+                StepVerdict::Summarise => {
+                    self.tell_model(STEPS_USED_UP).await?;
+                    false
+                }
                 StepVerdict::Stop => return Err(Halt::Guarded),
             };
-            let last = tools.is_empty();
-            let answer = match self.step(&system, tools).await {
+            let answer = match self.step(may_call).await {
                 // The last text stands.
-                Err(Halt::Fault(fault)) if last => {
+                Err(Halt::Fault(fault)) if !may_call => {
                     tracing::warn!(%fault, "the turn could not be summed up");
                     return Err(Halt::Guarded);
                 }
                 answer => answer?,
             };
-            if last {
+            if !may_call {
+                for call in &answer.calls {
+                    self.not_run(call, NO_STEPS_LEFT.to_owned()).await?;
+                }
+                if let Some(unread) = answer.unread {
+                    self.not_run(&unread.call, NO_STEPS_LEFT.to_owned()).await?;
+                }
                 return Err(Halt::Guarded);
             }
             if answer.calls.is_empty() && answer.unread.is_none() {
                 match answer.stop {
                     Stop::Length => {
                         self.note(
-                            "the answer reached the model's output limit; say `go on` to continue",
+                            "the answer reached the model's output limit; `:Co /continue` goes on",
                         )
                         .await?
                     }
@@ -229,8 +244,25 @@ impl Turn {
         }
     }
 
-    fn system(&self, isolation: &Isolation) -> String {
-        prompt::system(&Surroundings {
+    /// Records the place that the chat works in, and tells the model what has changed there since it was told last.
+    async fn orient(&mut self, isolation: &Isolation) -> Result<(), Halt> {
+        let now = self.surroundings(isolation);
+        let items = self.snapshot().await?;
+        let told = transcript::last_surroundings(&items);
+        let change = told.map_or(Some(String::new()), |told| told.change(&now));
+        let Some(change) = change else {
+            return Ok(());
+        };
+        self.record(Item::Surroundings(now)).await?;
+        match change.is_empty() {
+            true => Ok(()),
+            false => self.tell_model(&change).await,
+        }
+    }
+
+    fn surroundings(&self, isolation: &Isolation) -> Surroundings {
+        let asks = self.instructions.as_deref().map(str::trim);
+        Surroundings {
             cwd: self.cwd.display().to_string(),
             workspace: self.workspace.display().to_string(),
             os: std::env::consts::OS.to_owned(),
@@ -238,8 +270,15 @@ impl Turn {
             date: today(),
             backend: isolation.approved_words().to_owned(),
             unasked: isolation.for_model().to_owned(),
-            instructions: self.instructions.clone(),
-        })
+            instructions: asks.filter(|text| !text.is_empty()).map(str::to_owned),
+        }
+    }
+
+    /// Tells the model something that neither the person nor a tool says.
+    async fn tell_model(&mut self, text: &str) -> Result<(), Halt> {
+        let text = text.to_owned();
+        self.record(Item::Note { text: text.clone() }).await?;
+        self.show(&render::note(&text)).await
     }
 
     async fn budget(&self) -> Result<Budget, Halt> {
@@ -307,8 +346,6 @@ struct Answer {
     spoke: bool,
     stop: Stop,
 }
-
-type Tools = Arc<[ToolSpec]>;
 
 /// The date for the model, in UTC.
 fn today() -> String {

@@ -28,9 +28,11 @@ pub fn unfinished(items: &[Item]) -> bool {
         .find_map(|item| match item {
             Item::End { .. } => Some(false),
             Item::User { .. } | Item::Text { .. } | Item::Reasoning { .. } => Some(true),
+            Item::Note { .. } | Item::Retried => Some(true),
             Item::Call(_) | Item::Decision { .. } | Item::Outcome(_) => Some(true),
             Item::JobStarted { .. } | Item::JobEnded { .. } => None,
             Item::Summary { .. } | Item::Notice { .. } | Item::Unknown => None,
+            Item::Surroundings(_) | Item::Shortened { .. } => None,
         })
         .unwrap_or(false)
 }
@@ -95,13 +97,19 @@ impl<'a> Repair<'a> {
                 | Item::Text { .. }
                 | Item::Reasoning { .. }
                 | Item::Summary { .. }
+                | Item::Note { .. }
+                | Item::Retried
                 | Item::JobEnded { told: false, .. }
                 | Item::End { .. } => {
                     self.close();
                     self.mended.push(item.clone());
                 }
                 Item::JobStarted { .. } | Item::JobEnded { .. } => self.mended.push(item.clone()),
-                Item::Decision { .. } | Item::Notice { .. } | Item::Unknown => {
+                Item::Decision { .. }
+                | Item::Notice { .. }
+                | Item::Surroundings(_)
+                | Item::Shortened { .. }
+                | Item::Unknown => {
                     self.mended.push(item.clone());
                 }
             }

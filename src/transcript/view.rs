@@ -7,7 +7,33 @@ use super::Item;
 /// The person's first prompt is always among them, and so is their last. Items for the person alone are left out.
 /// Pieces of one text are joined, see [`joined`].
 pub fn view(items: &[Item]) -> Vec<Item> {
-    joined(after_summary(items).filter(|item| is_told(item)))
+    let mut told: Vec<Item> = Vec::new();
+    for item in after_summary(items) {
+        if *item == Item::Retried
+            && let Some(from) = last_answer(&told)
+        {
+            // News that came after the answer stay.
+            let news = |item: &Item| matches!(item, Item::JobEnded { .. });
+            let rest = told.split_off(from);
+            told.extend(rest.into_iter().filter(news));
+        } else if is_told(item) {
+            told.push(item.clone());
+        }
+    }
+    joined(&told)
+}
+
+/// Returns the index at which the text begins that answers the last prompt or result; none if there is no text yet.
+pub fn last_answer(items: &[Item]) -> Option<usize> {
+    let answered = items.iter().rposition(|item| {
+        matches!(
+            item,
+            Item::User { .. } | Item::Outcome(_) | Item::Summary { .. } | Item::Retried
+        )
+    });
+    let from = answered.map_or(0, |at| at + 1);
+    let text = |item: &Item| matches!(item, Item::Text { .. } | Item::Reasoning { .. });
+    items[from..].iter().position(text).map(|at| from + at)
 }
 
 /// Returns the items with each run of adjacent texts as one text.
@@ -35,11 +61,15 @@ fn is_told(item: &Item) -> bool {
         | Item::Outcome(_)
         | Item::JobEnded { told: false, .. }
         | Item::End { .. }
+        | Item::Note { .. }
         | Item::Summary { .. } => true,
         Item::Decision { .. }
         | Item::JobStarted { .. }
         | Item::JobEnded { .. }
         | Item::Notice { .. }
+        | Item::Surroundings(_)
+        | Item::Retried
+        | Item::Shortened { .. }
         | Item::Unknown => false,
     }
 }
@@ -122,6 +152,35 @@ mod tests {
             view(&items),
             [user("a"), said("Hello wor\n\n\tld"), user("b"), said("x")]
         );
+    }
+
+    #[test]
+    fn a_retried_answer_is_not_told_but_what_led_to_it_is() {
+        let note = |text: &str| Item::Note { text: text.into() };
+        let ended = Item::JobEnded {
+            job: 1,
+            text: "job 1 ended".into(),
+            told: false,
+        };
+        let items = [
+            user("a"),
+            note("elsewhere"),
+            said("one"),
+            note("go on"),
+            said("half"),
+            ended.clone(),
+            Item::Retried,
+            said("two"),
+            Item::Retried,
+            said("three"),
+        ];
+        assert_eq!(
+            view(&items),
+            [user("a"), note("elsewhere"), ended, said("three")]
+        );
+        assert_eq!(last_answer(&items), Some(9));
+        assert_eq!(last_answer(&items[..9]), None);
+        assert_eq!(last_answer(&[]), None);
     }
 
     #[test]

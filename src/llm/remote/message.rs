@@ -5,8 +5,8 @@
 use std::collections::{HashMap, HashSet};
 
 use genai::chat::{
-    CacheControl, ChatMessage, ChatRequest, ChatRole, ContentPart, CustomPart, MessageContent,
-    MessageOptions, Tool, ToolCall, ToolResponse,
+    ChatMessage, ChatRequest, ChatRole, ContentPart, CustomPart, MessageContent, Tool, ToolCall,
+    ToolResponse,
 };
 
 use serde_json::Value;
@@ -20,32 +20,19 @@ use crate::transcript::{self, Call, Context, Item, Outcome};
 const GO_ON: &str = "Go on from where you stopped.";
 const BEGIN: &str = "(The conversation goes on.)";
 
-/// Returns the request in `genai`'s words.
+/// Returns the request as `genai` takes it.
+///
+/// A message depends on its items alone, never on what follows them: each request of a chat begins with the bytes of the
+/// one before it, and the provider's cache serves that part.
 pub(super) fn chat(wire: &Wire, request: &Request) -> ChatRequest {
     let (items, _) = transcript::repair(transcript::view(&request.items));
     let mut writer = Writer::new(wire, request.tools.is_empty());
-    writer.turn = items
-        .iter()
-        .rposition(|item| matches!(item, Item::User { .. }))
-        .unwrap_or(0);
-    for (index, item) in items.into_iter().enumerate() {
-        writer.item(index, item);
+    for item in items {
+        writer.item(item);
     }
-    let mut messages = writer.finish();
-    let marked = wire.protocol == Protocol::Anthropic
-        || wire.own && matches!(wire.protocol, Protocol::OpenAi | Protocol::Responses);
-    if marked {
-        mark(&mut messages);
-    }
-    let mut chat = ChatRequest::default();
-    if wire.protocol == Protocol::Anthropic {
-        // As a message it can carry the mark that the tools and the system prompt are to be cached.
-        let system = ChatMessage::system(request.system.as_str()).with_options(cached());
-        messages.insert(0, system);
-    } else {
-        chat = chat.with_system(request.system.as_str());
-    }
-    chat = chat.append_messages(messages);
+    let mut chat = ChatRequest::default()
+        .with_system(request.system.as_str())
+        .append_messages(writer.finish());
     if !request.tools.is_empty() {
         chat = chat.with_tools(request.tools.iter().map(tool));
     }
@@ -67,20 +54,6 @@ fn tool(spec: &ToolSpec) -> Tool {
         .with_schema(spec.schema.clone())
 }
 
-fn cached() -> MessageOptions {
-    MessageOptions::default().with_cache_control(CacheControl::Ephemeral)
-}
-
-/// Marks the last two messages that are not the model's: what is before them is the same next time.
-fn mark(messages: &mut [ChatMessage]) {
-    messages
-        .iter_mut()
-        .rev()
-        .filter(|message| matches!(message.role, ChatRole::User | ChatRole::Tool))
-        .take(2)
-        .for_each(|message| message.options = Some(cached()));
-}
-
 /// Collects items that go into one message.
 struct Writer<'a> {
     wire: &'a Wire,
@@ -88,8 +61,6 @@ struct Writer<'a> {
     plain: bool,
     /// Calls that are told as text for another reason; so is what they came to.
     retold: HashSet<String>,
-    /// Where the current turn begins.
-    turn: usize,
     messages: Vec<ChatMessage>,
     user: Vec<String>,
     thoughts: Vec<ContentPart>,
@@ -104,7 +75,6 @@ impl<'a> Writer<'a> {
             wire,
             plain,
             retold: HashSet::new(),
-            turn: 0,
             messages: Vec::new(),
             user: Vec::new(),
             thoughts: Vec::new(),
@@ -114,7 +84,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn item(&mut self, index: usize, item: Item) {
+    fn item(&mut self, item: Item) {
         match item {
             Item::User { text, context } => self.user_says(with_context(text, &context)),
             Item::Summary { text, .. } => self.user_says(format!(
@@ -128,7 +98,7 @@ impl<'a> Writer<'a> {
             }
             Item::Reasoning { text, signature } => {
                 self.model_speaks();
-                self.reasoning(index, text, signature.as_deref());
+                self.reasoning(text, signature.as_deref());
             }
             Item::Call(call) => {
                 self.model_speaks();
@@ -137,9 +107,11 @@ impl<'a> Writer<'a> {
             Item::Outcome(outcome) => self.outcome(outcome),
             Item::JobEnded {
                 text, told: false, ..
-            } => self.user_says(format!("[{text}]")),
+            }
+            | Item::Note { text } => self.user_says(format!("[{text}]")),
             Item::JobStarted { .. } | Item::JobEnded { .. } => {}
             Item::Decision { .. } | Item::End { .. } | Item::Notice { .. } | Item::Unknown => {}
+            Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => {}
         }
     }
 
@@ -154,7 +126,7 @@ impl<'a> Writer<'a> {
         self.end_user();
     }
 
-    fn reasoning(&mut self, index: usize, text: String, signature: Option<&str>) {
+    fn reasoning(&mut self, text: String, signature: Option<&str>) {
         let signature = own_signature(self.wire.protocol, signature);
         match (self.wire.protocol, signature) {
             (Protocol::Anthropic, Some(block)) if text.is_empty() && block.starts_with('{') => {
@@ -180,8 +152,8 @@ impl<'a> Writer<'a> {
                 self.said
                     .push(ContentPart::ThoughtSignature(signature.to_owned()));
             }
-            // Compatible servers want it back within the turn, OpenAI itself does not know it.
-            (Protocol::OpenAi, _) if !self.wire.own && index > self.turn && !text.is_empty() => {
+            // Compatible servers want it back with the calls it led to, OpenAI itself does not know it.
+            (Protocol::OpenAi, _) if !self.wire.own && !text.is_empty() => {
                 self.thoughts.push(ContentPart::ReasoningContent(text));
             }
             _ => {}
@@ -249,6 +221,10 @@ impl<'a> Writer<'a> {
             self.retell(&mut said);
         }
         let mut parts = std::mem::take(&mut self.thoughts);
+        let calls = |part: &ContentPart| matches!(part, ContentPart::ToolCall(_));
+        if self.wire.protocol == Protocol::OpenAi && !said.iter().any(calls) {
+            parts.clear();
+        }
         let speaks = said
             .iter()
             .any(|part| matches!(part, ContentPart::Text(_) | ContentPart::ToolCall(_)));

@@ -4,6 +4,7 @@
 //! comes back is read in [`reader`], what went wrong is told in [`error`].
 
 mod error;
+mod extra;
 mod message;
 mod ollama;
 mod reader;
@@ -179,18 +180,18 @@ impl Remote {
         }
     }
 
-    fn options(&self, model: &str, key: Option<&str>, watch: Arc<Watch>) -> ChatOptions {
+    fn options(&self, wire: &Wire, may_call: bool, watch: Arc<Watch>) -> ChatOptions {
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
             .with_capture_tool_calls(true)
-            .with_capture_reasoning_content(self.captures_reasoning(model))
+            .with_capture_reasoning_content(self.captures_reasoning(&wire.model))
             // Without them a silent server holds a turn for ever.
             .with_stream_header_timeout(self.stall)
             .with_stream_read_timeout(self.stall)
             .with_raw_frame_sink_arc(watch)
-            .with_extra_headers(Headers::from(self.extra_headers(key)));
-        if let Some(body) = &self.extra_body {
-            options = options.with_extra_body(body.clone());
+            .with_extra_headers(Headers::from(self.extra_headers(wire.key.as_deref())));
+        if let Some(body) = self.extra(may_call) {
+            options = options.with_extra_body(body);
         }
         if let Some(tokens) = self.max_output_tokens {
             options = options.with_max_tokens(tokens);
@@ -200,6 +201,10 @@ impl Remote {
             options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
         }
         options
+    }
+
+    fn extra(&self, may_call: bool) -> Option<Value> {
+        extra::extra(self.choice.protocol, may_call, self.extra_body.as_ref())
     }
 
     fn thinks(&self) -> bool {
@@ -260,8 +265,8 @@ impl Remote {
     ) -> Result<BoxStream<'static, genai::Result<ChatStreamEvent>>, Fault> {
         let window = self.ollama_window().await;
         let mut body = ollama::body(&wire.model, chat, window, self.max_output_tokens);
-        if let Some(more) = &self.extra_body {
-            ollama::merge(&mut body, more);
+        if let Some(more) = self.extra(true) {
+            extra::merge(&mut body, &more);
         }
         Ok(ollama::stream(ollama::Ask {
             http: self.clients().await?.http.clone(),
@@ -297,7 +302,8 @@ impl Provider for Remote {
         };
         let wire = self.wire(model);
         let watch = Arc::new(Watch::new(self.choice.protocol));
-        let options = self.options(&wire.model, wire.key.as_deref(), watch.clone());
+        let may_call = request.may_call || request.tools.is_empty();
+        let options = self.options(&wire, may_call, watch.clone());
         let chat = message::chat(&wire, &request);
         let source = match self.choice.protocol {
             Protocol::Ollama => self.ollama_stream(&wire, Arc::clone(&watch), chat).await?,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::watch::Watch;
 
-pub(super) use body::{body, merge};
+pub(super) use body::body;
 
 /// How long the question what a model can hold may take; without an answer its window is a guess.
 const SHOW: Duration = Duration::from_secs(10);

@@ -1,9 +1,9 @@
 //! How much of a conversation is sent to a model.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::llm::ToolSpec;
-use crate::transcript::{self, Item, Outcome};
+use crate::transcript::{self, Item, Outcome, Shortened};
 
 /// What an item costs beside its text: roles, names, braces.
 const FRAME: u64 = 8;
@@ -24,40 +24,41 @@ pub struct Fit {
     pub items: Vec<Item>,
     /// Tokens of the whole request, estimated.
     pub tokens: u64,
-    /// Outputs of which only a line is sent.
-    pub pruned: usize,
+    /// Outputs that had to be shortened for this request. Recorded as [`Item::Shortened`], they are sent like this from
+    /// then on.
+    pub shortened: Vec<Shortened>,
     /// Set where even that is too much: the model should sum up, and the summary should keep so many of the
     /// last items ([`Item::Summary`]).
     pub summarise: Option<usize>,
 }
 
 impl Budget {
-    /// Returns the items to send, with old tool outputs replaced by a line where they fill the window.
+    /// Returns the items to send. If they would fill the window, old outputs are shortened.
     ///
     /// The items are those of the transcript; summaries are applied and what is broken is repaired here.
     pub fn fit(&self, system: &str, tools: &[ToolSpec], items: &[Item]) -> Fit {
-        let (mut told, _) = transcript::repair(transcript::view(items));
+        let (whole, _) = transcript::repair(transcript::view(items));
+        let mut outputs = Outputs::new(whole, items);
         let fixed = tokens(system) + tools.iter().map(tool_tokens).sum::<u64>();
-        let mut used = fixed + told.iter().map(item_tokens).sum::<u64>();
+        let mut used = fixed + outputs.told.iter().map(item_tokens).sum::<u64>();
         let limit = self.window / 5 * 4;
-        let mut pruned = 0;
         if used > limit {
             // In steps of a fifth: else each request would prune a little more, and nothing stayed cached.
             let step = (self.window / 5).max(1);
             let aim = limit.saturating_sub((used - limit).div_ceil(step) * step - (used - limit));
-            pruned += prune(&mut told, &mut used, aim, RECENT);
+            outputs.leave_out(&mut used, aim, RECENT);
         }
         if used > limit {
-            pruned += prune(&mut told, &mut used, limit, 1);
+            outputs.leave_out(&mut used, limit, 1);
         }
         if used > limit {
-            shorten_largest(&mut told, &mut used, limit);
+            outputs.shorten_largest(&mut used, limit);
         }
         Fit {
             summarise: (used > limit && may_shrink(items)).then(|| self.keep(items, fixed)),
-            items: told,
+            items: outputs.told,
             tokens: used,
-            pruned,
+            shortened: outputs.shortened,
         }
     }
 
@@ -124,7 +125,7 @@ fn item_tokens(item: &Item) -> u64 {
                         .map(|piece| FRAME + tokens(&piece.name) + tokens(&piece.text))
                         .sum::<u64>()
             }
-            Item::Text { text } | Item::Summary { text, .. } => tokens(text),
+            Item::Text { text } | Item::Note { text } | Item::Summary { text, .. } => tokens(text),
             Item::Reasoning { text, signature } => {
                 tokens(text) + signature.as_deref().map_or(0, tokens)
             }
@@ -139,30 +140,105 @@ fn item_tokens(item: &Item) -> u64 {
             } => tokens(text),
             Item::JobStarted { .. } | Item::JobEnded { .. } => 0,
             Item::Decision { .. } | Item::End { .. } | Item::Notice { .. } | Item::Unknown => 0,
+            Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => 0,
         }
 }
 
-/// Replaces outputs by a line, oldest first, until no more than `aim` is used; the last `spare` stay.
-fn prune(items: &mut [Item], used: &mut u64, aim: u64, spare: usize) -> usize {
-    let outcomes: Vec<usize> = (0..items.len())
-        .filter(|at| matches!(items[*at], Item::Outcome(_)))
-        .collect();
-    let old = outcomes.len().saturating_sub(spare);
-    let mut pruned = 0;
-    for at in &outcomes[..old] {
-        if *used <= aim {
-            break;
+/// The items of a request while outputs in them are shortened.
+struct Outputs {
+    told: Vec<Item>,
+    /// The outputs that are not whole in `told`, by their place in it.
+    whole: HashMap<usize, Outcome>,
+    shortened: Vec<Shortened>,
+}
+
+impl Outputs {
+    /// Takes the items to tell, and shortens what `transcript` says is told shortened.
+    fn new(told: Vec<Item>, transcript: &[Item]) -> Self {
+        let recorded = transcript.iter().filter_map(|item| match item {
+            Item::Shortened { outputs } => Some(outputs),
+            _ => None,
+        });
+        let known: HashMap<&str, usize> = recorded
+            .flatten()
+            .map(|output| (output.call.as_str(), output.bytes))
+            .collect();
+        let mut outputs = Self {
+            told,
+            whole: HashMap::new(),
+            shortened: Vec::new(),
+        };
+        for at in outputs.places() {
+            let call = outputs.outcome(at).map(|outcome| outcome.call.as_str());
+            if let Some(bytes) = call.and_then(|call| known.get(call)) {
+                outputs.tell(at, *bytes);
+            }
         }
-        let before = item_tokens(&items[*at]);
-        if let Item::Outcome(outcome) = &mut items[*at]
-            && outcome.text.len() > SHORT
-        {
-            outcome.text = stand_in(outcome);
-            *used -= before.saturating_sub(item_tokens(&items[*at]));
-            pruned += 1;
+        outputs
+    }
+
+    fn places(&self) -> Vec<usize> {
+        let places = 0..self.told.len();
+        places.filter(|at| self.outcome(*at).is_some()).collect()
+    }
+
+    fn outcome(&self, at: usize) -> Option<&Outcome> {
+        match &self.told[at] {
+            Item::Outcome(outcome) => Some(outcome),
+            _ => None,
         }
     }
-    pruned
+
+    /// Tells so many bytes of an output's beginning and end; 0: a line in its place.
+    fn tell(&mut self, at: usize, bytes: usize) {
+        let Item::Outcome(told) = &mut self.told[at] else {
+            return;
+        };
+        let whole = self.whole.entry(at).or_insert_with(|| told.clone());
+        told.text = match bytes {
+            0 => stand_in(whole),
+            bytes => halves(&whole.text, bytes),
+        };
+    }
+
+    /// The same, and notes it as new; returns the tokens saved.
+    fn shorten(&mut self, at: usize, bytes: usize) -> u64 {
+        let before = item_tokens(&self.told[at]);
+        self.tell(at, bytes);
+        if let Some(Outcome { call, .. }) = self.outcome(at) {
+            let call = call.clone();
+            self.shortened.retain(|output| output.call != call);
+            self.shortened.push(Shortened { call, bytes });
+        }
+        before.saturating_sub(item_tokens(&self.told[at]))
+    }
+
+    /// Puts a line in the place of outputs, oldest first, until no more than `aim` is used; the last `spare` stay.
+    fn leave_out(&mut self, used: &mut u64, aim: u64, spare: usize) {
+        let places = self.places();
+        let old = places.len().saturating_sub(spare);
+        for at in &places[..old] {
+            if *used <= aim {
+                break;
+            }
+            if self.outcome(*at).is_some_and(|it| it.text.len() > SHORT) {
+                *used -= self.shorten(*at, 0);
+            }
+        }
+    }
+
+    /// Cuts the largest outputs in their middle until they fit or are small.
+    fn shorten_largest(&mut self, used: &mut u64, limit: u64) {
+        while *used > limit {
+            let size = |at: &usize| self.outcome(*at).map_or(0, |it| it.text.len());
+            let largest = self.places().into_iter().max_by_key(size);
+            let Some(at) = largest.filter(|at| size(at) > SHORT * 4) else {
+                return;
+            };
+            let bytes = size(&at) / 3;
+            *used -= self.shorten(at, bytes);
+        }
+    }
 }
 
 fn stand_in(outcome: &Outcome) -> String {
@@ -180,25 +256,6 @@ fn stand_in(outcome: &Outcome) -> String {
         None => format!(
             "[{size} bytes of output{ended}, left out to save room; call again if you need it]"
         ),
-    }
-}
-
-/// Cuts the largest outputs in their middle until they fit or are small.
-fn shorten_largest(items: &mut [Item], used: &mut u64, limit: u64) {
-    while *used > limit {
-        let largest = items
-            .iter_mut()
-            .filter_map(|item| match item {
-                Item::Outcome(outcome) if outcome.text.len() > SHORT * 4 => Some(outcome),
-                _ => None,
-            })
-            .max_by_key(|outcome| outcome.text.len());
-        let Some(outcome) = largest else {
-            return;
-        };
-        let before = tokens(&outcome.text);
-        outcome.text = halves(&outcome.text, outcome.text.len() / 3);
-        *used -= before.saturating_sub(tokens(&outcome.text));
     }
 }
 

@@ -100,7 +100,7 @@ async fn while_it_waits_to_try_again() {
 async fn while_nothing_comes_at_all() {
     let mut chat = Chat::new([vec![Part::Hang]]);
     chat.say("go");
-    chat.state(State::Thinking).await;
+    eventually("the model is asked", || chat.model.requests().len() == 1).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     goes_on(chat).await;

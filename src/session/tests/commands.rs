@@ -206,9 +206,14 @@ async fn cd_takes_the_workspace_along_only_where_it_leaves_it() {
     );
     went(&mut chat, "~/other", &home.join("other")).await;
     assert_eq!(chat.turn("where").await, "done");
-    let system = told(&chat);
+    assert_eq!(told(&chat), system, "a request begins like the last one");
     let there = home.join("other").display().to_string();
-    assert_eq!(system.matches(&there).count(), 2, "{system}");
+    let note = notes(&chat.last_request().items).pop().unwrap();
+    assert_eq!(
+        note,
+        format!("The working directory is now {there}, the workspace {there}.")
+    );
+    assert!(chat.screen().contains(&note), "{}", chat.screen());
     for path in ["~", ""] {
         went(&mut chat, path, &home).await;
         went(&mut chat, "other", &home.join("other")).await;
@@ -217,7 +222,7 @@ async fn cd_takes_the_workspace_along_only_where_it_leaves_it() {
 
 /// The person went elsewhere, or trusts them no more.
 #[tokio::test]
-async fn instructions_that_a_prompt_comes_without_are_not_told_on() {
+async fn instructions_that_a_prompt_comes_without_no_longer_hold() {
     let mut chat = Chat::new([says("one"), says("two")]);
     let prompt = |instructions: Option<&str>| {
         Msg::Prompt(Prompt {
@@ -232,8 +237,35 @@ async fn instructions_that_a_prompt_comes_without_are_not_told_on() {
     assert!(system.contains("Use tabs."), "{system}");
     chat.send(prompt(None));
     assert_eq!(chat.ended().await, "done");
-    let system = chat.last_request().system;
-    assert!(!system.contains("Use tabs."), "{system}");
+    assert_eq!(chat.last_request().system, system);
+    assert_eq!(
+        notes(&chat.last_request().items),
+        ["The instructions of the workspace no longer hold."]
+    );
+}
+
+/// Where the chat works is kept with it, so that a resumed one begins like the one before.
+#[tokio::test]
+async fn a_resumed_chat_begins_its_requests_as_before() {
+    let mut chat = Chat::new([says("one"), says("two")]);
+    assert_eq!(chat.turn("go").await, "done");
+    let before = chat.last_request();
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", &id);
+    assert_eq!(chat.turn("and").await, "done");
+    let after = chat.last_request();
+    assert_eq!(after.system, before.system);
+    assert_eq!(after.tools, before.tools);
+    assert!(after.items.starts_with(&before.items));
+}
+
+fn notes(items: &[Item]) -> Vec<String> {
+    let notes = items.iter().filter_map(|item| match item {
+        Item::Note { text } => Some(text.clone()),
+        _ => None,
+    });
+    notes.collect()
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ async fn a_refused_key_is_one_sentence_that_names_its_variable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_breaks_off_is_kept_and_tried_again_by_hand() {
+async fn an_answer_that_breaks_off_is_kept_and_goes_on_by_hand() {
     for end in [vec![Part::from(Fault::Cut)], Vec::new()] {
         let mut cut = vec![text("The first half")];
         cut.extend(end);
@@ -135,17 +135,23 @@ async fn an_answer_that_breaks_off_is_kept_and_tried_again_by_hand() {
         assert_eq!(chat.turn("go").await, "failed");
         let screen = chat.screen();
         assert!(
-            screen.contains("The first half") && screen.contains("/retry"),
+            screen.contains("The first half") && screen.contains("/continue"),
             "{screen}"
         );
         chat.model.push(says(" and the second."));
-        chat.command("retry", "");
+        chat.command("continue", "");
         assert_eq!(chat.ended().await, "done");
         let items = chat.last_request().items;
-        let kept = items
-            .iter()
-            .any(|item| matches!(item, Item::Text { text } if text == "The first half"));
-        assert!(kept, "{items:?}");
+        let said = Item::Text {
+            text: "The first half".into(),
+        };
+        let note = Item::Note {
+            text: "Go on from where you stopped.".into(),
+        };
+        assert!(
+            items.contains(&said) && items.ends_with(&[note]),
+            "{items:?}"
+        );
     }
 }
 
@@ -168,9 +174,9 @@ async fn a_request_that_is_refused_twice_recovers() {
     let mut chat = Chat::new([refused(), refused(), says("Better.")]);
     assert_eq!(chat.turn("go").await, "done");
     let items = chat.last_request().items;
-    let told = items.iter().filter(|item| {
-        matches!(item, Item::User { text, .. } if text.contains("tool_use without tool_result"))
-    });
+    let told = items.iter().filter(
+        |item| matches!(item, Item::Note { text } if text.contains("tool_use without tool_result")),
+    );
     assert_eq!(told.count(), 2);
 }
 

@@ -3,6 +3,7 @@
 use super::chat::{Chat, calls, says, valid};
 use crate::llm::Fault;
 use crate::llm::scripted::{Part, Scripted};
+use crate::transcript::Item;
 
 fn endless(count: usize, command: impl Fn(usize) -> String) -> Vec<Vec<Part>> {
     (0..count)
@@ -11,22 +12,37 @@ fn endless(count: usize, command: impl Fn(usize) -> String) -> Vec<Vec<Part>> {
 }
 
 #[tokio::test]
-async fn a_cap_of_three_is_three_requests_and_one_without_tools() {
+async fn a_cap_of_three_is_three_requests_and_one_that_may_call_nothing() {
     let mut answers = endless(3, |number| format!("echo {number}"));
     answers.push(says("That is how far I came."));
     answers.push(says("never"));
     let mut chat = Chat::with(Scripted::new(answers), |config| config.max_steps = 3);
     assert_eq!(chat.turn("go").await, "guarded");
-    let tools: Vec<_> = chat
-        .model
-        .requests()
-        .iter()
-        .map(|request| request.tools.is_empty())
-        .collect();
-    assert_eq!(tools, [false, false, false, true]);
+    let requests = chat.model.requests();
+    let may_call: Vec<_> = requests.iter().map(|request| request.may_call).collect();
+    assert_eq!(may_call, [true, true, true, false]);
+    let [.., before, last] = requests.as_slice() else {
+        panic!("{requests:?}");
+    };
+    assert_eq!(last.tools, before.tools);
+    assert!(last.items.starts_with(&before.items), "the calls are kept");
+    let asks = matches!(last.items.last(), Some(Item::Note { text })
+        if text.contains("used up") && text.contains("Sum up"));
+    assert!(asks, "{:?}", last.items.last());
     let screen = chat.screen();
     assert!(screen.contains("That is how far I came."), "{screen}");
     assert!(screen.contains("stopped by a guard"), "{screen}");
+}
+
+/// Ollama cannot be told to call nothing.
+#[tokio::test]
+async fn a_call_after_the_last_step_is_not_run() {
+    let answers = endless(2, |number| format!("echo {number}"));
+    let mut chat = Chat::with(Scripted::new(answers), |config| config.max_steps = 1);
+    assert_eq!(chat.turn("go").await, "guarded");
+    chat.model.push(says("Done."));
+    assert_eq!(chat.turn("go on").await, "done");
+    assert!(chat.told("c1").contains("used up"), "{}", chat.told("c1"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,7 +87,7 @@ async fn the_same_call_with_the_same_result_is_nudged_then_stopped() {
     assert!(!nudged("c1") && nudged("c2") && !nudged("c3"));
     let screen = chat.screen();
     assert!(screen.contains("same result five times"), "{screen}");
-    assert!(screen.contains("go on"), "{screen}");
+    assert!(screen.contains("/continue"), "{screen}");
     // The person says so, and the count begins anew.
     chat.model.push(says("I stop."));
     let mut more = chat.turn("go on").await;

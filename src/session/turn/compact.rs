@@ -35,6 +35,7 @@ impl Turn {
             system: SYSTEM.to_owned(),
             items: Arc::from(fit.items),
             tools: Arc::from([]),
+            may_call: true,
         };
         let text = self.written(request).await?;
         self.record(Item::Summary { text, keep }).await?;

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 
-use super::{Answer, Event, Halt, Tools, Turn};
+use super::super::{prompt, render};
+use super::{Answer, Event, Halt, Turn};
 use crate::llm::retry::Backoff;
 use crate::llm::{self, Delta, Fault, Request, Stop};
 use crate::protocol::State;
-use crate::transcript::{Call, Item, Usage};
+use crate::tool;
+use crate::transcript::{self, Call, Item, Surroundings, Usage};
 
 /// Calls of one step that are taken; the rest are refused to the model.
 pub(super) const MAX_CALLS: usize = 8;
@@ -62,13 +64,19 @@ impl Heard {
     }
 }
 
+/// Returns the system prompt of a conversation: the same one until a summary, whatever changes around it.
+fn system(items: &[Item]) -> String {
+    let surroundings = transcript::first_surroundings(items);
+    prompt::system(surroundings.unwrap_or(&Surroundings::default()))
+}
+
 impl Turn {
-    /// Asks the model once, with retries, and records what it said.
-    pub(super) async fn step(&mut self, system: &str, tools: Tools) -> Result<Answer, Halt> {
+    /// Asks the model once, with retries, and records what it said. Without `may_call` it is to answer with text.
+    pub(super) async fn step(&mut self, may_call: bool) -> Result<Answer, Halt> {
         let mut backoff = Backoff::new();
         let mut reflected = 0;
         loop {
-            let request = self.request(system, &tools).await?;
+            let request = self.request(may_call).await?;
             let mut heard = Heard::default();
             let result = self.listen(request, &mut heard).await;
             if let Err(Halt::Fault(fault)) = &result
@@ -95,19 +103,27 @@ impl Turn {
         }
     }
 
-    async fn request(&mut self, system: &str, tools: &Tools) -> Result<Request, Halt> {
+    async fn request(&mut self, may_call: bool) -> Result<Request, Halt> {
         let budget = self.budget().await?;
-        let items = self.snapshot().await?;
-        let mut fit = budget.fit(system, tools, &items);
+        let tools = tool::specs();
+        let mut items = self.snapshot().await?;
+        let mut fit = budget.fit(&system(&items), &tools, &items);
         if let Some(keep) = fit.summarise {
             // The same items: `keep` was counted on them, and a second snapshot may have the end of a job more.
             self.compact(items, keep).await?;
-            fit = budget.fit(system, tools, &self.snapshot().await?);
+            items = self.snapshot().await?;
+            fit = budget.fit(&system(&items), &tools, &items);
+        }
+        if !fit.shortened.is_empty() {
+            let outputs = fit.shortened;
+            self.record(Item::Shortened { outputs }).await?;
+            self.show(render::SHORTENED).await?;
         }
         Ok(Request {
-            system: system.to_owned(),
+            system: system(&items),
             items: Arc::from(fit.items),
-            tools: Arc::clone(tools),
+            tools,
+            may_call,
         })
     }
 
@@ -184,13 +200,11 @@ impl Turn {
 
     /// Tells the model that the provider would not take the request, so that it can say it otherwise.
     async fn reflect(&mut self, body: &str) -> Result<(), Halt> {
-        let text = format!("The provider refused the last request: {}", body.trim());
-        self.record(Item::User {
-            text: text.clone(),
-            context: Vec::new(),
-        })
-        .await?;
-        self.show(&format!("> {text}")).await
+        self.tell_model(&format!(
+            "The provider refused the last request: {}",
+            body.trim()
+        ))
+        .await
     }
 
     /// Waits before the next try, counting down where the person sees it.

@@ -262,7 +262,7 @@ fn a_web_page_is_named_as_one() {
 }
 
 #[test]
-fn a_broken_stream_keeps_the_text_and_can_be_retried() {
+fn a_broken_stream_keeps_the_text_and_can_be_gone_on_from() {
     let scene = Scene::scripted([
         Reply::text("So far so ").cut(),
         Reply::text("good at last."),
@@ -270,9 +270,12 @@ fn a_broken_stream_keeps_the_text_and_can_be_retried() {
     scene.co("tell me");
     let text = scene.wait_chat("the answer broke off");
     assert!(text.contains("So far so"), "{text}");
-    assert!(text.contains("/retry"), "{text}");
+    assert!(
+        text.contains("`:Co /continue` goes on") && text.contains("`:Co /retry` asks again"),
+        "{text}"
+    );
     scene.wait_turns(1);
-    scene.co("/retry");
+    scene.co("/continue");
     scene.wait_chat("good at last.");
     scene.wait_turns(2);
     let requests = scene.server.requests();
@@ -282,10 +285,33 @@ fn a_broken_stream_keeps_the_text_and_can_be_retried() {
         [
             ("user", "tell me"),
             ("assistant", "So far so "),
-            ("user", "Go on from where you stopped."),
+            ("user", "[Go on from where you stopped.]"),
         ]
         .map(|(role, text)| (role.to_owned(), text.to_owned()))
     );
+}
+
+#[test]
+fn a_whole_answer_is_made_again_and_the_old_one_folded() {
+    let scene = Scene::scripted([
+        Reply::text("The first\n\nanswer."),
+        Reply::text("The second answer."),
+    ]);
+    scene.co("tell me");
+    scene.wait_chat("answer.");
+    scene.wait_turns(1);
+    scene.co("/retry");
+    let text = scene.wait_chat("The second answer.");
+    assert!(text.contains("> asked again"), "{text}");
+    scene.wait_turns(2);
+    let requests = scene.server.requests();
+    assert_eq!(requests[1].body, requests[0].body, "the same once more");
+    let folded = "vim.fn.win_execute(vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1], \
+        \"echo foldclosed(search('The first', 'nw'))\")";
+    let fold = scene
+        .nvim
+        .lua(&format!("return vim.trim({folded})"), json!([]));
+    assert_eq!(fold, "7", "{text}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::http::{Reply, Request};
 use crate::support::{DEADLINE, proc};
@@ -14,7 +14,7 @@ fn tool(request: &Request) -> String {
 }
 
 #[test]
-fn steps_end_with_a_summary_without_tools() {
+fn steps_end_with_a_summary_without_calls() {
     let scene = Scene::with(json!({ "max_steps": 3 }), &[]);
     for (id, cmd) in [("c1", "pwd"), ("c2", "ls"), ("c3", "ls -a")] {
         scene.server.reply(Reply::shell(id, cmd));
@@ -33,7 +33,19 @@ fn steps_end_with_a_summary_without_tools() {
                 .is_some_and(|it| !it.is_empty())
         })
         .collect();
-    assert_eq!(tools, [true, true, true, false]);
+    assert_eq!(
+        tools, [true; 4],
+        "each request begins like the one before it"
+    );
+    let choices: Vec<_> = requests
+        .iter()
+        .map(|request| request.body["tool_choice"].clone())
+        .collect();
+    assert_eq!(
+        choices,
+        [Value::Null, Value::Null, Value::Null, json!("none")]
+    );
+    assert!(requests[3].last("user").unwrap().contains("used up"));
     assert_eq!(scene.items().last().unwrap()["reason"], "guarded");
     scene.assert_outcomes(3);
 }
@@ -198,7 +210,10 @@ fn a_crash_during_a_command_is_resumed_from() {
         .iter()
         .filter_map(|item| item["item"].as_str())
         .collect();
-    assert_eq!(kinds[..4], ["user", "text", "call", "decision"]);
+    assert_eq!(
+        kinds[..5],
+        ["user", "surroundings", "text", "call", "decision"]
+    );
     scene.restart();
     let id = scene.sessions()[0]
         .file_stem()

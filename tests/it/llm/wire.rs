@@ -300,6 +300,7 @@ pub(crate) fn request(items: Vec<Item>) -> Request {
             description: "Runs a command.".into(),
             schema,
         }]),
+        may_call: true,
     }
 }
 

@@ -64,6 +64,7 @@ fn request(items: Vec<Item>, tools: bool) -> Request {
         } else {
             Arc::new([])
         },
+        may_call: true,
     }
 }
 
@@ -119,7 +120,6 @@ fn calls_of_another_model_are_told_to_one_that_thinks_as_text() {
     ];
     let told = told_over(&thinking, items, true);
     let expected = [
-        "System: system",
         "User: x",
         "Assistant: I look. | [used run with {\"cmd\":\"ls\"}]",
         "User: [what run came to]\nthere",
@@ -255,7 +255,6 @@ fn anthropic_gets_its_thoughts_back_with_their_signatures_in_order() {
     assert_eq!(
         told(Protocol::Anthropic, items, true),
         [
-            "System: system",
             "User: x",
             "Assistant: signature sig-a | thought a | custom {\"type\":\"redacted_thinking\",\"data\":\"zz\"} \
              | signature sig-b | thought b | call call_run_0",
@@ -290,19 +289,26 @@ fn gemini_gets_the_signatures_of_its_calls() {
 }
 
 #[test]
-fn a_compatible_server_gets_the_thoughts_of_this_turn_alone() {
+fn a_compatible_server_gets_back_the_thoughts_that_led_to_calls() {
     let items = vec![
         user("x"),
-        reasoning("old", None),
-        said("a"),
-        user("y"),
-        reasoning("new", None),
+        reasoning("so", None),
         call("1"),
         outcome("1", "ok"),
+        reasoning("idle", None),
+        said("a"),
+        user("y"),
     ];
-    let messages = told(Protocol::OpenAi, items.clone(), true);
-    assert_eq!(messages[1], "Assistant: a");
-    assert_eq!(messages[3], "Assistant: thought new | call 1");
+    assert_eq!(
+        told(Protocol::OpenAi, items.clone(), true),
+        [
+            "User: x",
+            "Assistant: thought so | call 1",
+            "Tool: result 1: ok",
+            "Assistant: a",
+            "User: y",
+        ]
+    );
     let own = Wire {
         own: true,
         ..wire(Protocol::OpenAi)
@@ -314,35 +320,6 @@ fn a_compatible_server_gets_the_thoughts_of_this_turn_alone() {
             .iter()
             .any(|message| message.content.contains_reasoning_content())
     );
-}
-
-#[test]
-fn marks_for_the_cache_go_to_those_who_know_them() {
-    let marks = |wire: &Wire| {
-        let items = vec![user("x"), said("a"), user("y"), said("b"), user("z")];
-        chat(wire, &request(items, true))
-            .messages
-            .iter()
-            .map(|message| match message.options {
-                Some(_) => 'm',
-                None => '.',
-            })
-            .collect::<String>()
-    };
-    assert_eq!(marks(&wire(Protocol::Anthropic)), "m..m.m");
-    for protocol in [
-        Protocol::OpenAi,
-        Protocol::Responses,
-        Protocol::Gemini,
-        Protocol::Ollama,
-    ] {
-        assert_eq!(marks(&wire(protocol)), ".....", "{protocol:?}");
-    }
-    let own = Wire {
-        own: true,
-        ..wire(Protocol::OpenAi)
-    };
-    assert_eq!(marks(&own), "..m.m");
 }
 
 #[test]

@@ -28,18 +28,6 @@ pub(in crate::llm::remote) fn body(
     body
 }
 
-/// Puts `more` into `value`, tables into tables, in the place of what is there.
-pub(in crate::llm::remote) fn merge(value: &mut Value, more: &Value) {
-    match (value, more) {
-        (Value::Object(fields), Value::Object(more)) => {
-            for (name, more) in more {
-                merge(fields.entry(name).or_insert(Value::Null), more);
-            }
-        }
-        (value, more) => *value = more.clone(),
-    }
-}
-
 fn message(message: ChatMessage) -> Value {
     let role = match message.role {
         ChatRole::System => "system",
@@ -83,24 +71,4 @@ fn tool(tool: Tool) -> Value {
             "parameters": tool.schema,
         },
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_are_merged_and_all_else_takes_its_place() {
-        let mut value = json!({ "options": { "num_ctx": 8192, "a": [1] }, "stream": true });
-        merge(
-            &mut value,
-            &json!({ "options": { "a": [2], "temperature": 0 }, "think": true }),
-        );
-        let expected = json!({
-            "options": { "num_ctx": 8192, "a": [2], "temperature": 0 },
-            "stream": true,
-            "think": true,
-        });
-        assert_eq!(value, expected);
-    }
 }

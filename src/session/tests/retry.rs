@@ -1,0 +1,101 @@
+//! `/retry` has the last prompt answered again; `/continue` goes on.
+
+use super::chat::{Chat, calls, says};
+use crate::llm::Fault;
+use crate::protocol::ToEditor;
+use crate::transcript::Item;
+
+fn texts(items: &[Item]) -> Vec<&str> {
+    let texts = items.iter().filter_map(|item| match item {
+        Item::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn folds(chat: &Chat) -> usize {
+    let fold = |message: &&ToEditor| matches!(message, ToEditor::FoldAnswer { .. });
+    chat.seen.iter().filter(fold).count()
+}
+
+#[tokio::test]
+async fn the_text_is_made_again_and_carried_out_calls_stay() {
+    let mut chat = Chat::new([
+        calls(&[("1", "echo out")]),
+        says("It says out."),
+        says("It prints out."),
+    ]);
+    assert_eq!(chat.turn("say out").await, "done");
+    let before = chat.last_request();
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+    let again = chat.last_request();
+    assert_eq!(again.items, before.items, "the same question once more");
+    assert_eq!(again.system, before.system);
+    let disk = chat.disk();
+    assert_eq!(texts(&disk), ["It says out.", "It prints out."]);
+    assert!(disk.contains(&Item::Retried));
+    assert_eq!(folds(&chat), 1);
+    assert!(chat.screen().contains("asked again"), "{}", chat.screen());
+    // The old answer is never told again.
+    chat.model.push(says("Yes."));
+    assert_eq!(chat.turn("sure?").await, "done");
+    assert_eq!(texts(&chat.last_request().items), ["It prints out."]);
+}
+
+#[tokio::test]
+async fn a_resumed_chat_is_asked_again_and_shows_the_old_answer_folded() {
+    let mut chat = Chat::new([says("One."), says("Two."), says("Three.")]);
+    assert_eq!(chat.turn("count").await, "done");
+    let id = chat.id();
+    for expected in [0, 1] {
+        chat.again().await;
+        chat.command("resume", &id);
+        let (folds, answer) = chat
+            .until(|message| match message {
+                ToEditor::Replace { folds, answer, .. } => Some((folds.len(), *answer)),
+                _ => None,
+            })
+            .await;
+        assert!(folds == expected && answer.is_some(), "{folds} {answer:?}");
+        chat.command("retry", "");
+        assert_eq!(chat.ended().await, "done");
+        assert_eq!(texts(&chat.last_request().items), [""; 0]);
+    }
+    assert_eq!(folds(&chat), 2);
+    assert_eq!(texts(&chat.disk()), ["One.", "Two.", "Three."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_answer_the_same_request_goes_out_again() {
+    let fault = Fault::Unauthorized {
+        provider: "openai".into(),
+        status: 401,
+        source_name: "KEY".into(),
+    };
+    let mut chat = Chat::new([vec![fault.into()], says("Here.")]);
+    assert_eq!(chat.turn("go").await, "failed");
+    let before = chat.last_request();
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+    assert!(chat.last_request().items.starts_with(&before.items));
+    assert_eq!(folds(&chat), 0);
+    assert!(!chat.disk().contains(&Item::Retried));
+}
+
+#[tokio::test]
+async fn going_on_keeps_the_answer_and_says_so_to_the_model() {
+    let mut chat = Chat::new([says("Half"), says(" and half."), says("Anew.")]);
+    assert_eq!(chat.turn("go").await, "done");
+    let before = chat.last_request().items;
+    chat.command("continue", "");
+    assert_eq!(chat.ended().await, "done");
+    let items = chat.last_request().items;
+    assert!(items.starts_with(&before));
+    assert_eq!(texts(&items), ["Half"]);
+    assert!(matches!(items.last(), Some(Item::Note { .. })), "{items:?}");
+    // Both halves are one answer.
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.last_request().items, before);
+}
