@@ -15,9 +15,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use board::Board;
-pub(super) use seen::{CONFINED, Seen};
+pub(super) use seen::Seen;
 
 use self::board::{Follower, Post};
+use super::advice::Conditions;
 use super::kit::Kit;
 use super::{Session, render};
 use crate::audit::Record;
@@ -51,8 +52,7 @@ pub(super) struct Begun {
     pub number: u64,
     pub command: String,
     pub cwd: PathBuf,
-    /// It runs in the read-only level.
-    pub confined: bool,
+    pub conditions: Conditions,
     /// The audit line that is to say what it came to.
     pub record: Record,
     pub job: exec::Job,
@@ -143,7 +143,7 @@ impl Jobs {
             short: render::short(&begun.command),
             cwd: begun.cwd.clone(),
             command: begun.command.clone(),
-            confined: begun.confined,
+            conditions: begun.conditions,
             reading: begun.job.reading(),
             post: post.clone(),
             cancel: begun.job.canceller(),

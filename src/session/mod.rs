@@ -3,6 +3,7 @@
 //! Knows nothing of RPC or of how a provider speaks. What a turn wants comes in as events; what the person
 //! wants as messages; both are handled one at a time, so there are no locks.
 
+mod advice;
 mod asks;
 mod blocking;
 mod commands;

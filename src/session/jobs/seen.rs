@@ -7,15 +7,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::super::advice::Conditions;
 use super::board::Post;
 use crate::exec::{Outcome, Reading, Unwritten};
 
 /// Silence after which nothing more is waited for.
 const QUIET: Duration = Duration::from_millis(500);
-
-/// Said to the model when a job fails where it could write nothing.
-pub(in crate::session) const CONFINED: &str = "It ran in a read-only sandbox without network. If it failed because of that, send the same \
-     command again: the person will be asked to let it run outside of it.";
 
 /// A job of the session; holding one keeps nothing alive.
 #[derive(Debug, Clone)]
@@ -25,8 +22,7 @@ pub(in crate::session) struct Seen {
     /// What names it in a line.
     pub short: String,
     pub cwd: PathBuf,
-    /// It runs in the read-only level.
-    pub confined: bool,
+    pub conditions: Conditions,
     pub(super) reading: Arc<Reading>,
     pub(super) post: Post,
     pub(super) cancel: CancellationToken,
@@ -108,26 +104,29 @@ impl Seen {
         let spill = outcome.spill.as_ref();
         let all = spill.map_or_else(String::new, |path| format!("; kept in {}", path.display()));
         let mut line = format!("[job {} ended: {}{all}]", self.number, outcome.status());
-        if self.failed_confined() {
+        if let Some(advice) = self.conditions.advice(outcome) {
             line.push('\n');
-            line.push_str(CONFINED);
+            line.push_str(&advice);
         }
         line
     }
 
     /// What is told of its end.
     pub(in crate::session) fn end_line(&self) -> String {
-        let how = self.outcome().map_or_else(String::new, |it| it.status());
+        let outcome = self.outcome();
+        let how = outcome.as_ref().map_or_else(String::new, |it| it.status());
         let line = format!("job {} ({}) ended: {how}", self.number, self.short);
-        match self.failed_confined() {
-            true => format!("{line}. {CONFINED}"),
-            false => line,
+        // A failure that the read-only level may have caused is worth another try.
+        let advice = outcome.filter(|it| self.conditions.may_be_to_blame(it));
+        match advice.and_then(|outcome| self.conditions.advice(&outcome)) {
+            Some(advice) => format!("{line}. {advice}"),
+            None => line,
         }
     }
 
     /// Whether it failed where the sandbox may be the cause.
     pub(in crate::session) fn failed_confined(&self) -> bool {
         let outcome = self.outcome();
-        self.confined && outcome.is_some_and(|it| !it.ok() && !it.cancelled && !it.timed_out)
+        outcome.is_some_and(|it| self.conditions.may_be_to_blame(&it))
     }
 }

@@ -171,6 +171,39 @@ async fn a_time_out_is_told_with_its_seconds() {
 }
 
 #[tokio::test]
+async fn the_model_is_told_what_to_make_of_an_outcome() {
+    let run = |arguments| vec![tool("1", "run_shell_command", arguments), done()];
+    for (arguments, expected) in [
+        (serde_json::json!({"cmd": "exit 3"}), "try something else"),
+        (
+            serde_json::json!({"cmd": "touch tool; ./tool"}),
+            "Do not repeat this command",
+        ),
+        (
+            serde_json::json!({"argv": ["/etc/passwd"]}),
+            "Do not repeat this command",
+        ),
+        (
+            serde_json::json!({"cmd": "sleep 600", "timeout": 300}),
+            "You asked for 300 s, but the person lets a command run for 1 s at most",
+        ),
+    ] {
+        let mut chat = Chat::with(
+            crate::llm::scripted::Scripted::new([run(arguments.clone()), says("ok")]),
+            |config| {
+                let set = serde_json::json!({ "shell_max_timeout": 1, "auto_confirm": true });
+                *config = crate::config::load(None, &set, &|_| None).0;
+            },
+        );
+        assert_eq!(chat.turn("go").await, "done");
+        let told = chat.told("1");
+        assert!(told.contains(expected), "{arguments}: {told}");
+        let shown = chat.screen();
+        assert!(!shown.contains("Do not repeat"), "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn what_was_decided_is_audited_before_the_command_ends() {
     let wait = "until test -e go; do sleep 0.05; done";
     let mut chat = Chat::with(

@@ -11,11 +11,10 @@ use super::super::render;
 use super::ask::{one_line, refusal};
 use super::calls::{CANCELLED, Judged};
 use super::log::{CameTo, READ_ONLY};
-use super::run::Cleared;
+use super::run::{Cleared, not_started};
 use super::{Allowance, Event, Halt, Reply, Turn};
 use crate::audit::Record;
-use crate::error;
-use crate::exec::{Confinement, Spec};
+use crate::exec::Spec;
 use crate::policy::{self, Grant, Verdict};
 use crate::protocol::{Ask, Scope, State};
 use crate::tool::jobs::{self as tools, Request, typed};
@@ -56,9 +55,7 @@ impl Turn {
             true => Err(CANCELLED.to_owned()),
             false => {
                 let started = self.kit.executor.start_on(spec, cleared.request.streams());
-                started
-                    .await
-                    .map_err(|error| error::text_of(&error).plain())
+                started.await.map_err(|error| not_started(&error))
             }
         };
         let job = match started {
@@ -66,7 +63,10 @@ impl Turn {
             Err(why) => {
                 self.record(Item::JobEnded {
                     job: number,
-                    text: format!("job {number} was not started: {why}"),
+                    text: format!(
+                        "job {number} was not started: {}",
+                        why.lines().next().unwrap_or_default()
+                    ),
                     told: true,
                 })
                 .await?;
@@ -77,7 +77,7 @@ impl Turn {
             number,
             command: policy::printable(&command),
             cwd: cleared.run.cwd.clone(),
-            confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
+            conditions: self.conditions(cleared),
             record,
             job,
         };
@@ -297,7 +297,7 @@ impl Turn {
 
     /// What holds the job, in a word.
     fn level_of(&self, seen: &Seen) -> &'static str {
-        match seen.confined {
+        match seen.conditions.confined {
             true => READ_ONLY,
             false => self.kit.trial.name(),
         }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::super::advice::{Conditions, NOT_EXECUTED};
 use super::super::guard::Repeat;
-use super::super::jobs::{Act, CONFINED, Seen};
+use super::super::jobs::{Act, Seen};
 use super::super::render;
 use super::calls::{CANCELLED, Judged};
 use super::log::{CameTo, level};
@@ -17,9 +18,6 @@ use crate::policy::redact::Redactor;
 use crate::protocol::{State, ToEditor};
 use crate::tool::shell::{self, Run};
 use crate::transcript::{Call, Decision, Item, Outcome};
-
-/// Said to the model where co ended a command.
-const TIMED_OUT: &str = "Its time-out ended it, and the same command will hit it again: give it more time, or less to do.";
 
 /// Said to the model of a command that printed nothing and went well.
 const NO_OUTPUT: &str = "(no output)";
@@ -75,7 +73,7 @@ impl Turn {
             return Ok(job.map(Box::new).map(Begun::Background));
         }
         let job = self.kit.executor.start_on(spec, cleared.request.streams());
-        let job = job.await.map_err(|error| error::text_of(&error).plain());
+        let job = job.await.map_err(|error| not_started(&error));
         Ok(job.map(Begun::Foreground))
     }
 
@@ -165,17 +163,26 @@ impl Turn {
             let ran = cleared.request.text();
             text = format!("The person changed the command; what ran is:\n{ran}\n\n{text}");
         }
-        if outcome.timed_out {
-            text.push('\n');
-            text.push_str(TIMED_OUT);
-        }
-        let confined = matches!(cleared.run.confinement, Confinement::ReadOnly { .. });
-        if confined && !outcome.ok() && !outcome.cancelled && !outcome.timed_out {
+        let conditions = self.conditions(cleared);
+        if conditions.may_be_to_blame(outcome) {
             self.standing.failed_confined.push(cleared.request.text());
+        }
+        if let Some(advice) = conditions.advice(outcome) {
             text.push('\n');
-            text.push_str(CONFINED);
+            text.push_str(&advice);
         }
         text
+    }
+
+    /// Returns the conditions that a command runs under.
+    pub(super) fn conditions(&self, cleared: &Cleared) -> Conditions {
+        let ceiling = self.kit.config.max_timeout();
+        Conditions {
+            confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
+            asked: cleared.request.timeout,
+            limit: cleared.request.limit(ceiling),
+            ceiling,
+        }
     }
 
     /// What a model may read of a text.
@@ -235,5 +242,14 @@ impl Turn {
         .await?;
         self.audit(call, judged, decision, CameTo::Nothing);
         self.send(Event::Show(render::decision(decision))).await
+    }
+}
+
+/// Returns what the model is told of a command that could not be started; the person sees the first line.
+pub(super) fn not_started(error: &exec::Error) -> String {
+    let why = error::text_of(error).plain();
+    match error.is_permission() {
+        true => format!("{why}\n{NOT_EXECUTED}"),
+        false => why,
     }
 }

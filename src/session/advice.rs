@@ -1,0 +1,167 @@
+//! Advice for the model about the outcome of a command that did not go well.
+
+use std::time::Duration;
+
+use crate::exec::Outcome;
+
+/// Told about a command that the system or the sandbox refused to run.
+pub(super) const NOT_EXECUTED: &str =
+    "Do not repeat this command: it may not be executed here. Try another way.";
+
+/// Told about a command that failed where it could change nothing.
+const CONFINED: &str = "It ran without write access and without network. If it failed because of that, send the same \
+     command again: the person is then asked to let it run with them.";
+
+const FAILED: &str = "It failed: read why, and try something else instead of the same command.";
+
+const TIMED_OUT: &str = "Its time-out ended it, and the same command would hit it again: give it more time, or less to do.";
+
+/// The exit status of a program that was found but may not be executed; the sandbox launcher's own refusal has it too.
+const MAY_NOT_EXECUTE: i32 = 126;
+
+/// The conditions that a command ran under.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conditions {
+    /// In the read-only level.
+    pub confined: bool,
+    /// The time that the model asked for.
+    pub asked: Option<Duration>,
+    /// The time that the command was given; none if it had no limit.
+    pub limit: Option<Duration>,
+    /// The longest time that the person lets a command have.
+    pub ceiling: Duration,
+}
+
+impl Conditions {
+    /// Returns what may help the model after this outcome; none if the command went well or was cancelled.
+    pub(super) fn advice(&self, outcome: &Outcome) -> Option<String> {
+        if outcome.ok() || outcome.cancelled {
+            None
+        } else if outcome.timed_out {
+            Some(self.timed_out())
+        } else if outcome.exit == Some(MAY_NOT_EXECUTE) {
+            Some(NOT_EXECUTED.to_owned())
+        } else if self.confined {
+            Some(CONFINED.to_owned())
+        } else {
+            Some(FAILED.to_owned())
+        }
+    }
+
+    /// Whether the sandbox may be the cause of a failure.
+    pub(super) fn may_be_to_blame(&self, outcome: &Outcome) -> bool {
+        self.confined && !outcome.ok() && !outcome.cancelled && !outcome.timed_out
+    }
+
+    fn timed_out(&self) -> String {
+        let ceiling = self.ceiling.as_secs();
+        match (self.asked, self.limit) {
+            (Some(asked), _) if asked > self.ceiling => format!(
+                "You asked for {} s, but the person lets a command run for {ceiling} s at most, and that ended it: give it \
+                 less to do, or run it in parts.",
+                asked.as_secs()
+            ),
+            (_, Some(limit)) if limit >= self.ceiling => format!(
+                "The person lets a command run for {ceiling} s at most, and that ended it: give it less to do, or run it in \
+                 parts."
+            ),
+            _ => TIMED_OUT.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(conditions: Conditions, outcome: &Outcome, expected: &str) {
+        let advice = conditions.advice(outcome).unwrap_or_default();
+        assert!(
+            advice.contains(expected) && advice.is_empty() == expected.is_empty(),
+            "{advice:?} for {outcome:?}"
+        );
+    }
+
+    fn seconds(seconds: u64) -> Option<Duration> {
+        Some(Duration::from_secs(seconds))
+    }
+
+    const FREE: Conditions = Conditions {
+        confined: false,
+        asked: None,
+        limit: Some(Duration::from_secs(120)),
+        ceiling: Duration::from_secs(600),
+    };
+
+    fn exit(code: i32) -> Outcome {
+        Outcome {
+            exit: Some(code),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn a_failure_says_what_to_do_next() {
+        let confined = Conditions {
+            confined: true,
+            ..FREE
+        };
+        for conditions in [FREE, confined] {
+            check(conditions, &exit(0), "");
+            check(conditions, &exit(126), "Do not repeat");
+        }
+        check(FREE, &exit(1), "try something else");
+        check(
+            confined,
+            &exit(1),
+            "without write access and without network",
+        );
+        let cancelled = Outcome {
+            cancelled: true,
+            ..exit(1)
+        };
+        check(confined, &cancelled, "");
+        let nothing_found = Outcome {
+            nothing_found: true,
+            ..exit(1)
+        };
+        check(FREE, &nothing_found, "");
+        let killed = Outcome {
+            signal: Some(9),
+            ..Outcome::default()
+        };
+        check(FREE, &killed, "try something else");
+    }
+
+    #[test]
+    fn a_time_out_that_the_ceiling_cut_says_so() {
+        let late = Outcome {
+            timed_out: true,
+            ..Outcome::default()
+        };
+        check(FREE, &late, "give it more time");
+        let given = |asked, limit, ceiling| Conditions {
+            asked,
+            limit,
+            ceiling: Duration::from_secs(ceiling),
+            ..FREE
+        };
+        let cut = given(seconds(300), seconds(120), 120);
+        check(
+            cut,
+            &late,
+            "You asked for 300 s, but the person lets a command run for 120 s",
+        );
+        check(given(None, seconds(60), 60), &late, "for 60 s at most");
+        check(
+            given(seconds(600), seconds(600), 600),
+            &late,
+            "for 600 s at most",
+        );
+        check(
+            given(seconds(5), seconds(5), 600),
+            &late,
+            "give it more time",
+        );
+    }
+}
