@@ -3,6 +3,7 @@
 mod approve;
 mod backend;
 mod chat;
+mod conversation;
 mod drill;
 mod endurance;
 mod harness;

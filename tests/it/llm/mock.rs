@@ -50,6 +50,12 @@ impl Mock {
         }
     }
 
+    /// Returns its host and port.
+    pub(crate) fn address(&self) -> String {
+        let (_, address) = self.url.split_once("://").expect("a URL");
+        address.trim_end_matches('/').to_owned()
+    }
+
     pub(crate) fn connect(&self, wire: Wire) -> Arc<dyn Provider> {
         let mut settings: Settings = wire.settings(&self.url);
         if wire == Wire::Anthropic {
