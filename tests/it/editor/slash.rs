@@ -73,7 +73,7 @@ fn another_model_answers_the_next_prompt() {
     scene.nvim.wait_text("1: scripted");
     scene.nvim.type_keys("<Esc>");
     scene.co("/model other-one");
-    scene.nvim.wait_text("other-one");
+    scene.nvim.wait_text("other-one answers from now on");
     scene.server.reply(Reply::text("I am new."));
     scene.co("hello");
     scene.wait_chat("I am new.");
