@@ -22,6 +22,7 @@ fn entry(setting: &Setting) -> String {
     fill(&mut text, &sentence(&setting.kind.accepts()));
     fill(&mut text, &format!("Default: {default}"));
     fill(&mut text, &format!("Environment: ${}", setting.variable()));
+    fill(&mut text, &format!("Applies: {}", setting.applies.words()));
     fill(&mut text, setting.help);
     text
 }

@@ -5,10 +5,33 @@ use std::time::Duration;
 use super::value::Kind;
 use super::{Backend, Network};
 
+/// When a setting applies that is given while the backend runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// To what starts from then on, in every chat.
+    Now,
+    /// To chats that begin later.
+    NextChat,
+    /// In the next backend.
+    Restart,
+}
+
+impl Applies {
+    /// Returns what the help says of it.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Now => "at once",
+            Self::NextChat => "from the next chat",
+            Self::Restart => "after |co-/restart|",
+        }
+    }
+}
+
 /// One thing a person may set.
 pub(super) struct Setting {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
+    pub(super) applies: Applies,
     /// The default as one would write it in the environment; in parentheses where it cannot be written.
     pub(super) default: &'static str,
     pub(super) help: &'static str,
@@ -21,12 +44,37 @@ impl Setting {
     }
 }
 
-const fn row(name: &'static str, default: &'static str, kind: Kind, help: &'static str) -> Setting {
+const fn now(name: &'static str, default: &'static str, kind: Kind, help: &'static str) -> Setting {
     Setting {
         name,
         kind,
+        applies: Applies::Now,
         default,
         help,
+    }
+}
+
+const fn next_chat(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        applies: Applies::NextChat,
+        ..now(name, default, kind, help)
+    }
+}
+
+const fn restart(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        applies: Applies::Restart,
+        ..now(name, default, kind, help)
     }
 }
 
@@ -46,7 +94,7 @@ fn index(number: u64) -> usize {
 
 /// Every setting, in the order of the help.
 pub(super) static TABLE: &[Setting] = &[
-    row(
+    next_chat(
         "provider",
         "(the first whose key is set, else ollama)",
         Kind::Choice {
@@ -64,50 +112,50 @@ pub(super) static TABLE: &[Setting] = &[
          ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY that is in the environment, else Ollama \
          on this machine.",
     ),
-    row(
+    next_chat(
         "model",
         "(the provider's usual one)",
         Kind::Text(|c, v| c.llm.model = Some(v)),
         "The model's name, as its provider calls it.",
     ),
-    row(
+    next_chat(
         "base_url",
         "(the provider's own)",
         Kind::Url(|c, v| c.llm.base_url = Some(v)),
         "Where requests are sent, such as http://127.0.0.1:8080/v1/.",
     ),
-    row(
+    next_chat(
         "api_key_env",
         "(the provider's usual one)",
         Kind::Text(|c, v| c.llm.key_env = Some(v)),
         "The environment variable that holds the key. The key itself is never a setting.",
     ),
-    row(
+    next_chat(
         "api_key_file",
         "(none)",
         Kind::Path(|c, v| c.llm.key_file = Some(v)),
         "A file that holds the key and that nobody else can read.",
     ),
-    row(
+    next_chat(
         "api_key_cmd",
         "(none)",
         Kind::Argv(|c, v| c.llm.key_cmd = Some(v)),
         "A program that prints the key, and its arguments, such as { 'pass', 'show', 'openai' }. It is asked again after the server \
          refused what it printed.",
     ),
-    row(
+    next_chat(
         "headers",
         "{}",
         Kind::Pairs(|c, v| c.llm.headers = v),
         "Headers that go with every request.",
     ),
-    row(
+    next_chat(
         "extra_body",
         "(none)",
         Kind::Object(|c, v| c.llm.extra_body = Some(v)),
         "Fields that are put into every request's body, such as { temperature = 0 }.",
     ),
-    row(
+    next_chat(
         "max_output_tokens",
         "none",
         Kind::Limit {
@@ -117,7 +165,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "The longest answer to ask for, in tokens; none leaves it to the provider.",
     ),
-    row(
+    next_chat(
         "context_window",
         "none",
         Kind::Limit {
@@ -128,7 +176,7 @@ pub(super) static TABLE: &[Setting] = &[
         "How many tokens the model can read. Needed only for models that co does not know. Ollama is \
          asked for that many, as far as its model holds them; unset, for what is set there, else 8192.",
     ),
-    row(
+    now(
         "prices",
         "{}",
         Kind::Prices(|c, v| c.prices = v),
@@ -136,7 +184,7 @@ pub(super) static TABLE: &[Setting] = &[
          cached = 0.3, output = 15 } }. The winbar, /usage and /export then say what a chat has cost. \
          No price is built in.",
     ),
-    row(
+    next_chat(
         "stall_timeout",
         "120",
         Kind::Number {
@@ -146,7 +194,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Seconds a model may send nothing before its answer counts as broken off.",
     ),
-    row(
+    now(
         "max_steps",
         "50",
         Kind::Number {
@@ -156,19 +204,19 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Requests to the model in one turn before it must sum up; 0 is no limit.",
     ),
-    row(
+    now(
         "show_reasoning",
         "false",
         Kind::Flag(|c, v| c.show_reasoning = v),
         "Show what the model thinks before it answers, where its provider tells.",
     ),
-    row(
+    now(
         "redact",
         "true",
         Kind::Flag(|c, v| c.redact = v),
         "Hide what looks like a key in a command's output from the model.",
     ),
-    row(
+    restart(
         "session_prune_days",
         "none",
         Kind::Limit {
@@ -178,53 +226,53 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Sessions untouched for this many days are removed; none keeps them all.",
     ),
-    row(
+    now(
         "auto_confirm",
         "false",
         Kind::Flag(|c, v| c.auto_confirm = v),
         "Run what the model asks for without a question. Deny rules still refuse, what is longer than 10,000 \
          characters still asks, and the winbar says that it is on.",
     ),
-    row(
+    now(
         "allow",
         "",
         Kind::Words(|c, v| c.policy.allow = v),
         "Commands that run without a question, as an approved one would: cargo test covers \
          cargo test --lib.",
     ),
-    row(
+    now(
         "ask",
         "",
         Kind::Words(|c, v| c.policy.ask = v),
         "Commands that are always asked about.",
     ),
-    row(
+    now(
         "deny",
         "",
         Kind::Words(|c, v| c.policy.deny = v),
         "Commands that are refused without a question; nothing overrules it.",
     ),
-    row(
+    now(
         "shell_lift_deny",
         "",
         Kind::Words(|c, v| c.policy.deny_lifted = v),
         "Names of built-in deny rules that shall not refuse: root-deletion, raw-disk, fork-bomb, own-files.",
     ),
-    row(
+    now(
         "shell_safe_commands",
         "(the built-in list)",
         Kind::Words(|c, v| c.policy.safe_commands = Some(v)),
         "Programs that may be proven read-only and then run without a question. What is given takes \
          the built-in list's place; an empty list proves nothing.",
     ),
-    row(
+    restart(
         "auto_without_sandbox",
         "true",
         Kind::Flag(|c, v| c.auto_without_sandbox = v),
         "Run what is proven read-only without a question even where the kernel has no read-only \
          sandbox to hold it; false asks there.",
     ),
-    row(
+    now(
         "shell_max_timeout",
         "600",
         Kind::Number {
@@ -235,20 +283,20 @@ pub(super) static TABLE: &[Setting] = &[
         "Seconds a command may run at most, whatever the model asks for. A model's job that was \
          given no time-out has none.",
     ),
-    row(
+    now(
         "shell_env_allow",
         "CARGO_HOME,RUSTUP_HOME,GOPATH,GOROOT,JAVA_HOME,NVM_DIR,VIRTUAL_ENV,CONDA_PREFIX,PYENV_ROOT,\
          LC_*,TZ,COLORTERM",
         Kind::Variables(|c, v| c.exec.env_allow = v),
         "Environment variables that commands see, besides PATH, HOME and the like.",
     ),
-    row(
+    now(
         "shell_login_path",
         "false",
         Kind::Flag(|c, v| c.exec.login_path = v),
         "Take PATH from the login shell, for a Neovim that was started from a desktop.",
     ),
-    row(
+    now(
         "shell_max_output",
         "30000",
         Kind::Size {
@@ -258,7 +306,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Bytes of one command's output that the model reads at most: its beginning and its end.",
     ),
-    row(
+    now(
         "shell_screen_lines",
         "10000",
         Kind::Number {
@@ -268,7 +316,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Lines of one run that its buffer keeps.",
     ),
-    row(
+    now(
         "shell_spill_max",
         "64MiB",
         Kind::Size {
@@ -278,7 +326,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Bytes of one command's output that are kept in a file; 0 keeps none.",
     ),
-    row(
+    restart(
         "shell_spill_age",
         "7",
         Kind::Number {
@@ -288,7 +336,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Days those files are kept.",
     ),
-    row(
+    restart(
         "shell_spill_total",
         "1GiB",
         Kind::Size {
@@ -298,7 +346,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Bytes of all those files together; the oldest go first.",
     ),
-    row(
+    now(
         "shell_flood_max",
         "1GiB",
         Kind::Size {
@@ -308,7 +356,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Bytes of output after which a command is ended.",
     ),
-    row(
+    now(
         "shell_memory",
         "none",
         Kind::SizeLimit {
@@ -317,7 +365,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Address space of each process of a command.",
     ),
-    row(
+    now(
         "shell_cpu_seconds",
         "none",
         Kind::Limit {
@@ -327,7 +375,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Processor seconds of each process of a command.",
     ),
-    row(
+    now(
         "shell_open_files",
         "none",
         Kind::Limit {
@@ -337,7 +385,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Files that each process of a command may have open.",
     ),
-    row(
+    now(
         "shell_file_size",
         "none",
         Kind::SizeLimit {
@@ -346,7 +394,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "The largest file that a command may write.",
     ),
-    row(
+    restart(
         "sandbox_backend",
         "subprocess",
         Kind::Choice {
@@ -364,7 +412,7 @@ pub(super) static TABLE: &[Setting] = &[
          (landlock). One that cannot work here refuses every such command with the reason; auto takes \
          the strongest that can. docker is not in this version: with it, no approved command runs.",
     ),
-    row(
+    restart(
         "sandbox_network",
         "none",
         Kind::Choice {
@@ -379,19 +427,19 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "The network of commands that landlock holds.",
     ),
-    row(
+    restart(
         "sandbox_namespaces",
         "true",
         Kind::Flag(|c, v| c.exec.namespaces = v),
         "Give sandboxed commands mounts of their own, in a user namespace, where the kernel lets us.",
     ),
-    row(
+    restart(
         "docker_image",
         "co-cli-sandbox",
         Kind::Text(|c, v| c.docker_image = v),
         "The image of the container. Not used: docker is not in this version.",
     ),
-    row(
+    restart(
         "sandbox_mem_limit",
         "1GiB",
         Kind::Size {
@@ -401,7 +449,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Memory of the container. Not used: docker is not in this version.",
     ),
-    row(
+    restart(
         "sandbox_cpus",
         "1",
         Kind::Decimal {

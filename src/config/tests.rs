@@ -1,5 +1,9 @@
-use serde_json::json;
+use std::path::Path;
 
+use serde_json::{Value, json};
+
+use super::layers::distance;
+use super::table::TABLE;
 use super::value::Kind;
 use super::*;
 
@@ -339,7 +343,8 @@ fn the_table_tells_the_true_defaults() {
     {
         // What only the setting itself changed would show.
         let mut config = Config::default();
-        let took = setting.kind.take_text(&mut config, setting.default, None);
+        let value = setting.kind.read(setting.default);
+        let took = value.and_then(|value| setting.kind.take(&mut config, &value, None));
         assert_eq!(
             (took, config),
             (Ok(()), Config::default()),

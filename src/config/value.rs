@@ -144,16 +144,11 @@ impl Kind {
         Ok(())
     }
 
-    /// Takes text, from the environment. Lists are separated by commas, or are JSON as tables are.
-    pub(super) fn take_text(
-        &self,
-        config: &mut Config,
-        text: &str,
-        home: Option<&Path>,
-    ) -> Result<(), Refused> {
+    /// Reads text, from the environment. Lists are separated by commas, or are JSON as tables are.
+    pub(super) fn read(&self, text: &str) -> Result<Value, Refused> {
         let text = text.trim();
         let json = || serde_json::from_str(text).map_err(|_| Refused);
-        let value = match self {
+        Ok(match self {
             Self::Flag(_) => match text.to_ascii_lowercase().as_str() {
                 "true" | "1" | "yes" | "on" => Value::Bool(true),
                 "false" | "0" | "no" | "off" => Value::Bool(false),
@@ -166,8 +161,7 @@ impl Kind {
             Self::Words(_) | Self::Variables(_) => split(text.split(',')),
             Self::Argv(_) => split(text.split_whitespace()),
             _ => Value::from(text),
-        };
-        self.take(config, &value, home)
+        })
     }
 }
 

@@ -1,0 +1,91 @@
+//! The values that the settings were given, and what changes when they are given others.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::table::{Setting, TABLE};
+use super::{Applies, Config};
+
+/// The values of the settings that some layer gives, each in the form of its kind.
+///
+/// [`Given::config`] makes the typed settings of them. Two of them can be mixed by setting, which typed
+/// settings cannot.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Given {
+    values: BTreeMap<&'static str, Value>,
+    /// For paths that start with `~/`.
+    home: Option<PathBuf>,
+}
+
+impl Given {
+    pub(super) fn new(home: Option<PathBuf>) -> Self {
+        Self {
+            values: BTreeMap::new(),
+            home,
+        }
+    }
+
+    /// Takes a value in place of an earlier one; leaves the earlier one if the setting refuses it.
+    pub(super) fn put(
+        &mut self,
+        setting: &Setting,
+        value: Value,
+    ) -> Result<(), super::value::Refused> {
+        let home = self.home.as_deref();
+        setting.kind.take(&mut Config::default(), &value, home)?;
+        self.values.insert(setting.name, value);
+        Ok(())
+    }
+
+    /// Returns the typed settings; a setting without a value has its default.
+    pub fn config(&self) -> Config {
+        let mut config = Config::default();
+        for setting in TABLE {
+            self.apply(setting, &mut config);
+        }
+        config
+    }
+
+    /// Returns these values, with those of `new` for the settings that apply `when`.
+    #[must_use]
+    pub fn with(&self, new: &Self, when: Applies) -> Self {
+        let source = |setting: &Setting| if setting.applies == when { new } else { self };
+        let value = |setting: &Setting| {
+            let value = source(setting).values.get(setting.name)?;
+            Some((setting.name, value.clone()))
+        };
+        Self {
+            values: TABLE.iter().filter_map(value).collect(),
+            home: self.home.clone(),
+        }
+    }
+
+    /// Returns the names of the settings that apply `when` and mean something else in `new`.
+    pub fn changed(&self, new: &Self, when: Applies) -> Vec<&'static str> {
+        let differs = |setting: &&Setting| self.alone(setting) != new.alone(setting);
+        let settings = TABLE.iter().filter(|setting| setting.applies == when);
+        settings
+            .filter(differs)
+            .map(|setting| setting.name)
+            .collect()
+    }
+
+    /// Returns the defaults with the value of one setting.
+    fn alone(&self, setting: &Setting) -> Config {
+        let mut config = Config::default();
+        self.apply(setting, &mut config);
+        config
+    }
+
+    fn apply(&self, setting: &Setting, config: &mut Config) {
+        if let Some(value) = self.values.get(setting.name) {
+            // It was taken once, in `put`.
+            let _ = setting.kind.take(config, value, self.home.as_deref());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
