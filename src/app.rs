@@ -1,4 +1,6 @@
-//! The backend as Neovim sees it: answers the handshake, owns the sessions and runs, and ends with Neovim.
+//! The backend as Neovim sees it: answers the handshake, owns the settings, sessions and runs, and ends with Neovim.
+
+mod settings;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::editor::Editor;
 use crate::exec::sandbox::Launcher;
 use crate::exec::{self, Executor, Streams};
@@ -30,6 +32,7 @@ use crate::shell::{Run, Shell};
 use crate::store::Store;
 use crate::tool::judge::workspace_of;
 use crate::tool::trial::Trial;
+use settings::Settings;
 
 /// How long the settings and directories may take to answer.
 const HANGS: Duration = Duration::from_secs(8);
@@ -54,9 +57,9 @@ pub async fn serve() -> ExitCode {
     let settings = greet(hello, &editor);
     let (_log, kit) = make(settings, &editor, Here::find).await;
     match kit {
-        Ok(kit) => {
+        Ok((kit, settings)) => {
             tokio::spawn(tell_isolation(Arc::clone(&kit)));
-            App::new(kit).run(inbox).await;
+            App::new(kit, settings).run(inbox).await;
             ExitCode::SUCCESS
         }
         Err(why) => {
@@ -132,7 +135,7 @@ async fn make(
     settings: Result<serde_json::Value, String>,
     editor: &Editor,
     find: impl FnOnce() -> Result<Here, paths::Error> + Send + 'static,
-) -> (Option<logging::Log>, Result<Arc<Kit>, String>) {
+) -> (Option<logging::Log>, Result<(Arc<Kit>, Settings), String>) {
     let editor = editor.clone();
     let making = tokio::task::spawn_blocking(move || {
         let here = find().map_err(|error| error.to_string());
@@ -142,7 +145,7 @@ async fn make(
         if let Err(why) = &kit {
             tracing::error!(why, "not served");
         }
-        (log, kit.map(Arc::new))
+        (log, kit.map(|(kit, settings)| (Arc::new(kit), settings)))
     });
     match tokio::time::timeout(HANGS, making).await {
         Ok(Ok(made)) => made,
@@ -182,12 +185,13 @@ fn start_log(paths: &Paths, editor: &Editor) -> Option<logging::Log> {
     log
 }
 
-fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<Kit, String> {
+fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<(Kit, Settings), String> {
     let Here { paths, exe } = here;
-    let (config, problems) = config::load(Some(&paths.config_file()), lua, &env);
-    for problem in problems {
-        warn(editor, problem);
+    let settings = Settings::read(paths.config_file(), lua);
+    for problem in &settings.problems {
+        warn(editor, problem.clone());
     }
+    let config = settings.given.config();
     let own = paths.own();
     let home = paths.home.clone();
     let launcher = Launcher::new(exe.clone(), home.clone(), own.clone());
@@ -202,8 +206,8 @@ fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<Kit, Stri
         sole: true,
     })
     .map_err(|error| error.to_string())?;
-    Ok(Kit::new(Parts {
-        redactor: Redactor::new(&llm::secrets(&config.llm, &env)),
+    let kit = Kit::new(Parts {
+        redactor: Redactor::new(&settings.secrets),
         store: store(&paths, &config),
         audit: audit(editor, &paths),
         places: Places {
@@ -212,12 +216,14 @@ fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<Kit, Stri
             own,
             rules: paths.rules_dir().map_err(|error| error.to_string())?,
         },
-        connect: connect(&config),
+        connect: connect(),
         editor: editor.clone(),
         config,
+        given: settings.given.clone(),
         executor,
         trial,
-    }))
+    });
+    Ok((kit, settings))
 }
 
 /// The greeting does not wait for what is known only once the sandbox was tried.
@@ -227,14 +233,13 @@ async fn tell_isolation(kit: Arc<Kit>) {
 }
 
 /// What makes a session's provider of the settings and the environment.
-fn connect(config: &Config) -> Connect {
-    let (settings, stall) = (config.llm.clone(), config.stall_timeout);
-    Box::new(move |model| {
-        let mut settings = settings.clone();
+fn connect() -> Connect {
+    Arc::new(|config: &Config, model: Option<&str>| {
+        let mut settings = config.llm.clone();
         if let Some(model) = model {
             settings.model = Some(model.to_owned());
         }
-        llm::connect_with_stall(&settings, &env, stall)
+        llm::connect_with_stall(&settings, &env, config.stall_timeout)
     })
 }
 
@@ -256,18 +261,21 @@ fn audit(editor: &Editor, paths: &Paths) -> Option<Audit> {
 }
 
 struct App {
+    /// What a chat that begins now is given.
     kit: Arc<Kit>,
+    settings: Settings,
     cancel: CancellationToken,
     sessions: HashMap<u64, Handle>,
     shell: Shell,
 }
 
 impl App {
-    fn new(kit: Arc<Kit>) -> Self {
+    fn new(kit: Arc<Kit>, settings: Settings) -> Self {
         let cancel = CancellationToken::new();
         Self {
             shell: Shell::new(Arc::clone(&kit), cancel.child_token()),
             kit,
+            settings,
             cancel,
             sessions: HashMap::new(),
         }
@@ -292,6 +300,7 @@ impl App {
     async fn route(&mut self, message: FromEditor) {
         match message {
             FromEditor::Hello { .. } => {}
+            FromEditor::Settings { settings } => self.change_settings(settings).await,
             FromEditor::Prompt {
                 session,
                 text,

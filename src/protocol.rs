@@ -25,6 +25,11 @@ pub enum FromEditor {
         #[serde(default)]
         settings: serde_json::Value,
     },
+    /// The person's settings changed: all that `setup{}` and `vim.g.co` say now.
+    Settings {
+        #[serde(default)]
+        settings: serde_json::Value,
+    },
     /// A prompt for the chat `session` (Lua's number, 1 and up; the first message makes it).
     Prompt {
         session: u64,

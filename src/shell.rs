@@ -56,6 +56,11 @@ impl Shell {
         }
     }
 
+    /// Takes the settings for the runs that start from now on.
+    pub fn take_settings(&mut self, kit: Arc<Kit>) {
+        self.kit = kit;
+    }
+
     /// Starts a run; it shows itself and ends by itself.
     pub fn start(&mut self, run: Run) {
         self.runs

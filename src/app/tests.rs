@@ -45,7 +45,7 @@ async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
         exe,
     };
     let (_log, kit) = make(settings, &editor, move || Ok(here)).await;
-    let kit = kit.unwrap();
+    let (kit, _settings) = kit.unwrap();
     tokio::spawn(tell_isolation(Arc::clone(&kit)));
     assert_eq!(kit.trial.unasked(), Unasked::Never);
 

@@ -53,15 +53,15 @@ impl Setup {
     }
 }
 
-/// Starts commands. A cheap handle: clones share everything.
+/// Starts commands. A cheap handle: clones share everything, those of [`Executor::with`] all but the settings.
 #[derive(Debug, Clone)]
 pub struct Executor {
     inner: Arc<Inner>,
+    settings: Arc<Settings>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    settings: Arc<Settings>,
     launcher: Option<Launcher>,
     program: Option<PathBuf>,
     env: Vec<(OsString, OsString)>,
@@ -110,7 +110,6 @@ impl Executor {
             sandbox::prune();
         });
         let inner = Arc::new(Inner {
-            settings: Arc::new(settings),
             launcher,
             program,
             env,
@@ -125,12 +124,28 @@ impl Executor {
         });
         let child = signal(SignalKind::child()).map_err(system("hear of ended children"))?;
         tokio::spawn(sweep(Arc::downgrade(&inner), child));
-        Ok(Self { inner })
+        Ok(Self {
+            inner,
+            settings: Arc::new(settings),
+        })
+    }
+
+    /// Returns a handle of the same executor whose commands start with other settings. What is done once at the
+    /// start stays as it is: namespaces and the pruning of old output.
+    ///
+    /// # Errors
+    /// A setting is out of range.
+    pub fn with(&self, settings: Settings) -> Result<Self, Error> {
+        settings.check()?;
+        Ok(Self {
+            inner: Arc::clone(&self.inner),
+            settings: Arc::new(settings),
+        })
     }
 
     /// Returns what a person set.
     pub fn settings(&self) -> &Settings {
-        &self.inner.settings
+        &self.settings
     }
 
     /// Starts a command; does not wait for it.
@@ -148,7 +163,7 @@ impl Executor {
     /// # Errors
     /// The command did not start, and nothing of it ran.
     pub async fn start_on(&self, spec: Spec, streams: Streams) -> Result<Job, Error> {
-        let path = if self.inner.settings.login_path {
+        let path = if self.settings.login_path {
             let path = self.inner.login_path.get_or_init(|| self.login_path());
             path.await.as_deref()
         } else {
@@ -169,7 +184,7 @@ impl Executor {
         let marker = format!("{name}.");
         let env = env::build(Sources {
             host: &inner.env,
-            allow: &inner.settings.env_allow,
+            allow: &self.settings.env_allow,
             caller: spec.caller,
             path,
             extra: &spec.extra_env,
@@ -183,7 +198,7 @@ impl Executor {
             streams,
             confinement: &spec.confinement,
             env,
-            settings: &inner.settings,
+            settings: &self.settings,
             launcher: inner.launcher.as_ref(),
             helper: inner.program.as_deref(),
         })?;
@@ -196,7 +211,7 @@ impl Executor {
             timeout,
             searches: status::searches(&spec.program),
             name,
-            settings: Arc::clone(&inner.settings),
+            settings: Arc::clone(&self.settings),
             cancel: inner.root.child_token(),
             keepers: inner.keepers.clone(),
         });
@@ -208,7 +223,7 @@ impl Executor {
     }
 
     fn timeout(&self, asked: Duration) -> Result<Duration, Error> {
-        let most = self.inner.settings.max_timeout;
+        let most = self.settings.max_timeout;
         if asked < Duration::from_secs(1) {
             return Err(Error::Timeout {
                 asked: format!("{}", asked.as_secs_f64()),

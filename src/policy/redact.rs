@@ -37,6 +37,16 @@ impl Redactor {
         Self { own: Arc::new(own) }
     }
 
+    /// Returns one that knows the values of `more` as well.
+    #[must_use]
+    pub fn with(&self, more: &[String]) -> Self {
+        let mut own = self.own.to_vec();
+        own.extend(more.iter().cloned());
+        own.sort();
+        own.dedup();
+        Self::new(&own)
+    }
+
     /// Returns `text` with every secret replaced by `[redacted: kind]`.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut stream = self.stream();

@@ -36,6 +36,8 @@ pub enum Repeat {
 pub struct Guard {
     max_steps: u32,
     steps: u32,
+    /// The request that sums up was sent.
+    summed_up: bool,
     calls: VecDeque<u64>,
 }
 
@@ -45,18 +47,27 @@ impl Guard {
         Self {
             max_steps,
             steps: 0,
+            summed_up: false,
             calls: VecDeque::with_capacity(LONGEST_CYCLE * ASK),
         }
+    }
+
+    /// Sets another limit; what was counted stays.
+    pub fn set_max_steps(&mut self, max_steps: u32) {
+        self.max_steps = max_steps;
     }
 
     /// Says whether a request may be sent, and counts it.
     pub fn step(&mut self) -> StepVerdict {
         self.steps = self.steps.saturating_add(1);
         match self.max_steps {
+            _ if self.summed_up => StepVerdict::Stop,
             0 => StepVerdict::Go,
             max if self.steps <= max => StepVerdict::Go,
-            max if self.steps == max.saturating_add(1) => StepVerdict::Summarise,
-            _ => StepVerdict::Stop,
+            _ => {
+                self.summed_up = true;
+                StepVerdict::Summarise
+            }
         }
     }
 
@@ -236,5 +247,8 @@ mod tests {
         assert_eq!(verdicts, [Go, Go, Go, Summarise, Stop]);
         let mut guard = Guard::new(0);
         assert!((0..500).all(|_| guard.step() == Go));
+        // A lower limit that comes late ends the turn with a summary as well.
+        guard.set_max_steps(3);
+        assert_eq!([guard.step(), guard.step()], [Summarise, Stop]);
     }
 }

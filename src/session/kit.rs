@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::blocking::blocking;
 use super::jobs::Board;
 use crate::audit::{self, Audit};
-use crate::config::Config;
+use crate::config::{Applies, Config, Given};
 use crate::editor::Editor;
-use crate::exec::Executor;
+use crate::exec::{self, Executor};
 use crate::llm::{Fault, Provider};
 use crate::policy;
 use crate::policy::redact::Redactor;
@@ -21,28 +21,39 @@ use crate::tool::judge::{Bench, Judge};
 use crate::tool::rules;
 use crate::tool::trial::Trial;
 
-/// Made once, right after the handshake.
+/// Made once, right after the handshake; [`Kit::changed`] makes one with other settings, which shares all else.
+#[derive(Clone)]
 pub struct Kit {
     pub editor: Editor,
     pub config: Config,
+    /// The values that `config` is made of.
+    given: Given,
+    /// A handle that starts commands as `config` says.
     pub executor: Executor,
     pub trial: Trial,
     pub store: Store,
     pub redactor: Redactor,
     /// None where its file cannot be made; said at the start.
-    pub audit: Option<Audit>,
-    pub places: Places,
+    pub audit: Option<Arc<Audit>>,
+    pub places: Arc<Places>,
     /// The jobs of every session, for the person.
-    pub jobs: Board,
+    pub jobs: Arc<Board>,
     connect: Connect,
-    judges: Mutex<HashMap<PathBuf, Arc<Judge>>>,
+    judges: Arc<Mutex<HashMap<PathBuf, Known>>>,
     /// The sessions whose person knows that the audit log is not written.
-    unaudited: Mutex<HashSet<String>>,
-    ids: AtomicU64,
+    unaudited: Arc<Mutex<HashSet<String>>>,
+    ids: Arc<AtomicU64>,
 }
 
-/// Makes the provider that answers with the model named, or with the one that is set.
-pub type Connect = Box<dyn Fn(Option<&str>) -> Result<Arc<dyn Provider>, Fault> + Send + Sync>;
+/// The judge of a workspace, and the settings it was made with.
+struct Known {
+    settings: policy::Settings,
+    judge: Arc<Judge>,
+}
+
+/// Makes the provider that the settings name, with another model if one is given.
+pub type Connect =
+    Arc<dyn Fn(&Config, Option<&str>) -> Result<Arc<dyn Provider>, Fault> + Send + Sync>;
 
 /// Where things are on this machine.
 pub struct Places {
@@ -59,6 +70,7 @@ pub struct Places {
 pub struct Parts {
     pub editor: Editor,
     pub config: Config,
+    pub given: Given,
     pub executor: Executor,
     pub trial: Trial,
     pub store: Store,
@@ -74,17 +86,56 @@ impl Kit {
         Self {
             editor: parts.editor,
             config: parts.config,
+            given: parts.given,
             executor: parts.executor,
             trial: parts.trial,
             store: parts.store,
             redactor: parts.redactor,
-            audit: parts.audit,
-            places: parts.places,
-            jobs: Board::default(),
+            audit: parts.audit.map(Arc::new),
+            places: Arc::new(parts.places),
+            jobs: Arc::default(),
             connect: parts.connect,
-            judges: Mutex::default(),
-            unaudited: Mutex::default(),
-            ids: AtomicU64::new(first_id()),
+            judges: Arc::default(),
+            unaudited: Arc::default(),
+            ids: Arc::new(AtomicU64::new(first_id())),
+        }
+    }
+
+    /// Returns the values that the settings are made of.
+    pub fn given(&self) -> &Given {
+        &self.given
+    }
+
+    /// Returns one for what starts from now on: with the settings `new`, but for those of the next backend.
+    /// It hides `secrets` besides those it knows.
+    ///
+    /// # Errors
+    /// If the executor refuses a setting.
+    pub fn changed(&self, new: &Given, secrets: &[String]) -> Result<Self, exec::Error> {
+        let given = self.given.with(new, Applies::Now);
+        let given = given.with(new, Applies::NextChat);
+        let config = given.config();
+        let spill_dir = self.executor.settings().spill_dir.clone();
+        Ok(Self {
+            executor: self.executor.with(config.exec_settings(spill_dir))?,
+            redactor: self.redactor.with(secrets),
+            config,
+            given,
+            ..self.clone()
+        })
+    }
+
+    /// Returns one for a chat that has begun with this one: with the settings of `new` that apply at once.
+    #[must_use]
+    pub fn changed_at_once(&self, new: &Self) -> Self {
+        let given = self.given.with(&new.given, Applies::Now);
+        Self {
+            config: given.config(),
+            given,
+            // No setting of the executor waits for the next chat.
+            executor: new.executor.clone(),
+            redactor: new.redactor.clone(),
+            ..self.clone()
         }
     }
 
@@ -93,11 +144,13 @@ impl Kit {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The judge of a workspace. The first one there says what is wrong with its rules.
+    /// Returns the judge of a workspace. A new one says what is wrong with its rules.
     pub fn judge(&self, workspace: &Path) -> Arc<Judge> {
         let mut judges = self.judges.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(judge) = judges.get(workspace) {
-            return Arc::clone(judge);
+        if let Some(known) = judges.get(workspace)
+            && known.settings == self.config.policy
+        {
+            return Arc::clone(&known.judge);
         }
         let (saved, mut problems) = match rules::load(&self.places.rules, workspace) {
             Ok(saved) => (saved, Vec::new()),
@@ -116,7 +169,11 @@ impl Kit {
             self.notice(Level::Warn, message);
         }
         let judge = Arc::new(judge);
-        judges.insert(workspace.to_owned(), Arc::clone(&judge));
+        let known = Known {
+            settings: self.config.policy.clone(),
+            judge: Arc::clone(&judge),
+        };
+        judges.insert(workspace.to_owned(), known);
         judge
     }
 
@@ -144,7 +201,7 @@ impl Kit {
     /// # Errors
     /// Where no provider is set up or its key is missing.
     pub fn provider(&self, model: Option<&str>) -> Result<Arc<dyn Provider>, Fault> {
-        (self.connect)(model)
+        (self.connect)(&self.config, model)
     }
 
     /// Says, once a session, that the audit log is not written.

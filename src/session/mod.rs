@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +52,6 @@ const UNKNOWN: &str =
 const NOT_RESUMED: &str = "not sent, since the conversation could not be resumed: /resume it, or submit again to begin a new one";
 
 /// What a session is told.
-#[derive(Debug)]
 pub enum Msg {
     Prompt(Prompt),
     /// The turn; once more with nothing typed since, the queue too.
@@ -62,6 +61,8 @@ pub enum Msg {
         args: String,
     },
     Answer(Answered),
+    /// The settings changed: this is the kit of a chat that would begin now.
+    Settings(Arc<Kit>),
 }
 
 /// What the person sent.
@@ -129,6 +130,8 @@ impl Handle {
 struct Session {
     id: u64,
     kit: Arc<Kit>,
+    /// Gives `kit` to the turn that runs.
+    kits: watch::Sender<Arc<Kit>>,
     place: Place,
     /// Neovim is gone, and all ends.
     app: CancellationToken,
@@ -201,6 +204,7 @@ impl Session {
             unresumed: false,
             typed: Typed::new(),
             shell_cancel: None,
+            kits: watch::Sender::new(Arc::clone(&kit)),
             kit,
         }
     }
@@ -245,7 +249,15 @@ impl Session {
             Msg::Cancel => self.cancel_turn(),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
             Msg::Answer(answered) => self.answered(answered),
+            Msg::Settings(kit) => self.take_settings(&kit),
         }
+    }
+
+    /// Applies what applies at once, also to the turn that runs.
+    fn take_settings(&mut self, new: &Kit) {
+        self.kit = Arc::new(self.kit.changed_at_once(new));
+        self.kits.send_replace(Arc::clone(&self.kit));
+        self.show_state();
     }
 
     /// Starts a turn, or queues the prompt behind the one that runs. A session that is closed begins nothing.
@@ -293,6 +305,7 @@ impl Session {
             session: self.id,
             log_id: self.recorder.id().unwrap_or_default(),
             kit: Arc::clone(&self.kit),
+            kits: self.kits.subscribe(),
             provider,
             judge: self.kit.judge(&self.place.workspace),
             workspace: self.place.workspace.clone(),

@@ -14,6 +14,7 @@ mod jobs;
 mod kept;
 mod looks;
 mod retry;
+mod settings;
 mod standing;
 mod talk;
 mod typed;

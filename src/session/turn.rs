@@ -13,7 +13,7 @@ mod step;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::guard::{Guard, StepVerdict};
@@ -112,6 +112,8 @@ pub(super) struct Turn {
     /// The session's id in the store, for the audit log.
     pub log_id: String,
     pub kit: Arc<Kit>,
+    /// The kit of the chat, whenever its settings change.
+    pub kits: watch::Receiver<Arc<Kit>>,
     pub provider: Arc<dyn Provider>,
     pub judge: Arc<Judge>,
     pub workspace: PathBuf,
@@ -187,6 +189,7 @@ impl Turn {
         };
         self.orient(isolation).await?;
         loop {
+            self.renew();
             let may_call = match self.guard.step() {
                 StepVerdict::Go => true,
                 StepVerdict::Summarise => {
@@ -241,6 +244,15 @@ impl Turn {
                     .await?;
                 return Err(Halt::Guarded);
             }
+        }
+    }
+
+    /// Takes over what changed in the settings meanwhile.
+    pub(super) fn renew(&mut self) {
+        if self.kits.has_changed().unwrap_or(false) {
+            self.kit = Arc::clone(&self.kits.borrow_and_update());
+            self.judge = self.kit.judge(&self.workspace);
+            self.guard.set_max_steps(self.kit.config.max_steps);
         }
     }
 

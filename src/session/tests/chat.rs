@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
-use crate::config::Config;
+use crate::config::{Config, Given};
 use crate::editor::{Editor, Outbox};
 use crate::exec::sandbox::{Launcher, Support};
 use crate::exec::{self, Executor};
@@ -86,6 +86,7 @@ impl Chat {
             editor,
             trial: Trial::ended(&config, Isolation::new(&config, &launcher)),
             config,
+            given: Given::default(),
             executor: executor.unwrap(),
             store: Store::new(data),
             redactor: Redactor::new(&[]),
@@ -96,7 +97,7 @@ impl Chat {
                 own,
                 rules: real.join("rules"),
             },
-            connect: Box::new(move |model| match model {
+            connect: Arc::new(move |_, model| match model {
                 Some("unheard-of") => Err(Fault::NoProvider),
                 _ => Ok(Arc::clone(&provider)),
             }),

@@ -65,6 +65,7 @@ pub(super) struct Judged {
 impl Turn {
     /// Carries out the calls of a step; each has an outcome in the transcript when this returns.
     pub(super) async fn calls(&mut self, calls: Vec<Call>) -> Result<(), Halt> {
+        self.renew();
         let mut unasked = Vec::new();
         let mut rest = Vec::new();
         for (index, call) in calls.into_iter().enumerate() {
@@ -96,6 +97,7 @@ impl Turn {
     }
 
     async fn command(&mut self, mut reviewed: Reviewed) -> Result<(), Halt> {
+        self.renew();
         // What ran meanwhile may have changed what this one would do, or a rule may cover it now.
         let mut judged = self.judge_again(&mut reviewed).await;
         if judged.is_ok() && reviewed.request.manner.background {

@@ -1,0 +1,146 @@
+//! Settings that change while a chat goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::chat::{Chat, calls, says};
+use crate::config::{Given, Layers};
+use crate::protocol::{Answer, ToEditor};
+use crate::session::Msg;
+use crate::session::kit::Kit;
+
+fn given(lua: &Value) -> Given {
+    let read = Layers {
+        file: None,
+        lua,
+        env: &|_| None,
+    }
+    .read();
+    assert_eq!(read.problems, [""; 0]);
+    read.given
+}
+
+impl Chat {
+    /// Changes the settings, and returns what a new chat would have.
+    fn set(&self, lua: &Value) -> Arc<Kit> {
+        let kit = Arc::new(self.kit.changed(&given(lua), &[]).unwrap());
+        self.send(Msg::Settings(Arc::clone(&kit)));
+        kit
+    }
+}
+
+/// A turn of two steps, whose first command waits for an answer.
+async fn asks_for_a() -> (Chat, u64) {
+    let mut chat = Chat::new([
+        calls(&[("1", "touch a")]),
+        calls(&[("2", "touch b")]),
+        says("done"),
+    ]);
+    chat.say("make them");
+    let id = chat.asked().await.id;
+    (chat, id)
+}
+
+#[tokio::test]
+async fn auto_confirm_holds_from_the_next_command_of_a_turn_that_runs() {
+    let (mut chat, id) = asks_for_a().await;
+    chat.set(&json!({ "auto_confirm": true }));
+    let told = |message: &ToEditor| match message {
+        ToEditor::State { everything, .. } => everything.then_some(()),
+        _ => None,
+    };
+    chat.until(told).await;
+    chat.answer(id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.asks(), 1);
+    assert!(chat.work.join("b").exists());
+}
+
+#[tokio::test]
+async fn a_deny_rule_refuses_the_next_command_of_a_turn_that_runs() {
+    let (mut chat, id) = asks_for_a().await;
+    chat.set(&json!({ "deny": ["touch b"] }));
+    chat.answer(id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert!(chat.told("2").contains("Refused by a deny rule"));
+    assert!(!chat.work.join("b").exists());
+}
+
+#[tokio::test]
+async fn a_lower_limit_of_steps_ends_a_turn_that_runs_with_a_summary() {
+    let mut chat = Chat::new([calls(&[("1", "touch a")]), says("In sum: a.")]);
+    chat.say("make them");
+    let id = chat.asked().await.id;
+    chat.set(&json!({ "max_steps": 1 }));
+    chat.answer(id, Answer::Once);
+    assert_eq!(chat.ended().await, "guarded");
+    assert!(!chat.last_request().may_call);
+}
+
+#[tokio::test]
+async fn commands_have_another_ceiling_and_the_model_is_told_the_same_all_along() {
+    let mut chat = Chat::new([
+        says("one"),
+        calls(&[("1", "touch a; sleep 60")]),
+        says("two"),
+    ]);
+    chat.turn("hi").await;
+    let first = chat.last_request();
+    let new = chat.set(&json!({ "shell_max_timeout": 1, "auto_confirm": true }));
+    assert_eq!(new.executor.settings().max_timeout, Duration::from_secs(1));
+    assert_eq!(chat.turn("run it").await, "done");
+    assert!(chat.told("1").contains("time"), "{}", chat.told("1"));
+    let last = chat.last_request();
+    assert_eq!(first.tools, last.tools);
+    assert_eq!(first.system, last.system);
+}
+
+#[tokio::test]
+async fn a_chat_keeps_what_applies_from_the_next_one() {
+    let chat = Chat::new([]);
+    let lua = json!({ "model": "new", "max_steps": 7, "sandbox_backend": "landlock" });
+    let new = chat.kit.changed(&given(&lua), &[]).unwrap();
+    assert_eq!(new.config.llm.model.as_deref(), Some("new"));
+    assert_eq!(new.config.max_steps, 7);
+    // This backend was started without it.
+    assert_eq!(new.config.sandbox_backend, chat.kit.config.sandbox_backend);
+    let now = chat.kit.changed_at_once(&new);
+    assert_eq!(now.config.llm.model, None);
+    assert_eq!(now.config.max_steps, 7);
+}
+
+#[tokio::test]
+async fn no_setting_of_the_executor_waits_for_the_next_chat() {
+    let chat = Chat::new([]);
+    let everything = json!({
+        "shell_env_allow": ["A"], "shell_login_path": true, "shell_max_timeout": 9, "shell_max_output": 2000,
+        "shell_screen_lines": 200, "shell_spill_max": 9, "shell_spill_age": 1, "shell_spill_total": 9,
+        "shell_flood_max": "2MiB", "shell_memory": "1g", "shell_cpu_seconds": 9, "shell_open_files": 99,
+        "shell_file_size": "1g", "sandbox_namespaces": false,
+    });
+    let new = chat.kit.changed(&given(&everything), &[]).unwrap();
+    let now = chat.kit.changed_at_once(&new);
+    for kit in [&new, &now] {
+        let spill_dir = chat.kit.executor.settings().spill_dir.clone();
+        assert_eq!(
+            *kit.executor.settings(),
+            kit.config.exec_settings(spill_dir)
+        );
+    }
+}
+
+#[tokio::test]
+async fn keys_of_old_and_new_settings_are_hidden() {
+    let chat = Chat::new([]);
+    let new = |kit: &Kit, key: &str| kit.changed(&Given::default(), &[key.to_owned()]).unwrap();
+    let first = new(&chat.kit, "first-very-own-word");
+    let both = new(&first, "second-very-own-word");
+    for kit in [&both, &chat.kit.changed_at_once(&both)] {
+        let text = kit
+            .redactor
+            .redact("first-very-own-word second-very-own-word");
+        assert!(!text.contains("very-own"), "{text}");
+    }
+}
