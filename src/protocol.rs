@@ -167,6 +167,8 @@ pub enum ToEditor {
         kept: Option<String>,
         /// Nothing is asked about: the person allowed everything.
         everything: bool,
+        /// How many `!` commands run.
+        commands: usize,
     },
     /// A question for the person.
     Ask(Ask),
@@ -191,7 +193,11 @@ pub enum ToEditor {
         status: String,
         exit: Option<i32>,
         spill: Option<std::path::PathBuf>,
+        /// What it left running goes on, until [`LeftEnded`](Self::LeftEnded).
+        left: bool,
     },
+    /// What a run left running has ended.
+    LeftEnded { run: u64 },
     /// A prompt was not taken: it goes back to where it was typed.
     Unsent { session: u64, text: String },
     /// The text that follows is the model's answer: what `/retry` replaces.

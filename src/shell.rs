@@ -163,6 +163,7 @@ async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mps
                 status: format!("not run: {why}"),
                 exit: None,
                 spill: None,
+                left: false,
             });
         }
     };
@@ -194,6 +195,7 @@ async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mps
         status: outcome.status(),
         exit: outcome.exit,
         spill: outcome.spill,
+        left: kept,
     });
     drop(acts);
     if kept {
@@ -206,6 +208,7 @@ async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mps
             // It has ended by itself.
             () = canceller.cancelled() => token.cancel(),
         }
+        kit.editor.tell(ToEditor::LeftEnded { run: run.run });
     }
 }
 

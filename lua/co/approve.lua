@@ -98,7 +98,7 @@ local function may_take_focus()
     and vim.uv.hrtime() - last_key > QUIET_NS
 end
 
---- Notes when keys are typed, where the float may take the focus at all.
+--- Notes when keys are typed, if the float may take the focus at all.
 function M.watch()
   if watching or not require('co.config').get().float_focus then
     return
@@ -226,6 +226,8 @@ local function follow_tab()
     end, 'the place of the float', true)
   end)
 end
+
+require('co.config').on_change(M.watch)
 
 float.on({
   answer = M.answer,

@@ -14,6 +14,9 @@ local version = require('co.version')
 ---@field path string
 ---@field ready boolean
 ---@field ending? string why it is about to end, already told
+---@field bin? string the setting it was found by
+---@field settings table<string, any> the last it was sent
+---@field successor? fun() called when another was started in its place
 
 ---@type co.backend.Process?
 local process
@@ -97,6 +100,13 @@ local function on_exit(dead, code)
     notify.error(reason .. ', :Co /log says more')
   end
   M.bury(reason)
+  if dead.successor then
+    lock.free(function()
+      if M.start() then
+        dead.successor()
+      end
+    end)
+  end
 end
 
 ---@param reason string told once, here
@@ -139,7 +149,13 @@ local function launch()
     return nil
   end
   ---@type co.backend.Process
-  local new = { channel = 0, path = path, ready = false }
+  local new = {
+    channel = 0,
+    path = path,
+    ready = false,
+    bin = config.get().bin,
+    settings = config.settings(),
+  }
   local ok, channel = pcall(vim.fn.jobstart, { path }, {
     rpc = true,
     on_stderr = function(_, data)
@@ -159,7 +175,7 @@ local function launch()
     type = 'hello',
     protocol = version.protocol,
     version = version.version,
-    settings = config.settings(),
+    settings = new.settings,
   })
   expect_answer(new)
   -- What its answer is read by: loaded while it starts.
@@ -170,6 +186,8 @@ end
 --- Starts the backend unless one runs; one that is about to end takes nothing any more, which is said.
 ---@return boolean running
 function M.start()
+  -- A change of the settings is sent first.
+  config.get()
   if process and process.ending then
     notify.info('the backend is ending: try again in a moment')
     return false
@@ -197,6 +215,24 @@ end
 function M.tell(message)
   return process ~= nil and not process.ending and M.send(message)
 end
+
+--- Sends settings that changed since the backend had them last.
+local function update_settings()
+  if not process or process.ending then
+    return
+  end
+  local settings, bin = config.settings(), config.get().bin
+  if bin ~= process.bin then
+    process.bin = bin
+    notify.info('bin needs a new backend (:Co /restart)')
+  end
+  if not vim.deep_equal(settings, process.settings) then
+    process.settings = settings
+    M.tell({ type = 'settings', settings = settings })
+  end
+end
+
+config.on_change(update_settings)
 
 ---@param message co.Ready
 function M.on_ready(message)
@@ -267,6 +303,18 @@ function M.stop()
     process.ending = 'the backend was stopped'
     vim.fn.jobstop(process.channel)
   end
+end
+
+--- Ends the backend and starts another in its place, then calls `started`.
+---@param started fun()
+---@return boolean running one runs that can be replaced
+function M.restart(started)
+  if not process or process.ending then
+    return false
+  end
+  process.ending, process.successor = 'the backend was restarted', started
+  vim.fn.jobstop(process.channel)
+  return true
 end
 
 return M

@@ -453,13 +453,13 @@ function M.choose(message)
   end)
 end
 
---- The states of all chats.
----@return co.State[]
-function M.states()
-  local found = {}
-  for _, chat in pairs(chats) do
-    found[#found + 1] = chat.state
-  end
+--- All chats, the oldest first.
+---@return co.Chat[]
+function M.all()
+  local found = vim.tbl_values(chats)
+  table.sort(found, function(a, b)
+    return a.id < b.id
+  end)
   return found
 end
 
@@ -472,7 +472,7 @@ local function bereave(chat, reason)
   chat.lost = chat.state.kept or chat.lost
   -- The next backend's blocks are its own.
   chat.text.blocks = {}
-  local fresh = { state = 'idle', detail = '', queued = 0, begun = 0 }
+  local fresh = { state = 'idle', detail = '', queued = 0, begun = 0, commands = 0 }
   chat.state = vim.tbl_extend('force', chat.state, fresh)
   if buffer.alive(chat.buf) then
     if interrupted then

@@ -208,6 +208,8 @@ end
 --- Carries out `:Co` or `:Co!`.
 ---@param opts vim.api.keyset.create_user_command.command_args
 function M.run(opts)
+  -- Notices whether `vim.g.co` has changed.
+  require('co.config').get()
   require('co.windows').attempt(function()
     carry_out(opts)
   end)

@@ -157,17 +157,24 @@ end
 
 ---@type table<string, any>?
 local from_setup
----@type co.Config
+-- What `vim.g.co` said when the layers were merged last.
+---@type any
+local from_global
+---@type co.Config?
 local merged
-local fresh = false
 ---@type table<string, any>
 local others = {}
 ---@type string[]
 local problems = {}
+---@type fun()[]
+local on_change = {}
+-- Callbacks read the settings, too.
+local calling = false
 
+---@param into co.Config
 ---@param layer string
 ---@param given any
-local function apply(layer, given)
+local function apply(into, layer, given)
   if given == nil then
     return
   end
@@ -187,37 +194,62 @@ local function apply(layer, given)
       problems[#problems + 1] = ('%s: the setting "%s" must be %s'):format(layer, name, problem)
     elseif name == 'keys' then
       for place, keys in pairs(value) do
-        merged.keys[place] = vim.tbl_extend('force', merged.keys[place], keys)
+        into.keys[place] = vim.tbl_extend('force', into.keys[place], keys)
       end
     elseif check then
-      merged[name] = value
+      into[name] = value
     else
       others[name] = value
     end
   end
 end
 
+---@return co.Config
 local function merge()
-  merged, others, problems, fresh = vim.deepcopy(defaults), {}, {}, true
-  apply('vim.g.co', vim.g.co)
-  apply('setup', from_setup)
+  local into, known = vim.deepcopy(defaults), problems
+  merged, others, problems, from_global = into, {}, {}, vim.g.co
+  apply(into, 'vim.g.co', from_global)
+  apply(into, 'setup', from_setup)
   for _, problem in ipairs(problems) do
-    require('co.notify').error(problem)
+    if not vim.list_contains(known, problem) then
+      require('co.notify').error(problem)
+    end
   end
+  if not calling then
+    calling = true
+    for _, callback in ipairs(on_change) do
+      local ok, problem = pcall(callback)
+      if not ok then
+        require('co.log').add('settings', tostring(problem))
+      end
+    end
+    calling = false
+  end
+  return into
 end
 
---- Takes what `setup{}` was given; it is checked when first needed.
+--- Takes what `setup{}` was given. Before anything needs the settings, they are not even checked.
 ---@param given? table<string, any>
 function M.set(given)
-  from_setup, fresh = given, false
-end
-
----@return co.Config
-function M.get()
-  if not fresh then
+  from_setup = given
+  if merged then
     merge()
   end
-  return merged
+end
+
+--- Calls `callback` whenever the settings were read anew.
+---@param callback fun()
+function M.on_change(callback)
+  on_change[#on_change + 1] = callback
+end
+
+--- The settings as `vim.g.co` and `setup{}` have them now.
+---@return co.Config
+function M.get()
+  if merged and (calling or vim.deep_equal(from_global, vim.g.co)) then
+    return merged
+  end
+  return merge()
 end
 
 --- The settings that are the backend's to check.

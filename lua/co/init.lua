@@ -88,9 +88,10 @@ function M.statusline()
   if pending > 0 then
     parts[#parts + 1] = '?' .. pending
   end
-  for _, state in ipairs(chat and chat.states() or {}) do
-    if state.state ~= 'idle' and state.state ~= 'asking' then
-      parts[#parts + 1] = state.state
+  for _, one in ipairs(chat and chat.all() or {}) do
+    local state = one.state.state
+    if state ~= 'idle' and state ~= 'asking' then
+      parts[#parts + 1] = state
     end
   end
   local running = runs and runs.running() or 0

@@ -19,6 +19,7 @@ local terminal = require('co.terminal')
 ---@field background? boolean its end is told
 ---@field owner? co.Owner the model's job that it is
 ---@field kept? boolean it outlives its chat
+---@field left? boolean it has ended, and what it left running goes on
 ---@field forgotten? boolean off the list of jobs
 ---@field began integer ns
 ---@field finished? integer ns
@@ -189,7 +190,7 @@ function M.ended(message)
   if not run then
     return
   end
-  run.spill, run.exit = message.spill, message.exit
+  run.spill, run.exit, run.left = message.spill, message.exit, message.left
   finish(run, message.status)
   files.refresh()
   raise_end(run)
@@ -197,6 +198,15 @@ function M.ended(message)
   if run.background then
     local say = message.exit == 0 and notify.info or notify.warn
     say(('%s: %s: %s'):format(M.label(run), message.status, run.command))
+  end
+end
+
+--- What a run left running has ended.
+---@param message co.LeftEnded
+function M.left_ended(message)
+  local run = runs[message.run]
+  if run then
+    run.left = nil
   end
 end
 
@@ -248,6 +258,7 @@ backend.on_end(function(reason)
   ---@type co.Run[]
   local ended = {}
   for _, run in pairs(runs) do
+    run.left = nil
     if run.running then
       finish(run, reason)
       show_end(run)

@@ -68,6 +68,9 @@ local handlers = {
   run_ended = function(message)
     require('co.runs').ended(message)
   end,
+  left_ended = function(message)
+    require('co.runs').left_ended(message)
+  end,
   event = function(message)
     require('co.events').raise(message.name, message.data)
   end,

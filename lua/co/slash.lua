@@ -166,6 +166,18 @@ M.commands = {
       return true
     end,
   },
+  restart = {
+    about = 'start a new backend; chats go on',
+    run = function()
+      return require('co.restart').restart(false)
+    end,
+  },
+  ['restart!'] = {
+    about = 'the same, and end what runs',
+    run = function()
+      return require('co.restart').restart(true)
+    end,
+  },
   install = {
     about = 'say how to install the backend',
     run = function()

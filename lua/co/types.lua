@@ -16,6 +16,10 @@
 ---@field version string
 ---@field settings table<string, any>
 
+---@class (exact) co.SettingsMessage
+---@field type 'settings'
+---@field settings table<string, any>
+
 ---@class (exact) co.Prompt
 ---@field type 'prompt'
 ---@field session integer
@@ -85,7 +89,7 @@
 ---@field run integer
 ---@field keep boolean
 
----@alias co.FromEditor co.Hello|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun
+---@alias co.FromEditor co.Hello|co.SettingsMessage|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun
 
 ---@class (exact) co.Ready
 ---@field type 'ready'
@@ -154,6 +158,7 @@
 ---@field begun integer prompts that wait no more
 ---@field kept? string the conversation's id in the store
 ---@field everything? boolean nothing is asked about
+---@field commands? integer `!` commands that run
 
 ---@class (exact) co.Ask
 ---@field type? 'ask'
@@ -206,6 +211,11 @@
 ---@field status string
 ---@field exit? integer
 ---@field spill? string
+---@field left? boolean what it left running goes on
+
+---@class (exact) co.LeftEnded
+---@field type 'left_ended'
+---@field run integer
 
 ---@class (exact) co.Unsent
 ---@field type 'unsent'

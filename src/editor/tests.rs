@@ -24,6 +24,7 @@ fn state(session: u64, state: State) -> ToEditor {
         begun: 0,
         kept: None,
         everything: false,
+        commands: 0,
     }
 }
 

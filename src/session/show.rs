@@ -32,6 +32,7 @@ impl Session {
             begun: self.begun,
             kept: self.recorder.id(),
             everything: self.standing.confirms(&self.kit),
+            commands: self.typed.running(),
         });
     }
 

@@ -43,6 +43,11 @@ impl Typed {
         self.running > 0
     }
 
+    /// Returns how many run whose end is not known yet.
+    pub(super) fn running(&self) -> usize {
+        self.running
+    }
+
     /// Waits for the end of one, which is told by [`Session::tell_typed`].
     pub(super) async fn ended(&mut self) {
         // It holds a sender itself, so this never closes.
@@ -62,7 +67,11 @@ impl Typed {
 impl Session {
     /// Puts the ends of typed commands on record and shows them, where nothing that was said is torn by it.
     pub(super) async fn tell_typed(&mut self) {
-        for text in std::mem::take(&mut self.typed.untold) {
+        let ended = std::mem::take(&mut self.typed.untold);
+        if !ended.is_empty() {
+            self.show_state();
+        }
+        for text in ended {
             self.recorder
                 .record(Item::Notice { text: text.clone() })
                 .await;
@@ -125,6 +134,7 @@ impl Session {
         let (canceller, cancel) = (job.canceller(), all.child_token());
         let name = policy::printable(&render::short(command));
         let end = self.typed.begin();
+        self.show_state();
         self.page.block();
         tokio::spawn(async move {
             let outcome = job.outcome();

@@ -65,6 +65,60 @@ describe('the backend', function()
     yes(nvim:lua(STATUS).ready)
   end)
 
+  it('is sent settings that change, before what comes next', function()
+    local nvim, received = with('ready')
+    nvim:lua("vim.cmd('Co! a')")
+    nvim:wait("return require('co.backend').status().ready")
+    nvim:lua("vim.g.co = vim.tbl_extend('force', vim.g.co, { model = 'm' }) vim.cmd('Co! b')")
+    nvim:lua("require('co').setup({ layout = 'tab' }) vim.cmd('Co! c')")
+    nvim:lua("require('co').setup({ redact = false })")
+    neovim.wait('six messages', function()
+      return #received() == 6
+    end)
+    local got = received()
+    same(
+      { 'hello', 'run', 'settings', 'run', 'run', 'settings' },
+      vim.tbl_map(function(message)
+        return message.type
+      end, got)
+    )
+    same({ shell_max_timeout = 60, model = 'm' }, got[3].settings)
+    same({ shell_max_timeout = 60, model = 'm', redact = false }, got[6].settings)
+  end)
+
+  it('is sent what it can be of settings that hold a function', function()
+    local nvim, received = with('ready')
+    nvim:lua([[
+      local co = vim.g.co
+      co.headers = { a = function() end }
+      vim.g.co = co
+      vim.cmd('Co! a')
+    ]])
+    nvim:wait("return require('co.backend').status().ready")
+    nvim:lua([[
+      local co = vim.g.co
+      co.model = 'm'
+      vim.g.co = co
+      vim.cmd('Co! b')
+    ]])
+    neovim.wait('four messages', function()
+      return #received() == 4
+    end)
+    same({ shell_max_timeout = 60, model = 'm' }, received()[3].settings)
+    same(1, #nvim:lua('return _G.notices'))
+  end)
+
+  it('with another path is told to need a restart', function()
+    local nvim = with('ready')
+    nvim:lua("vim.cmd('Co! a')")
+    nvim:wait("return require('co.backend').status().ready")
+    local pid = nvim:lua(STATUS).pid
+    nvim:lua("require('co').setup({ bin = '/nonexistent/co-nvim' })")
+    nvim:wait('return #_G.notices == 1')
+    same('co: bin needs a new backend (:Co /restart)', nvim:lua('return _G.notices[1]'))
+    same(pid, nvim:lua(STATUS).pid)
+  end)
+
   it('is one process for every prompt and run', function()
     local nvim = with('ready')
     nvim:lua("vim.cmd('Co! a')")

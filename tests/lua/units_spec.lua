@@ -156,6 +156,39 @@ describe('settings', function()
     }, problems)
   end)
 
+  it('given late hold at once, those of keys in buffers made from then on', function()
+    local nvim = neovim.start()
+    nvim:lua("require('co.approve') vim.cmd('Co')")
+    nvim:lua(
+      "require('co').setup({ layout = 'tab', float_focus = true, keys = { chat = { hide = '<C-x>' } } })"
+    )
+    same('', nvim:lua("return vim.fn.maparg('<C-x>', 'n')"))
+    nvim:lua("vim.cmd('Co /new')")
+    yes(nvim:lua("return vim.fn.maparg('<C-x>', 'n')") ~= '')
+    same(2, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+    same(true, nvim:lua("return require('co.config').get().float_focus"))
+    -- Taken back, the defaults hold again.
+    nvim:lua("require('co').setup()")
+    same('vertical', nvim:lua("return require('co.config').get().layout"))
+  end)
+
+  it('that are wrong are said once, however often they are read', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      _G.notices = {}
+      require('co.notify').error = function(message) table.insert(_G.notices, message) end
+      vim.g.co = { layout = 'sideways' }
+      require('co.config').get()
+      vim.g.co = { layout = 'sideways', shell_height = 0 }
+      require('co.config').get()
+      require('co.config').get()
+    ]])
+    same({
+      'vim.g.co: the setting "layout" must be vertical, horizontal, float, tab or current',
+      'vim.g.co: the setting "shell_height" must be a whole number of lines, 1 or more',
+    }, nvim:lua('return _G.notices'))
+  end)
+
   it('that are no keys are left out, and the chat opens', function()
     for _, keys in ipairs({ '3', "''", '{ 3 }', "{ '<C-x>', '' }", "('x'):rep(51)" }) do
       local nvim = neovim.start()
@@ -315,7 +348,10 @@ describe('completion', function()
       "vim.cmd('cd ' .. ...) receive({ { type = 'ask', id = 7, session = 1, command = 'x', cwd = '/', timeout = 1, backend = 'b', reasons = {}, destructive = false } })",
       dir
     )
-    same({ '/rename', '/resume', '/retry', '/rules' }, complete(nvim, 'Co /r'))
+    same(
+      { '/rename', '/restart', '/restart!', '/resume', '/retry', '/rules' },
+      complete(nvim, 'Co /r')
+    )
     same({ '@diagnostics', '@diff' }, complete(nvim, 'Co explain @di'))
     same({ '@file:notes.txt' }, complete(nvim, 'Co see @file:no'))
     same({ '7' }, complete(nvim, 'Co /approve '))

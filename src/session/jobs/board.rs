@@ -144,6 +144,7 @@ impl Follower {
             status: outcome.status(),
             exit: outcome.exit,
             spill: outcome.spill.clone(),
+            left: false,
         });
         let record = Record {
             time: Record::now(),

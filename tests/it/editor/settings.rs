@@ -1,0 +1,219 @@
+//! Settings that are given after the first `:Co`, and `/restart`.
+
+use serde_json::json;
+
+use crate::support::http::{Gate, Reply};
+use crate::support::{DEADLINE, proc};
+
+use super::scene::{Scene, below, wait_gone};
+
+/// Types `:lua require('co').setup(...)`.
+#[track_caller]
+fn setup(scene: &Scene, settings: &str) {
+    let keys = format!(":lua require('co').setup({settings})<CR>");
+    scene.nvim.type_keys(&keys);
+}
+
+/// Waits until the log of notices says `text`.
+#[track_caller]
+fn wait_notice(scene: &Scene, text: &str) {
+    let said = format!("table.concat(require('co.log').lines(), '\\n'):find({text:?}, 1, true)");
+    scene.nvim.wait_for(&said, text);
+}
+
+/// Starts a new backend, and returns the old and the new one.
+#[track_caller]
+fn restart(scene: &Scene, command: &str) -> (i32, i32) {
+    let old = scene.backend();
+    scene.co(command);
+    wait_notice(scene, "a new backend runs");
+    (old, scene.backend())
+}
+
+#[track_caller]
+fn begun(replies: impl IntoIterator<Item = Reply>) -> Scene {
+    let scene = Scene::scripted([Reply::text("Aye.")]);
+    replies
+        .into_iter()
+        .for_each(|reply| scene.server.reply(reply));
+    scene.co("hello");
+    scene.wait_turns(1);
+    scene
+}
+
+#[test]
+fn auto_confirm_given_late_runs_the_next_command_unasked() {
+    let scene = begun([Reply::shell("c1", "touch out"), Reply::text("Made.")]);
+    setup(&scene, "{ auto_confirm = true }");
+    scene.nvim.wait_text("ASKS NOTHING");
+    scene.co("make it");
+    scene.wait_chat("Made.");
+    assert!(scene.workspace.exists("out"));
+    assert_eq!(scene.events("CoApprovalRequested"), 0);
+}
+
+#[test]
+fn a_model_given_late_is_that_of_the_next_chat() {
+    let scene = begun([Reply::text("Same."), Reply::text("Other.")]);
+    setup(&scene, "{ model = 'another' }");
+    scene
+        .nvim
+        .wait_text("model applies from the next chat (:Co /new)");
+    scene.co("again");
+    scene.wait_turns(2);
+    scene.co("/new");
+    scene.nvim.type_keys("ihello<C-s>");
+    scene.wait_turns(3);
+    let models: Vec<_> = scene
+        .server
+        .requests()
+        .iter()
+        .map(|it| it.body["model"].clone())
+        .collect();
+    assert_eq!(models, ["scripted", "scripted", "another"]);
+}
+
+#[test]
+fn what_vim_g_co_says_is_read_with_the_next_co() {
+    let scene = begun([Reply::shell("c1", "touch out"), Reply::text("Made.")]);
+    let set = "local co = vim.g.co co.auto_confirm = true co.layout = 'tab' vim.g.co = co";
+    scene.nvim.lua(set, json!([]));
+    scene.co("make it");
+    scene.wait_chat("Made.");
+    assert!(scene.workspace.exists("out"));
+    scene.co("/new");
+    scene
+        .nvim
+        .wait_for("#vim.api.nvim_list_tabpages() == 2", "the other layout");
+}
+
+#[test]
+fn a_run_has_the_time_limit_that_was_given_last() {
+    let scene = Scene::new();
+    scene.run("echo o$((0))k");
+    scene.wait_shell("\no0k");
+    setup(&scene, "{ shell_max_timeout = 1 }");
+    scene.run("sleep 107");
+    scene.wait_shell("timed out");
+}
+
+#[test]
+fn what_needs_a_new_backend_is_said_and_a_restart_applies_it() {
+    let scene = begun([Reply::shell("c1", "touch out"), Reply::text("Made.")]);
+    setup(&scene, "{ sandbox_backend = 'docker' }");
+    scene
+        .nvim
+        .wait_text("sandbox_backend needs a new backend (:Co /restart)");
+    let (old, new) = restart(&scene, "/restart");
+    assert_ne!(old, new);
+    // The chat goes on, as the new backend has it.
+    scene.nvim.wait_text("docker");
+    scene.co("make it");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.wait_chat("Made.");
+    assert!(!scene.workspace.exists("out"));
+    let last = scene.server.requests().pop().unwrap();
+    assert!(last.body.to_string().contains("hello"), "{}", last.body);
+    assert_eq!(scene.sessions().len(), 1);
+}
+
+#[test]
+fn a_problem_of_late_settings_is_said_once() {
+    let scene = begun([]);
+    setup(&scene, "{ max_stepz = 3 }");
+    wait_notice(&scene, "did you mean max_steps?");
+    setup(&scene, "{ max_stepz = 3, max_steps = 4 }");
+    scene.co("/usage");
+    wait_notice(&scene, "the last turn");
+    let said = "return #vim.iter(require('co.log').lines()):filter(function(line)
+        return line:find('max_stepz', 1, true)
+    end):totable()";
+    assert_eq!(scene.nvim.lua(said, json!([])), 1);
+}
+
+#[test]
+fn a_restart_ends_nothing_that_runs_unless_it_is_told_to() {
+    let scene = Scene::new();
+    scene.run("echo up; sleep 108");
+    scene.wait_shell("\nup");
+    let sleeping = proc::wait_until(DEADLINE, "sleep", || {
+        let found = below(scene.nvim.pid(), "sleep 108");
+        (!found.is_empty()).then_some(found)
+    });
+    let first = scene.backend();
+    scene.co("/restart");
+    scene
+        .nvim
+        .wait_text("not restarted: run 1 (echo up; sleep 108) would end; :Co /restart! ends");
+    assert_eq!(scene.backend(), first);
+    assert!(sleeping.iter().all(|pid| proc::alive(*pid)));
+    let (_, new) = restart(&scene, "/restart!");
+    assert_ne!(first, new);
+    wait_gone(&sleeping);
+    scene.wait_shell("\nthe backend was restarted");
+}
+
+#[test]
+fn a_restart_knows_what_a_run_left_running_and_a_command_of_a_chat() {
+    let scene = Scene::new();
+    scene.run("sleep 109 & echo u$((0))p");
+    scene.wait_shell("\nu0p");
+    scene.wait_shell("exit 0");
+    scene.co("/restart");
+    scene
+        .nvim
+        .wait_text("not restarted: what run 1 left running would end");
+    for pid in below(scene.nvim.pid(), "sleep 109") {
+        proc::kill9(pid);
+    }
+    scene.nvim.wait_for(
+        "not require('co.runs').all()[1].left",
+        "what was left to be gone",
+    );
+    scene.co("!echo s$((0))tarted; sleep 110");
+    scene.wait_chat("s0tarted");
+    scene.co("/restart");
+    scene
+        .nvim
+        .wait_text("not restarted: the ! command of chat 1 would end");
+    restart(&scene, "/restart!");
+}
+
+#[test]
+fn a_restart_in_a_turn_loses_no_draft_and_no_queued_prompt() {
+    let gate = Gate::default();
+    let scene = Scene::scripted([Reply::text("One.").hold(&gate).say(" Two.")]);
+    scene.co("the first");
+    scene.wait_chat("One.");
+    scene.co("the second");
+    scene
+        .nvim
+        .wait_for("require('co.chat').current().state.queued == 1", "a queue");
+    scene.co("");
+    scene.nvim.type_keys("ia draft<Esc>");
+    scene.co("/restart");
+    scene
+        .nvim
+        .wait_text("not restarted: the turn of chat 1 would end");
+    restart(&scene, "/restart!");
+    gate.open();
+    let text = scene.wait_chat("the second\na draft");
+    assert!(text.contains("the first"), "{text}");
+    scene.server.reply(Reply::text("Three."));
+    scene.nvim.type_keys("<CR>");
+    scene.wait_chat("Three.");
+    let last = scene.server.requests().pop().unwrap();
+    assert_eq!(last.last("user").as_deref(), Some("the second\na draft"));
+    assert!(last.body.to_string().contains("the first"), "{}", last.body);
+}
+
+#[test]
+fn without_a_backend_a_restart_says_so() {
+    let scene = Scene::new();
+    scene.co("/restart");
+    scene
+        .nvim
+        .wait_text("no backend runs: the next :Co starts one");
+    assert!(below(scene.nvim.pid(), crate::support::BACKEND).is_empty());
+}
