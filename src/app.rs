@@ -423,6 +423,12 @@ fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Returns the names of all variables of this process that are text.
+pub fn variables() -> Vec<String> {
+    let names = std::env::vars_os().map(|(name, _)| name.into_string());
+    names.filter_map(Result::ok).collect()
+}
+
 fn warn(editor: &Editor, message: String) {
     editor.tell(ToEditor::Notice {
         level: Level::Warn,

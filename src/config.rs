@@ -7,6 +7,7 @@
 mod given;
 mod help;
 mod layers;
+mod names;
 mod table;
 mod value;
 

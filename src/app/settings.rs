@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{App, HANGS, env};
+use super::{App, HANGS, env, variables};
 use crate::config::{Applies, Given, Layers, Read};
 use crate::llm;
 use crate::protocol::Level;
@@ -26,6 +26,7 @@ impl Settings {
             file: Some(&file),
             lua,
             env: &env,
+            variables: &variables(),
         };
         let Read { given, problems } = layers.read();
         Self {

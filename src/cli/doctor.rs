@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Layers, Read};
 use crate::exec::sandbox::Refused;
 use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
@@ -25,6 +25,8 @@ pub struct Args {
     pub nvim: Option<String>,
     /// What Lua was given as settings; null where no editor asks.
     pub lua: serde_json::Value,
+    /// The names of all variables of the environment.
+    pub variables: Vec<String>,
 }
 
 /// What only the executor can tell.
@@ -112,7 +114,14 @@ pub async fn look(args: &Args, probe: &Probe, env: config::Env<'_>) -> Vec<Check
     let paths = Paths::discover(env);
     checks.extend(system::directories(&paths));
     let file = paths.ok().map(|paths| paths.config_file());
-    let (config, problems) = config::load(file.as_deref(), &args.lua, env);
+    let layers = Layers {
+        file: file.as_deref(),
+        lua: &args.lua,
+        env,
+        variables: &args.variables,
+    };
+    let Read { given, problems } = layers.read();
+    let config = given.config();
     checks.extend(settings(problems));
     checks.push(system::shell(env).await);
     checks.extend(provider::look(&config, env).await);

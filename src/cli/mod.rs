@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::app;
-use crate::config::{self, Config};
+use crate::config::{Config, Layers, Read};
 use crate::exec::guard::{self, Guard, Side};
 use crate::exec::sandbox::{Launcher, Refused};
 use crate::paths::{self, Paths};
@@ -119,16 +119,29 @@ struct Here {
 }
 
 impl Here {
-    /// Reads the settings; what is wrong with them is told on standard error.
+    /// Reads the settings; tells what is wrong with them on standard error.
     fn find() -> Result<Self, paths::Error> {
-        let env = |name: &str| std::env::var(name).ok();
-        let paths = Paths::discover(&env)?;
-        let file = paths.config_file();
-        let (config, problems) = config::load(Some(&file), &serde_json::Value::Null, &env);
+        let (here, problems) = Self::read()?;
         for problem in problems {
             crate::logging::fatal(&problem);
         }
-        Ok(Self { paths, config })
+        Ok(here)
+    }
+
+    /// Reads the settings; returns what is wrong with them, a sentence each.
+    fn read() -> Result<(Self, Vec<String>), paths::Error> {
+        let env = |name: &str| std::env::var(name).ok();
+        let paths = Paths::discover(&env)?;
+        let file = paths.config_file();
+        let layers = Layers {
+            file: Some(&file),
+            lua: &serde_json::Value::Null,
+            env: &env,
+            variables: &app::variables(),
+        };
+        let Read { given, problems } = layers.read();
+        let config = given.config();
+        Ok((Self { paths, config }, problems))
     }
 
     fn launcher(&self) -> Launcher {
@@ -173,7 +186,10 @@ fn refuse(error: &paths::Error) -> ExitCode {
 }
 
 async fn doctor(args: Vec<String>) -> ExitCode {
-    let mut asked = doctor::Args::default();
+    let mut asked = doctor::Args {
+        variables: app::variables(),
+        ..doctor::Args::default()
+    };
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -194,8 +210,9 @@ async fn doctor(args: Vec<String>) -> ExitCode {
 }
 
 fn probe() -> doctor::Probe {
-    match Here::find() {
-        Ok(here) => {
+    // The doctor says itself what is wrong with the settings.
+    match Here::read() {
+        Ok((here, _problems)) => {
             let launcher = here.launcher();
             doctor::Probe {
                 sandbox: launcher.words(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::names::{self, Found};
 use super::table::{Setting, TABLE};
 use super::value::Refused;
 use super::{Config, Given};
@@ -19,6 +20,8 @@ pub struct Layers<'a> {
     /// A map, or `[]` or null if Lua gave nothing.
     pub lua: &'a Value,
     pub env: Env<'a>,
+    /// The names of all variables, to find those that are meant for co and mean nothing.
+    pub variables: &'a [String],
 }
 
 /// The settings that the layers give.
@@ -40,7 +43,7 @@ impl Layers<'_> {
             loader.file(file);
         }
         loader.lua(self.lua);
-        loader.environment(self.env);
+        loader.environment(self.env, self.variables);
         Read {
             given: loader.given,
             problems: loader.problems,
@@ -48,9 +51,16 @@ impl Layers<'_> {
     }
 }
 
-/// Returns the typed settings of the layers, and what is wrong with them, a sentence each.
+/// Returns the typed settings of the layers, and what is wrong with them, a sentence each. Variables that mean
+/// nothing are not looked for.
 pub fn load(file: Option<&Path>, lua: &Value, env: Env<'_>) -> (Config, Vec<String>) {
-    let Read { given, problems } = Layers { file, lua, env }.read();
+    let layers = Layers {
+        file,
+        lua,
+        env,
+        variables: &[],
+    };
+    let Read { given, problems } = layers.read();
     (given.config(), problems)
 }
 
@@ -98,31 +108,48 @@ impl Loader {
     }
 
     fn map(&mut self, layer: &str, values: &serde_json::Map<String, Value>) {
+        let gives = |name: &str| values.get(name).is_some_and(|value| !value.is_null());
         for (name, value) in values {
             if value.is_null() {
                 continue;
             }
-            match TABLE.iter().find(|setting| setting.name == name) {
-                Some(setting) => {
-                    let took = self.given.put(setting, value.clone());
-                    self.tell(setting, layer, took);
-                }
-                None => self.problems.push(unknown(name, layer)),
+            let Some(Found { setting, former }) = names::find(name) else {
+                self.problems.push(names::unknown(name, layer));
+                continue;
+            };
+            if former {
+                let renamed = format!("the setting {name} in {layer}");
+                self.tell_renamed(&renamed, setting.name, gives(setting.name));
+            }
+            if !(former && gives(setting.name)) {
+                let took = self.given.put(setting, value.clone());
+                self.tell(setting, layer, took);
             }
         }
     }
 
-    fn environment(&mut self, env: Env<'_>) {
+    fn environment(&mut self, env: Env<'_>, variables: &[String]) {
         for setting in TABLE {
-            let variable = setting.variable();
-            let Some(text) = env(&variable) else { continue };
-            let value = setting.kind.read(&text);
-            let took = value.and_then(|value| self.given.put(setting, value));
-            self.tell(setting, &variable, took);
+            let mut won = false;
+            for name in setting.names() {
+                let variable = names::variable(name);
+                let Some(text) = env(&variable) else { continue };
+                if name != setting.name {
+                    self.tell_renamed(&variable, &setting.variable(), won);
+                }
+                if !won {
+                    let value = setting.kind.read(&text);
+                    let took = value.and_then(|value| self.given.put(setting, value));
+                    self.tell(setting, &variable, took);
+                }
+                won = true;
+            }
         }
         if env("CO_CLI_API_KEY").is_some() {
-            self.problems.push(unknown("api_key", "CO_CLI_API_KEY"));
+            self.problems
+                .push(names::unknown("api_key", "CO_CLI_API_KEY"));
         }
+        self.problems.extend(names::unknown_variables(variables));
     }
 
     fn tell(&mut self, setting: &Setting, layer: &str, took: Result<(), Refused>) {
@@ -134,47 +161,17 @@ impl Loader {
             ));
         }
     }
-}
 
-fn unknown(name: &str, layer: &str) -> String {
-    if name == "api_key" {
-        return format!(
-            "the setting api_key in {layer} is refused, a key does not belong in settings; name the \
-             variable, file or program that has it with api_key_env, api_key_file or api_key_cmd"
-        );
-    }
-    let shown: String = name
-        .chars()
-        .take(60)
-        .flat_map(char::escape_default)
-        .collect();
-    let near = TABLE
-        .iter()
-        .map(|setting| (distance(setting.name, name), setting.name))
-        .min()
-        .filter(|(distance, near)| *distance <= near.len() / 3);
-    match near {
-        Some((_, near)) => {
-            format!("there is no setting {shown}, which {layer} gives; did you mean {near}?")
-        }
-        None => format!(
-            "there is no setting {shown}, which {layer} gives; :help co-settings lists them all"
-        ),
+    /// Says that `old` has another name by now; if the new one is given in the same layer, that one holds.
+    fn tell_renamed(&mut self, old: &str, new: &str, both: bool) {
+        self.problems.push(match both {
+            true => {
+                format!("{old} was renamed and is left out, since {new} is there too; remove it")
+            }
+            false => format!("{old} was renamed; write {new} instead"),
+        });
     }
 }
 
-/// Returns how many letters must be put in, taken out or changed to make one the other.
-pub(super) fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().take(80).collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let change = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[other.len()]
-}
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::names;
 use super::value::Kind;
 use super::{Backend, Network};
 
@@ -30,6 +31,8 @@ impl Applies {
 /// One thing a person may set.
 pub(super) struct Setting {
     pub(super) name: &'static str,
+    /// Names that it had; they are still understood.
+    pub(super) former: &'static [&'static str],
     pub(super) kind: Kind,
     pub(super) applies: Applies,
     /// The default as one would write it in the environment; in parentheses where it cannot be written.
@@ -40,13 +43,23 @@ pub(super) struct Setting {
 impl Setting {
     /// Returns the environment variable that sets it.
     pub(super) fn variable(&self) -> String {
-        format!("CO_CLI_{}", self.name.to_uppercase())
+        names::variable(self.name)
+    }
+
+    /// Returns its name, then its former names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.former.iter().copied())
+    }
+
+    const fn formerly(self, former: &'static [&'static str]) -> Self {
+        Self { former, ..self }
     }
 }
 
 const fn now(name: &'static str, default: &'static str, kind: Kind, help: &'static str) -> Setting {
     Setting {
         name,
+        former: &[],
         kind,
         applies: Applies::Now,
         default,
@@ -282,7 +295,8 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Seconds a command may run at most, whatever the model asks for. A model's job that was \
          given no time-out has none.",
-    ),
+    )
+    .formerly(&["sandbox_max_timeout"]),
     now(
         "shell_env_allow",
         "CARGO_HOME,RUSTUP_HOME,GOPATH,GOROOT,JAVA_HOME,NVM_DIR,VIRTUAL_ENV,CONDA_PREFIX,PYENV_ROOT,\

@@ -2,7 +2,6 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::layers::distance;
 use super::table::TABLE;
 use super::value::Kind;
 use super::*;
@@ -352,17 +351,6 @@ fn the_table_tells_the_true_defaults() {
             setting.name
         );
     }
-}
-
-#[test]
-fn names_are_unique_and_near_only_themselves() {
-    for setting in TABLE {
-        let same = TABLE.iter().filter(|other| other.name == setting.name);
-        assert_eq!(same.count(), 1, "{}", setting.name);
-    }
-    assert_eq!(distance("kitten", "sitting"), 3);
-    assert_eq!(distance("", "abc"), 3);
-    assert_eq!(distance("deny", "deny"), 0);
 }
 
 #[test]

@@ -16,6 +16,7 @@ fn given(lua: &Value) -> Given {
         file: None,
         lua,
         env: &|_| None,
+        variables: &[],
     }
     .read();
     assert_eq!(read.problems, [""; 0]);

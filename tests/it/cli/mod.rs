@@ -1,4 +1,5 @@
 //! Tests of cli.
 
+mod settings;
 mod settings_help;
 mod usage;

@@ -1,0 +1,135 @@
+//! The names of settings: today's, former ones, and the nearest to one that means nothing.
+
+use super::table::{Setting, TABLE};
+
+const PREFIX: &str = "CO_CLI_";
+
+/// Variables with that prefix that are no settings.
+pub(super) const OTHER_VARIABLES: &[&str] = &["CO_CLI_LOG"];
+
+/// A setting, and whether it was found by a former name.
+pub(super) struct Found {
+    pub(super) setting: &'static Setting,
+    pub(super) former: bool,
+}
+
+/// Returns the setting that has or had this name.
+pub(super) fn find(name: &str) -> Option<Found> {
+    TABLE.iter().find_map(|setting| {
+        let former = setting.former.contains(&name);
+        (former || setting.name == name).then_some(Found { setting, former })
+    })
+}
+
+/// Returns the environment variable of a name.
+pub(super) fn variable(name: &str) -> String {
+    format!("{PREFIX}{}", name.to_uppercase())
+}
+
+/// Says that no setting has this name.
+pub(super) fn unknown(name: &str, layer: &str) -> String {
+    if name == "api_key" {
+        return format!(
+            "the setting api_key in {layer} is refused, a key does not belong in settings; name the \
+             variable, file or program that has it with api_key_env, api_key_file or api_key_cmd"
+        );
+    }
+    let what = format!("there is no setting {}, which {layer} gives", shown(name));
+    format!(
+        "{what}; {}",
+        suggest(TABLE.iter().map(|it| it.name.to_owned()), name)
+    )
+}
+
+/// Returns a sentence for each of these variables that looks like a setting and is none.
+pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
+    let known = |name: &str| {
+        let settings = TABLE.iter().flat_map(Setting::names);
+        let mut known = settings.map(variable);
+        OTHER_VARIABLES.contains(&name) || known.any(|variable| variable == name)
+    };
+    let mut names: Vec<&String> = names.iter().collect();
+    names.sort();
+    let unknown = names.into_iter().filter(|name| {
+        // What is said of a key is said elsewhere.
+        name.starts_with(PREFIX) && !known(name) && *name != "CO_CLI_API_KEY"
+    });
+    let sentence = |name: &String| {
+        let settings = TABLE.iter().map(|setting| variable(setting.name));
+        let others = OTHER_VARIABLES.iter().map(|&name| name.to_owned());
+        let near = suggest(settings.chain(others), name);
+        format!(
+            "{} is set and no setting is read from it; {near}",
+            shown(name)
+        )
+    };
+    unknown.map(sentence).collect()
+}
+
+/// Returns the name that was probably meant, or where all are listed.
+fn suggest(names: impl Iterator<Item = String>, name: &str) -> String {
+    let distances = names.map(|known| (distance(&known, name), known));
+    let near = distances.min().filter(|(distance, near)| {
+        // What all variables start with says nothing.
+        let length = near.strip_prefix(PREFIX).unwrap_or(near).len();
+        *distance <= length / 3
+    });
+    match near {
+        Some((_, near)) => format!("did you mean {near}?"),
+        None => ":help co-settings lists them all".to_owned(),
+    }
+}
+
+fn shown(name: &str) -> String {
+    let letters = name.chars().take(60);
+    letters.flat_map(char::escape_default).collect()
+}
+
+/// Returns how many letters must be put in, taken out, changed or swapped with the next to make one the other.
+fn distance(one: &str, other: &str) -> usize {
+    let one: Vec<char> = one.chars().take(80).collect();
+    let other: Vec<char> = other.chars().take(80).collect();
+    let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
+    for i in 0..=one.len() {
+        for j in 0..=other.len() {
+            if i == 0 || j == 0 {
+                rows[i][j] = i + j;
+                continue;
+            }
+            let change = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
+            let mut least = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
+        }
+    }
+    rows[one.len()][other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_means_one_setting() {
+        let mut names: Vec<_> = TABLE.iter().flat_map(Setting::names).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{names:?}");
+    }
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("deny", "deny"), 0);
+        assert_eq!(distance("model", "moedl"), 1);
+    }
+
+    #[test]
+    fn the_other_variables_are_those_that_co_reads() {
+        assert_eq!(OTHER_VARIABLES, [crate::logging::VARIABLE]);
+    }
+}
