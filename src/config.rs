@@ -61,6 +61,13 @@ pub enum Backend {
 }
 
 impl Backend {
+    pub const ALL: [Self; 4] = [Self::Subprocess, Self::Landlock, Self::Docker, Self::Auto];
+
+    /// Returns the one that the setting's word means.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|backend| backend.word() == word)
+    }
+
     /// The setting's word.
     pub fn word(self) -> &'static str {
         match self {

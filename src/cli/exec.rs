@@ -12,45 +12,61 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
+use crate::config::{Backend, Config};
 use crate::exec::guard::Guard;
 use crate::exec::{
-    Caller, Executor, Job, Launcher, Outcome, Settings, Setup, Spec, detach_terminal,
+    Caller, Confinement, Executor, Job, Launcher, Outcome, Settings, Setup, Spec, detach_terminal,
 };
+use crate::tool::backend::Isolation;
+use crate::tool::judge::workspace_of;
+use request::Request;
 
 pub(super) use request::{HELP, USAGE};
 
 /// How long the last of what is shown is safe from signals once it has ended: the one that cancelled may come twice.
 const UNREAD: Duration = Duration::from_secs(1);
 
-/// Runs the command that the arguments after `exec` name, confined by `launcher` where they say so.
-pub fn main(args: &[OsString], settings: Settings, launcher: Launcher, guard: Guard) -> ExitCode {
+/// How commands run here.
+pub struct Machine {
+    pub config: Config,
+    /// Those of `config`, for the executor.
+    pub settings: Settings,
+    pub launcher: Launcher,
+}
+
+/// Runs the command that the arguments after `exec` name, confined as they or the settings say.
+pub fn main(args: &[OsString], machine: Machine, guard: Guard) -> ExitCode {
     detach_terminal();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let code = match runtime {
-        Ok(runtime) => runtime.block_on(run(args, settings, launcher, guard)),
+        Ok(runtime) => runtime.block_on(run(args, machine, guard)),
         Err(error) => fail(&format!("cannot start a runtime: {error}")),
     };
     ExitCode::from(code)
 }
 
-async fn run(args: &[OsString], settings: Settings, launcher: Launcher, guard: Guard) -> u8 {
+async fn run(args: &[OsString], machine: Machine, guard: Guard) -> u8 {
     let request = std::env::current_dir()
         .map_err(|error| {
             format!("cannot tell the working directory ({error}): go to one that exists")
         })
-        .and_then(|cwd| request::parse(args, &cwd, settings.max_timeout));
+        .and_then(|cwd| request::parse(args, &cwd, machine.settings.max_timeout));
     let request = match request {
         Ok(request) => request,
         Err(message) => return fail(&message),
     };
-    let max_timeout = settings.max_timeout;
+    let confinement = match confinement(&request, &machine) {
+        Ok(confinement) => confinement,
+        Err(refused) => return fail(&refused),
+    };
+    let max_timeout = machine.settings.max_timeout;
     let setup = Setup {
-        launcher: Some(launcher),
+        launcher: Some(machine.launcher),
         sole: true,
         program: std::env::current_exe().ok(),
-        ..Setup::new(settings)
+        ..Setup::new(machine.settings)
     };
     let spec = Spec {
         program: request.program,
@@ -58,7 +74,7 @@ async fn run(args: &[OsString], settings: Settings, launcher: Launcher, guard: G
         caller: request.caller,
         stdin: request.input.map(String::into_bytes),
         timeout: request.timeout.unwrap_or(max_timeout),
-        confinement: request.confinement,
+        confinement,
         extra_env: Vec::new(),
     };
     let executor = match Executor::new(setup) {
@@ -83,6 +99,22 @@ async fn run(args: &[OsString], settings: Settings, launcher: Launcher, guard: G
         executor.shutdown().await;
     }
     code
+}
+
+/// Returns what is to hold the command: a flag wins over a setting, and what cannot hold it here is refused.
+fn confinement(request: &Request, machine: &Machine) -> Result<Confinement, String> {
+    let workspace = workspace_of(&request.cwd);
+    if request.read_only {
+        return Ok(Confinement::ReadOnly { workspace });
+    }
+    let mut config = machine.config.clone();
+    config.sandbox_backend = request.backend.unwrap_or(config.sandbox_backend);
+    if config.sandbox_backend == Backend::Subprocess {
+        return Ok(Confinement::Plain);
+    }
+    Isolation::new(&config, &machine.launcher)
+        .session(&workspace)
+        .map_err(|refused| refused.to_string())
 }
 
 /// Shows the run as it goes, or what it came to as JSON; returns the code to exit with.

@@ -151,15 +151,15 @@ impl Here {
 }
 
 fn exec(args: &[OsString], guard: Guard) -> ExitCode {
-    let here = Here::find();
-    let settings = here.and_then(|here| {
-        Ok((
-            here.config.exec_settings(here.paths.spill_dir()?),
-            here.launcher(),
-        ))
+    let machine = Here::find().and_then(|here| {
+        Ok(exec::Machine {
+            settings: here.config.exec_settings(here.paths.spill_dir()?),
+            launcher: here.launcher(),
+            config: here.config,
+        })
     });
-    match settings {
-        Ok((settings, launcher)) => exec::main(args, settings, launcher, guard),
+    match machine {
+        Ok(machine) => exec::main(args, machine, guard),
         Err(error) => refuse(&error),
     }
 }

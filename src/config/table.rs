@@ -413,14 +413,7 @@ pub(super) static TABLE: &[Setting] = &[
         "subprocess",
         Kind::Choice {
             of: &["subprocess", "landlock", "docker", "auto"],
-            set: |c, v| {
-                c.sandbox_backend = match v {
-                    "landlock" => Backend::Landlock,
-                    "docker" => Backend::Docker,
-                    "auto" => Backend::Auto,
-                    _ => Backend::Subprocess,
-                };
-            },
+            set: |c, v| c.sandbox_backend = Backend::from_word(v).unwrap_or(Backend::Subprocess),
         },
         "Where approved commands run: as plain processes, or held to the workspace by the kernel \
          (landlock). One that cannot work here refuses every such command with the reason; auto takes \

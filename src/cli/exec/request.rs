@@ -4,17 +4,21 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::exec::{Caller, Confinement, Program};
+use crate::config::Backend;
+use crate::exec::{Caller, Program};
 
 /// What `co-nvim exec --help` says below [`USAGE`].
 pub(in crate::cli) const HELP: &str = "\
 Runs COMMAND by a shell, or PROGRAM without one, as co runs what a model asks for: with a clean
-environment, for a limited time, and ending all it started.
+environment, for a limited time, and ending all it started. Your settings hold (config.toml and
+CO_CLI_ variables).
   --cwd DIR          where it runs, instead of here
   --timeout SECONDS  how long it may run, shell_max_timeout at most and by default
   --keep             leave running what it leaves running, as :Co! does
   --read-only        only reads and a private TMPDIR, no network
-  --backend NAME     landlock: writes only in the workspace; subprocess: all that the user may
+  --backend NAME     what holds it, sandbox_backend by default. landlock: writes only in the workspace,
+                     network as sandbox_network says; subprocess: all that the user may; auto: the
+                     strongest that works here
   --input TEXT       its standard input, empty by default
   --json             one JSON object when it has ended, instead of its output as it comes
 Exits as the command does, with 124 where its time was up, 125 where it was not started, and
@@ -23,7 +27,7 @@ Exits as the command does, with 124 where its time was up, 125 where it was not 
 
 /// What `co-nvim exec` takes.
 pub(in crate::cli) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
-    [--backend subprocess|landlock] [--input TEXT] [--json] COMMAND\n       \
+    [--backend subprocess|landlock|auto] [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
 /// What was asked for.
@@ -33,7 +37,9 @@ pub(super) struct Request {
     pub(super) cwd: PathBuf,
     pub(super) timeout: Option<Duration>,
     pub(super) caller: Caller,
-    pub(super) confinement: Confinement,
+    pub(super) read_only: bool,
+    /// None: as the settings say.
+    pub(super) backend: Option<Backend>,
     pub(super) input: Option<String>,
     pub(super) json: bool,
 }
@@ -48,12 +54,11 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Requ
         cwd: cwd.to_owned(),
         timeout: None,
         caller: Caller::Agent,
-        confinement: Confinement::Plain,
+        read_only: false,
+        backend: None,
         input: None,
         json: false,
     };
-    let mut read_only = false;
-    let mut workspace = false;
     let mut command = None;
     let text = |arg: &OsString| {
         let text = arg.to_str().map(str::to_owned);
@@ -72,8 +77,8 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Requ
             "--cwd" => request.cwd = cwd.join(value()?),
             "--timeout" => request.timeout = Some(seconds(&value()?, max)?),
             "--keep" => request.caller = Caller::Person,
-            "--read-only" => read_only = true,
-            "--backend" => workspace = confines(&value()?)?,
+            "--read-only" => request.read_only = true,
+            "--backend" => request.backend = Some(backend(&value()?)?),
             "--input" => request.input = Some(value()?),
             "--json" => request.json = true,
             "--" => {
@@ -88,15 +93,6 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Requ
         }
     }
     request.program = command.ok_or(USAGE)?;
-    let root = root(&request.cwd);
-    request.confinement = match (read_only, workspace) {
-        (true, _) => Confinement::ReadOnly { workspace: root },
-        (false, true) => Confinement::Workspace {
-            workspace: root,
-            network: false,
-        },
-        (false, false) => Confinement::Plain,
-    };
     Ok(request)
 }
 
@@ -115,20 +111,11 @@ fn seconds(text: &str, max: Duration) -> Result<Duration, String> {
         .ok_or_else(range)
 }
 
-fn confines(backend: &str) -> Result<bool, String> {
-    match backend {
-        "subprocess" => Ok(false),
-        "landlock" => Ok(true),
-        other => Err(format!(
-            "no backend `{other}` here: give subprocess or landlock"
-        )),
-    }
-}
-
-/// Returns the nearest directory above `cwd` that holds `.git`, else `cwd`.
-fn root(cwd: &Path) -> PathBuf {
-    let found = cwd.ancestors().find(|dir| dir.join(".git").exists());
-    found.unwrap_or(cwd).to_owned()
+fn backend(word: &str) -> Result<Backend, String> {
+    Backend::from_word(word).ok_or_else(|| {
+        let words = Backend::ALL.map(Backend::word).join(", ");
+        format!("there is no backend `{word}`: give one of {words}")
+    })
 }
 
 #[cfg(test)]
@@ -155,18 +142,16 @@ mod tests {
         assert_eq!(it.program, Program::Shell("echo hi".into()));
         assert_eq!(it.cwd, Path::new("/nowhere/d"));
         assert_eq!(it.timeout, Some(Duration::from_millis(2_500)));
-        assert!(it.json && it.caller == Caller::Person && it.confinement == Confinement::Plain);
+        assert!(it.json && it.caller == Caller::Person && !it.read_only);
+        assert_eq!(it.backend, None);
         let it = asked(&["--read-only", "--", "ls", "--json"]).unwrap();
         assert_eq!(
             it.program,
             Program::Argv(vec!["ls".into(), "--json".into()])
         );
-        assert!(!it.json && matches!(it.confinement, Confinement::ReadOnly { .. }));
+        assert!(!it.json && it.read_only);
         let it = asked(&["--backend", "landlock", "true"]).unwrap();
-        assert!(matches!(
-            it.confinement,
-            Confinement::Workspace { network: false, .. }
-        ));
+        assert_eq!(it.backend, Some(Backend::Landlock));
     }
 
     #[test]
@@ -180,20 +165,13 @@ mod tests {
             (&["--timeout", "-5", "a"], "1 to 600 s"),
             (&["--timeout", "nan", "a"], "1 to 600 s"),
             (&["--timeout", "601", "a"], "raise shell_max_timeout"),
-            (&["--backend", "magic", "a"], "no backend `magic`"),
+            (
+                &["--backend", "magic", "a"],
+                "no backend `magic`: give one of subprocess, landlock, docker, auto",
+            ),
         ] {
             let error = asked(args).unwrap_err();
             assert!(error.contains(expected), "{args:?}: {error}");
         }
-    }
-
-    #[test]
-    fn the_workspace_is_where_git_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let inner = dir.path().join("a/b");
-        std::fs::create_dir_all(&inner).unwrap();
-        assert_eq!(root(&inner), inner);
-        std::fs::create_dir(dir.path().join(".git")).unwrap();
-        assert_eq!(root(&inner), dir.path());
     }
 }

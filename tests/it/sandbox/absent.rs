@@ -84,6 +84,32 @@ fn a_level_asked_for_by_name_is_refused_in_one_sentence() {
 }
 
 #[test]
+fn exec_refuses_a_backend_of_the_settings_and_auto_takes_what_is_there() {
+    let backend = Backend::new();
+    let exec = |args: &[&str], setting: &str| {
+        let args = [&["exec", "--json"], args, &["echo it ran"]].concat();
+        backend.run(&args, &[("CO_CLI_SANDBOX_BACKEND", setting)])
+    };
+    let done = exec(&[], "landlock");
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(125), "{done:?}");
+    assert!(done.stdout.is_empty() && told.contains(WHY), "{done:?}");
+    for (args, setting) in [
+        (&[][..], "auto"),
+        (&["--backend", "auto"], "landlock"),
+        (&["--backend", "subprocess"], "landlock"),
+    ] {
+        let done = exec(args, setting);
+        let told: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(told["level"], "plain", "{args:?}: {told}");
+        assert_eq!(
+            told["output"].as_str().unwrap().lines().next(),
+            Some("it ran")
+        );
+    }
+}
+
+#[test]
 fn the_doctor_says_what_that_comes_to() {
     let backend = Backend::new();
     let checks = |env: &[(&str, &str)]| -> Vec<Value> {

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::chat::Chat;
 use crate::support::http::Reply;
@@ -82,6 +83,131 @@ fn the_command_line_has_both_levels() {
         assert_eq!(out.exists(), level == "plain", "{told}");
         let _ = fs::remove_file(workspace.path().join("inside"));
     }
+}
+
+/// `co-nvim exec` in a workspace, with a home of its own.
+struct Exec {
+    workspace: Workspace,
+    home: TempDir,
+}
+
+impl Exec {
+    /// With this text as `config.toml`.
+    fn with(config: &str) -> Self {
+        let exec = Self {
+            workspace: Workspace::new(),
+            home: tempfile::tempdir().unwrap(),
+        };
+        let place = exec.home.path().join(".config/co-nvim");
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join("config.toml"), config).unwrap();
+        exec
+    }
+
+    fn run(&self, args: &[&str], variables: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(BACKEND);
+        command.args(["exec", "--json"]).args(args);
+        command
+            .current_dir(self.workspace.path())
+            .env_remove("XDG_CONFIG_HOME")
+            .env("HOME", self.home.path())
+            .envs(variables.iter().copied());
+        command.output().unwrap()
+    }
+
+    /// Returns what is told of a command that ran.
+    #[track_caller]
+    fn told(&self, args: &[&str], variables: &[(&str, &str)]) -> Value {
+        let done = self.run(args, variables);
+        serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"))
+    }
+}
+
+#[test]
+fn the_command_line_obeys_the_settings_and_a_flag_wins() {
+    let outside = tempfile::tempdir().unwrap();
+    let out = outside.path().join("out");
+    let script = format!("echo in > inside; echo out > {}", out.display());
+    let check = |config: &str, args: &[&str], variables: &[(&str, &str)], level: &str| {
+        let exec = Exec::with(config);
+        let told = exec.told(&[args, &[&script]].concat(), variables);
+        assert_eq!(
+            told["level"], level,
+            "{config} {args:?} {variables:?}: {told}"
+        );
+        assert!(exec.workspace.exists("inside") || level == "read-only");
+        assert_eq!(out.exists(), level == "plain", "{told}");
+        let _ = fs::remove_file(&out);
+    };
+    let landlock = "sandbox_backend = 'landlock'";
+    let variable = ("CO_CLI_SANDBOX_BACKEND", "landlock");
+    check(landlock, &[], &[], "workspace");
+    check("", &[], &[variable], "workspace");
+    check(
+        "sandbox_backend = 'subprocess'",
+        &[],
+        &[variable],
+        "workspace",
+    );
+    check("sandbox_backend = 'auto'", &[], &[], "workspace");
+    check("", &["--backend", "auto"], &[], "workspace");
+    check(landlock, &["--backend", "subprocess"], &[], "plain");
+    check(landlock, &["--read-only"], &[], "read-only");
+    check("", &[], &[], "plain");
+}
+
+#[test]
+fn on_the_command_line_docker_is_refused_as_in_the_editor() {
+    let exec = Exec::with("sandbox_backend = 'docker'");
+    for args in [
+        &["echo ran > made"][..],
+        &["--backend", "docker", "echo ran > made"],
+    ] {
+        let done = exec.run(args, &[]);
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(125), "{done:?}");
+        let said = "the docker backend is not part of this version";
+        assert!(told.contains(said), "{told}");
+    }
+    assert!(!exec.workspace.exists("made"));
+    let chat = Chat::start(Workspace::new(), &json!({ "sandbox_backend": "docker" }));
+    chat.co("! echo ran");
+    chat.wait_buffer(
+        "co://shell",
+        "the docker backend is not part of this version",
+    );
+}
+
+#[test]
+fn on_the_command_line_a_confined_command_has_the_network_of_the_settings() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo con$((0))nected");
+    for (network, connected) in [("none", false), ("host", true)] {
+        let config = format!("sandbox_backend = 'landlock'\nsandbox_network = '{network}'\n");
+        let told = Exec::with(&config).told(&[&script], &[]);
+        let output = told["output"].as_str().unwrap();
+        assert_eq!(
+            output.contains("con0nected"),
+            connected,
+            "{network}: {told}"
+        );
+        assert_eq!(told["level"], "workspace");
+    }
+}
+
+#[test]
+fn on_the_command_line_limits_and_the_environment_are_those_of_the_settings() {
+    let config = "shell_max_timeout = 1\nshell_env_allow = ['FOO']\nshell_open_files = 77\n";
+    let exec = Exec::with(config);
+    let variables = [("FOO", "bar"), ("BAR", "baz"), ("CARGO_HOME", "/c")];
+    let told = exec.told(
+        &["echo \"<$FOO$BAR$CARGO_HOME>\"; ulimit -n; sleep 30"],
+        &variables,
+    );
+    let output = told["output"].as_str().unwrap();
+    assert!(output.starts_with("<bar>\n77\n"), "{told}");
+    assert_eq!(told["timed_out"], true, "{told}");
 }
 
 /// Nobody is left to remove it; it is told by its age, and by that nobody holds it.
