@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::{exec, llm, policy};
 pub use given::Given;
-pub use help::help;
+pub use help::{help, help_environment, help_unasked};
 pub use layers::{Env, Layers, Read, load};
 pub use table::Applies;
 

@@ -1,6 +1,10 @@
-//! The section of the help that lists the settings.
+//! The parts of the help that are made of the code's own tables: settings, environment, what runs unasked.
+
+use std::collections::BTreeMap;
 
 use super::table::{Setting, TABLE};
+use crate::exec::{self, Caller};
+use crate::policy::programs::{self, Special};
 
 /// Columns of a help file.
 const WIDTH: usize = 78;
@@ -31,6 +35,90 @@ fn entry(setting: &Setting) -> String {
     fill(&mut text, &format!("Applies: {}", setting.applies.words()));
     fill(&mut text, setting.help);
     text
+}
+
+/// Returns the text about the environment of commands.
+pub fn help_environment() -> String {
+    let lists = exec::ENVIRONMENT;
+    let forced = |caller, terminal| exec::forced_environment(caller, terminal).join(", ");
+    let parts = [
+        (
+            "Every command sees, if Neovim has it:",
+            lists.passed.join(", "),
+        ),
+        (
+            "and what |co-shell_env_allow| names, by default:",
+            exec::Settings::new("/".into()).env_allow.join(", "),
+        ),
+        ("A command of |:Co!| sees also:", lists.personal.join(", ")),
+        (
+            "These are set for the model's commands:",
+            forced(Caller::Agent, false),
+        ),
+        ("with `pty`:", forced(Caller::Agent, true)),
+        ("These are set for |:Co!|:", forced(Caller::Person, false)),
+        ("with `++pty`:", forced(Caller::Person, true)),
+        (
+            "These are never passed on, whatever the settings say:",
+            lists.never.join(", "),
+        ),
+    ];
+    let mut text = String::new();
+    for (title, names) in parts {
+        text.push_str(&format!("{title}\n"));
+        fill(&mut text, &names);
+    }
+    text
+}
+
+/// Returns the list of the programs that may run unasked.
+pub fn help_unasked() -> String {
+    let mut names: Vec<&str> = programs::names().collect();
+    names.sort_unstable();
+    let (mut plain, mut git) = (Vec::new(), Vec::new());
+    let mut exact: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names {
+        match name.strip_prefix("git ") {
+            Some(subcommand) => git.push(subcommand),
+            None => match only_words(name) {
+                Some(words) => exact.entry(words).or_default().push(name),
+                None => plain.push(name),
+            },
+        }
+    }
+    let mut text = format!(
+        "Programs:\n{}Subcommands of git:\n{}",
+        columns(&plain),
+        columns(&git)
+    );
+    for (words, names) in exact {
+        text.push_str(&format!("With nothing but {words}:\n{}", columns(&names)));
+    }
+    text
+}
+
+/// Returns the words that a program may be given alone; none if its table allows more.
+fn only_words(name: &str) -> Option<String> {
+    let program = programs::lookup(name).filter(|it| it.special == Some(Special::Version))?;
+    let mut words: Vec<String> = program.options.keys().map(|it| format!("`{it}`")).collect();
+    words.sort_unstable();
+    Some(words.join(" or "))
+}
+
+/// Returns words in columns of one width, line by line.
+fn columns(words: &[&str]) -> String {
+    let width = words
+        .iter()
+        .map(|word| word.len())
+        .max()
+        .unwrap_or_default()
+        + 2;
+    let rows = words.chunks(((WIDTH - 4) / width).max(1));
+    let row = |row: &[&str]| {
+        let cells: String = row.iter().map(|word| format!("{word:width$}")).collect();
+        format!("    {}\n", cells.trim_end())
+    };
+    rows.map(row).collect()
 }
 
 fn sentence(text: &str) -> String {

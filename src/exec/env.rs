@@ -133,6 +133,42 @@ pub(super) fn build(sources: Sources<'_>) -> Variables {
     built
 }
 
+/// The lists of variables, for the help.
+#[derive(Debug, Clone, Copy)]
+pub struct Lists {
+    /// Passed to every command.
+    pub passed: &'static [&'static str],
+    /// Passed to a person's commands only.
+    pub personal: &'static [&'static str],
+    /// Never passed.
+    pub never: &'static [&'static str],
+}
+
+/// The variables that pass and that never do.
+pub const LISTS: Lists = Lists {
+    passed: ALLOWED,
+    personal: PERSONAL,
+    never: NEVER,
+};
+
+/// Returns what a command has in its environment that the host has not, as `NAME=value`.
+pub fn forced(caller: Caller, terminal: bool) -> Vec<String> {
+    let built = build(Sources {
+        host: &Vec::new(),
+        allow: &[],
+        caller,
+        path: None,
+        extra: &[],
+        terminal,
+        marker: "",
+    });
+    let own = built
+        .iter()
+        .filter(|(name, _)| name != "PATH" && name != tree::MARKER);
+    own.map(|(name, value)| format!("{}={}", name.display(), value.display()))
+        .collect()
+}
+
 /// Returns the value of `name`.
 pub(super) fn value(variables: &Variables, name: &str) -> Option<OsString> {
     let found = variables.iter().find(|(key, _)| key == name);

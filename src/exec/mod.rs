@@ -38,6 +38,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use cwd::confine_cwd;
+pub use env::{LISTS as ENVIRONMENT, forced as forced_environment};
 pub use error::Error;
 pub use executor::{Executor, Setup};
 pub use feed::Feed;
@@ -48,7 +49,9 @@ pub use sandbox::Launcher;
 pub use screen::Screen;
 pub use settings::{Settings, names_variables};
 pub use streams::{Size, Streams};
+pub use supervisor::DRAIN;
 pub use terminal::detach_terminal;
+pub use tree::GRACE;
 
 /// The time of a command that ends by itself or is ended: no ceiling holds for it.
 pub const UNTIL_IT_ENDS: Duration = Duration::MAX;

@@ -24,7 +24,7 @@ const QUIET: Duration = Duration::from_millis(50);
 /// The most that is read of what is left running.
 const SETTLE: Duration = Duration::from_millis(500);
 /// The most that is waited for output after everything was ended.
-const DRAIN: Duration = Duration::from_secs(1);
+pub const DRAIN: Duration = Duration::from_secs(1);
 
 /// How many of the processes left running the status line names.
 const NAMED: usize = 10;

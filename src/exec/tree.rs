@@ -15,7 +15,7 @@ use super::{Background, children};
 /// The variable whose value says which job a process belongs to.
 pub(super) const MARKER: &str = "CO_JOB";
 /// From TERM to KILL.
-const GRACE: Duration = Duration::from_millis(200);
+pub const GRACE: Duration = Duration::from_millis(200);
 /// From the first KILL until it is given up.
 const LIMIT: Duration = Duration::from_secs(2);
 

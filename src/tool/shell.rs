@@ -14,7 +14,8 @@ use crate::policy::rules;
 /// The tool's name, as models know it.
 pub const NAME: &str = "run_shell_command";
 
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The time of a command whose model asks for none.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A terminal that most programs have room in.
 const TERMINAL: Size = Size {

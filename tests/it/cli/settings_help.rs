@@ -1,4 +1,4 @@
-//! The help's list of settings is the one the code has.
+//! The help says of settings, environment, programs and times what the code has.
 
 use std::path::Path;
 
@@ -45,6 +45,43 @@ fn the_help_lists_every_setting_as_the_code_does() {
     if let Some(why) = difference(section, &list) {
         panic!("doc/co.txt, *co-settings*: {why}; the list is\n\n{list}");
     }
+}
+
+/// Checks that the section with `tag` has `text` as it is.
+#[track_caller]
+fn has(tag: &str, text: &str) {
+    let help = std::fs::read_to_string(Path::new(ROOT).join("doc/co.txt")).unwrap();
+    let section = section(&help, tag).unwrap_or_else(|| panic!("doc/co.txt has no {tag}"));
+    assert!(
+        section.contains(text),
+        "doc/co.txt, {tag}, must have this:\n\n{text}"
+    );
+}
+
+#[test]
+fn the_help_lists_what_runs_unasked_as_the_tables_do() {
+    has("*co-unasked*", &co::config::help_unasked());
+    for tool in co::tool::files::NAMES {
+        has("*co-unasked*", &format!("`{tool}`"));
+    }
+}
+
+#[test]
+fn the_help_lists_the_environment_as_the_executor_builds_it() {
+    has("*co-environment*", &co::config::help_environment());
+}
+
+#[test]
+fn the_help_says_the_times_that_the_code_has() {
+    let seconds = co::tool::shell::DEFAULT_TIMEOUT.as_secs();
+    has(
+        "*co-time-out*",
+        &format!("A command of the model has {seconds} s,"),
+    );
+    let millis = co::exec::GRACE.as_millis();
+    has("*co-ending*", &format!("SIGKILL after {millis} ms."));
+    let seconds = co::exec::DRAIN.as_secs();
+    has("*co-ending*", &format!("read for {seconds} s at most"));
 }
 
 #[test]
