@@ -10,7 +10,7 @@ local float = require('co.float')
 local lock = require('co.lock')
 local notify = require('co.notify')
 
----@type co.Ask[]
+---@type co.Question[]
 local asks = {}
 
 ---@class (exact) co.approve.Origin
@@ -62,7 +62,7 @@ function M.give_back()
 end
 
 ---@param id integer
----@return co.Ask?
+---@return co.Question?
 ---@return integer?
 local function find(id)
   for position, ask in ipairs(asks) do
@@ -110,9 +110,10 @@ function M.watch()
   end)
 end
 
----@param message co.Ask
-function M.ask(message)
-  asks[#asks + 1] = message
+--- Puts a question before the person.
+---@param question co.Question
+function M.ask(question)
+  asks[#asks + 1] = question
   update()
   if asks[1].hidden then
     notify.info(('%d waiting for your answer: :Co /approve'):format(#asks))
@@ -122,9 +123,9 @@ function M.ask(message)
   end
   vim.cmd.redrawstatus()
   events.raise('CoApprovalRequested', {
-    id = message.id,
-    session = message.session,
-    command = message.command,
+    id = question.id,
+    session = question.session,
+    command = question.command,
   })
 end
 
@@ -140,18 +141,11 @@ end
 ---@param extra? co.answer.Extra
 ---@return boolean
 function M.answer(id, decision, extra)
-  if not find(id) then
+  local question = find(id)
+  if not question then
     return false
   end
-  extra = extra or {}
-  backend.tell({
-    type = 'answer',
-    id = id,
-    decision = decision,
-    reason = extra.reason,
-    scope = extra.scope,
-    command = extra.command,
-  })
+  question.kind.reply(question, decision, extra or {})
   remove(id, decision)
   return true
 end
@@ -211,7 +205,7 @@ function M.focus(from)
 end
 
 --- The questions, in order.
----@return co.Ask[]
+---@return co.Question[]
 function M.pending()
   return vim.list_slice(asks)
 end
@@ -230,7 +224,6 @@ end
 require('co.config').on_change(M.watch)
 
 float.on({
-  answer = M.answer,
   hide = M.hide,
   wiped = function()
     if asks[1] then
@@ -261,7 +254,7 @@ api.nvim_create_autocmd('VimLeavePre', {
   group = group,
   callback = function()
     for _, ask in ipairs(asks) do
-      backend.tell({ type = 'answer', id = ask.id, decision = 'deny', reason = 'Neovim ended' })
+      ask.kind.reply(ask, 'deny', { reason = 'Neovim ended' })
     end
   end,
 })

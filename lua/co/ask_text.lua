@@ -1,10 +1,6 @@
 --- What the approval float says about a question.
 local M = {}
 
----@class (exact) co.AskText
----@field lines string[]
----@field spans { row: integer, from: integer, to: integer, group: string }[]
-
 ---@param text co.AskText
 ---@param line string
 ---@param group? string

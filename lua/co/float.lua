@@ -1,10 +1,9 @@
 --- The window of the approval float: where it is, what it shows, which keys it has.
 ---
---- Knows one question at a time; the queue and the answers are `co.approve`'s.
+--- Knows one question at a time, whose kind gives it text and keys; the queue is `co.approve`'s.
 local M = {}
 
 local api = vim.api
-local ask_text = require('co.ask_text')
 local highlight = require('co.highlight')
 
 local spans = api.nvim_create_namespace('co.approval')
@@ -12,7 +11,6 @@ local spans = api.nvim_create_namespace('co.approval')
 local SWALLOW_NS = 250 * 1000000
 
 ---@class (exact) co.float.Listener
----@field answer fun(id: integer, decision: co.Decision, extra?: co.answer.Extra): boolean
 ---@field hide fun()
 ---@field wiped fun() the buffer is gone
 ---@field closed fun(tab: integer) the window was closed, by the person or with its tab page
@@ -21,9 +19,9 @@ local SWALLOW_NS = 250 * 1000000
 local listener
 -- -1 is none: unlike 0 and nil, it is no buffer and no window to Neovim.
 local buf, win = -1, -1
----@type co.Ask?
+---@type co.Question?
 local shown
----@type 'question'|'menu'|'help'
+---@type co.QuestionPage
 local page = 'question'
 local large = false
 local total = 0
@@ -66,21 +64,18 @@ end
 local function footer(width)
   if not M.focused() then
     return (' %s to answer '):format(way_in())
-  elseif page ~= 'question' then
+  elseif page ~= 'question' or not shown then
     return ''
   end
-  local long = ' y once · n no · N no, because · a always · e edit · d all · g? '
-  local brief = ' y n N a e d g? '
-  if shown and shown.job then
-    long, brief = long:gsub(' · e edit', ''), brief:gsub(' e', '')
-  end
+  local long, brief = shown.kind.footer(shown)
+  long, brief = (' %s · d all · g? '):format(long), (' %s d g? '):format(brief)
   return vim.fn.strdisplaywidth(long) <= width and long or brief
 end
 
 ---@param hidden number lines that do not fit
 ---@return string
 local function title(hidden)
-  local text = (' co 1/%d · chat %d '):format(total, shown and shown.session or 0)
+  local text = (' co 1/%d · %s '):format(total, shown and shown.kind.title(shown) or '')
   return hidden > 0 and ('%s· d: %d more lines '):format(text, hidden) or text
 end
 
@@ -141,18 +136,7 @@ local function write(text)
   end
 end
 
----@param ask co.Ask
----@return co.AskText
-local function text_of_page(ask)
-  if page == 'menu' then
-    return ask_text.menu(ask)
-  elseif page == 'help' then
-    return ask_text.help()
-  end
-  return ask_text.question(ask)
-end
-
----@param ask co.Ask
+---@param ask co.Question
 local function dress(ask)
   local border = ask.destructive and 'CoApprovalDestructive' or 'CoApprovalBorder'
   local options = {
@@ -195,7 +179,7 @@ local function redraw()
   if not shown then
     return
   end
-  local text = text_of_page(shown)
+  local text = shown.kind.text(shown, page)
   write(text)
   if open() then
     api.nvim_win_set_config(win, geometry(text.lines))
@@ -203,8 +187,8 @@ local function redraw()
 end
 
 --- Shows another page, from its top.
----@param to 'question'|'menu'|'help'
-local function turn(to)
+---@param to co.QuestionPage
+function M.turn(to)
   page = to
   redraw()
   if open() then
@@ -212,7 +196,7 @@ local function turn(to)
   end
 end
 
----@param ask co.Ask
+---@param ask co.Question
 ---@param lines string[]
 local function open_window(ask, lines)
   local place = geometry(lines)
@@ -227,7 +211,7 @@ local function open_window(ask, lines)
 end
 
 --- Shows a question in the current tab page, without focus. False where no window can be opened now.
----@param ask co.Ask
+---@param ask co.Question
 ---@param count integer how many wait
 ---@return boolean
 function M.show(ask, count)
@@ -244,7 +228,7 @@ function M.show(ask, count)
   if open() and api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage() then
     M.close()
   end
-  local text = text_of_page(ask)
+  local text = ask.kind.text(ask, page)
   local ok, problem = pcall(write, text)
   if not ok then
     -- Never an old text under a new question: a key would answer what nobody saw.
@@ -285,96 +269,38 @@ function M.focus()
   end
 end
 
----@param decision co.Decision
----@param extra? co.answer.Extra
-local function answer(decision, extra)
-  if shown then
-    listener.answer(shown.id, decision, extra)
-  end
-end
-
---- Lets the person write a text about the question that is shown now.
----@param about { title: string, text: string, single: boolean }
----@param done fun(ask: co.Ask, text: string)
-local function write_about(about, done)
-  local ask = shown
-  if not ask then
-    return
-  end
-  require('co.entry').open(about, function(text)
-    done(ask, text)
-  end)
-end
-
---- Answers the question that a text was written about; it may be gone by now.
----@param ask co.Ask
----@param decision co.Decision
----@param extra co.answer.Extra
-local function answer_with(ask, decision, extra)
-  if not listener.answer(ask.id, decision, extra) then
-    require('co.notify').warn('nothing was sent: the question was withdrawn meanwhile')
-  end
-end
-
+--- The keys that every kind of question has.
 ---@type table<string, fun()>
-local actions = {
-  y = function()
-    answer('once')
+local common = {
+  ['g?'] = function()
+    M.turn(page == 'help' and 'question' or 'help')
   end,
-  n = function()
-    answer('deny')
-  end,
-  N = function()
-    write_about({ title = 'No, because', text = '', single = true }, function(ask, reason)
-      answer_with(ask, 'deny', { reason = reason ~= '' and reason or nil })
-    end)
-  end,
-  a = function()
-    turn('menu')
-  end,
-  e = function()
-    if shown and shown.job then
-      -- What was typed instead would be the model's text no longer: N tells it what to type.
-      return
+  q = function()
+    if page == 'question' then
+      listener.hide()
+    else
+      M.turn('question')
     end
-    write_about(
-      { title = 'Run instead', text = shown and shown.command or '', single = false },
-      function(ask, command)
-        if vim.trim(command) ~= '' then
-          answer_with(ask, 'edited', { command = command })
-        end
-      end
-    )
   end,
   d = function()
-    large = not large
-    redraw()
+    if page == 'question' then
+      large = not large
+      redraw()
+    end
   end,
 }
 
---- What a key does on the page that is shown.
+--- Does what a key means on the page that is shown.
 ---@param key string
 local function press(key)
   if vim.uv.hrtime() - focused_at < SWALLOW_NS or not shown then
     return
   end
-  if key == 'g?' then
-    turn(page == 'help' and 'question' or 'help')
-  elseif key == 'q' then
-    if page == 'question' then
-      listener.hide()
-    else
-      turn('question')
-    end
-  elseif page == 'menu' then
-    for _, scope in ipairs(ask_text.scopes(shown)) do
-      if scope.key == key then
-        answer('always', { scope = scope.scope })
-        return
-      end
-    end
-  elseif page == 'question' and actions[key] then
-    actions[key]()
+  local own = (shown.kind.keys[page] or {})[key]
+  if own then
+    own(shown)
+  elseif common[key] then
+    common[key]()
   end
 end
 

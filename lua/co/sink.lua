@@ -51,6 +51,7 @@ local handlers = {
     require('co.chat').choose(message)
   end,
   ask = function(message)
+    message.kind = require('co.command_question')
     require('co.approve').ask(message)
   end,
   settled = function(message)

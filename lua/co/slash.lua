@@ -9,7 +9,7 @@ local notify = require('co.notify')
 ---@field run? fun(args: string, chat?: co.Chat, cwd: string): boolean? the backend's where there is none
 
 ---@param args string
----@return co.Ask?
+---@return co.Question?
 ---@return string rest
 local function named(args)
   local approve = require('co.approve')
@@ -36,9 +36,6 @@ local function none(args)
   )
 end
 
----@type table<string, boolean>
-local scopes = { command = true, prefix = true, prefix_saved = true, everything = true }
-
 ---@param args string
 ---@return boolean?
 local function always(args)
@@ -47,10 +44,12 @@ local function always(args)
     none(args)
   elseif scope == '' then
     require('co.approve').focus()
-  elseif not scopes[scope] or (scope:match('^prefix') and not ask.prefix) then
-    local offered = ask.prefix and 'command, prefix, prefix_saved or everything'
-      or 'command or everything'
-    notify.error(('/always reaches %s, not "%s"'):format(offered, scope))
+  elseif not vim.list_contains(ask.kind.scopes(ask), scope) then
+    local offered = table.concat(ask.kind.scopes(ask), ', ')
+    notify.error(
+      offered == '' and ('question %d takes no /always'):format(ask.id)
+        or ('/always allows one of %s, not "%s"'):format(offered, scope)
+    )
     return false
   else
     require('co.approve').answer(ask.id, 'always', {

@@ -160,11 +160,32 @@
 ---@field everything? boolean nothing is asked about
 ---@field commands? integer `!` commands that run
 
----@class (exact) co.Ask
----@field type? 'ask'
+---@class (exact) co.AskText
+---@field lines string[]
+---@field spans { row: integer, from: integer, to: integer, group: string }[]
+
+---@alias co.QuestionPage 'question'|'menu'|'help'
+
+--- A kind of question: the float asks it for the text and the keys of its questions.
+---@class (exact) co.QuestionKind
+---@field keys table<co.QuestionPage, table<string, fun(question: any)>> the actions of its own keys, by page
+---@field title fun(question: any): string
+---@field text fun(question: any, page: co.QuestionPage): co.AskText
+---@field footer fun(question: any): string, string its keys, in words and as letters alone
+---@field scopes fun(question: any): co.Scope[] what `always` may allow; none takes no `always`
+---@field reply fun(question: any, decision: co.Decision, extra: co.answer.Extra) passes an answer on
+
+--- A question for the person, of any kind.
+---@class co.Question
+---@field kind co.QuestionKind
 ---@field id integer
 ---@field session integer
----@field command string
+---@field command string the subject of the question
+---@field destructive boolean
+---@field hidden? boolean set by Lua: the person put it away
+
+---@class (exact) co.Ask: co.Question
+---@field type? 'ask'
 ---@field cwd string
 ---@field timeout? integer seconds; none where it runs until it ends
 ---@field terminal? boolean
@@ -173,10 +194,8 @@
 ---@field backend string
 ---@field reasons string[]
 ---@field span? [integer, integer] bytes of the command that the first reason speaks of, end exclusive
----@field destructive boolean
 ---@field prefix? string
 ---@field diff? string
----@field hidden? boolean set by Lua: the person put it away
 
 ---@class (exact) co.Settled
 ---@field type 'settled'
