@@ -35,11 +35,15 @@ local function update()
     notify.error('the question could not be shown here: :Co /approve shows it')
     return
   end
-  local focused = float.focused()
-  float.close()
-  if focused then
-    M.give_back()
+  if head then
+    local focused = float.focused()
+    float.close()
+    if focused then
+      M.give_back()
+    end
+    return
   end
+  float.finish(M.give_back)
 end
 
 --- Puts the person back where they were before the float had the focus.
@@ -53,7 +57,7 @@ function M.give_back()
     return
   end
   api.nvim_set_current_win(back.win)
-  if back.mode == 'insert' then
+  if back.mode == 'insert' and api.nvim_get_mode().mode == 'n' then
     -- In front of what was typed meanwhile, which was meant for this window.
     api.nvim_feedkeys('gi', 'in', false)
   elseif back.mode == 'terminal' then
@@ -63,29 +67,37 @@ end
 
 ---@param id integer
 ---@return co.Question?
----@return integer?
 local function find(id)
-  for position, ask in ipairs(asks) do
+  for _, ask in ipairs(asks) do
     if ask.id == id then
-      return ask, position
+      return ask
     end
   end
 end
 
----@param id integer
----@param decision string
-local function remove(id, decision)
-  local _, position = find(id)
-  if not position then
+--- Takes settled questions out of the queue.
+---@param settled table<integer, string> the decision for each id
+local function remove(settled)
+  local head = asks[1]
+  local gone = {}
+  asks = vim.tbl_filter(function(question)
+    local stays = settled[question.id] == nil
+    if not stays then
+      gone[#gone + 1] = question.id
+    end
+    return stays
+  end, asks)
+  if #gone == 0 then
     return
   end
-  table.remove(asks, position)
-  if position == 1 then
+  if asks[1] ~= head then
     float.reset()
   end
   update()
   vim.cmd.redrawstatus()
-  events.raise('CoApprovalResolved', { id = id, decision = decision })
+  for _, id in ipairs(gone) do
+    events.raise('CoApprovalResolved', { id = id, decision = settled[id] })
+  end
 end
 
 ---@return boolean
@@ -132,7 +144,7 @@ end
 --- The question was answered elsewhere, or withdrawn.
 ---@param message co.Settled
 function M.settled(message)
-  remove(message.id, message.decision)
+  remove({ [message.id] = message.decision })
 end
 
 --- Answers a question; one that is gone is left alone.
@@ -146,18 +158,37 @@ function M.answer(id, decision, extra)
     return false
   end
   question.kind.reply(question, decision, extra or {})
-  remove(id, decision)
+  remove({ [id] = decision })
   return true
+end
+
+--- Gives several questions the same answer; those that are gone are left alone.
+---@param ids integer[]
+---@param decision 'once'|'deny'
+function M.answer_all(ids, decision)
+  ---@type table<integer, string>
+  local settled = {}
+  for _, id in ipairs(ids) do
+    local question = find(id)
+    if question then
+      question.kind.reply(question, decision, {})
+      settled[id] = decision
+    end
+  end
+  remove(settled)
 end
 
 --- Takes the questions of a chat that is gone away; the backend denies them itself.
 ---@param session integer
 function M.drop_session(session)
-  for _, ask in ipairs(vim.list_slice(asks)) do
-    if ask.session == session then
-      remove(ask.id, 'withdrawn')
+  ---@type table<integer, string>
+  local settled = {}
+  for _, question in ipairs(asks) do
+    if question.session == session then
+      settled[question.id] = 'withdrawn'
     end
   end
+  remove(settled)
 end
 
 --- Puts the first question away; it still waits.
@@ -224,6 +255,8 @@ end
 require('co.config').on_change(M.watch)
 
 float.on({
+  pending = M.pending,
+  answer_all = M.answer_all,
   hide = M.hide,
   wiped = function()
     if asks[1] then

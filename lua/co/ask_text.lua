@@ -1,18 +1,23 @@
 --- What the approval float says about a question.
 local M = {}
 
+M.DESTRUCTIVE = 'it may destroy what cannot be brought back'
+
+--- Adds a line, with a group for its bytes `from` to `to`.
 ---@param text co.AskText
 ---@param line string
 ---@param group? string
 ---@param from? integer
 ---@param to? integer
-local function add(text, line, group, from, to)
+function M.add(text, line, group, from, to)
   text.lines[#text.lines + 1] = line
   if group then
     text.spans[#text.spans + 1] =
       { row = #text.lines - 1, from = from or 0, to = to or #line, group = group }
   end
 end
+
+local add = M.add
 
 --- Marks bytes of the last line, where there are any.
 ---@param text co.AskText
@@ -39,6 +44,14 @@ local function manner(ask)
   return #words > 0 and table.concat(words, ', ') or nil
 end
 
+--- The directory, the time-out and the confinement.
+---@param ask co.Ask
+---@return string
+function M.place(ask)
+  local time = ask.timeout and (' · %d s'):format(ask.timeout) or ''
+  return ('%s%s · %s'):format(vim.fn.fnamemodify(ask.cwd, ':~'), time, ask.backend)
+end
+
 --- The question itself.
 ---@param ask co.Ask
 ---@return co.AskText
@@ -54,9 +67,7 @@ function M.question(ask)
     at = at + #line + 1
   end
   add(text, '')
-  local where = vim.fn.fnamemodify(ask.cwd, ':~')
-  local time = ask.timeout and (' · %d s'):format(ask.timeout) or ''
-  add(text, ('in   %s%s · %s'):format(where, time, ask.backend), 'CoApprovalLabel', 0, 4)
+  add(text, 'in   ' .. M.place(ask), 'CoApprovalLabel', 0, 4)
   local how = manner(ask)
   if how then
     add(text, 'how  ' .. how, 'CoApprovalLabel', 0, 4)
@@ -65,7 +76,7 @@ function M.question(ask)
     add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
   end
   if ask.destructive then
-    add(text, 'note it may destroy what cannot be brought back', 'CoApprovalDestructive')
+    add(text, 'note ' .. M.DESTRUCTIVE, 'CoApprovalDestructive')
   end
   if ask.diff then
     add(text, '')
@@ -135,6 +146,8 @@ function M.help()
     { 'a', 'always: choose what for' },
     { 'e', 'edit the command; what you make of it is judged anew' },
     { 'd', 'all of it, in a larger window' },
+    { 'Y', 'list all questions: y there approves those that destroy nothing' },
+    { 'gN', 'no to all questions' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },
   }) do

@@ -93,6 +93,13 @@ return {
     end
     return long, brief
   end,
+  entry = function(ask)
+    return {
+      lines = vim.split(ask.command, '\n', { plain = true }),
+      about = ('chat %d · %s'):format(ask.session, ask_text.place(ask)),
+      alone = ask.destructive and ask_text.DESTRUCTIVE or nil,
+    }
+  end,
   scopes = function(ask)
     return vim.tbl_map(function(scope)
       return scope.scope

@@ -4,13 +4,16 @@
 local M = {}
 
 local api = vim.api
+local float_window = require('co.float_window')
 local highlight = require('co.highlight')
-
-local spans = api.nvim_create_namespace('co.approval')
+local lock = require('co.lock')
+local question_list = require('co.question_list')
 
 local SWALLOW_NS = 250 * 1000000
 
 ---@class (exact) co.float.Listener
+---@field pending fun(): co.Question[]
+---@field answer_all fun(ids: integer[], decision: 'once'|'deny')
 ---@field hide fun()
 ---@field wiped fun() the buffer is gone
 ---@field closed fun(tab: integer) the window was closed, by the person or with its tab page
@@ -25,8 +28,13 @@ local shown
 local page = 'question'
 local large = false
 local total = 0
-local focused_at = 0
+-- Keys count as answers a while after this.
+local shown_at = 0
 local closing = false
+-- The last question went while the float had the focus: it takes the keys that were meant for an answer.
+local finishing = false
+-- The ids of the questions that the list shows, and of those that it approves.
+local listed, approved = {}, {}
 
 ---@return boolean
 local function open()
@@ -43,9 +51,10 @@ function M.focused()
   return open() and api.nvim_get_current_win() == win
 end
 
---- Forgets what the last question was turned to: menu, size.
+--- Forgets the question that was shown. The list stays: it is about all of them.
 function M.reset()
-  shown, page, large = nil, 'question', false
+  shown, large = nil, false
+  page = page == 'list' and 'list' or 'question'
 end
 
 --- The key that reaches the float, as the person mapped it.
@@ -62,12 +71,19 @@ end
 ---@param width integer
 ---@return string
 local function footer(width)
-  if not M.focused() then
+  if finishing or not shown then
+    return ''
+  elseif not M.focused() then
     return (' %s to answer '):format(way_in())
-  elseif page ~= 'question' or not shown then
+  elseif page == 'list' then
+    return ' y yes to all but ! · gN no to all · q back '
+  elseif page ~= 'question' then
     return ''
   end
   local long, brief = shown.kind.footer(shown)
+  if total > 1 then
+    long, brief = long .. ' · Y list', brief .. ' Y'
+  end
   long, brief = (' %s · d all · g? '):format(long), (' %s d g? '):format(brief)
   return vim.fn.strdisplaywidth(long) <= width and long or brief
 end
@@ -75,88 +91,32 @@ end
 ---@param hidden number lines that do not fit
 ---@return string
 local function title(hidden)
+  if finishing then
+    return ' co · nothing waits '
+  elseif page == 'list' then
+    local text = (' co · %d questions '):format(total)
+    return hidden > 0 and ('%s· %d more lines '):format(text, hidden) or text
+  end
   local text = (' co 1/%d · %s '):format(total, shown and shown.kind.title(shown) or '')
   return hidden > 0 and ('%s· d: %d more lines '):format(text, hidden) or text
 end
 
 ---@param lines string[]
----@param width integer
----@return integer
-local function estimate(lines, width)
-  local height = 0
-  for _, line in ipairs(lines) do
-    height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width))
-  end
-  return height
-end
-
----@param lines string[]
 ---@return vim.api.keyset.win_config
 local function geometry(lines)
-  local room = vim.o.columns - 2
-  local widest = vim.fn.strdisplaywidth(title(1000))
-  for _, line in ipairs(lines) do
-    widest = math.max(widest, vim.fn.strdisplaywidth(line))
-  end
-  local width = math.max(1, math.min(widest, room, large and room or 80)) --[[@as integer]]
-  local screen = vim.o.lines - vim.o.cmdheight - 3
-  -- Keys that are not seen are no choice; beside the question there is more of Neovim.
-  local whole = large or page ~= 'question'
-  local most = math.max(1, whole and screen or math.floor(screen * 0.6))
-  local wanted = estimate(lines, width)
-  if open() then
-    wanted = api.nvim_win_text_height(win, {}).all
-  end
-  local height = math.max(1, math.min(wanted, most)) --[[@as integer]]
-  return {
-    relative = 'editor',
-    anchor = 'SE',
-    row = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0),
-    col = vim.o.columns,
-    width = width,
-    height = height,
-    title = title(wanted - height),
-    footer = footer(width),
-    footer_pos = 'right',
-  }
+  return float_window.geometry(lines, {
+    win = win,
+    wide = large,
+    -- Keys that are not seen are no choice; beside the question there is more of Neovim.
+    tall = large or page ~= 'question',
+    title = title,
+    footer = footer,
+  })
 end
 
----@param text co.AskText
-local function write(text)
-  vim.bo[buf].modifiable = true
-  api.nvim_buf_set_lines(buf, 0, -1, false, text.lines)
-  vim.bo[buf].modifiable = false
-  api.nvim_buf_clear_namespace(buf, spans, 0, -1)
-  for _, span in ipairs(text.spans) do
-    api.nvim_buf_set_extmark(buf, spans, span.row, span.from, {
-      end_col = span.to,
-      hl_group = span.group,
-      strict = false,
-    })
-  end
-end
-
----@param ask co.Question
-local function dress(ask)
-  local border = ask.destructive and 'CoApprovalDestructive' or 'CoApprovalBorder'
-  local options = {
-    winhighlight = ('NormalFloat:CoApproval,FloatBorder:%s,FloatTitle:%s'):format(
-      border,
-      ask.destructive and 'CoApprovalDestructive' or 'CoApprovalTitle'
-    ),
-    wrap = true,
-    linebreak = false,
-    winfixbuf = true,
-    foldenable = false,
-    number = false,
-    relativenumber = false,
-    signcolumn = 'no',
-    spell = false,
-    list = false,
-  }
-  for name, value in pairs(options) do
-    api.nvim_set_option_value(name, value, { win = win, scope = 'local' })
-  end
+---@param question co.Question
+local function dress(question)
+  float_window.dress(win, question.destructive and page ~= 'list')
 end
 
 local function watch_window()
@@ -175,13 +135,33 @@ local function watch_window()
   })
 end
 
+--- The text of the page that is shown; questions that are new in the list take no key for a while.
+---@param question co.Question
+---@return co.AskText
+local function text_of(question)
+  if page ~= 'list' then
+    listed, approved = {}, {}
+    return question.kind.text(question, page)
+  end
+  local text, ids = question_list.text(listener.pending())
+  local all = vim.tbl_map(function(waiting)
+    return waiting.id
+  end, listener.pending())
+  if not vim.deep_equal(all, listed) then
+    listed, shown_at = all, vim.uv.hrtime()
+  end
+  approved = ids
+  return text
+end
+
 local function redraw()
   if not shown then
     return
   end
-  local text = shown.kind.text(shown, page)
-  write(text)
+  local text = text_of(shown)
+  float_window.write(buf, text)
   if open() then
+    dress(shown)
     api.nvim_win_set_config(win, geometry(text.lines))
   end
 end
@@ -217,9 +197,10 @@ end
 function M.show(ask, count)
   highlight.ensure()
   local another = shown ~= ask
+  finishing = false
   if another then
     M.reset()
-    focused_at = vim.uv.hrtime()
+    shown_at = vim.uv.hrtime()
   end
   shown, total = ask, count
   if not api.nvim_buf_is_loaded(buf) then
@@ -228,8 +209,8 @@ function M.show(ask, count)
   if open() and api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage() then
     M.close()
   end
-  local text = ask.kind.text(ask, page)
-  local ok, problem = pcall(write, text)
+  local text = text_of(ask)
+  local ok, problem = pcall(float_window.write, buf, text)
   if not ok then
     -- Never an old text under a new question: a key would answer what nobody saw.
     require('co.log').add('float', tostring(problem))
@@ -262,6 +243,48 @@ function M.close()
   win = -1
 end
 
+--- Drops the keys that Neovim was given and has not read.
+local function drop_typed_keys()
+  if api.nvim_get_mode().mode == 'n' then
+    while vim.fn.getchar(0) ~= 0 do
+    end
+  end
+end
+
+--- Takes the window away after the last question. A window with the focus keeps it until no key that was meant for an
+--- answer came for a while; `done` is called when it is gone.
+---@param done fun()
+function M.finish(done)
+  page = 'question'
+  if not M.focused() then
+    M.close()
+    return
+  elseif finishing then
+    return
+  end
+  finishing, shown_at = true, vim.uv.hrtime()
+  api.nvim_win_set_config(win, geometry(api.nvim_buf_get_lines(buf, 0, -1, false)))
+  local function close()
+    local left = SWALLOW_NS - (vim.uv.hrtime() - shown_at)
+    if not finishing then
+      return
+    elseif left > 0 then
+      vim.defer_fn(function()
+        lock.free(close)
+      end, math.ceil(left / 1000000))
+      return
+    end
+    finishing = false
+    local focused = M.focused()
+    M.close()
+    if focused then
+      drop_typed_keys()
+      done()
+    end
+  end
+  close()
+end
+
 --- Puts the cursor into the float; keys typed until now are not answers.
 function M.focus()
   if open() then
@@ -283,9 +306,31 @@ local common = {
     end
   end,
   d = function()
-    if page == 'question' then
+    if page == 'question' or page == 'list' then
       large = not large
       redraw()
+    end
+  end,
+  Y = function()
+    if page == 'question' then
+      M.turn('list')
+    end
+  end,
+  y = function()
+    if page == 'list' and #approved > 0 then
+      page = 'question'
+      listener.answer_all(approved, 'once')
+    end
+  end,
+  gN = function()
+    if page == 'question' or page == 'list' then
+      page = 'question'
+      listener.answer_all(
+        vim.tbl_map(function(question)
+          return question.id
+        end, listener.pending()),
+        'deny'
+      )
     end
   end,
 }
@@ -293,7 +338,10 @@ local common = {
 --- Does what a key means on the page that is shown.
 ---@param key string
 local function press(key)
-  if vim.uv.hrtime() - focused_at < SWALLOW_NS or not shown then
+  if finishing then
+    shown_at = vim.uv.hrtime()
+    return
+  elseif vim.uv.hrtime() - shown_at < SWALLOW_NS or not shown then
     return
   end
   local own = (shown.kind.keys[page] or {})[key]
@@ -309,7 +357,7 @@ function M.make_buffer()
   local mine = buf
   vim.bo[buf].bufhidden = 'hide'
   vim.bo[buf].filetype = 'co-approval'
-  for _, key in ipairs({ 'y', 'n', 'N', 'a', 'e', 'd', 'c', 'p', 's', 'E', 'g?', 'q' }) do
+  for _, key in ipairs({ 'y', 'n', 'N', 'a', 'e', 'd', 'c', 'p', 's', 'E', 'Y', 'gN', 'g?', 'q' }) do
     vim.keymap.set('n', key, function()
       press(key)
     end, { buffer = buf, nowait = true, silent = true, desc = 'co: answer' })
@@ -322,7 +370,7 @@ function M.make_buffer()
     buffer = buf,
     callback = function(event)
       if event.event == 'WinEnter' then
-        focused_at = vim.uv.hrtime()
+        shown_at = vim.uv.hrtime()
       end
       -- On the way out the float is still the current window.
       vim.schedule(function()

@@ -164,7 +164,14 @@
 ---@field lines string[]
 ---@field spans { row: integer, from: integer, to: integer, group: string }[]
 
----@alias co.QuestionPage 'question'|'menu'|'help'
+--- `question`, `menu` and `help` are about one question; `list` shows all that wait.
+---@alias co.QuestionPage 'question'|'menu'|'help'|'list'
+
+--- A question as the list of all questions shows it.
+---@class (exact) co.ListEntry
+---@field lines string[] its subject
+---@field about string where it comes from
+---@field alone? string the reason why the list does not approve it
 
 --- A kind of question: the float asks it for the text and the keys of its questions.
 ---@class (exact) co.QuestionKind
@@ -172,6 +179,7 @@
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.AskText
 ---@field footer fun(question: any): string, string its keys, in words and as letters alone
+---@field entry fun(question: any): co.ListEntry
 ---@field scopes fun(question: any): co.Scope[] what `always` may allow; none takes no `always`
 ---@field reply fun(question: any, decision: co.Decision, extra: co.answer.Extra) passes an answer on
 

@@ -1,0 +1,97 @@
+--- The place, the look and the text of the approval float; knows nothing of the questions.
+local M = {}
+
+local api = vim.api
+
+local spans = api.nvim_create_namespace('co.approval')
+
+---@class (exact) co.float.View
+---@field win integer the window, where it is open
+---@field wide boolean it may be as wide as the screen
+---@field tall boolean it may be as high as the screen
+---@field title fun(hidden: number): string given the number of lines that do not fit
+---@field footer fun(width: integer): string
+
+---@param lines string[]
+---@param width integer
+---@return integer
+local function estimate(lines, width)
+  local height = 0
+  for _, line in ipairs(lines) do
+    height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width))
+  end
+  return height
+end
+
+--- Returns the place and the size for these lines.
+---@param lines string[]
+---@param view co.float.View
+---@return vim.api.keyset.win_config
+function M.geometry(lines, view)
+  local room = vim.o.columns - 2
+  local widest = vim.fn.strdisplaywidth(view.title(1000))
+  for _, line in ipairs(lines) do
+    widest = math.max(widest, vim.fn.strdisplaywidth(line))
+  end
+  local width = math.max(1, math.min(widest, room, view.wide and room or 80)) --[[@as integer]]
+  local screen = vim.o.lines - vim.o.cmdheight - 3
+  local most = math.max(1, view.tall and screen or math.floor(screen * 0.6))
+  local wanted = estimate(lines, width)
+  if api.nvim_win_is_valid(view.win) then
+    wanted = api.nvim_win_text_height(view.win, {}).all
+  end
+  local height = math.max(1, math.min(wanted, most)) --[[@as integer]]
+  return {
+    relative = 'editor',
+    anchor = 'SE',
+    row = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0),
+    col = vim.o.columns,
+    width = width,
+    height = height,
+    title = view.title(wanted - height),
+    footer = view.footer(width),
+    footer_pos = 'right',
+  }
+end
+
+--- Writes a text with its highlights into the buffer.
+---@param buf integer
+---@param text co.AskText
+function M.write(buf, text)
+  vim.bo[buf].modifiable = true
+  api.nvim_buf_set_lines(buf, 0, -1, false, text.lines)
+  vim.bo[buf].modifiable = false
+  api.nvim_buf_clear_namespace(buf, spans, 0, -1)
+  for _, span in ipairs(text.spans) do
+    api.nvim_buf_set_extmark(buf, spans, span.row, span.from, {
+      end_col = span.to,
+      hl_group = span.group,
+      strict = false,
+    })
+  end
+end
+
+--- Sets the options of the window.
+---@param win integer
+---@param destructive boolean the border is that of an error
+function M.dress(win, destructive)
+  local border = destructive and 'CoApprovalDestructive' or 'CoApprovalBorder'
+  local title = destructive and 'CoApprovalDestructive' or 'CoApprovalTitle'
+  local options = {
+    winhighlight = ('NormalFloat:CoApproval,FloatBorder:%s,FloatTitle:%s'):format(border, title),
+    wrap = true,
+    linebreak = false,
+    winfixbuf = true,
+    foldenable = false,
+    number = false,
+    relativenumber = false,
+    signcolumn = 'no',
+    spell = false,
+    list = false,
+  }
+  for name, value in pairs(options) do
+    api.nvim_set_option_value(name, value, { win = win, scope = 'local' })
+  end
+end
+
+return M

@@ -1,0 +1,236 @@
+local messages = require('messages')
+local questions = require('questions')
+local ask = messages.ask
+local editor = questions.editor
+local FOCUSED = questions.FOCUSED
+local HOME = questions.HOME
+local answers = questions.answers
+local wait_answers = questions.wait_answers
+local reach = questions.reach
+
+-- Keys that yank a line and put it below, where they reach a buffer that may be changed.
+local STRAY = 'yyp'
+
+--- Checks that no stray key changed the person's buffer or registers.
+local function untouched(nvim)
+  same({ 'one', 'two', 'three' }, nvim:lua('return vim.api.nvim_buf_get_lines(1, 0, -1, false)'))
+  same('', nvim:lua("return vim.fn.getreg('0')"))
+end
+
+describe('the queue of questions', function()
+  it('keeps the focus until the last one is answered', function()
+    local nvim = editor()
+    nvim:receive(ask(1), ask(2), ask(3))
+    nvim:wait_screen('co 1/3')
+    reach(nvim)
+    for index, left in ipairs({ '1/2', '1/1' }) do
+      nvim:keys('y')
+      nvim:wait_screen('touch file' .. index + 1)
+      nvim:wait_screen('co ' .. left)
+      yes(nvim:lua(FOCUSED))
+      nvim:settle()
+    end
+    nvim:keys('y')
+    nvim:wait(HOME)
+    nvim:wait_gone('touch file3')
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'once' }, { 3, 'once' } })
+  end)
+
+  it('lets no key that was typed with the last answer into a buffer', function()
+    local nvim = editor()
+    nvim:receive(ask(1), ask(2))
+    nvim:wait_screen('co 1/2')
+    reach(nvim)
+    nvim:keys('yyy')
+    nvim:wait_screen('co 1/1')
+    wait_answers(nvim, { { 1, 'once' } })
+    nvim:settle()
+    nvim:keys('y' .. STRAY)
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'once' } })
+    nvim:wait(HOME)
+    same('n', nvim:mode())
+    untouched(nvim)
+  end)
+
+  it('lets no key into a buffer that is typed just after the last one went', function()
+    local nvim = editor()
+    nvim:receive(ask(1))
+    nvim:wait_screen('touch file1')
+    reach(nvim)
+    nvim:lua(
+      "receive({ { type = 'settled', id = 1, decision = 'withdrawn' } }) vim.api.nvim_input(...)",
+      STRAY
+    )
+    nvim:wait(HOME)
+    same('n', nvim:mode())
+    untouched(nvim)
+    nvim:keys('yy')
+    nvim:wait("return vim.fn.getreg('0') == 'one\\n'")
+  end)
+
+  it('types nothing into the text that the person came from', function()
+    local nvim = editor()
+    nvim:keys_to('i', 'i')
+    nvim:receive(ask(1))
+    nvim:wait_screen('touch file1')
+    reach(nvim)
+    nvim:keys('yyyn')
+    nvim:wait(HOME)
+    nvim:wait_mode('i')
+    untouched(nvim)
+    nvim:keys('!')
+    nvim:wait("return vim.api.nvim_get_current_line() == '!one'")
+  end)
+
+  it('goes on for as long as answers are typed', function()
+    local nvim = editor()
+    nvim:receive(ask(1))
+    nvim:wait_screen('touch file1')
+    reach(nvim)
+    nvim:lua([[
+      local typed, timer = 0, vim.uv.new_timer()
+      timer:start(0, 50, vim.schedule_wrap(function()
+        typed = typed + 1
+        if typed <= 12 then
+          vim.api.nvim_input('y')
+        elseif not timer:is_closing() then
+          timer:close()
+          _G.typed = true
+        end
+      end))
+    ]])
+    nvim:wait('return _G.typed')
+    nvim:wait(HOME)
+    same('n', nvim:mode())
+    untouched(nvim)
+    same({ { 1, 'once' } }, answers(nvim))
+  end)
+
+  it('keeps the focus for a question that comes right after the last answer', function()
+    local nvim = editor()
+    nvim:receive(ask(1))
+    nvim:wait_screen('touch file1')
+    reach(nvim)
+    nvim:lua("require('co.approve').answer(1, 'once') receive({ ... })", ask(2))
+    nvim:lua("vim.api.nvim_input('y')")
+    nvim:wait_screen('touch file2')
+    nvim:settle()
+    yes(nvim:lua(FOCUSED))
+    same({ { 1, 'once' } }, answers(nvim))
+    nvim:keys('y')
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'once' } })
+    nvim:wait(HOME)
+  end)
+end)
+
+describe('the list of questions', function()
+  --- Three questions, the second of them destructive, and the focus on the first.
+  local function asked()
+    local nvim = editor()
+    local script = 'cat > deep <<EOF\nsecond line\nEOF'
+    nvim:receive(
+      ask(1),
+      ask(2, { command = 'rm -rf build', destructive = true }),
+      ask(3, { command = script, session = 2 })
+    )
+    nvim:wait_screen('co 1/3')
+    reach(nvim)
+    return nvim
+  end
+
+  it('shows every question and approves those that destroy nothing', function()
+    local nvim = asked()
+    nvim:keys('Y')
+    nvim:wait_screen('y approves 2 of these 3')
+    for _, text in ipairs({ 'touch file1', '! rm -rf build', 'cat > deep', 'second line', 'chat 2' }) do
+      yes(nvim:shows(text), text)
+    end
+    nvim:settle()
+    nvim:keys('y')
+    wait_answers(nvim, { { 1, 'once' }, { 3, 'once' } })
+    nvim:wait_screen('co 1/1')
+    nvim:wait_screen('may destroy')
+    yes(nvim:lua(FOCUSED))
+    nvim:settle()
+    nvim:keys('y')
+    wait_answers(nvim, { { 1, 'once' }, { 3, 'once' }, { 2, 'once' } })
+  end)
+
+  it('takes no key that was typed before it was there', function()
+    local nvim = asked()
+    nvim:keys('Yy')
+    nvim:wait_screen('y approves 2 of these 3')
+    nvim:settle()
+    same({}, answers(nvim))
+  end)
+
+  it('is drawn anew for a question that comes, and takes no key for a while', function()
+    local nvim = asked()
+    nvim:keys('Y')
+    nvim:wait_screen('y approves 2 of these 3')
+    nvim:settle()
+    nvim:lua("receive({ ... }) vim.api.nvim_input('y')", ask(4))
+    nvim:wait_screen('y approves 3 of these 4')
+    nvim:settle()
+    same({}, answers(nvim))
+    nvim:keys('y')
+    wait_answers(nvim, { { 1, 'once' }, { 3, 'once' }, { 4, 'once' } })
+  end)
+
+  it('stays when the first question goes', function()
+    local nvim = asked()
+    nvim:keys('Y')
+    nvim:wait_screen('y approves 2 of these 3')
+    nvim:receive({ type = 'settled', id = 1, decision = 'withdrawn' })
+    nvim:wait_screen('y approves 1 of these 2')
+    nvim:keys('q')
+    nvim:settle()
+    nvim:keys('q')
+    nvim:wait_screen('may destroy')
+    same({}, answers(nvim))
+  end)
+
+  it('gives way to a question that comes after all of them went', function()
+    local nvim = asked()
+    nvim:keys('Y')
+    nvim:wait_screen('y approves 2 of these 3')
+    nvim:lua([[
+      for id = 1, 3 do
+        receive({ { type = 'settled', id = id, decision = 'withdrawn' } })
+      end
+    ]])
+    nvim:wait(HOME)
+    nvim:receive(ask(4))
+    nvim:wait_screen('touch file4')
+    nvim:wait_screen('co 1/1')
+  end)
+
+  it('approves nothing where all of it may destroy', function()
+    local nvim = editor()
+    nvim:receive(ask(1, { destructive = true }), ask(2, { destructive = true }))
+    nvim:wait_screen('co 1/2')
+    reach(nvim)
+    nvim:keys('Y')
+    nvim:wait_screen('y approves none of these')
+    nvim:settle()
+    nvim:keys('y')
+    nvim:settle()
+    same({}, answers(nvim))
+    yes(nvim:lua(FOCUSED))
+  end)
+
+  for _, page in ipairs({ 'question', 'list' }) do
+    it('is denied as a whole by gN, from the ' .. page, function()
+      local nvim = asked()
+      if page == 'list' then
+        nvim:keys('Y')
+        nvim:wait_screen('y approves 2 of these 3')
+        nvim:settle()
+      end
+      nvim:keys('gN')
+      wait_answers(nvim, { { 1, 'deny' }, { 2, 'deny' }, { 3, 'deny' } })
+      nvim:wait(HOME)
+      same('', nvim:lua("return require('co').statusline()"))
+    end)
+  end
+end)
