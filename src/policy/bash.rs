@@ -30,6 +30,8 @@ const MAX_COMMANDS: usize = 50;
 pub struct Script {
     /// Every simple command found, in order; where `refusals` is not empty, as far as they could be made out.
     pub commands: Vec<Simple>,
+    /// Words of forms that are refused, outside of any command: those that a loop goes through.
+    pub loose: Vec<Word>,
     /// The and-or lists of pipelines, by index into `commands`; meaningless where there are refusals.
     pub pipelines: Vec<(Join, Vec<usize>)>,
     /// Why the text is not understood whole.

@@ -45,6 +45,9 @@ pub struct Assessment {
     pub broken: Option<String>,
     /// Something in it is too long, too many or too deep to be read: no rule can be tried on that.
     pub unread: bool,
+    /// The words of each simple command, and the targets of its redirections, as bash expands them now: once for each
+    /// directory it may run in. A word that is not known before it runs is here as it is written.
+    pub expanded: Vec<Vec<String>>,
 }
 
 /// One simple command of it.
@@ -83,6 +86,14 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
     found.refusals.extend(misplaced(cwd, facts));
     if found.refusals.is_empty() {
         walk(&script, cwd, facts, &mut found);
+    } else {
+        let loose = Simple {
+            words: script.loose.clone(),
+            ..Simple::default()
+        };
+        let all = script.commands.iter().chain([&loose]);
+        let words = |simple| expand(simple, cwd, facts).words();
+        found.expanded = all.map(words).collect();
     }
     found
 }
@@ -125,8 +136,7 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
         span: 0..found.command.len(),
         args,
         bare: true,
-        problems: Vec::new(),
-        builtin: false,
+        ..Ready::default()
     };
     found.segments.push(judge(&ready, &[], cwd, facts));
     found
@@ -218,6 +228,8 @@ fn pipe(
         && is_cd(&script.commands[*only])
     {
         let (segment, target) = change(&script.commands[*only], here, facts);
+        let words = |cwd: &PathBuf| expand(&script.commands[*only], cwd, facts).words();
+        found.expanded.extend(here.iter().map(words));
         found.segments.push(segment);
         return match target {
             Some(target) => Places {
@@ -234,6 +246,7 @@ fn pipe(
             .iter()
             .map(|index| expand(&script.commands[*index], cwd, facts))
             .collect();
+        found.expanded.extend(ready.iter().map(Ready::words));
         for (place, one) in ready.iter().enumerate() {
             let segment = judge(one, &ready[..place], cwd, facts);
             match merged.get_mut(place) {

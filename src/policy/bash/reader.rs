@@ -336,7 +336,13 @@ impl<'a> Reader<'a> {
             match child.kind() {
                 "command" => self.command(child, depth + 1),
                 "redirected_statement" => self.redirected(child, depth + 1),
-                _ => self.salvage(child, depth + 1),
+                kind => {
+                    if ["word", "concatenation"].contains(&kind) {
+                        let word = word::read(self.source, child.byte_range());
+                        self.script.loose.push(word);
+                    }
+                    self.salvage(child, depth + 1);
+                }
             }
         }
         if node.kind() == "function_definition" && calls_itself(node, self.source) {

@@ -12,15 +12,24 @@ use crate::policy::special::xargs::Stage;
 use crate::policy::word::{self, Word};
 
 /// A simple command with its words expanded.
+#[derive(Default)]
 pub(super) struct Ready {
     pub(super) span: Range<usize>,
     pub(super) args: Vec<Arg>,
+    /// The words that its redirections name.
+    pub(super) targets: Vec<Arg>,
     pub(super) bare: bool,
     pub(super) problems: Vec<Reason>,
     pub(super) builtin: bool,
 }
 
 impl Ready {
+    /// Returns its words and the targets of its redirections, as bash expands them.
+    pub(super) fn words(&self) -> Vec<String> {
+        let all = self.args.iter().chain(&self.targets);
+        all.map(|arg| arg.text.clone()).collect()
+    }
+
     /// Returns what xargs must know of a command before it.
     pub(super) fn stage(&self) -> Option<Stage<'_>> {
         let (first, args) = self.args.split_first()?;
@@ -35,10 +44,9 @@ impl Ready {
 pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
     let mut ready = Ready {
         span: simple.span.clone(),
-        args: Vec::new(),
         bare: simple.words.first().is_some_and(|word| word.bare),
-        problems: Vec::new(),
         builtin: true,
+        ..Ready::default()
     };
     for word in &simple.words {
         spread(word, cwd, facts, &mut ready);
@@ -54,6 +62,11 @@ pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
     }
     for redirect in &simple.redirects {
         ready.problems.extend(redirection(redirect, cwd, facts));
+        if let Some(target) = &redirect.target {
+            let mut aside = Ready::default();
+            spread(target, cwd, facts, &mut aside);
+            ready.targets.extend(aside.args);
+        }
     }
     ready
 }

@@ -393,3 +393,26 @@ fn an_argument_vector_is_asked_about_and_allowed_as_it_is_shown() {
     assert_eq!(allowed(&found.command), "auto");
     assert_eq!(allowed(r"rm * 'it'\''s'"), "ask");
 }
+
+#[test]
+fn an_assessment_names_the_words_as_bash_expands_them() {
+    let world = World::new();
+    let (judge, _) = world.judge(Settings::default());
+    let check = |command: &str, expected: &[&[&str]]| {
+        let program = Program::Shell(command.to_owned());
+        let found = judge.assess(&program, &world.workspace);
+        assert_eq!(found.expanded, expected, "{command}");
+    };
+    check("rm *.txt", &[&["rm", "a.txt", "b.txt"]]);
+    check("rm \"$X\" ?.txt", &[&["rm", "\"$X\"", "a.txt", "b.txt"]]);
+    check(
+        "cd src && rm *.rs",
+        &[&["cd", "src"], &["rm", "lib.rs", "main.rs"]],
+    );
+    check("echo x > a*.txt", &[&["echo", "x", "a.txt"]]);
+    check("rm *.none", &[&["rm", "*.none"]]);
+    check(
+        "for f in *.txt; do rm $f; done",
+        &[&["rm", "$f"], &["a.txt", "b.txt"]],
+    );
+}
