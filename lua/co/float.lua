@@ -264,14 +264,8 @@ function M.finish(done)
   end
   finishing, shown_at = true, vim.uv.hrtime()
   api.nvim_win_set_config(win, geometry(api.nvim_buf_get_lines(buf, 0, -1, false)))
-  local function close()
-    local left = SWALLOW_NS - (vim.uv.hrtime() - shown_at)
+  local function release()
     if not finishing then
-      return
-    elseif left > 0 then
-      vim.defer_fn(function()
-        lock.free(close)
-      end, math.ceil(left / 1000000))
       return
     end
     finishing = false
@@ -282,7 +276,25 @@ function M.finish(done)
       done()
     end
   end
-  close()
+  local function wait()
+    local left = SWALLOW_NS - (vim.uv.hrtime() - shown_at)
+    if left <= 0 then
+      release()
+    elseif finishing then
+      vim.defer_fn(function()
+        lock.free(wait)
+      end, math.ceil(left / 1000000))
+    end
+  end
+  wait()
+  -- A command is for the window that the person goes back to.
+  api.nvim_create_autocmd('CmdlineEnter', {
+    group = api.nvim_create_augroup('co.float.finish', {}),
+    once = true,
+    callback = vim.schedule_wrap(function()
+      lock.free(release)
+    end),
+  })
 end
 
 --- Puts the cursor into the float; keys typed until now are not answers.
