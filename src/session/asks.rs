@@ -42,6 +42,14 @@ impl Asks {
         self.settled(id, if heard { word } else { "withdrawn" });
     }
 
+    /// Takes a question away that needs no answer any more.
+    pub(super) fn withdraw(&mut self, id: u64) {
+        if let Some(index) = self.open.iter().position(|(open, _)| *open == id) {
+            self.open.swap_remove(index);
+            self.settled(id, "withdrawn");
+        }
+    }
+
     /// Takes every question away: nobody waits for an answer any more.
     pub(super) fn withdraw_all(&mut self) {
         for (id, _) in std::mem::take(&mut self.open) {

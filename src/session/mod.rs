@@ -31,7 +31,7 @@ use self::asks::Asks;
 use self::jobs::Jobs;
 use self::kit::Kit;
 use self::record::Recorder;
-use self::turn::{Ended, Event, Purpose, Snapshot, Standing, Turn};
+use self::turn::{Ended, Event, Purpose, Queue, Snapshot, Standing, Turn};
 use self::typed::Typed;
 use crate::editor::Showing;
 use crate::llm::{Fault, Provider};
@@ -317,6 +317,7 @@ impl Session {
             cancel: cancel.clone(),
             guard: guard::Guard::new(self.kit.config.max_steps),
             circling: false,
+            queue: Queue::default(),
         };
         self.running = Some(Running {
             events: receiver,
@@ -374,6 +375,7 @@ impl Session {
             Event::Ask(ask, reply) => {
                 self.asks.put(*ask, reply);
             }
+            Event::Withdraw(id) => self.asks.withdraw(id),
             Event::Allow(allowance) => self.allow(allowance).await,
             Event::Job(act) => self.job(act).await,
             Event::Usage(usage) => {

@@ -13,6 +13,8 @@ mod job_ends;
 mod jobs;
 mod kept;
 mod looks;
+mod order;
+mod queue;
 mod retry;
 mod settings;
 mod standing;

@@ -7,6 +7,7 @@ mod compact;
 mod jobs;
 mod log;
 mod look;
+mod queue;
 mod run;
 mod step;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::queue::Queue;
 use super::guard::{Guard, StepVerdict};
 use super::jobs::Act;
 use super::kit::Kit;
@@ -46,6 +48,8 @@ pub(super) enum Event {
     State(State, String),
     /// A question; a dropped reply is a no.
     Ask(Box<Ask>, oneshot::Sender<Reply>),
+    /// A question needs no answer any more.
+    Withdraw(u64),
     /// A scope that the person chose with `always`.
     Allow(Allowance),
     /// Something about the session's jobs.
@@ -126,6 +130,7 @@ pub(super) struct Turn {
     pub guard: Guard,
     /// Set when the guard wants the person to look.
     pub circling: bool,
+    pub queue: Queue,
 }
 
 /// What a turn is for.

@@ -127,17 +127,6 @@ async fn always_for_a_prefix_covers_what_begins_so() {
 }
 
 #[tokio::test]
-async fn an_always_holds_for_the_other_calls_of_its_step() {
-    let mut chat = Chat::new([calls(&[("1", "touch a"), ("2", "touch a")]), says("ok")]);
-    chat.say("go");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::Command);
-    assert_eq!(chat.ended().await, "done");
-    assert_eq!(chat.asks(), 1);
-    assert!(matches!(decisions(&chat)[1], Decision::Rule { .. }));
-}
-
-#[tokio::test]
 async fn an_edited_command_is_judged_again_and_the_model_is_told() {
     let mut chat = Chat::new([calls(&[("1", "rm -r src")]), says("ok")]);
     chat.write("src/a", "");

@@ -47,6 +47,7 @@ async fn always_without_a_scope_is_the_command_alone() {
     chat.say("go");
     let ask = chat.asked().await;
     chat.answer(ask.id, Answer::Always);
+    assert_eq!(chat.asked().await.command, "touch a");
     let ask = chat.asked().await;
     assert_eq!(ask.command, "touch b");
     chat.answer(ask.id, Answer::Deny);

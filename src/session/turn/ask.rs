@@ -1,20 +1,26 @@
-//! The question to the person, and what their answer comes to.
+//! The question to the person, and the decision that comes of a verdict and an answer.
 
 use std::ops::Range;
 
-use tokio::sync::oneshot;
-
 use super::super::render;
-use super::calls::Reviewed;
+use super::calls::{Judged, Known, Reviewed};
+use super::queue::{Answer, Question, Stage, Waiting};
 use super::run::Cleared;
 use super::{Allowance, Event, Halt, Reply, Turn};
-use crate::policy::{self, Pattern, Verdict};
-use crate::protocol::{Ask, Scope, State};
+use crate::policy::{self, Grant, Pattern, Verdict};
+use crate::protocol::Ask;
 use crate::tool::shell::Run;
-use crate::transcript::{Decision, Item};
+use crate::transcript::{Call, Decision, Item};
 
 /// What the model is told of a no.
 const DENIED: &str = "User denied this action";
+
+/// A verdict, less what the person has allowed already.
+pub(super) enum Resolution {
+    Run(Decision),
+    Refuse(Decision),
+    Ask(policy::Ask),
+}
 
 /// What stands beside the command in the float: printable, and one line whatever a word of it held.
 pub(super) fn one_line(text: &str) -> String {
@@ -27,46 +33,91 @@ impl Turn {
         self.standing.confirms(&self.kit) && !question.unread
     }
 
-    /// Asks the person, again for what they edited, until there is a yes or a no.
-    pub(super) async fn ask(
-        &mut self,
-        mut reviewed: Reviewed,
-        mut question: policy::Ask,
-    ) -> Result<(), Halt> {
-        loop {
-            let ask = self.question(&reviewed, &question);
-            match self.put(ask).await? {
-                None => return self.withdrawn(reviewed).await,
-                Some(Reply::Once) => {
-                    return self.run_in_session(reviewed, Decision::Approved).await;
-                }
-                Some(Reply::Always(scope)) => {
-                    self.allow(scope, &reviewed, question.prefix.as_ref())
-                        .await?;
-                    return self.run_in_session(reviewed, Decision::Approved).await;
-                }
-                Some(Reply::Deny(reason)) => return self.denied(reviewed, reason).await,
-                Some(Reply::Edited(command)) => match self.edited(&mut reviewed, command).await? {
-                    Verdict::Ask(again) => question = again,
-                    Verdict::Deny { why, .. } => return self.forbid(reviewed, why).await,
-                    // The person wrote it: that is as good as a yes.
-                    Verdict::Allow(_) => {
-                        return self.run_in_session(reviewed, Decision::Approved).await;
-                    }
-                },
+    /// Weighs the verdict on a command against what the person has said.
+    pub(super) fn resolve(&self, reviewed: &Reviewed) -> Resolution {
+        let question = match &reviewed.judged.verdict {
+            Verdict::Deny { why, .. } => {
+                return Resolution::Refuse(Decision::Forbidden { why: why.clone() });
             }
+            // The person wrote it: that is as good as a yes.
+            Verdict::Allow(_) if reviewed.edited => return Resolution::Run(Decision::Approved),
+            Verdict::Allow(Grant::Rule { rule }) => {
+                return Resolution::Run(Decision::Rule { rule: rule.clone() });
+            }
+            Verdict::Allow(Grant::Proof { .. }) => match self.why_ask_proved(reviewed) {
+                None => return Resolution::Run(Decision::Proved),
+                Some(why) => policy::Ask::because(why),
+            },
+            Verdict::Ask(question) => question.clone(),
+        };
+        match self.confirms(&question) {
+            true => Resolution::Run(Decision::AutoConfirm),
+            false => Resolution::Ask(question),
         }
     }
 
-    /// Puts one question and waits; none where nobody will answer any more.
-    pub(super) async fn put(&self, ask: Ask) -> Result<Option<Reply>, Halt> {
-        self.state(State::Asking, "").await?;
-        let (reply, answer) = oneshot::channel();
-        self.send(Event::Ask(Box::new(ask), reply)).await?;
-        Ok(tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => None,
-            answer = answer => answer.ok(),
+    /// Returns the question that a call comes to, if it needs an answer.
+    pub(super) fn question_about(&self, known: &Known) -> Option<Question> {
+        let (ask, question, words, always) = match known {
+            Known::Command(reviewed) if reviewed.no_room.is_none() => {
+                let Resolution::Ask(question) = self.resolve(reviewed) else {
+                    return None;
+                };
+                let words = reviewed.judged.expanded.clone();
+                let always = Allowance::Rule(Pattern::exact(&reviewed.request.text()));
+                (self.question(reviewed, &question), question, words, always)
+            }
+            Known::Typing(typing) => {
+                let Resolution::Ask(question) = self.resolve_typing(typing) else {
+                    return None;
+                };
+                let always = Allowance::Job(typing.seen.number);
+                (self.typing(typing, &question), question, Vec::new(), always)
+            }
+            Known::Command(_) | Known::Look(_) | Known::Job(_) => return None,
+        };
+        Some(Question {
+            ask,
+            words,
+            always,
+            prefix: question.prefix,
+            stage: Stage::New,
+        })
+    }
+
+    /// Returns the decision on a call: the person's answer, or that of a rule or a proof.
+    pub(super) async fn decision(
+        &mut self,
+        next: &Waiting,
+        answer: Option<Answer>,
+    ) -> Result<Decision, Halt> {
+        let resolution = match &next.known {
+            Ok(Known::Command(reviewed)) => self.resolve(reviewed),
+            Ok(Known::Typing(typing)) => self.resolve_typing(typing),
+            // Nobody is asked about these.
+            Ok(Known::Look(_) | Known::Job(_)) | Err(_) => Resolution::Refuse(Decision::Withdrawn),
+        };
+        let reply = match (answer, resolution) {
+            (Some(Answer::Reply(reply)), _) => reply,
+            (None, Resolution::Run(decision) | Resolution::Refuse(decision)) => {
+                return Ok(decision);
+            }
+            (Some(Answer::Gone), _) | (None, Resolution::Ask(_)) => {
+                return Ok(Decision::Withdrawn);
+            }
+        };
+        Ok(match reply {
+            Reply::Once => Decision::Approved,
+            Reply::Always(scope) => {
+                if let Some(question) = &next.question {
+                    self.allow(question.allowance(scope, &self.workspace))
+                        .await?;
+                }
+                Decision::Approved
+            }
+            Reply::Deny(reason) => Decision::Denied { reason },
+            // The float offers no such thing for what is typed; what would be typed then nobody has seen.
+            Reply::Edited(_) => Decision::Denied { reason: None },
         })
     }
 
@@ -75,7 +126,7 @@ impl Turn {
         let command = reviewed.request.text();
         let span = question.reasons.first().and_then(|it| it.span.as_ref());
         Ask {
-            id: self.kit.id(),
+            id: 0,
             session: self.session,
             span: span.and_then(|span| shown_at(&command, span)),
             command: policy::printable(&command),
@@ -95,37 +146,26 @@ impl Turn {
         }
     }
 
-    async fn edited(&mut self, reviewed: &mut Reviewed, command: String) -> Result<Verdict, Halt> {
-        let printable = policy::printable(&command);
+    /// Puts the person's command in the place of the next call's. False where that is no command.
+    pub(super) async fn edit_next(&mut self, command: &str) -> Result<bool, Halt> {
+        let manner = match self.queue.next().map(|next| &next.known) {
+            Some(Ok(Known::Command(reviewed))) => reviewed.request.manner,
+            _ => return Ok(false),
+        };
+        let printable = policy::printable(command);
         let text = format!("the command was changed to: {printable}");
         self.record(Item::Notice { text }).await?;
-        let shown = render::call(&printable, reviewed.request.manner);
-        self.send(Event::Show(format!("*edited:* {shown}"))).await?;
-        reviewed.request = reviewed.request.edited(command);
-        reviewed.edited = true;
-        let judged = self.judge(&reviewed.request, &reviewed.cwd).await;
-        if let Ok(judged) = judged {
-            reviewed.judged = judged;
-        } else {
-            reviewed.judged.verdict = Verdict::Ask(policy::Ask::because("it could not be judged"));
+        let shown = render::call(&printable, manner);
+        self.show(&format!("*edited:* {shown}")).await?;
+        if let Some(next) = self.queue.next() {
+            next.edited = Some(command.to_owned());
+            next.question = None;
         }
-        Ok(reviewed.judged.verdict.clone())
+        Ok(true)
     }
 
-    async fn allow(
-        &mut self,
-        scope: Scope,
-        reviewed: &Reviewed,
-        prefix: Option<&Pattern>,
-    ) -> Result<(), Halt> {
-        let allowance = match (scope, prefix) {
-            (Scope::Everything, _) => Allowance::Everything,
-            (Scope::Prefix, Some(prefix)) => Allowance::Rule(prefix.clone()),
-            (Scope::PrefixSaved, Some(prefix)) => {
-                Allowance::Saved(self.workspace.clone(), prefix.clone())
-            }
-            _ => Allowance::Rule(Pattern::exact(&reviewed.request.text())),
-        };
+    /// Allows something from now on.
+    pub(super) async fn allow(&mut self, allowance: Allowance) -> Result<(), Halt> {
         match &allowance {
             Allowance::Job(job) => self.standing.jobs.push(*job),
             Allowance::Everything => self.standing.everything = true,
@@ -136,28 +176,20 @@ impl Turn {
         self.send(Event::Allow(allowance)).await
     }
 
-    async fn withdrawn(&mut self, reviewed: Reviewed) -> Result<(), Halt> {
-        self.refuse(reviewed, Decision::Withdrawn).await?;
-        match self.cancel.is_cancelled() {
-            true => Err(Halt::Cancelled),
-            false => Ok(()),
-        }
-    }
-
-    async fn denied(&mut self, reviewed: Reviewed, reason: Option<String>) -> Result<(), Halt> {
-        self.refuse(reviewed, Decision::Denied { reason }).await
-    }
-
-    /// Refuses a call for a deny rule.
-    pub(super) async fn forbid(&mut self, reviewed: Reviewed, why: String) -> Result<(), Halt> {
-        self.refuse(reviewed, Decision::Forbidden { why }).await
-    }
-
-    async fn refuse(&mut self, reviewed: Reviewed, decision: Decision) -> Result<(), Halt> {
-        self.decided(&reviewed.call, &reviewed.judged, &decision)
-            .await?;
+    /// Records a decision of which nothing runs, and tells the model.
+    pub(super) async fn refuse(
+        &mut self,
+        call: &Call,
+        judged: &Judged,
+        decision: Decision,
+    ) -> Result<(), Halt> {
+        self.decided(call, judged, &decision).await?;
         let text = refusal(&decision).unwrap_or_else(|| DENIED.to_owned());
-        self.answer(&reviewed.call, text).await
+        self.answer(call, text).await?;
+        match decision {
+            Decision::Withdrawn if self.cancel.is_cancelled() => Err(Halt::Cancelled),
+            _ => Ok(()),
+        }
     }
 
     /// Runs what a person or their rule allowed, in the session's backend. Its command is on the screen.
@@ -192,7 +224,7 @@ impl Turn {
 }
 
 /// What the model is told of a decision that lets nothing be done; none of one that does.
-pub(super) fn refusal(decision: &Decision) -> Option<String> {
+fn refusal(decision: &Decision) -> Option<String> {
     match decision {
         Decision::Forbidden { why } => Some(format!("Refused by a deny rule: {why}")),
         Decision::Denied { reason: None } | Decision::Withdrawn => Some(DENIED.to_owned()),

@@ -1,14 +1,19 @@
-//! The calls of one step: reviewed together, read-only ones run side by side, the rest one by one in order.
+//! The calls of one step. Those at its beginning that only read run side by side; from the first other call on they run
+//! one by one. Their results are recorded in the order of the calls.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::jobs::Act;
 use super::super::render;
+use super::ask::Resolution;
+use super::jobs::Typing;
 use super::look::{Looking, Taken};
+use super::queue::{Answer, Queue, Reached, Waiting};
 use super::run::{Begun, Cleared};
 use super::step::MAX_CALLS;
-use super::{Event, Halt, Turn};
+use super::{Halt, Reply, Turn};
 use crate::error;
 use crate::policy::{self, Grant, Verdict};
 use crate::tool::ToolCall;
@@ -20,7 +25,7 @@ use crate::transcript::{Call, Decision};
 /// Why a call was not judged: a file system that hangs must not hold the person up.
 pub(super) const CANCELLED: &str = "Cancelled before it was run.";
 
-/// A call that was judged.
+/// A command that was judged.
 pub(super) struct Reviewed {
     pub call: Call,
     pub request: shell::Request,
@@ -28,30 +33,32 @@ pub(super) struct Reviewed {
     pub judged: Judged,
     /// The person put another command in the place of the model's.
     pub edited: bool,
+    /// Why one more job cannot be started, for a command in the background.
+    pub no_room: Option<String>,
 }
 
 /// A call that co understands.
-enum Known {
+pub(super) enum Known {
     Command(Reviewed),
     Look(Looking),
+    /// Text for a job that runs.
+    Typing(Typing),
+    /// Anything else about a job, which needs no answer.
     Job(jobs::Request),
 }
 
-/// What is done one after the other, in the order of the calls.
-enum InTurn {
-    Command(Reviewed),
-    Job(Call, jobs::Request),
-}
-
-/// What nobody is asked about.
-enum Unasked {
+/// A call that runs beside others.
+enum Ahead {
     Command(Cleared),
     Look(Looking),
+    /// A call that cannot run, and why.
+    Refused(Call, String),
 }
 
 enum Started {
     Command(Cleared, Result<Begun, String>),
     Look(Taken),
+    Refused(Call, String),
 }
 
 /// What policy said of a command.
@@ -59,6 +66,8 @@ pub(super) struct Judged {
     pub command: String,
     /// Each simple command of it.
     pub segments: Vec<String>,
+    /// The words of each, as bash would expand them.
+    pub expanded: Vec<Vec<String>>,
     pub verdict: Verdict,
 }
 
@@ -66,55 +75,99 @@ impl Turn {
     /// Carries out the calls of a step; each has an outcome in the transcript when this returns.
     pub(super) async fn calls(&mut self, calls: Vec<Call>) -> Result<(), Halt> {
         self.renew();
-        let mut unasked = Vec::new();
-        let mut rest = Vec::new();
-        for (index, call) in calls.into_iter().enumerate() {
-            if index >= MAX_CALLS {
-                let text = format!(
-                    "Not run: at most {MAX_CALLS} calls a step. Ask again for what is still needed."
-                );
-                self.turn_away(&call, text).await?;
-                continue;
-            }
-            match self.review(&call).await {
-                Err(text) => self.turn_away(&call, text).await?,
-                Ok(Known::Look(looking)) => unasked.push(Unasked::Look(looking)),
+        let calls = calls.into_iter().enumerate();
+        let mut calls: VecDeque<_> = calls.map(|(at, call)| Waiting::new(at, call)).collect();
+        let mut ahead = Vec::new();
+        while let Some(next) = calls.front() {
+            ahead.push(match self.review(next).await {
+                Err(why) => Ahead::Refused(next.call.clone(), why),
+                Ok(Known::Look(looking)) => Ahead::Look(looking),
                 Ok(Known::Command(reviewed)) if self.runs_unasked(&reviewed) => {
-                    unasked.push(Unasked::Command(self.clear_proved(reviewed)));
+                    Ahead::Command(self.clear_proved(reviewed))
                 }
-                Ok(Known::Command(reviewed)) => rest.push(InTurn::Command(reviewed)),
-                Ok(Known::Job(request)) => rest.push(InTurn::Job(call, request)),
-            }
+                Ok(_) => break,
+            });
+            calls.pop_front();
         }
-        self.run_unasked(unasked).await?;
-        for one in rest {
-            match one {
-                InTurn::Command(reviewed) => self.command(reviewed).await?,
-                InTurn::Job(call, request) => self.job(call, request).await?,
-            }
-        }
-        Ok(())
+        self.run_side_by_side(ahead).await?;
+        self.queue = Queue::new(calls);
+        self.run_one_by_one().await
     }
 
-    async fn command(&mut self, mut reviewed: Reviewed) -> Result<(), Halt> {
-        self.renew();
-        // What ran meanwhile may have changed what this one would do, or a rule may cover it now.
-        let mut judged = self.judge_again(&mut reviewed).await;
-        if judged.is_ok() && reviewed.request.manner.background {
-            // Nobody is asked about what could not be started.
-            judged = self.jobs(Act::Room).await?;
+    async fn run_one_by_one(&mut self) -> Result<(), Halt> {
+        loop {
+            if self.cancel.is_cancelled() {
+                return Err(Halt::Cancelled);
+            }
+            self.renew();
+            // What ran meanwhile may have changed what the others would do.
+            self.judge_queue().await;
+            self.show_next().await?;
+            self.put_questions().await?;
+            let answer = match self.answer_to_next().await? {
+                Reached::Changed => continue,
+                Reached::NotAsked => None,
+                Reached::Answered(Answer::Reply(Reply::Edited(command)))
+                    if self.edit_next(&command).await? =>
+                {
+                    continue;
+                }
+                Reached::Answered(answer) => Some(answer),
+            };
+            match self.queue.pop() {
+                Some(next) => self.carry_out(next, answer).await?,
+                None => return Ok(()),
+            }
         }
-        if let Err(why) = judged {
-            self.show_command(&reviewed).await?;
-            return self.not_run(&reviewed.call, why).await;
-        }
-        self.decide(reviewed).await
     }
 
-    async fn judge_again(&self, reviewed: &mut Reviewed) -> Result<(), String> {
-        reviewed.cwd = self.place(&reviewed.request)?;
-        reviewed.judged = self.judge(&reviewed.request, &reviewed.cwd).await?;
-        Ok(())
+    /// Shows the next call before it is asked about or run. A look is shown with its result.
+    async fn show_next(&mut self) -> Result<(), Halt> {
+        let Some(next) = self.queue.next().filter(|next| !next.shown) else {
+            return Ok(());
+        };
+        let text = match &next.known {
+            Ok(Known::Command(reviewed)) => show_command(&reviewed.request),
+            Ok(Known::Typing(typing)) => render::job(&typing.request),
+            Ok(Known::Job(request)) => render::job(request),
+            Ok(Known::Look(_)) | Err(_) => return Ok(()),
+        };
+        next.shown = true;
+        self.show(&text).await
+    }
+
+    /// Does what the next call asks for, as far as the person lets it.
+    async fn carry_out(&mut self, next: Waiting, answer: Option<Answer>) -> Result<(), Halt> {
+        let decision = self.decision(&next, answer).await?;
+        match next.known {
+            Err(why) if next.shown => self.not_run(&next.call, why).await,
+            Err(why) => self.turn_away(&next.call, why).await,
+            Ok(Known::Look(looking)) => {
+                let taken = self.start_look(looking).await?;
+                self.finish_look(taken).await
+            }
+            Ok(Known::Job(request)) => self.job(next.call, request).await,
+            Ok(Known::Typing(typing)) => self.type_to(next.call, typing, decision).await,
+            Ok(Known::Command(reviewed)) => match reviewed.no_room {
+                Some(why) => self.not_run(&next.call, why).await,
+                None => self.command(reviewed, decision).await,
+            },
+        }
+    }
+
+    async fn command(&mut self, reviewed: Reviewed, decision: Decision) -> Result<(), Halt> {
+        match decision {
+            Decision::Proved => {
+                let cleared = self.clear_proved(reviewed);
+                let begun = self.start(&cleared).await?;
+                self.finish(cleared, begun).await
+            }
+            decision if decision.lets_run() => self.run_in_session(reviewed, decision).await,
+            decision => {
+                self.refuse(&reviewed.call, &reviewed.judged, decision)
+                    .await
+            }
+        }
     }
 
     fn place(&self, request: &shell::Request) -> Result<PathBuf, String> {
@@ -140,20 +193,37 @@ impl Turn {
         self.show(&shown).await
     }
 
-    async fn review(&self, call: &Call) -> Result<Known, String> {
+    /// Reads and judges a call; what is wrong with it comes back as a text for the model.
+    pub(super) async fn review(&self, waiting: &Waiting) -> Result<Known, String> {
+        if waiting.place >= MAX_CALLS {
+            return Err(format!(
+                "Not run: at most {MAX_CALLS} calls a step. Ask again for what is still needed."
+            ));
+        }
+        let call = &waiting.call;
         let request = match ToolCall::parse(call).map_err(|bad| bad.to_string())? {
             ToolCall::Shell(request) => request,
             ToolCall::Look(look) => return self.review_look(call, look).await.map(Known::Look),
-            ToolCall::Job(request) => return Ok(Known::Job(request)),
+            ToolCall::Job(request) => return self.review_job(request).await,
+        };
+        let request = match &waiting.edited {
+            None => request,
+            Some(command) => request.edited(command.clone()),
         };
         let cwd = self.place(&request)?;
         let judged = self.judge(&request, &cwd).await?;
+        let no_room = match request.manner.background {
+            // Nobody is asked about what could not be started.
+            true => self.jobs(Act::Room).await.unwrap_or(Ok(())).err(),
+            false => None,
+        };
         Ok(Known::Command(Reviewed {
             call: call.clone(),
             request,
             cwd,
             judged,
-            edited: false,
+            edited: waiting.edited.is_some(),
+            no_room,
         }))
     }
 
@@ -179,6 +249,7 @@ impl Turn {
                     .filter_map(|segment| text(&segment.span))
                     .collect(),
                 command,
+                expanded: assessment.expanded,
                 verdict,
             }
         });
@@ -191,12 +262,11 @@ impl Turn {
     }
 
     fn runs_unasked(&self, reviewed: &Reviewed) -> bool {
-        matches!(reviewed.judged.verdict, Verdict::Allow(Grant::Proof { .. }))
-            && self.why_ask_proved(reviewed).is_none()
+        matches!(self.resolve(reviewed), Resolution::Run(Decision::Proved))
     }
 
     /// Why a proven command asks all the same.
-    fn why_ask_proved(&self, reviewed: &Reviewed) -> Option<&'static str> {
+    pub(super) fn why_ask_proved(&self, reviewed: &Reviewed) -> Option<&'static str> {
         if self.kit.trial.unasked() == backend::Unasked::Never {
             return Some(
                 "it only reads, but nothing here can confine it and auto_without_sandbox is off",
@@ -209,11 +279,11 @@ impl Turn {
         failed.then_some("it failed in the read-only sandbox; approved, it runs outside of it")
     }
 
-    /// Does side by side what nobody is asked about; shows it one after the other, in the order of the calls.
-    async fn run_unasked(&mut self, unasked: Vec<Unasked>) -> Result<(), Halt> {
+    /// Runs calls side by side that nobody is asked about; shows them one after the other, in the order of the calls.
+    async fn run_side_by_side(&mut self, ahead: Vec<Ahead>) -> Result<(), Halt> {
         let mut started = Vec::new();
         let mut done = Ok(());
-        for one in unasked {
+        for one in ahead {
             match self.begin(one).await {
                 Ok(begun) => started.push(begun),
                 Err(halt) => {
@@ -230,23 +300,25 @@ impl Turn {
         done
     }
 
-    async fn begin(&mut self, one: Unasked) -> Result<Started, Halt> {
+    async fn begin(&mut self, one: Ahead) -> Result<Started, Halt> {
         Ok(match one {
-            Unasked::Command(cleared) => {
+            Ahead::Command(cleared) => {
                 let begun = self.start(&cleared).await?;
                 Started::Command(cleared, begun)
             }
-            Unasked::Look(looking) => Started::Look(self.start_look(looking).await?),
+            Ahead::Look(looking) => Started::Look(self.start_look(looking).await?),
+            Ahead::Refused(call, why) => Started::Refused(call, why),
         })
     }
 
     async fn finish_begun(&mut self, one: Started) -> Result<(), Halt> {
         match one {
             Started::Command(cleared, begun) => {
-                self.show_call(&cleared).await?;
+                self.show(&show_command(&cleared.request)).await?;
                 self.finish(cleared, begun).await
             }
             Started::Look(look) => self.finish_look(look).await,
+            Started::Refused(call, why) => self.turn_away(&call, why).await,
         }
     }
 
@@ -268,45 +340,9 @@ impl Turn {
             decision: Decision::Proved,
         }
     }
+}
 
-    /// What a verdict other than a proof comes to.
-    async fn decide(&mut self, reviewed: Reviewed) -> Result<(), Halt> {
-        match reviewed.judged.verdict.clone() {
-            Verdict::Deny { why, .. } => {
-                self.show_command(&reviewed).await?;
-                self.forbid(reviewed, why).await
-            }
-            Verdict::Allow(Grant::Rule { rule }) => {
-                self.show_command(&reviewed).await?;
-                self.run_in_session(reviewed, Decision::Rule { rule }).await
-            }
-            Verdict::Allow(Grant::Proof { .. }) => {
-                let why = self
-                    .why_ask_proved(&reviewed)
-                    .unwrap_or("nothing else allows it");
-                let question = policy::Ask::because(why);
-                self.ask_unless_everything(reviewed, question).await
-            }
-            Verdict::Ask(question) => self.ask_unless_everything(reviewed, question).await,
-        }
-    }
-
-    async fn ask_unless_everything(
-        &mut self,
-        reviewed: Reviewed,
-        question: policy::Ask,
-    ) -> Result<(), Halt> {
-        self.show_command(&reviewed).await?;
-        match self.confirms(&question) {
-            true => self.run_in_session(reviewed, Decision::AutoConfirm).await,
-            false => self.ask(reviewed, question).await,
-        }
-    }
-
-    /// A call is on the screen before it is asked about or run.
-    async fn show_command(&self, reviewed: &Reviewed) -> Result<(), Halt> {
-        let command = policy::printable(&reviewed.request.text());
-        self.send(Event::Show(render::call(&command, reviewed.request.manner)))
-            .await
-    }
+/// A command as the chat shows it.
+fn show_command(request: &shell::Request) -> String {
+    render::call(&policy::printable(&request.text()), request.manner)
 }

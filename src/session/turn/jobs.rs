@@ -8,15 +8,15 @@ use tokio::sync::oneshot;
 
 use super::super::jobs::{Act, Begun, Seen};
 use super::super::render;
-use super::ask::{one_line, refusal};
-use super::calls::{CANCELLED, Judged};
+use super::ask::{Resolution, one_line};
+use super::calls::{CANCELLED, Judged, Known};
 use super::log::{CameTo, READ_ONLY};
 use super::run::{Cleared, not_started};
-use super::{Allowance, Event, Halt, Reply, Turn};
+use super::{Event, Halt, Turn};
 use crate::audit::Record;
 use crate::exec::Spec;
 use crate::policy::{self, Grant, Verdict};
-use crate::protocol::{Ask, Scope, State};
+use crate::protocol::{Ask, State};
 use crate::tool::jobs::{self as tools, Request, typed};
 use crate::transcript::{Call, Decision, Item};
 
@@ -25,6 +25,13 @@ const MOMENT: Duration = Duration::from_secs(1);
 
 /// Said to the model where a job printed nothing since it looked.
 const NOTHING_NEW: &str = "(nothing new)\n";
+
+/// Text for a job that runs, judged.
+pub(super) struct Typing {
+    pub request: Request,
+    pub seen: Seen,
+    pub judged: Judged,
+}
 
 impl Turn {
     /// Asks the session something about its jobs.
@@ -111,7 +118,6 @@ impl Turn {
 
     /// Does what the model wants with one of its jobs.
     pub(super) async fn job(&mut self, call: Call, request: Request) -> Result<(), Halt> {
-        self.show(&render::job(&request)).await?;
         let seen = match self.jobs(|reply| Act::Find(request.job, reply)).await? {
             Ok(seen) => seen,
             Err(why) => return self.not_run(&call, why).await,
@@ -131,7 +137,14 @@ impl Turn {
                 )
                 .await
             }
-            tools::Act::Write { text, close } => self.type_to(call, &seen, &text, close).await,
+            // It has ended, or the text would have been judged.
+            tools::Act::Write { .. } => {
+                let outcome = seen.outcome();
+                let status = seen.status(outcome.as_deref());
+                self.not_run(&call, format!("Nothing was typed: {status}"))
+                    .await?;
+                self.heard(&seen).await
+            }
             tools::Act::Cancel => {
                 tokio::select! {
                     () = self.cancel.cancelled() => {}
@@ -186,32 +199,43 @@ impl Turn {
         self.send(Event::Job(Act::Heard(seen.number))).await
     }
 
-    /// Types to a job, where the person lets it.
-    async fn type_to(
+    /// Reads a call about a job. Text for a job that runs is judged.
+    pub(super) async fn review_job(&self, request: Request) -> Result<Known, String> {
+        let tools::Act::Write { text, close } = &request.act else {
+            return Ok(Known::Job(request));
+        };
+        let found = self.jobs(|reply| Act::Find(request.job, reply)).await;
+        let seen = match found {
+            Ok(Ok(seen)) if seen.outcome().is_none() => seen,
+            // It tells what is wrong when its turn comes: the job may be there by then.
+            _ => return Ok(Known::Job(request)),
+        };
+        let judged = self.judge_typed(&seen, text, *close).await?;
+        Ok(Known::Typing(Typing {
+            request,
+            seen,
+            judged,
+        }))
+    }
+
+    /// Types to a job, if the decision lets it.
+    pub(super) async fn type_to(
         &mut self,
         call: Call,
-        seen: &Seen,
-        text: &str,
-        close: bool,
+        typing: Typing,
+        decision: Decision,
     ) -> Result<(), Halt> {
-        if let Some(outcome) = seen.outcome() {
-            let status = seen.status(Some(&outcome));
-            self.not_run(&call, format!("Nothing was typed: {status}"))
-                .await?;
-            return self.heard(seen).await;
-        }
-        let judged = match self.judge_typed(seen, text, close).await {
-            Ok(judged) => judged,
-            Err(why) => return self.not_run(&call, why).await,
+        let Typing {
+            request,
+            seen,
+            judged,
+        } = typing;
+        let tools::Act::Write { text, close } = &request.act else {
+            return Ok(());
         };
-        let decision = self.may_type(seen, &judged).await?;
-        if let Some(refusal) = refusal(&decision) {
-            self.decided(&call, &judged, &decision).await?;
-            self.answer(&call, refusal).await?;
-            return match decision {
-                Decision::Withdrawn if self.cancel.is_cancelled() => Err(Halt::Cancelled),
-                _ => Ok(()),
-            };
+        self.state(State::Running, request.line()).await?;
+        if !decision.lets_run() {
+            return self.refuse(&call, &judged, decision).await;
         }
         self.record(Item::Decision {
             call: call.id.clone(),
@@ -222,10 +246,10 @@ impl Turn {
             self.answer(&call, CANCELLED.to_owned()).await?;
             return Err(Halt::Cancelled);
         }
-        let level = self.level_of(seen);
+        let level = self.level_of(&seen);
         let decided = (&decision, level);
         self.audit_decision(&call, &judged, decided).await;
-        let written = seen.write(text, close);
+        let written = seen.write(text, *close);
         let came_to = match &written {
             Ok(()) => format!("typed into job {}", seen.number),
             Err(why) => format!("not typed: {why}"),
@@ -237,8 +261,8 @@ impl Turn {
                 .not_run(&call, format!("Nothing was typed: {why}."))
                 .await;
         }
-        self.watch(seen, MOMENT).await;
-        self.tell(&call, seen, Told::default()).await
+        self.watch(&seen, MOMENT).await;
+        self.tell(&call, &seen, Told::default()).await
     }
 
     async fn judge_typed(&self, seen: &Seen, text: &str, close: bool) -> Result<Judged, String> {
@@ -256,43 +280,32 @@ impl Turn {
         Ok(Judged {
             command: typed(text, close),
             segments: Vec::new(),
+            expanded: Vec::new(),
             verdict,
         })
     }
 
-    /// Whether the text may be typed, on whose word: asks where nobody's covers it.
-    async fn may_type(&mut self, seen: &Seen, judged: &Judged) -> Result<Decision, Halt> {
-        let question = match &judged.verdict {
-            Verdict::Deny { why, .. } => return Ok(Decision::Forbidden { why: why.clone() }),
-            Verdict::Allow(Grant::Rule { .. }) if self.standing.jobs.contains(&seen.number) => {
-                let rule = format!("job_write {}", seen.number);
-                return Ok(Decision::Rule { rule });
+    /// Weighs the verdict on a text against what the person has said.
+    pub(super) fn resolve_typing(&self, typing: &Typing) -> Resolution {
+        let number = typing.seen.number;
+        let question = match &typing.judged.verdict {
+            Verdict::Deny { why, .. } => {
+                return Resolution::Refuse(Decision::Forbidden { why: why.clone() });
+            }
+            Verdict::Allow(Grant::Rule { .. }) if self.standing.jobs.contains(&number) => {
+                let rule = format!("job_write {number}");
+                return Resolution::Run(Decision::Rule { rule });
             }
             Verdict::Allow(Grant::Rule { rule }) => {
-                return Ok(Decision::Rule { rule: rule.clone() });
+                return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
             Verdict::Allow(Grant::Proof { .. }) => policy::Ask::because("nothing else allows it"),
             Verdict::Ask(question) => question.clone(),
         };
-        if self.confirms(&question) {
-            return Ok(Decision::AutoConfirm);
+        match self.confirms(&question) {
+            true => Resolution::Run(Decision::AutoConfirm),
+            false => Resolution::Ask(question),
         }
-        let ask = self.typing(seen, judged, &question);
-        let allowance = match self.put(ask).await? {
-            None => return Ok(Decision::Withdrawn),
-            Some(Reply::Deny(reason)) => return Ok(Decision::Denied { reason }),
-            // The float offers no such thing; what would be typed then nobody has seen.
-            Some(Reply::Edited(_)) => return Ok(Decision::Denied { reason: None }),
-            Some(Reply::Once) => return Ok(Decision::Approved),
-            Some(Reply::Always(Scope::Everything)) => Allowance::Everything,
-            Some(Reply::Always(_)) => Allowance::Job(seen.number),
-        };
-        match allowance {
-            Allowance::Everything => self.standing.everything = true,
-            _ => self.standing.jobs.push(seen.number),
-        }
-        self.send(Event::Allow(allowance)).await?;
-        Ok(Decision::Approved)
     }
 
     /// What holds the job, in a word.
@@ -303,11 +316,12 @@ impl Turn {
         }
     }
 
-    fn typing(&self, seen: &Seen, judged: &Judged, question: &policy::Ask) -> Ask {
+    pub(super) fn typing(&self, typing: &Typing, question: &policy::Ask) -> Ask {
+        let Typing { seen, judged, .. } = typing;
         let into = format!("it is typed into job {}: {}", seen.number, seen.short);
         let more = question.reasons.iter().map(|reason| reason.text.clone());
         Ask {
-            id: self.kit.id(),
+            id: 0,
             session: self.session,
             command: judged.command.clone(),
             cwd: one_line(&seen.cwd.display().to_string()),

@@ -51,6 +51,7 @@ impl Turn {
             judged: Judged {
                 command: look.line(),
                 segments: Vec::new(),
+                expanded: Vec::new(),
                 verdict,
             },
             look,

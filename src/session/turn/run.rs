@@ -13,7 +13,6 @@ use super::{Event, Halt, Turn};
 use crate::editor::Target;
 use crate::error;
 use crate::exec::{self, Confinement, Job};
-use crate::policy;
 use crate::policy::redact::Redactor;
 use crate::protocol::{State, ToEditor};
 use crate::tool::shell::{self, Run};
@@ -77,13 +76,6 @@ impl Turn {
         Ok(job.map(Begun::Foreground))
     }
 
-    /// Shows the command of a call that nobody is asked about.
-    pub(super) async fn show_call(&self, cleared: &Cleared) -> Result<(), Halt> {
-        let command = policy::printable(&cleared.request.text());
-        self.send(Event::Show(render::call(&command, cleared.request.manner)))
-            .await
-    }
-
     /// Shows what it prints until it ends and records what it came to.
     pub(super) async fn finish(
         &mut self,
@@ -126,7 +118,7 @@ impl Turn {
         }
     }
 
-    async fn show_until_done(&self, job: Job) -> Result<exec::Outcome, Halt> {
+    async fn show_until_done(&mut self, job: Job) -> Result<exec::Outcome, Halt> {
         let block = self.kit.id();
         let target = Target::Block {
             session: self.session,
@@ -136,11 +128,14 @@ impl Turn {
         let canceller = job.canceller();
         let outcome = job.outcome();
         tokio::pin!(outcome);
-        let outcome = tokio::select! {
-            outcome = &mut outcome => outcome,
-            () = self.cancel.cancelled() => {
-                canceller.cancel();
-                outcome.await
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut outcome => break outcome,
+                () = self.cancel.cancelled() => {
+                    canceller.cancel();
+                    break outcome.await;
+                }
+                answered = self.queue.answered() => self.answered_early(answered).await?,
             }
         };
         let done = ToEditor::Block {

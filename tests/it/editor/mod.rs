@@ -13,6 +13,7 @@ mod keys;
 mod legal;
 mod model;
 mod model_jobs;
+mod queue;
 mod settings;
 mod shell;
 mod slash;

@@ -1,0 +1,256 @@
+//! The calls of a step that run one after the other, and the questions about them.
+//!
+//! All questions are with the person at once. Whenever a call has run, the others are judged again, and the questions
+//! follow: a question that would read differently now is asked anew, one that is not needed any more is withdrawn.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use super::calls::Known;
+use super::{Allowance, Event, Halt, Reply, Turn};
+use crate::policy::Pattern;
+use crate::protocol::{Ask, Scope, State};
+use crate::transcript::Call;
+
+/// The calls of a step that did not have their turn yet.
+#[derive(Default)]
+pub(in super::super) struct Queue(VecDeque<Waiting>);
+
+/// A call that waits for its turn.
+pub(super) struct Waiting {
+    pub call: Call,
+    /// The place of the call in its step.
+    pub place: usize,
+    /// The command that the person put in the place of the model's.
+    pub edited: Option<String>,
+    /// The result of the last review; the text tells the model why the call cannot run.
+    pub known: Result<Known, String>,
+    /// It is on the screen.
+    pub shown: bool,
+    pub question: Option<Question>,
+}
+
+/// A question that a call comes to.
+pub(super) struct Question {
+    pub ask: Ask,
+    /// The words of the command as bash would expand them.
+    pub words: Vec<Vec<String>>,
+    /// What `always` allows in its narrowest scope.
+    pub always: Allowance,
+    /// The prefix that `always` may allow.
+    pub prefix: Option<Pattern>,
+    pub stage: Stage,
+}
+
+/// How far a question got.
+pub(super) enum Stage {
+    New,
+    Open(oneshot::Receiver<Reply>),
+    Answered(Answer),
+}
+
+/// The answer to a question.
+pub(super) enum Answer {
+    Reply(Reply),
+    /// Nobody will answer any more.
+    Gone,
+}
+
+/// How far the next call got.
+pub(super) enum Reached {
+    /// It needs no answer.
+    NotAsked,
+    Answered(Answer),
+    /// Something was allowed meanwhile, and perhaps the next call with it.
+    Changed,
+}
+
+impl Question {
+    /// Returns what `always` allows in a scope.
+    pub(super) fn allowance(&self, scope: Scope, workspace: &Path) -> Allowance {
+        match (scope, &self.prefix) {
+            (Scope::Everything, _) => Allowance::Everything,
+            (Scope::Prefix, Some(prefix)) => Allowance::Rule(prefix.clone()),
+            (Scope::PrefixSaved, Some(prefix)) => {
+                Allowance::Saved(workspace.to_owned(), prefix.clone())
+            }
+            (Scope::Command | Scope::Prefix | Scope::PrefixSaved, _) => self.always.clone(),
+        }
+    }
+
+    /// Returns whether an answer to this question answers the other one too.
+    fn is_same(&self, other: &Self) -> bool {
+        let ask = Ask {
+            id: self.ask.id,
+            ..other.ask.clone()
+        };
+        ask == self.ask && other.words == self.words
+    }
+
+    /// Returns whether the answer holds whatever the command does by now: it is a no, or a command of the person's own.
+    fn is_final(&self) -> bool {
+        let Stage::Answered(answer) = &self.stage else {
+            return false;
+        };
+        matches!(
+            answer,
+            Answer::Gone | Answer::Reply(Reply::Deny(_) | Reply::Edited(_))
+        )
+    }
+
+    /// Takes the answer in if it has come.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Stage::Open(reply) = &mut self.stage else {
+            return Poll::Pending;
+        };
+        Pin::new(reply).poll(context).map(|reply| {
+            self.stage = Stage::Answered(reply.map_or(Answer::Gone, Answer::Reply));
+        })
+    }
+}
+
+impl Waiting {
+    pub(super) fn new(place: usize, call: Call) -> Self {
+        Self {
+            call,
+            place,
+            edited: None,
+            known: Err(String::new()),
+            shown: false,
+            question: None,
+        }
+    }
+}
+
+impl Queue {
+    pub(super) fn new(calls: VecDeque<Waiting>) -> Self {
+        Self(calls)
+    }
+
+    /// Returns the call whose turn it is.
+    pub(super) fn next(&mut self) -> Option<&mut Waiting> {
+        self.0.front_mut()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        self.0.pop_front()
+    }
+
+    /// Waits for an answer to an open question; returns the place in the queue of the call that it is about.
+    pub(super) async fn answered(&mut self) -> usize {
+        std::future::poll_fn(|context| {
+            for (index, waiting) in self.0.iter_mut().enumerate() {
+                let question = waiting.question.as_mut();
+                if question.is_some_and(|it| it.poll(context).is_ready()) {
+                    return Poll::Ready(index);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Turn {
+    /// Judges every call that waits.
+    pub(super) async fn judge_queue(&mut self) {
+        for index in 0..self.queue.0.len() {
+            let known = self.review(&self.queue.0[index]).await;
+            self.queue.0[index].known = known;
+        }
+    }
+
+    /// Asks and withdraws questions, so that those with the person are the ones that the calls come to.
+    pub(super) async fn put_questions(&mut self) -> Result<(), Halt> {
+        for index in 0..self.queue.0.len() {
+            let waiting = &self.queue.0[index];
+            let needed = match &waiting.known {
+                Ok(known) => self.question_about(known),
+                Err(_) => None,
+            };
+            let question = match (self.queue.0[index].question.take(), needed) {
+                (Some(old), _) if old.is_final() => Some(old),
+                (Some(old), Some(new)) if old.is_same(&new) => Some(old),
+                (old, new) => {
+                    if let Some(old) = old
+                        && matches!(old.stage, Stage::Open(_))
+                    {
+                        self.send(Event::Withdraw(old.ask.id)).await?;
+                    }
+                    match new {
+                        Some(new) => Some(self.put(new).await?),
+                        None => None,
+                    }
+                }
+            };
+            self.queue.0[index].question = question;
+        }
+        Ok(())
+    }
+
+    /// Puts a question before the person.
+    async fn put(&self, mut question: Question) -> Result<Question, Halt> {
+        question.ask.id = self.kit.id();
+        let (reply, answer) = oneshot::channel();
+        question.stage = Stage::Open(answer);
+        let ask = Box::new(question.ask.clone());
+        self.send(Event::Ask(ask, reply)).await?;
+        Ok(question)
+    }
+
+    /// Waits until the next call has its answer, or needs none any more.
+    pub(super) async fn answer_to_next(&mut self) -> Result<Reached, Halt> {
+        let mut asking = false;
+        loop {
+            let next = self.queue.next();
+            let Some(question) = next.and_then(|next| next.question.as_mut()) else {
+                return Ok(Reached::NotAsked);
+            };
+            match std::mem::replace(&mut question.stage, Stage::New) {
+                Stage::Answered(answer) => return Ok(Reached::Answered(answer)),
+                open => question.stage = open,
+            }
+            if !std::mem::replace(&mut asking, true) {
+                self.state(State::Asking, "").await?;
+            }
+            let index = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Ok(Reached::Answered(Answer::Gone)),
+                index = self.queue.answered() => index,
+            };
+            // The next one's own `always` is carried out with the call.
+            if index > 0 && self.allow_early(index).await? {
+                return Ok(Reached::Changed);
+            }
+        }
+    }
+
+    /// Takes in an answer that came while another call runs.
+    pub(super) async fn answered_early(&mut self, index: usize) -> Result<(), Halt> {
+        if self.allow_early(index).await? {
+            self.judge_queue().await;
+            self.put_questions().await?;
+        }
+        Ok(())
+    }
+
+    /// Allows at once what an early `always` allows: other questions may need no answer any more. Its own call is
+    /// approved, and waits for its turn. False if the answer is no `always`.
+    async fn allow_early(&mut self, index: usize) -> Result<bool, Halt> {
+        let waiting = self.queue.0.get_mut(index);
+        let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) else {
+            return Ok(false);
+        };
+        let Stage::Answered(Answer::Reply(Reply::Always(scope))) = question.stage else {
+            return Ok(false);
+        };
+        question.stage = Stage::Answered(Answer::Reply(Reply::Once));
+        let allowance = question.allowance(scope, &self.workspace);
+        self.allow(allowance).await?;
+        Ok(true)
+    }
+}

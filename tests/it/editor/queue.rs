@@ -1,0 +1,134 @@
+//! Several calls of one step: their order, and their questions as one queue.
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+
+use super::scene::Scene;
+
+/// Keys that yank a line and put it below, where they reach a buffer that may be changed.
+const STRAY: &str = "yyp";
+
+/// A scene whose model asks for these commands in one step, and a buffer of the person's own.
+fn step(commands: &[&str]) -> Scene {
+    let calls = commands.iter().enumerate();
+    let reply = calls.fold(Reply::new(), |reply, (index, cmd)| {
+        let id = format!("c{}", index + 1);
+        reply.call(&id, "run_shell_command", &json!({ "cmd": cmd }))
+    });
+    let scene = Scene::scripted([reply, Reply::text("All through.")]);
+    scene.nvim.type_keys("imine<Esc>");
+    scene
+}
+
+/// Waits until the person is back in their own buffer, and checks that no key changed it.
+#[track_caller]
+fn assert_home(scene: &Scene) {
+    let home = "vim.api.nvim_buf_get_name(0) == '' and vim.bo.filetype == ''";
+    scene.nvim.wait_for(home, "the person's own window");
+    scene.nvim.wait_mode("n");
+    assert_eq!(scene.nvim.buffer_text("").as_deref(), Some("mine"));
+    let yanked = scene.nvim.lua("return vim.fn.getreg('0')", json!([]));
+    assert_eq!(yanked, "", "a key yanked something");
+}
+
+/// The results that the model was told, in the order of the request.
+fn told(scene: &Scene) -> Vec<(String, String)> {
+    let request = &scene.server.requests()[1];
+    let messages = request.body["messages"].as_array().unwrap().iter();
+    let results = messages.filter(|message| message["role"] == "tool");
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    results
+        .map(|result| (text(&result["tool_call_id"]), text(&result["content"])))
+        .collect()
+}
+
+#[test]
+fn a_read_that_follows_a_write_sees_what_was_written() {
+    let scene = step(&["echo new > v", "cat v"]);
+    scene.workspace.write("v", "old\n");
+    scene.co("write and read");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.wait_chat("All through.");
+    let told = told(&scene);
+    assert_eq!((told[0].0.as_str(), told[1].0.as_str()), ("c1", "c2"));
+    assert!(told[1].1.contains("new"), "{told:?}");
+}
+
+#[test]
+fn the_float_keeps_the_focus_until_the_last_answer_and_no_key_after_it_reaches_a_buffer() {
+    let scene = step(&["touch f1", "touch f2", "touch f3"]);
+    scene.co("make them");
+    scene.wait_ask("1/3");
+    scene.answer("yyy");
+    scene.wait_ask("1/2");
+    scene.nvim.wait_text("│touch f2 ");
+    scene.press("n");
+    scene.wait_ask("1/1");
+    scene.nvim.wait_text("│touch f3 ");
+    scene.press(&format!("y{STRAY}"));
+    scene.nvim.type_keys(STRAY);
+    scene.wait_chat("All through.");
+    assert_home(&scene);
+    let made = ["f1", "f2", "f3"].map(|name| scene.workspace.exists(name));
+    assert_eq!(made, [true, false, true]);
+    scene.assert_outcomes(3);
+}
+
+#[test]
+fn the_list_approves_what_it_shows_but_nothing_destructive() {
+    let scene = step(&["touch f1", "rm -rf precious", "touch f3"]);
+    scene.workspace.write("precious/work", "");
+    scene.co("make them");
+    scene.wait_ask("1/3");
+    scene.answer("Yy");
+    scene.nvim.wait_text("y approves 2 of these 3");
+    scene.nvim.wait_text("! rm -rf precious");
+    assert!(
+        !scene.workspace.exists("f1"),
+        "a key typed ahead approved it"
+    );
+    scene.press("y");
+    scene.wait_ask("1/1");
+    scene.nvim.wait_text("may destroy");
+    scene.press("n");
+    scene.wait_chat("All through.");
+    assert!(scene.workspace.exists("f1") && scene.workspace.exists("f3"));
+    assert!(scene.workspace.exists("precious/work"));
+    assert_home(&scene);
+}
+
+#[test]
+fn all_are_denied_at_once() {
+    let scene = step(&["touch f1", "rm -rf precious", "touch f3"]);
+    scene.co("make them");
+    scene.wait_ask("1/3");
+    scene.answer("gN");
+    scene.wait_chat("All through.");
+    for (_, text) in told(&scene) {
+        assert_eq!(text, "User denied this action");
+    }
+    assert!(!scene.workspace.exists("f1") && !scene.workspace.exists("f3"));
+    assert_home(&scene);
+}
+
+#[test]
+fn an_early_answer_is_asked_for_again_when_its_glob_matches_more() {
+    let wait = "until test -e go; do sleep 0.05; done; touch new.o";
+    let scene = step(&[wait, "rm *.o"]);
+    scene.workspace.write("old.o", "");
+    scene.co("clean up");
+    scene.wait_ask("1/2");
+    scene.answer("y");
+    scene.nvim.wait_text("│rm *.o ");
+    scene.press("y");
+    assert_home(&scene);
+    scene.workspace.write("go", "");
+    scene.nvim.wait_text("│rm *.o ");
+    scene.wait_ask("1/1");
+    assert!(scene.workspace.exists("old.o"));
+    scene.answer("n");
+    scene.wait_chat("All through.");
+    assert!(scene.workspace.exists("old.o") && scene.workspace.exists("new.o"));
+}
