@@ -114,9 +114,14 @@ local function geometry(lines)
   })
 end
 
+--- Gives the window its look, and the place and size for these lines.
 ---@param question co.Question
-local function dress(question)
+---@param lines string[]
+local function fit(question, lines)
   float_window.dress(win, question.destructive and page ~= 'list')
+  api.nvim_win_set_config(win, geometry(lines))
+  -- The height depends on the width.
+  api.nvim_win_set_config(win, geometry(lines))
 end
 
 local function watch_window()
@@ -161,8 +166,7 @@ local function redraw()
   local text = text_of(shown)
   float_window.write(buf, text)
   if open() then
-    dress(shown)
-    api.nvim_win_set_config(win, geometry(text.lines))
+    fit(shown, text.lines)
   end
 end
 
@@ -185,8 +189,7 @@ local function open_window(ask, lines)
   place.zindex = 60
   place.noautocmd = true
   win = api.nvim_open_win(buf, false, place)
-  dress(ask)
-  api.nvim_win_set_config(win, geometry(lines))
+  fit(ask, lines)
   watch_window()
 end
 
@@ -218,8 +221,7 @@ function M.show(ask, count)
     return false
   end
   if open() then
-    dress(ask)
-    api.nvim_win_set_config(win, geometry(text.lines))
+    fit(ask, text.lines)
     if another then
       api.nvim_win_set_cursor(win, { 1, 0 })
     end
