@@ -91,7 +91,7 @@ pub enum Item {
 /// A piece of the editor that the person attached to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// What it is, as the person named it: `@selection`, `@file:src/main.rs`.
+    /// The word of the prompt that it stands for, and the file: `@buffer src/app.py`, `@file:src/main.rs`.
     pub name: String,
     pub text: String,
 }

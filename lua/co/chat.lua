@@ -118,6 +118,7 @@ local function set_up(chat)
   require('co.highlight').ensure()
   prompt.map(chat)
   require('co.approve').watch()
+  require('co.last_window').watch()
 end
 
 ---@param id integer
@@ -318,7 +319,7 @@ function M.submit(chat, text, cwd, extra)
     session = chat.id,
     text = text,
     cwd = cwd,
-    context = require('co.context').gather(text, chat.origin, extra, chat.range),
+    context = require('co.context').gather(text, extra, chat.range),
     instructions = require('co.instructions').of(chat.cwd),
   }, cwd)
   if taken then

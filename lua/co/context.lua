@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local disk = require('co.disk')
+local last_window = require('co.last_window')
 local notify = require('co.notify')
 
 -- The backend has a budget of its own; this keeps one message from being endless.
@@ -30,19 +31,24 @@ local function name_of(buf)
   return name ~= '' and vim.fn.fnamemodify(name, ':~:.') or ('[buffer %d]'):format(buf)
 end
 
+--- Lines of a buffer, which end as those of a file do.
+---@param name string
 ---@param buf integer
 ---@param first integer
 ---@param last integer
----@return string
-local function excerpt(buf, first, last)
+---@return co.Context
+local function lines_of(name, buf, first, last)
   local lines = api.nvim_buf_get_lines(buf, first - 1, last, false)
-  return ('%s:%d-%d\n```%s\n%s\n```'):format(
-    name_of(buf),
-    first,
-    last,
-    vim.bo[buf].filetype,
-    table.concat(lines, '\n')
-  )
+  return piece(name, table.concat(lines, '\n') .. '\n')
+end
+
+---@param buf integer
+---@param first integer
+---@param last integer
+---@return co.Context
+local function selected(buf, first, last)
+  local range = first == last and tostring(first) or ('%d-%d'):format(first, last)
+  return lines_of(('@selection %s:%s'):format(name_of(buf), range), buf, first, last)
 end
 
 --- Lines of the current buffer, as `:'<,'>Co` attaches them.
@@ -50,25 +56,25 @@ end
 ---@param last integer
 ---@return co.Context
 function M.range(first, last)
-  return piece('@selection', excerpt(api.nvim_get_current_buf(), first, last))
+  return selected(api.nvim_get_current_buf(), first, last)
 end
 
 ---@param buf integer
----@return string?
+---@return co.Context?
 local function selection(buf)
   local first = api.nvim_buf_get_mark(buf, '<')[1]
   local last = api.nvim_buf_get_mark(buf, '>')[1]
   if first == 0 or last == 0 then
     return nil
   end
-  return excerpt(buf, first, last)
+  return selected(buf, first, last)
 end
 
 ---@type table<integer, string>
 local severities = { 'error', 'warning', 'info', 'hint' }
 
 ---@param buf integer
----@return string
+---@return co.Context
 local function diagnostics(buf)
   local lines = {}
   for _, item in ipairs(vim.diagnostic.get(buf)) do
@@ -82,10 +88,11 @@ local function diagnostics(buf)
       (item.message:gsub('\n', ' '))
     )
   end
-  return #lines > 0 and table.concat(lines, '\n') or 'none'
+  local text = #lines > 0 and table.concat(lines, '\n') or 'none'
+  return piece('@diagnostics ' .. name_of(buf), text)
 end
 
----@return string
+---@return co.Context
 local function quickfix()
   local lines = {}
   for _, item in ipairs(vim.fn.getqflist()) do
@@ -93,19 +100,19 @@ local function quickfix()
       or ''
     lines[#lines + 1] = where .. item.text
   end
-  return #lines > 0 and table.concat(lines, '\n') or 'empty'
+  return piece('@quickfix', #lines > 0 and table.concat(lines, '\n') or 'empty')
 end
 
 --- What is not saved of a buffer yet.
 ---@param buf integer
----@return string
+---@return co.Context
 local function unsaved(buf)
+  local name = name_of(buf)
   local diff = vim.bo[buf].modified and vim.diff(disk.saved(buf), disk.unsaved(buf), { ctxlen = 3 })
     or ''
-  if diff == '' then
-    return ('%s has no unsaved changes'):format(name_of(buf))
-  end
-  return ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name_of(buf), name_of(buf), diff)
+  local text = diff == '' and ('%s has no unsaved changes'):format(name)
+    or ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name, name, diff)
+  return piece('@diff ' .. name, text)
 end
 
 ---@param path string
@@ -124,29 +131,13 @@ local function file(path, cwd)
   return disk.read(full, LONGEST + 1)
 end
 
---- The buffer a prompt speaks of: the one the chat was opened from.
----@param origin? integer
----@return integer
-local function subject(origin)
-  local win = origin
-  if not win or not api.nvim_win_is_valid(win) then
-    win = api.nvim_get_current_win()
-  end
-  local buf = api.nvim_win_get_buf(win)
-  if not vim.bo[buf].filetype:match('^co%-') then
-    return buf
-  end
-  local alternate = vim.fn.bufnr('#')
-  return alternate > 0 and alternate or buf
-end
-
 --- The names that stand alone.
 M.names = { '@buffer', '@selection', '@diagnostics', '@quickfix', '@diff' }
 
----@type table<string, fun(buf: integer): string?>
+---@type table<string, fun(buf: integer): co.Context?>
 local readers = {
   buffer = function(buf)
-    return excerpt(buf, 1, api.nvim_buf_line_count(buf))
+    return lines_of('@buffer ' .. name_of(buf), buf, 1, api.nvim_buf_line_count(buf))
   end,
   selection = selection,
   diagnostics = diagnostics,
@@ -154,30 +145,38 @@ local readers = {
   diff = unsaved,
 }
 
---- Reads what `text` names with an `@`.
+--- Returns the word of a prompt that a context stands for: `@buffer` for `@buffer src/app.py`.
+---@param context co.Context
+---@return string
+local function word_of(context)
+  local name = context.name
+  return name:match('^@file:') and name or name:match('^%S+') or name
+end
+
+--- Reads what `text` names with an `@`, now.
 ---@param text string
----@param origin? integer the person's window
 ---@param given? co.Context[] what goes along anyway, and is not read again
 ---@param range? co.Context what `@selection` stands for where it is not the last visual selection
 ---@return co.Context[]
-function M.gather(text, origin, given, range)
+function M.gather(text, given, range)
   local found, seen = {}, {}
   for _, context in ipairs(given or {}) do
-    seen[context.name] = true
+    seen[word_of(context)] = true
   end
-  local buf = subject(origin)
+  local buf = last_window.buffer()
   local cwd = vim.fn.getcwd()
-  ---@param name string
-  ---@param content? string
-  local function add(name, content)
-    if seen[name] then
+  ---@param word string
+  ---@param read fun(): co.Context?
+  local function add(word, read)
+    if seen[word] then
       return
     end
-    seen[name] = true
-    if content then
-      found[#found + 1] = piece(name, content)
+    seen[word] = true
+    local context = read()
+    if context then
+      found[#found + 1] = context
     else
-      notify.warn(('%s is left out: there is none'):format(name))
+      notify.warn(('%s is left out: there is none'):format(word))
     end
   end
   -- A backslash before a blank makes it a part of the name.
@@ -185,15 +184,19 @@ function M.gather(text, origin, given, range)
   for before, word in words:gmatch('([%s(])@([%w]+:?[^%s,;)]*)') do
     local _ = before
     local path = word:gsub(ESCAPED, ' '):match('^file:(.+)$')
-    local reader = readers[word:match('^%a+')]
+    local name = word:match('^%a+')
     if path then
       path = path:gsub('[.?!]+$', function(tail)
         return vim.uv.fs_stat(path) and tail or ''
       end)
-      add('@file:' .. path, file(path, cwd))
-    elseif reader then
-      local name = '@' .. word:match('^%a+')
-      add(name, range and range.name == name and range.text or reader(buf))
+      add('@file:' .. path, function()
+        local content = file(path, cwd)
+        return content and piece('@file:' .. path, content)
+      end)
+    elseif readers[name] then
+      add('@' .. name, function()
+        return range and word_of(range) == '@' .. name and range or readers[name](buf)
+      end)
     end
   end
   return vim.list_extend(found, given or {})

@@ -7,7 +7,7 @@
 ---@field fs_stat fun(path: string): { type: string }?
 
 ---@class (exact) co.Context
----@field name string as the person wrote it: `@selection`, `@file:src/main.rs`
+---@field name string the word of the prompt and the file: `@buffer src/app.py`, `@file:src/main.rs`
 ---@field text string
 
 ---@class (exact) co.Hello

@@ -62,10 +62,19 @@ impl Page {
 pub(super) fn prompt(text: &str, context: &[Context]) -> String {
     let mut out = format!("## You\n\n{}", text.trim_end());
     for piece in context {
-        let lines = piece.text.lines().count();
-        out.push_str(&format!("\n\n*with {} ({lines} lines)*", piece.name));
+        let name = one_line(&piece.name);
+        let lines = match piece.text.lines().count() {
+            1 => "1 line".to_owned(),
+            count => format!("{count} lines"),
+        };
+        out.push_str(&format!("\n\n*with {name}, {lines}*"));
     }
     out
+}
+
+/// Returns `text` as one printable line, with line breaks and hidden characters escaped.
+pub(super) fn one_line(text: &str) -> String {
+    policy::printable(text).replace('\n', "\\n")
 }
 
 /// Opens a model's answer.
@@ -378,6 +387,28 @@ mod tests {
     fn code_survives_backquotes() {
         assert_eq!(code("ls"), "`ls`");
         assert_eq!(code("echo `id`"), "`` echo `id` ``");
+    }
+
+    #[test]
+    fn a_prompt_names_what_went_along() {
+        let with = |name: &str, text: &str| {
+            let piece = Context {
+                name: name.to_owned(),
+                text: text.to_owned(),
+            };
+            let shown = prompt("look", &[piece]);
+            shown.strip_prefix("## You\n\nlook\n\n").unwrap().to_owned()
+        };
+        assert_eq!(
+            with("@buffer src/app.py", "a\nb\n\n"),
+            "*with @buffer src/app.py, 3 lines*"
+        );
+        assert_eq!(with("@file:f.txt", "one"), "*with @file:f.txt, 1 line*");
+        assert_eq!(with("@file:f.txt", ""), "*with @file:f.txt, 0 lines*");
+        assert_eq!(
+            with("@buffer a\nb\u{202e}", "one\n"),
+            "*with @buffer a\\nb\\u{202e}, 1 line*"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::render;
+use super::super::render::{self, one_line};
 use super::calls::{Judged, Known, Reviewed};
 use super::queue::{Answer, Question, Stage, Waiting};
 use super::run::Cleared;
@@ -20,11 +20,6 @@ pub(super) enum Resolution {
     Run(Decision),
     Refuse(Decision),
     Ask(policy::Ask),
-}
-
-/// What stands beside the command in the float: printable, and one line whatever a word of it held.
-pub(super) fn one_line(text: &str) -> String {
-    policy::printable(text).replace('\n', "\\n")
 }
 
 impl Turn {

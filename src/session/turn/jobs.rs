@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::super::jobs::{Act, Begun, Seen};
-use super::super::render;
-use super::ask::{Resolution, one_line};
+use super::super::render::{self, one_line};
+use super::ask::Resolution;
 use super::calls::{CANCELLED, Judged, Known};
 use super::log::{CameTo, READ_ONLY};
 use super::run::{Cleared, not_started};

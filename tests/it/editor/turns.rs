@@ -159,7 +159,10 @@ fn lines_of_a_buffer_go_along() {
         .nvim
         .type_keys(":edit notes.txt<CR>:1,2Co what are these?<CR>");
     let text = scene.wait_chat("I see.");
-    assert!(text.contains("*with @selection"), "{text}");
+    assert!(
+        text.contains("*with @selection notes.txt:1-2, 2 lines*"),
+        "{text}"
+    );
     scene.wait_turns(1);
     let asked = scene.server.requests()[0].last("user").unwrap();
     assert!(asked.contains("what are these?"), "{asked}");
@@ -169,6 +172,33 @@ fn lines_of_a_buffer_go_along() {
     scene.wait_turns(2);
     let asked = scene.server.requests()[1].last("user").unwrap();
     assert!(asked.contains("gamma"), "{asked}");
+}
+
+#[test]
+fn a_prompt_sends_the_buffer_that_the_person_moved_to() {
+    let scene = Scene::scripted([Reply::text("One."), Reply::text("Two.")]);
+    scene.workspace.write("src/app.py", "alpha\nbeta\n");
+    scene.workspace.write("one.txt", "gamma\n");
+    scene.nvim.type_keys(":edit one.txt<CR>:Co<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+    scene.nvim.type_keys("<C-w>p:edit src/app.py<CR><C-w>p");
+    scene.nvim.type_keys("isee @buffer<Esc><CR>");
+    let text = scene.wait_chat("One.");
+    assert!(
+        text.contains("*with @buffer src/app.py, 2 lines*"),
+        "{text}"
+    );
+    scene.wait_turns(1);
+    let asked = scene.server.requests()[0].last("user").unwrap();
+    assert!(asked.contains("alpha\nbeta"), "{asked}");
+    assert!(asked.contains("src/app.py"), "{asked}");
+    assert!(!asked.contains("gamma"), "{asked}");
+    scene.nvim.type_keys("<C-w>p:edit one.txt<CR><C-w>p");
+    scene.nvim.type_keys("isee @buffer<Esc><CR>");
+    let text = scene.wait_chat("Two.");
+    assert!(text.contains("*with @buffer one.txt, 1 line*"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,110 @@
+local neovim = require('neovim')
+
+local IN_CHAT = "return vim.bo.filetype == 'co-chat'"
+
+--- A Neovim with a.py and b.py side by side, the cursor in a.py.
+local function two_files(opts)
+  local nvim = neovim.start(opts)
+  local dir = vim.fn.resolve(vim.fn.tempname())
+  vim.fn.mkdir(dir)
+  vim.fn.writefile({ 'alpha', 'one' }, dir .. '/a.py')
+  vim.fn.writefile({ 'beta' }, dir .. '/b.py')
+  nvim:lua(
+    [[
+      vim.cmd.cd(...)
+      vim.cmd('edit b.py')
+      _G.b = vim.api.nvim_get_current_win()
+      vim.cmd('split a.py')
+      _G.a = vim.api.nvim_get_current_win()
+    ]],
+    dir
+  )
+  return nvim
+end
+
+local function go_to(nvim, win)
+  nvim:lua('vim.api.nvim_set_current_win(_G[...])', win)
+end
+
+--- Goes to the chat, sends `text` and gives the context that went along.
+local function send(nvim, text)
+  local count = #nvim:sent('prompt')
+  nvim:keys(':Co<CR>')
+  nvim:wait(IN_CHAT)
+  nvim:keys('i' .. text .. '<Esc><CR>')
+  nvim:wait('return #_G.sent > ...', count)
+  return nvim:sent('prompt')[count + 1].context
+end
+
+describe('a prompt that names a buffer', function()
+  it('means that of the window the person was in last', function()
+    local nvim = two_files()
+    same({ { name = '@buffer a.py', text = 'alpha\none\n' } }, send(nvim, 'see @buffer'))
+    go_to(nvim, 'b')
+    same({ { name = '@buffer b.py', text = 'beta\n' } }, send(nvim, 'see @buffer'))
+    nvim:lua([[
+      local buf = vim.fn.bufnr('a.py')
+      vim.fn.setpos("'<", { buf, 2, 1, 0 }) vim.fn.setpos("'>", { buf, 2, 1, 0 })
+      vim.api.nvim_buf_set_mark(buf, '<', 2, 0, {}) vim.api.nvim_buf_set_mark(buf, '>', 2, 0, {})
+      vim.diagnostic.set(vim.api.nvim_create_namespace('x'), buf, {
+        { lnum = 1, col = 0, message = 'bad', severity = 1 } })
+    ]])
+    go_to(nvim, 'a')
+    same({
+      { name = '@selection a.py:2', text = 'one\n' },
+      { name = '@diagnostics a.py', text = 'a.py:2:1: error: bad' },
+      { name = '@diff a.py', text = 'a.py has no unsaved changes' },
+    }, send(nvim, '@selection @diagnostics @diff'))
+  end)
+
+  it('means what that window shows now', function()
+    local nvim = two_files()
+    nvim:keys(':Co<CR>')
+    nvim:wait(IN_CHAT)
+    nvim:lua("vim.api.nvim_win_set_buf(_G.a, vim.fn.bufnr('b.py'))")
+    same('@buffer b.py', send(nvim, 'see @buffer')[1].name)
+  end)
+
+  it('is no window of co, no list that pops up and no command-line window', function()
+    local nvim = two_files()
+    same('@buffer a.py', send(nvim, 'see @buffer')[1].name)
+    nvim:lua([[
+      vim.cmd('Co! ls')
+      require('co').shell() require('co').shell()
+      vim.cmd('Co /jobs')
+      local buf = vim.api.nvim_create_buf(false, true)
+      local win = vim.api.nvim_open_win(buf, true,
+        { relative = 'editor', row = 1, col = 1, width = 9, height = 1 })
+      vim.api.nvim_win_close(win, true)
+    ]])
+    nvim:keys(':<C-f>')
+    nvim:wait("return vim.fn.getcmdwintype() == ':'")
+    nvim:keys(':quit<CR>')
+    nvim:wait("return vim.fn.getcmdwintype() == ''")
+    local count = #nvim:sent('prompt')
+    nvim:keys(':Co see @buffer<CR>')
+    nvim:wait(
+      "return #vim.tbl_filter(function(it) return it.type == 'prompt' end, _G.sent) > ...",
+      count
+    )
+    same('@buffer a.py', nvim:sent('prompt')[count + 1].context[1].name)
+  end)
+
+  it('means the last buffer where its window is gone or shows the chat', function()
+    local nvim = two_files()
+    nvim:keys(':Co<CR>')
+    nvim:wait(IN_CHAT)
+    go_to(nvim, 'b')
+    nvim:keys(':Co<CR>')
+    nvim:wait(IN_CHAT)
+    nvim:keys('<C-w>o')
+    nvim:wait('return #vim.api.nvim_list_wins() == 1')
+    same('@buffer b.py', send(nvim, 'see @buffer')[1].name)
+
+    local current = two_files()
+    current:lua("require('co').setup({ layout = 'current' })")
+    same('@buffer a.py', send(current, 'see @buffer')[1].name)
+    current:lua("vim.cmd('bwipeout! ' .. vim.fn.bufnr('a.py'))")
+    same('@buffer b.py', send(current, 'see @buffer')[1].name)
+  end)
+end)
