@@ -302,13 +302,12 @@ function M.submit(chat, text, cwd, extra)
       notify.warn('type a command after !')
       return false
     end
-    return M.send(chat, {
-      type = 'command',
-      session = chat.id,
-      name = '!',
-      args = command,
-      cwd = cwd,
-    }, cwd)
+    local message = { type = 'command', session = chat.id, name = '!', args = command, cwd = cwd }
+    local taken = M.send(chat, message, cwd)
+    if taken then
+      windows.to_end(chat.buf)
+    end
+    return taken
   end
   local name, args = text:match('^/(%S*)%s*(.-)%s*$')
   if name then
@@ -325,6 +324,7 @@ function M.submit(chat, text, cwd, extra)
   if taken then
     chat.range = nil
     table.insert(chat.sent, text)
+    windows.to_end(chat.buf)
   end
   return taken
 end

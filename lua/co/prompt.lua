@@ -34,9 +34,7 @@ function M.submit(chat)
     remember(vim.split(text, '\n', { plain = true }))
     chat.history = 0
     chat.text:set_prompt({ '' })
-    for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do
-      api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(chat.buf), 0 })
-    end
+    windows.to_end(chat.buf)
   end
 end
 

@@ -251,6 +251,17 @@ function M.follow(buf, change)
   end
 end
 
+--- Scrolls every window that shows `buf` to its end, as who sends something wants to see it.
+---@param buf integer
+function M.to_end(buf)
+  local last = api.nvim_buf_line_count(buf)
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    if api.nvim_win_get_cursor(win)[1] ~= last then
+      api.nvim_win_set_cursor(win, { last, 0 })
+    end
+  end
+end
+
 --- Shows what was written: a Neovim in its command line draws nothing by itself.
 function M.redraw()
   if api.nvim_get_mode().mode == 'c' then

@@ -1,3 +1,4 @@
+local messages = require('messages')
 local neovim = require('neovim')
 
 local IN_CHAT = "return vim.bo.filetype == 'co-chat'"
@@ -106,5 +107,43 @@ describe('a prompt that names a buffer', function()
     same('@buffer a.py', send(current, 'see @buffer')[1].name)
     current:lua("vim.cmd('bwipeout! ' .. vim.fn.bufnr('a.py'))")
     same('@buffer b.py', send(current, 'see @buffer')[1].name)
+  end)
+end)
+
+describe('a prompt that is sent', function()
+  local AT_END =
+    "return vim.fn.line('w$', ...) == vim.api.nvim_buf_line_count(vim.fn.bufnr('^co://chat/1$'))"
+
+  --- A chat of a hundred lines, scrolled to its top, and its window.
+  local function reading()
+    local nvim = neovim.start({ screen = true, lines = 20 })
+    nvim:keys(':Co<CR>')
+    nvim:wait(IN_CHAT)
+    local win = nvim:lua('return vim.api.nvim_get_current_win()')
+    nvim:receive(messages.append(('line\n'):rep(100)))
+    nvim:wait("return vim.fn.line('$') > 100")
+    nvim:keys('<Esc>gg')
+    nvim:wait("return vim.fn.line('w0') == 1")
+    return nvim, win
+  end
+
+  it('scrolls its chat to the end, wherever it is typed', function()
+    for _, keys in ipairs({ '<C-s>', ':Co hello<CR>', '<C-w>w:Co hello<CR>', '<C-w>w:Co !ls<CR>' }) do
+      local nvim, win = reading()
+      nvim:lua("require('co.chat').current().text:set_prompt({ 'draft' })")
+      nvim:keys(keys)
+      nvim:wait('return #_G.sent > 0')
+      nvim:wait(AT_END, win)
+      nvim:receive(messages.append('## You\n\nhello\n\n'))
+      nvim:wait_screen('hello')
+    end
+  end)
+
+  it('leaves the reader alone where it could not be sent', function()
+    local nvim, win = reading()
+    nvim:lua("require('co.backend').send = function() return false end")
+    nvim:keys('<C-w>w:Co hello<CR>:let g:done = 1<CR>')
+    nvim:wait('return vim.g.done == 1')
+    same(1, nvim:lua("return vim.fn.line('w0', ...)", win))
   end)
 end)
