@@ -18,6 +18,7 @@ pub mod policy;
 pub mod protocol;
 mod regular;
 pub mod session;
+mod shared_file;
 pub mod shell;
 pub mod store;
 pub mod tool;

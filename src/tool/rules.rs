@@ -1,23 +1,13 @@
 //! A person's lasting rules on disk: one file a workspace, readable by the person alone.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 
 use crate::fnv;
 use crate::policy::Pattern;
 use crate::policy::saved::Saved;
-
-/// The file that is locked by who changes rules.
-const LOCK: &str = "lock";
-/// How long it is waited for: who has it writes one small file.
-const PATIENCE: Duration = Duration::from_secs(2);
-const RETRY: Duration = Duration::from_millis(10);
+use crate::shared_file;
 
 /// Why rules could not be read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -74,45 +64,12 @@ pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Erro
     Ok(removed)
 }
 
-/// Keeps every other chat, and every other Neovim, from changing rules until it is dropped: who read them before
-/// would write a removed one back.
+/// Keeps everyone else from changing rules until it is dropped.
 fn lock(dir: &Path) -> Result<File, Error> {
-    let path = dir.join(LOCK);
-    let open = || -> io::Result<File> {
-        make(dir)?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
-            .open(&path)?;
-        let end = Instant::now() + PATIENCE;
-        loop {
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(RETRY),
-                Err(Errno::WOULDBLOCK) => {
-                    let why = "another Neovim holds it; go on in that one, or end it";
-                    return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
-                }
-                Err(Errno::INTR) => {}
-                // A file system without locks: as it would be without asking for one.
-                Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP) => return Ok(file),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    };
-    open().map_err(|source| Error::Write {
-        path: path.clone(),
+    shared_file::lock(dir).map_err(|source| Error::Write {
+        path: dir.join(shared_file::LOCK),
         source,
     })
-}
-
-fn make(dir: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
 }
 
 /// Returns where the rules of a workspace are kept.
@@ -123,30 +80,19 @@ pub fn file(dir: &Path, workspace: &Path) -> PathBuf {
     ))
 }
 
-/// Replaces the file whole, so that no reader meets half of it.
 fn write(dir: &Path, workspace: &Path, allow: Vec<Pattern>) -> Result<(), Error> {
     let path = file(dir, workspace);
     let saved = Saved {
         workspace: workspace.display().to_string(),
         allow,
     };
-    let put = || -> io::Result<()> {
-        make(dir)?;
-        let mut file = tempfile::NamedTempFile::new_in(dir)?;
-        file.as_file()
-            .set_permissions(fs::Permissions::from_mode(0o600))?;
-        file.write_all(saved.write().as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(&path).map(drop).map_err(|error| error.error)
-    };
-    put().map_err(|source| Error::Write {
-        path: path.clone(),
-        source,
-    })
+    shared_file::replace(&path, &saved.write()).map_err(|source| Error::Write { path, source })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

@@ -1,0 +1,63 @@
+//! Files of co's own that several Neovims change: one at a time, and each file as a whole.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+/// The file whose lock holds for all files beside it.
+pub(crate) const LOCK: &str = "lock";
+/// How long to wait for the lock: its holder writes one small file.
+const PATIENCE: Duration = Duration::from_secs(2);
+const RETRY: Duration = Duration::from_millis(10);
+
+/// Keeps every other chat and Neovim from changing the files of `dir` until the lock is dropped. A change reads the file
+/// under the lock too, or it would write back what was removed meanwhile.
+///
+/// # Errors
+/// The directory or its lock cannot be made, or another one holds the lock.
+pub(crate) fn lock(dir: &Path) -> io::Result<File> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
+        .open(dir.join(LOCK))?;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(RETRY),
+            Err(Errno::WOULDBLOCK) => {
+                let why = "another Neovim holds it; go on in that one, or end it";
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
+            }
+            Err(Errno::INTR) => {}
+            // A file system without locks: as it would be without asking for one.
+            Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP) => return Ok(file),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Replaces a file whole, so that no reader meets half of it. Its owner alone may read it.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.as_file()
+        .set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
