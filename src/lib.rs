@@ -23,3 +23,4 @@ pub mod shell;
 pub mod store;
 pub mod tool;
 pub mod transcript;
+pub mod trust;

@@ -16,7 +16,7 @@ const NAME: &str = "co-nvim";
 pub struct Paths {
     /// What the person writes: `config.toml`.
     pub config: PathBuf,
-    /// What may be lost without harm: the log, whole outputs.
+    /// What may be lost without harm: the log, whole outputs, answers that co would ask for again.
     pub state: PathBuf,
     /// What the person wants kept: sessions, saved rules.
     pub data: PathBuf,
@@ -115,6 +115,14 @@ impl Paths {
     pub fn rules_dir(&self) -> Result<PathBuf, Error> {
         made(self.data.join("rules"))
     }
+
+    /// The directory of the person's answers about files of their workspaces.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn trust_dir(&self) -> Result<PathBuf, Error> {
+        made(self.state.join("trust"))
+    }
 }
 
 fn made(path: PathBuf) -> Result<PathBuf, Error> {
@@ -190,6 +198,7 @@ mod tests {
             paths.spill_dir().unwrap(),
             paths.sessions_dir().unwrap(),
             paths.rules_dir().unwrap(),
+            paths.trust_dir().unwrap(),
             paths.log_file().unwrap().parent().unwrap().to_owned(),
         ] {
             assert_eq!(mode(&made), 0o700, "{}", made.display());

@@ -48,7 +48,11 @@ fn fits(meta: &fs::Metadata, most: u64) -> io::Result<()> {
 }
 
 fn too_large(most: u64) -> io::Error {
-    io::Error::other(format!("it is larger than {} KiB", most >> 10))
+    let size = match most >> 20 {
+        0 => format!("{} KiB", most >> 10),
+        size => format!("{size} MiB"),
+    };
+    io::Error::other(format!("it is larger than {size}"))
 }
 
 #[cfg(test)]

@@ -122,6 +122,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("policy", &[]),
     ("exec", &["fnv", "regular"]),
     ("fnv", &[]),
+    ("trust", &["regular", "shared_file"]),
     ("regular", &[]),
     ("shared_file", &[]),
     ("paths", &[]),

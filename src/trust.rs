@@ -1,0 +1,245 @@
+//! The person's answers about files of a workspace that co would obey: whether they trust a text that a file held.
+//!
+//! An answer is for one path and the SHA-256 of one text. It says nothing about any other text of the same file. Knows
+//! nothing of what the files are for, or of how the person is asked.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{regular, shared_file};
+
+/// An error with the file of answers.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the trusted files in {path} cannot be read: {why}; mend or remove that file")]
+    Read { path: PathBuf, why: String },
+    #[error("the trusted files cannot be written to {path}: {source}")]
+    Write { path: PathBuf, source: io::Error },
+}
+
+/// One answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub path: PathBuf,
+    pub sha256: String,
+    pub trusted: bool,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Entries {
+    #[serde(default)]
+    file: Vec<Entry>,
+}
+
+/// The text of a file, as one read found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileText {
+    pub path: PathBuf,
+    /// Bytes of the file.
+    pub size: usize,
+    pub text: String,
+    /// The hash of `text`.
+    pub sha256: String,
+    /// Some bytes are no UTF-8: `text` has U+FFFD in their place.
+    pub replaced: bool,
+}
+
+impl FileText {
+    /// Reads a regular file of at most 1 MiB.
+    ///
+    /// # Errors
+    /// It cannot be read, is something else than a regular file, or is larger.
+    pub fn read(path: PathBuf) -> io::Result<Self> {
+        let bytes = regular::read(&path, regular::SMALL)?;
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(Self {
+            sha256: sha256(&text),
+            size: bytes.len(),
+            replaced: matches!(text, Cow::Owned(_)),
+            text: text.into_owned(),
+            path,
+        })
+    }
+}
+
+/// The answers on disk, shared by every Neovim of the person.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    dir: PathBuf,
+}
+
+impl Trust {
+    /// Returns the answers that are kept in `dir`, which is made when the first one is saved.
+    pub fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    /// Returns every answer, one for each file.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn entries(&self) -> Result<Vec<Entry>, Error> {
+        let path = self.file();
+        let fail = |why: String| Error::Read {
+            path: path.clone(),
+            why,
+        };
+        match fs::read_to_string(&path) {
+            Ok(text) => toml::from_str::<Entries>(&text)
+                .map(|entries| entries.file)
+                .map_err(|error| fail(error.message().to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(fail(error.to_string())),
+        }
+    }
+
+    /// Saves an answer, in place of an earlier one about the same file.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn save(&self, entry: Entry) -> Result<(), Error> {
+        let _alone = self.lock()?;
+        let mut entries = self.entries()?;
+        entries.retain(|kept| kept.path != entry.path);
+        entries.push(entry);
+        self.write(entries)
+    }
+
+    /// Forgets the answer about a file; true if there was one.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn forget(&self, path: &Path) -> Result<bool, Error> {
+        let _alone = self.lock()?;
+        let mut entries = self.entries()?;
+        let before = entries.len();
+        entries.retain(|kept| kept.path != path);
+        let found = entries.len() < before;
+        if found {
+            self.write(entries)?;
+        }
+        Ok(found)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.join("files.toml")
+    }
+
+    fn lock(&self) -> Result<fs::File, Error> {
+        shared_file::lock(&self.dir).map_err(|source| Error::Write {
+            path: self.dir.join(shared_file::LOCK),
+            source,
+        })
+    }
+
+    fn write(&self, file: Vec<Entry>) -> Result<(), Error> {
+        let path = self.file();
+        let put = || {
+            let text = toml::to_string(&Entries { file }).map_err(io::Error::other)?;
+            shared_file::replace(&path, &text)
+        };
+        put().map_err(|source| Error::Write { path, source })
+    }
+}
+
+/// Returns the SHA-256 of a text, in hexadecimal digits.
+fn sha256(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn entry(path: &str, text: &str, trusted: bool) -> Entry {
+        Entry {
+            path: path.into(),
+            sha256: sha256(text),
+            trusted,
+        }
+    }
+
+    #[test]
+    fn a_text_has_the_hash_that_sha256sum_prints() {
+        assert_eq!(
+            sha256("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+
+    #[test]
+    fn a_text_is_hashed_as_it_is_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("AGENTS.md");
+        fs::write(&path, b"na\xefve").unwrap();
+        let file = FileText::read(path.clone()).unwrap();
+        assert_eq!((file.text.as_str(), file.size), ("na\u{fffd}ve", 5));
+        assert!(file.replaced);
+        assert_eq!(file.sha256, sha256("na\u{fffd}ve"));
+        fs::write(&path, "x".repeat(1 << 20)).unwrap();
+        assert!(!FileText::read(path.clone()).unwrap().replaced);
+        fs::write(&path, "x".repeat((1 << 20) + 1)).unwrap();
+        let why = FileText::read(path).unwrap_err().to_string();
+        assert_eq!(why, "it is larger than 1 MiB");
+    }
+
+    #[test]
+    fn answers_come_back_one_for_each_file_and_are_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let trust = Trust::new(dir.path().join("trust"));
+        assert_eq!(trust.entries().unwrap(), []);
+        let (yes, no) = (entry("/w/a", "one", true), entry("/w/b", "two", false));
+        let (odd, newer) = (entry("/w/a \"b\"\n", "x", true), entry("/w/a", "1", false));
+        for entry in [&yes, &no, &odd] {
+            trust.save(entry.clone()).unwrap();
+        }
+        assert_eq!(trust.entries().unwrap(), [yes, no.clone(), odd.clone()]);
+        trust.save(newer.clone()).unwrap();
+        assert_eq!(
+            trust.entries().unwrap(),
+            [no.clone(), odd.clone(), newer.clone()]
+        );
+        assert!(trust.forget(Path::new("/w/b")).unwrap());
+        assert!(!trust.forget(Path::new("/w/b")).unwrap());
+        assert_eq!(
+            Trust::new(trust.dir.clone()).entries().unwrap(),
+            [odd, newer]
+        );
+        let mode = trust.file().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let trust = Trust::new(dir.path().to_owned());
+        fs::write(trust.file(), "file = 3").unwrap();
+        let told = trust.entries().unwrap_err().to_string();
+        assert!(told.contains(trust.file().to_str().unwrap()), "{told}");
+        assert!(trust.save(entry("/w/a", "one", true)).is_err());
+        assert!(trust.forget(Path::new("/w/a")).is_err());
+        assert_eq!(fs::read_to_string(trust.file()).unwrap(), "file = 3");
+    }
+
+    #[test]
+    fn answers_given_at_the_same_time_are_all_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let trust = Trust::new(dir.path().to_owned());
+                let entry = entry(&format!("/w/{number}"), "text", true);
+                scope.spawn(move || trust.save(entry).unwrap());
+            }
+        });
+        let kept = Trust::new(dir.path().to_owned()).entries().unwrap();
+        assert_eq!(kept.len(), 16, "{kept:?}");
+    }
+}
