@@ -27,7 +27,7 @@ use crate::paths::{self, Paths};
 use crate::policy::redact::Redactor;
 use crate::protocol::{FromEditor, Level, PROTOCOL, ToEditor};
 use crate::session::kit::{Connect, Kit, Parts, Places};
-use crate::session::{Answered, Handle, Msg, Place, Prompt};
+use crate::session::{Answered, Handle, Msg, Place, Prompt, instructions};
 use crate::shell::{Run, Shell};
 use crate::store::Store;
 use crate::tool::judge::workspace_of;
@@ -215,6 +215,7 @@ fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<(Kit, Set
             path: std::env::var_os("PATH").unwrap_or_default(),
             own,
             rules: paths.rules_dir().map_err(|error| error.to_string())?,
+            trust: paths.trust_dir().map_err(|error| error.to_string())?,
         },
         connect: connect(),
         editor: editor.clone(),
@@ -306,15 +307,7 @@ impl App {
                 text,
                 cwd,
                 context,
-                instructions,
-            } => {
-                let prompt = Prompt {
-                    text,
-                    context,
-                    instructions,
-                };
-                self.tell(session, &cwd, Msg::Prompt(prompt));
-            }
+            } => self.tell(session, &cwd, Msg::Prompt(Prompt { text, context })),
             FromEditor::Command {
                 session,
                 name,
@@ -387,8 +380,12 @@ impl App {
         }
     }
 
-    /// Ids are unique in the backend; the session that asked takes it, the others do not know it.
+    /// Ids are unique in the backend; the session that asked takes it, the others do not know it. Questions about files
+    /// are no session's.
     fn answer(&self, answered: &Answered) {
+        if instructions::answer(&self.kit, answered) {
+            return;
+        }
         for handle in self.sessions.values() {
             handle.send(Msg::Answer(answered.clone()));
         }

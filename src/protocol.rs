@@ -38,9 +38,6 @@ pub enum FromEditor {
         cwd: String,
         #[serde(default)]
         context: Vec<Context>,
-        /// Whether the person trusts the workspace's own instructions (`vim.secure`).
-        #[serde(default)]
-        instructions: Option<String>,
     },
     /// `<C-c>` in a chat: the turn; a second one also drops what is queued.
     Cancel { session: u64 },
@@ -54,7 +51,7 @@ pub enum FromEditor {
     },
     /// The chat's buffer is gone.
     Close { session: u64 },
-    /// The answer to an [`ToEditor::Ask`].
+    /// The answer to an [`ToEditor::Ask`], or to a [`ToEditor::Trust`]: that takes `once` or `deny`.
     Answer {
         id: u64,
         decision: Answer,
@@ -172,6 +169,8 @@ pub enum ToEditor {
     },
     /// A question for the person.
     Ask(Ask),
+    /// A question whether a file of the workspace is trusted.
+    Trust(TrustQuestion),
     /// The question is settled, here or elsewhere: take its float away.
     Settled { id: u64, decision: String },
     /// A run began: its `$ cmd` line may be shown.
@@ -278,6 +277,22 @@ pub struct Ask {
     pub destructive: bool,
     /// The prefix that `always` may reach; none where only this command can be allowed.
     pub prefix: Option<String>,
+}
+
+/// A question whether the model may be sent the text of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TrustQuestion {
+    pub id: u64,
+    /// The file, by its name in the workspace.
+    pub name: String,
+    /// The whole path. This and the texts below are printable.
+    pub path: String,
+    /// Bytes.
+    pub size: usize,
+    /// All that the file holds.
+    pub text: String,
+    /// What the person should know of it, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Which job of which chat a run is.

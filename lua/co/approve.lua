@@ -24,8 +24,19 @@ local QUIET_NS = 500 * 1000000
 local last_key = 0
 local watching = false
 
+--- Puts hidden questions that hold no turn behind the others, so that they hold up none.
+local function sort()
+  local first, last = {}, {}
+  for _, question in ipairs(asks) do
+    table.insert(question.hidden and not question.kind.holds_turn and last or first, question)
+  end
+  asks = vim.list_extend(first, last)
+end
+
 --- Brings the float in line with the queue.
-local function update()
+---@param settled? boolean a question was just settled
+local function update(settled)
+  sort()
   local head = asks[1]
   if head and not head.hidden then
     if float.show(head, #asks) then
@@ -35,7 +46,7 @@ local function update()
     notify.error('the question could not be shown here: :Co /approve shows it')
     return
   end
-  if head then
+  if head and not settled then
     local focused = float.focused()
     float.close()
     if focused then
@@ -93,7 +104,7 @@ local function remove(settled)
   if asks[1] ~= head then
     float.reset()
   end
-  update()
+  update(true)
   vim.cmd.redrawstatus()
   for _, id in ipairs(gone) do
     events.raise('CoApprovalResolved', { id = id, decision = settled[id] })
@@ -130,7 +141,7 @@ function M.ask(question)
   if asks[1].hidden then
     notify.info(('%d waiting for your answer: :Co /approve'):format(#asks))
   end
-  if #asks == 1 and may_take_focus() then
+  if #asks == 1 and question.kind.holds_turn and may_take_focus() then
     M.focus()
   end
   vim.cmd.redrawstatus()
@@ -259,7 +270,8 @@ float.on({
   answer_all = M.answer_all,
   hide = M.hide,
   wiped = function()
-    if asks[1] then
+    -- A Neovim that ends wipes its buffers too.
+    if asks[1] and vim.v.exiting == vim.NIL then
       M.answer(asks[1].id, 'deny', { reason = 'the buffer of the question was deleted' })
     end
   end,
@@ -287,7 +299,9 @@ api.nvim_create_autocmd('VimLeavePre', {
   group = group,
   callback = function()
     for _, ask in ipairs(asks) do
-      ask.kind.reply(ask, 'deny', { reason = 'Neovim ended' })
+      if ask.kind.holds_turn then
+        ask.kind.reply(ask, 'deny', { reason = 'Neovim ended' })
+      end
     end
   end,
 })

@@ -134,12 +134,22 @@ function M.menu(ask)
   return text
 end
 
+--- A list of keys and what they do.
+---@param entries [string, string][]
+---@return co.AskText
+function M.keys(entries)
+  ---@type co.AskText
+  local text = { lines = {}, spans = {} }
+  for _, entry in ipairs(entries) do
+    add(text, (' %-3s %s'):format(entry[1], entry[2]), 'CoApprovalKey', 1, 1 + #entry[1])
+  end
+  return text
+end
+
 --- What the keys do.
 ---@return co.AskText
 function M.help()
-  ---@type co.AskText
-  local text = { lines = {}, spans = {} }
-  for _, entry in ipairs({
+  return M.keys({
     { 'y', 'yes, once' },
     { 'n', 'no' },
     { 'N', 'no, with a reason for the model' },
@@ -150,10 +160,7 @@ function M.help()
     { 'gN', 'no to all questions' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },
-  }) do
-    add(text, (' %-3s %s'):format(entry[1], entry[2]), 'CoApprovalKey', 1, 1 + #entry[1])
-  end
-  return text
+  })
 end
 
 return M

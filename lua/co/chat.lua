@@ -319,7 +319,6 @@ function M.submit(chat, text, cwd, extra)
     text = text,
     cwd = cwd,
     context = require('co.context').gather(text, extra, chat.range),
-    instructions = require('co.instructions').of(chat.cwd),
   }, cwd)
   if taken then
     chat.range = nil

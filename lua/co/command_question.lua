@@ -73,6 +73,7 @@ end
 
 ---@type co.QuestionKind
 return {
+  holds_turn = true,
   keys = { question = question_keys, menu = menu_keys },
   title = function(ask)
     return ('chat %d'):format(ask.session)

@@ -109,6 +109,8 @@ local function geometry(lines)
     wide = large,
     -- Keys that are not seen are no choice; beside the question there is more of Neovim.
     tall = large or page ~= 'question',
+    -- Nothing waits for it: what goes on stays in sight.
+    share = shown and not shown.kind.holds_turn and 0.3 or 0.6,
     title = title,
     footer = footer,
   })

@@ -9,6 +9,7 @@ local spans = api.nvim_create_namespace('co.approval')
 ---@field win integer the window, where it is open
 ---@field wide boolean it may be as wide as the screen
 ---@field tall boolean it may be as high as the screen
+---@field share number the share of the screen's height that it may have otherwise
 ---@field title fun(hidden: number): string given the number of lines that do not fit
 ---@field footer fun(width: integer): string
 
@@ -35,7 +36,7 @@ function M.geometry(lines, view)
   end
   local width = math.max(1, math.min(widest, room, view.wide and room or 80)) --[[@as integer]]
   local screen = vim.o.lines - vim.o.cmdheight - 3
-  local most = math.max(1, view.tall and screen or math.floor(screen * 0.6))
+  local most = math.max(1, view.tall and screen or math.floor(screen * view.share))
   local wanted = estimate(lines, width)
   if api.nvim_win_is_valid(view.win) then
     wanted = api.nvim_win_text_height(view.win, {}).all

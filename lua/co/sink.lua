@@ -54,6 +54,11 @@ local handlers = {
     message.kind = require('co.command_question')
     require('co.approve').ask(message)
   end,
+  trust = function(message)
+    message.kind = require('co.trust_question')
+    message.command, message.destructive = 'trust ' .. message.name, false
+    require('co.approve').ask(message)
+  end,
   settled = function(message)
     require('co.approve').settled(message)
   end,

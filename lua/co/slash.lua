@@ -63,7 +63,7 @@ local function pending()
   local lines = {}
   for _, ask in ipairs(require('co.approve').pending()) do
     local first = ask.command:match('^[^\n]*')
-    lines[#lines + 1] = (' %d  chat %d  %s '):format(ask.id, ask.session, first)
+    lines[#lines + 1] = (' %d  %s  %s '):format(ask.id, ask.kind.title(ask), first)
   end
   if #lines == 0 then
     notify.info('nothing waits for an answer')
@@ -192,7 +192,7 @@ M.commands = {
   model = { about = 'choose the model' },
   retry = { about = 'have the last prompt answered again' },
   continue = { about = 'have the model go on with its last answer' },
-  rules = { about = 'show and remove what is always allowed' },
+  rules = { about = 'show and remove what is always allowed, and which files are trusted' },
   compact = { about = 'summarise the conversation so far' },
   cd = { about = "change the conversation's directory" },
   export = { about = 'write the conversation to a file' },

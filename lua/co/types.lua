@@ -26,7 +26,6 @@
 ---@field text string
 ---@field cwd string
 ---@field context co.Context[]
----@field instructions? string
 
 ---@class (exact) co.Cancel
 ---@field type 'cancel'
@@ -175,6 +174,7 @@
 
 --- A kind of question: the float asks it for the text and the keys of its questions.
 ---@class (exact) co.QuestionKind
+---@field holds_turn boolean a turn waits for the answer
 ---@field keys table<co.QuestionPage, table<string, fun(question: any)>> the actions of its own keys, by page
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.AskText
@@ -187,7 +187,7 @@
 ---@class co.Question
 ---@field kind co.QuestionKind
 ---@field id integer
----@field session integer
+---@field session? integer the chat that asks; none if the question is about no chat
 ---@field command string the subject of the question
 ---@field destructive boolean
 ---@field hidden? boolean set by Lua: the person put it away
@@ -204,6 +204,15 @@
 ---@field span? [integer, integer] bytes of the command that the first reason speaks of, end exclusive
 ---@field prefix? string
 ---@field diff? string
+
+--- A question whether the model may be sent the text of a file. `command` and `destructive` are set by Lua.
+---@class (exact) co.TrustQuestion: co.Question
+---@field type 'trust'
+---@field name string the file
+---@field path string
+---@field size integer bytes
+---@field text string
+---@field notes string[]
 
 ---@class (exact) co.Settled
 ---@field type 'settled'

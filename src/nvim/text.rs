@@ -14,9 +14,7 @@ pub(super) fn mend(message: &mut Value) -> bool {
         return false;
     }
     let mut mended = false;
-    for name in ["text", "instructions"] {
-        mended |= field(message, name).is_some_and(replace);
-    }
+    mended |= field(message, "text").is_some_and(replace);
     let pieces = field(message, "context").and_then(|context| match context {
         Value::Array(pieces) => Some(pieces),
         _ => None,

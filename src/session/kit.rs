@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::blocking::blocking;
+use super::instructions::Instructions;
 use super::jobs::Board;
 use crate::audit::{self, Audit};
 use crate::config::{Applies, Config, Given};
@@ -38,6 +39,8 @@ pub struct Kit {
     pub places: Arc<Places>,
     /// The jobs of every session, for the person.
     pub jobs: Arc<Board>,
+    /// The files of instructions, and the questions about them.
+    pub(super) instructions: Arc<Instructions>,
     connect: Connect,
     judges: Arc<Mutex<HashMap<PathBuf, Known>>>,
     /// The sessions whose person knows that the audit log is not written.
@@ -64,6 +67,8 @@ pub struct Places {
     pub own: Vec<PathBuf>,
     /// Where saved rules live.
     pub rules: PathBuf,
+    /// Where the answers about files of workspaces live.
+    pub trust: PathBuf,
 }
 
 /// What a kit is made of.
@@ -92,6 +97,7 @@ impl Kit {
             store: parts.store,
             redactor: parts.redactor,
             audit: parts.audit.map(Arc::new),
+            instructions: Arc::new(Instructions::new(parts.places.trust.clone())),
             places: Arc::new(parts.places),
             jobs: Arc::default(),
             connect: parts.connect,

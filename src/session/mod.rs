@@ -8,6 +8,7 @@ mod asks;
 mod blocking;
 mod commands;
 pub mod guard;
+pub mod instructions;
 pub mod jobs;
 pub mod kit;
 pub mod prompt;
@@ -28,6 +29,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::asks::Asks;
+use self::instructions::Found;
 use self::jobs::Jobs;
 use self::kit::Kit;
 use self::record::Recorder;
@@ -70,7 +72,6 @@ pub enum Msg {
 pub struct Prompt {
     pub text: String,
     pub context: Vec<Context>,
-    pub instructions: Option<String>,
 }
 
 /// The answer to one ask.
@@ -149,7 +150,8 @@ struct Session {
     stopping: bool,
     running: Option<Running>,
     standing: Standing,
-    instructions: Option<String>,
+    /// What the last turn was sent of the workspace's instructions.
+    instructions: Found,
     /// Of the whole conversation.
     usage: Usage,
     /// Of the turn that runs, or ran last.
@@ -192,7 +194,7 @@ impl Session {
             stopping: false,
             running: None,
             standing: Standing::default(),
-            instructions: None,
+            instructions: Found::None,
             usage: Usage::default(),
             turn_usage: Usage::default(),
             state: State::Idle,
@@ -278,8 +280,6 @@ impl Session {
             text: prompt.text.clone(),
             context: prompt.context.clone(),
         };
-        // Also none: the person went elsewhere, or trusts them no more.
-        self.instructions.clone_from(&prompt.instructions);
         if !self.recorder.ready(&self.place, &prompt.text).await
             || !self.recorder.record(item).await
         {
@@ -295,6 +295,7 @@ impl Session {
 
     async fn start_turn(&mut self, purpose: Purpose) {
         self.turn_usage = Usage::default();
+        self.find_instructions().await;
         let provider = match self.provider() {
             Ok(provider) => provider,
             Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
@@ -310,7 +311,7 @@ impl Session {
             judge: self.kit.judge(&self.place.workspace),
             workspace: self.place.workspace.clone(),
             cwd: self.place.cwd.clone(),
-            instructions: self.instructions.clone(),
+            instructions: self.instructions.text(),
             purpose,
             standing: self.standing.clone(),
             events,

@@ -11,19 +11,16 @@ use crate::transcript::Surroundings;
 const TEMPLATE: &str = include_str!("system.md");
 
 /// Enough for any instructions a person would read; more would crowd out the work.
-const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
+pub(super) const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
 
 /// Returns the system prompt.
 pub fn system(surroundings: &Surroundings) -> String {
     let instructions = surroundings
         .instructions
         .as_deref()
-        .map(str::trim)
+        .map(cut)
         .filter(|text| !text.is_empty())
-        .map(|text| {
-            let text = head(text, LONGEST_INSTRUCTIONS);
-            format!("\n# What this workspace asks of you\n{text}\n")
-        })
+        .map(|text| format!("\n# What this workspace asks of you\n{text}\n"))
         .unwrap_or_default();
     let values = [
         ("cwd", surroundings.cwd.as_str()),
@@ -36,6 +33,11 @@ pub fn system(surroundings: &Surroundings) -> String {
         ("instructions", &instructions),
     ];
     fill(TEMPLATE, &values)
+}
+
+/// Returns as much of a workspace's instructions as the model is sent.
+pub(super) fn cut(instructions: &str) -> &str {
+    head(instructions.trim(), LONGEST_INSTRUCTIONS)
 }
 
 /// Puts the values in one pass, so that none of them is read as a template itself.

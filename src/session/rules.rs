@@ -1,4 +1,4 @@
-//! `/rules`: what runs unasked on the person's word, and taking that back.
+//! `/rules`: what runs unasked on the person's word, which files they trust, and taking that back.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use super::blocking::blocking;
 use crate::policy::Pattern;
 use crate::protocol::{Choice, ToEditor};
 use crate::tool::rules;
+use crate::trust::Entry;
 
 impl Session {
     /// Shows every rule; choosing one that was added removes it.
@@ -29,6 +30,9 @@ impl Session {
         }
         if let Some(rule) = value.strip_prefix("saved:") {
             return self.remove_saved(rule).await;
+        }
+        if let Some(file) = value.strip_prefix("file:") {
+            return self.forget_file(file).await;
         }
         if let Some(rule) = value.strip_prefix("config:") {
             return self.say(format!("{rule} comes from your settings; change it there"));
@@ -74,6 +78,20 @@ impl Session {
         }
     }
 
+    /// Takes back what the person said of a file: a turn that runs may have been sent it.
+    async fn forget_file(&self, file: &str) {
+        match self.kit.instructions.forget(file.into()).await {
+            Ok(true) => {
+                if self.instructions.text().is_some() {
+                    self.revoked();
+                }
+                self.say(format!("the next prompt asks about {file} again"));
+            }
+            Ok(false) => self.say(format!("no answer about {file} was saved")),
+            Err(why) => self.complain(why),
+        }
+    }
+
     /// Where rules are kept, and for what.
     fn saved_rules(&self) -> (PathBuf, PathBuf) {
         (self.kit.places.rules.clone(), self.place.workspace.clone())
@@ -110,6 +128,7 @@ impl Session {
             ),
             Err(why) => self.complain(why),
         }
+        choices.extend(self.file_choices().await);
         let policy = &self.kit.config.policy;
         for (effect, rules) in [
             ("allow", &policy.allow),
@@ -119,5 +138,23 @@ impl Session {
             choices.extend(rules.iter().map(|rule| choice("config", effect, rule)));
         }
         choices
+    }
+
+    /// The files of this workspace that the person trusts or refused.
+    async fn file_choices(&self) -> Vec<Choice> {
+        let answers = self.kit.instructions.answers(&self.place.workspace).await;
+        let answers = answers.unwrap_or_else(|why| {
+            self.complain(why);
+            Vec::new()
+        });
+        let choice = |entry: &Entry| {
+            let file = entry.path.display();
+            let answer = if entry.trusted { "trust" } else { "refuse" };
+            Choice {
+                label: format!("{answer} {file} (saved)"),
+                value: format!("file:{file}"),
+            }
+        };
+        answers.iter().map(choice).collect()
     }
 }

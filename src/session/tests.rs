@@ -9,6 +9,7 @@ mod compact;
 mod faults;
 mod guards;
 mod idle;
+mod instructions;
 mod job_ends;
 mod jobs;
 mod kept;

@@ -82,6 +82,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "policy",
             "exec",
             "transcript",
+            "trust",
         ],
     ),
     (

@@ -18,6 +18,22 @@ function M.ask(id, fields)
   }, fields or {})
 end
 
+--- A question whether a file is trusted.
+---@param id integer
+---@param fields? table
+---@return table
+function M.trust(id, fields)
+  return vim.tbl_extend('force', {
+    type = 'trust',
+    id = id,
+    name = 'AGENTS.md',
+    path = '/srv/work/AGENTS.md',
+    size = 2150,
+    text = 'Use tabs.\n',
+    notes = {},
+  }, fields or {})
+end
+
 ---@param name string
 ---@param fields? table
 ---@return table

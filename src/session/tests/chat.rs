@@ -96,6 +96,7 @@ impl Chat {
                 path: PATH.into(),
                 own,
                 rules: real.join("rules"),
+                trust: real.join("trust"),
             },
             connect: Arc::new(move |_, model| match model {
                 Some("unheard-of") => Err(Fault::NoProvider),
@@ -153,7 +154,6 @@ impl Chat {
         self.send(Msg::Prompt(Prompt {
             text: text.to_owned(),
             context: Vec::new(),
-            instructions: None,
         }));
     }
 
@@ -358,7 +358,7 @@ pub(super) fn valid(items: &[Item]) {
     }
 }
 
-fn answered(id: u64, decision: Answer) -> Answered {
+pub(super) fn answered(id: u64, decision: Answer) -> Answered {
     Answered {
         id,
         decision,

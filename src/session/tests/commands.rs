@@ -5,7 +5,6 @@ use std::path::Path;
 use super::chat::{Chat, calls, says};
 use crate::llm::scripted::Scripted;
 use crate::protocol::{Choice, Level, Scope, ToEditor};
-use crate::session::{Msg, Prompt};
 use crate::store::Store;
 use crate::transcript::Item;
 
@@ -218,30 +217,6 @@ async fn cd_takes_the_workspace_along_only_where_it_leaves_it() {
         went(&mut chat, path, &home).await;
         went(&mut chat, "other", &home.join("other")).await;
     }
-}
-
-/// The person went elsewhere, or trusts them no more.
-#[tokio::test]
-async fn instructions_that_a_prompt_comes_without_no_longer_hold() {
-    let mut chat = Chat::new([says("one"), says("two")]);
-    let prompt = |instructions: Option<&str>| {
-        Msg::Prompt(Prompt {
-            text: "go".to_owned(),
-            context: Vec::new(),
-            instructions: instructions.map(str::to_owned),
-        })
-    };
-    chat.send(prompt(Some("Use tabs.")));
-    assert_eq!(chat.ended().await, "done");
-    let system = chat.last_request().system;
-    assert!(system.contains("Use tabs."), "{system}");
-    chat.send(prompt(None));
-    assert_eq!(chat.ended().await, "done");
-    assert_eq!(chat.last_request().system, system);
-    assert_eq!(
-        notes(&chat.last_request().items),
-        ["The instructions of the workspace no longer hold."]
-    );
 }
 
 /// Where the chat works is kept with it, so that a resumed one begins like the one before.

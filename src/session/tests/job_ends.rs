@@ -208,7 +208,6 @@ fn prompt(text: &str) -> Prompt {
     Prompt {
         text: text.to_owned(),
         context: Vec::new(),
-        instructions: None,
     }
 }
 

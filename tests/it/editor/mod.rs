@@ -18,6 +18,7 @@ mod settings;
 mod shell;
 mod slash;
 mod streams;
+mod trust;
 mod turns;
 
 use crate::support::scene;

@@ -1,0 +1,334 @@
+//! The instructions of a workspace: its `CO.md` or `AGENTS.md`, as soon as the person trusts its text.
+//!
+//! A prompt never waits for an answer. It is sent without the text, and the next turn has it. The question belongs to no
+//! chat: it stays until it is answered or the file changes. One read gives the text that is hashed, shown and sent.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::blocking::blocking;
+use super::kit::Kit;
+use super::prompt;
+use super::render::one_line;
+use super::{Answered, Session};
+use crate::policy;
+use crate::protocol::{Answer, Level, ToEditor, TrustQuestion};
+use crate::transcript::Item;
+use crate::trust::{self, Entry, FileText, Trust};
+
+/// The files, the first one that is not refused counts.
+const NAMES: [&str; 2] = ["CO.md", "AGENTS.md"];
+
+/// The instructions of a workspace as they stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// No file, or the person refused it.
+    None,
+    /// The person was asked about the text with this hash.
+    Asked {
+        name: String,
+        sha256: String,
+    },
+    Trusted(String),
+}
+
+impl Found {
+    /// Returns the text that goes to the model.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            Self::Trusted(text) => Some(text.clone()),
+            Self::None | Self::Asked { .. } => None,
+        }
+    }
+}
+
+/// The answers about instructions and the questions that wait, shared by all chats.
+pub struct Instructions {
+    trust: Trust,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    questions: Vec<Question>,
+    /// Answers on their way to the disk, or that could not be written there.
+    unsaved: Vec<Entry>,
+    /// Counts the changes on disk.
+    changes: u64,
+    /// The problems that the person was told of, by workspace.
+    told: HashSet<(PathBuf, String)>,
+}
+
+/// A question that waits for its answer.
+struct Question {
+    id: u64,
+    name: String,
+    path: PathBuf,
+    sha256: String,
+}
+
+impl Instructions {
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self {
+            trust: Trust::new(dir),
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the answers about files of a workspace.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) async fn answers(&self, workspace: &Path) -> Result<Vec<Entry>, String> {
+        let trust = self.trust.clone();
+        let mut entries = blocking(move || trust.entries()).await?;
+        entries.retain(|entry| entry.path.parent() == Some(workspace));
+        Ok(entries)
+    }
+
+    /// Forgets the answer about a file, so that the next prompt asks again.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
+        self.state().unsaved.retain(|entry| entry.path != path);
+        let trust = self.trust.clone();
+        let forgotten = blocking(move || trust.forget(&path)).await;
+        self.state().changes += 1;
+        forgotten
+    }
+}
+
+/// The files of a workspace and the answers, as one look at the disk found them.
+struct Look {
+    files: Vec<FileText>,
+    problems: Vec<String>,
+    entries: Vec<Entry>,
+}
+
+impl Look {
+    fn take(trust: &Trust, workspace: &Path) -> Result<Self, trust::Error> {
+        let mut look = Self {
+            files: Vec::new(),
+            problems: Vec::new(),
+            entries: Vec::new(),
+        };
+        for name in NAMES {
+            match FileText::read(workspace.join(name)) {
+                Ok(file) if file.text.trim().is_empty() => {}
+                Ok(file) => look.files.push(file),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => look.problems.push(format!("{name} is left out: {error}")),
+            }
+        }
+        if !look.files.is_empty() {
+            look.entries = trust.entries()?;
+        }
+        Ok(look)
+    }
+
+    /// Returns the last answer about a file, whichever text it was for.
+    fn answer<'a>(&'a self, state: &'a State, path: &Path) -> Option<&'a Entry> {
+        let about = |entry: &&Entry| entry.path == path;
+        let unsaved = state.unsaved.iter().rev().find(about);
+        unsaved.or_else(|| self.entries.iter().find(about))
+    }
+}
+
+/// Finds the instructions of a workspace; asks about a text that was neither trusted nor refused.
+async fn find(kit: &Kit, workspace: &Path) -> Found {
+    let shared = &kit.instructions;
+    loop {
+        let changes = shared.state().changes;
+        let (trust, root) = (shared.trust.clone(), workspace.to_owned());
+        let look = match blocking(move || Look::take(&trust, &root)).await {
+            Ok(look) => look,
+            Err(why) => {
+                warn_once(kit, &mut shared.state(), workspace, &why);
+                return Found::None;
+            }
+        };
+        let mut state = shared.state();
+        // An answer that reached the disk after it was read is in neither place.
+        if state.changes == changes {
+            return decide(kit, &mut state, workspace, &look);
+        }
+    }
+}
+
+fn decide(kit: &Kit, state: &mut State, workspace: &Path, look: &Look) -> Found {
+    for problem in &look.problems {
+        warn_once(kit, state, workspace, problem);
+    }
+    let mut found = Found::None;
+    let mut asked = None;
+    for file in &look.files {
+        let name = name_of(&file.path);
+        let answer = look.answer(state, &file.path);
+        match answer.filter(|answer| answer.sha256 == file.sha256) {
+            Some(Entry { trusted: false, .. }) => continue,
+            Some(Entry { trusted: true, .. }) => {
+                found = Found::Trusted(prompt::cut(&file.text).to_owned());
+            }
+            None => {
+                asked = Some((file, answer.is_some()));
+                found = Found::Asked {
+                    name,
+                    sha256: file.sha256.clone(),
+                };
+            }
+        }
+        break;
+    }
+    withdraw(kit, state, |question| {
+        question.path.parent() == Some(workspace)
+            && asked.is_none_or(|(file, _)| !question.is_about(file))
+    });
+    if let Some((file, changed)) = asked {
+        ask(kit, state, file, changed);
+    }
+    found
+}
+
+impl Question {
+    fn is_about(&self, file: &FileText) -> bool {
+        self.path == file.path && self.sha256 == file.sha256
+    }
+}
+
+/// Takes questions away whose text is no longer in the file.
+fn withdraw(kit: &Kit, state: &mut State, gone: impl Fn(&Question) -> bool) {
+    state.questions.retain(|question| {
+        let gone = gone(question);
+        if gone {
+            settle(kit, question.id, "withdrawn");
+        }
+        !gone
+    });
+}
+
+fn settle(kit: &Kit, id: u64, decision: &str) {
+    kit.editor.tell(ToEditor::Settled {
+        id,
+        decision: decision.to_owned(),
+    });
+}
+
+/// Asks about a text, once however many chats want it.
+fn ask(kit: &Kit, state: &mut State, file: &FileText, changed: bool) {
+    if state.questions.iter().any(|it| it.is_about(file)) {
+        return;
+    }
+    let question = Question {
+        id: kit.id(),
+        name: name_of(&file.path),
+        path: file.path.clone(),
+        sha256: file.sha256.clone(),
+    };
+    kit.editor.tell(ToEditor::Trust(TrustQuestion {
+        id: question.id,
+        name: question.name.clone(),
+        path: one_line(&file.path.display().to_string()),
+        size: file.size,
+        text: policy::printable(&file.text.replace("\r\n", "\n")),
+        notes: notes(file, changed),
+    }));
+    state.questions.push(question);
+}
+
+fn notes(file: &FileText, changed: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if changed {
+        notes.push("its text changed since your last answer".to_owned());
+    }
+    if prompt::cut(&file.text).len() < file.text.trim().len() {
+        let most = prompt::LONGEST_INSTRUCTIONS >> 10;
+        notes.push(format!("only its first {most} KiB are sent"));
+    }
+    if file.replaced {
+        notes.push("it is not all UTF-8: \u{fffd} stands for what is not".to_owned());
+    }
+    notes
+}
+
+/// Takes in the answer to a question about a file. False if it is another kind of question.
+pub fn answer(kit: &Arc<Kit>, answered: &Answered) -> bool {
+    let mut state = kit.instructions.state();
+    let Some(at) = state.questions.iter().position(|it| it.id == answered.id) else {
+        return false;
+    };
+    let question = state.questions.swap_remove(at);
+    let trusted = answered.decision == Answer::Once;
+    let entry = Entry {
+        path: question.path,
+        sha256: question.sha256,
+        trusted,
+    };
+    state.unsaved.push(entry.clone());
+    drop(state);
+    settle(
+        kit,
+        question.id,
+        if trusted { "approved" } else { "denied" },
+    );
+    tracing::info!(path = %entry.path.display(), sha256 = entry.sha256, trusted, "a file was judged");
+    let kit = Arc::clone(kit);
+    tokio::spawn(async move { save(&kit, &question.name, entry).await });
+    true
+}
+
+/// Writes an answer down and says what follows from it.
+async fn save(kit: &Kit, name: &str, entry: Entry) {
+    let (trust, kept) = (kit.instructions.trust.clone(), entry.clone());
+    if let Err(why) = blocking(move || trust.save(kept)).await {
+        let message = format!("the answer about {name} holds until Neovim ends: {why}");
+        return kit.notice(Level::Error, message);
+    }
+    let mut state = kit.instructions.state();
+    state.unsaved.retain(|unsaved| *unsaved != entry);
+    state.changes += 1;
+    drop(state);
+    let message = match entry.trusted {
+        true => format!("{name} is sent to the model from the next prompt on"),
+        false => format!("{name} is not sent to the model; :Co /rules takes that answer back"),
+    };
+    kit.notice(Level::Info, message);
+}
+
+/// Says a problem once for each backend: it is there at every prompt.
+fn warn_once(kit: &Kit, state: &mut State, workspace: &Path, problem: &str) {
+    if state.told.insert((workspace.into(), problem.into())) {
+        kit.notice(Level::Warn, problem);
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+impl Session {
+    /// Takes the instructions of the workspace for the turn that begins. Says in the chat if they wait for an answer.
+    pub(super) async fn find_instructions(&mut self) {
+        let found = find(&self.kit, &self.place.workspace).await;
+        let before = std::mem::replace(&mut self.instructions, found);
+        let Found::Asked { name, .. } = &self.instructions else {
+            return;
+        };
+        if self.instructions == before {
+            return;
+        }
+        let text = format!(
+            "{name} is not sent to the model until you trust it: `:Co /approve` shows the question"
+        );
+        let item = Item::Notice { text: text.clone() };
+        if self.recorder.record(item).await {
+            self.paragraph(&format!("> {text}"));
+        }
+    }
+}
