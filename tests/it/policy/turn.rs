@@ -151,7 +151,7 @@ fn what_fails_in_the_sandbox_is_offered_again_outside_of_it() {
     let outcomes = of(&items, "outcome");
     let first = outcomes[0]["text"].as_str().unwrap();
     assert!(
-        first.contains("Permission denied") && first.contains("read-only sandbox"),
+        first.contains("Permission denied") && first.contains("without write access"),
         "{first}"
     );
     assert_eq!(outcomes[0]["ok"], false);
