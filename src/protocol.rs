@@ -186,7 +186,7 @@ pub enum ToEditor {
     RunOutput { run: u64, patch: Patch },
     /// What a run in a terminal prints, with its escape sequences.
     RunData { run: u64, data: String },
-    /// A run ended. `status` is its last line, `spill` the file that holds its whole output.
+    /// A run ended. `status` is its last line, `spill` the file that keeps its output.
     RunEnded {
         run: u64,
         status: String,

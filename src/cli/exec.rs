@@ -198,6 +198,7 @@ fn in_json(outcome: &Outcome) -> String {
         "bytes": outcome.bytes,
         "lines": outcome.lines,
         "spill": outcome.spill,
+        "gap": outcome.gap,
         "level": outcome.level,
         "appeared": appeared,
         "nothing_found": outcome.nothing_found,

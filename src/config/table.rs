@@ -338,7 +338,9 @@ pub(super) static TABLE: &[Setting] = &[
             most: TIB,
             set: |c, v| c.exec.spill_max = v,
         },
-        "Bytes of one command's output that are kept in a file; 0 keeps none.",
+        "Bytes of one command's output that are kept in a file. Of more, the file has the first half and \
+         the last half of so many bytes, and between them a line that counts the lines and bytes left \
+         out. 0 keeps none.",
     ),
     restart(
         "shell_spill_age",

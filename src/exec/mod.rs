@@ -34,6 +34,7 @@ mod terminal;
 mod text;
 mod tree;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -120,8 +121,10 @@ pub struct Outcome {
     /// Of the raw stream.
     pub bytes: u64,
     pub lines: u64,
-    /// Where the whole stream is, as far as the cap.
+    /// The file of the whole stream, or of its first and its last part.
     pub spill: Option<PathBuf>,
+    /// What that file leaves out.
+    pub gap: Option<Gap>,
     /// What the kernel held the command to in fact: `plain`, `read-only`, `workspace`.
     pub level: &'static str,
     /// What it made in the workspace that other programs run unasked, and that nothing held it from.
@@ -140,6 +143,23 @@ impl Outcome {
     /// Returns one line for a person: how it ended, how long it took and how many lines it printed.
     pub fn status(&self) -> String {
         status::line(self)
+    }
+}
+
+/// What a file leaves out of the middle of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Gap {
+    pub bytes: u64,
+    /// Lines that end in it.
+    pub lines: u64,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.lines > 0 {
+            write!(to, "{}, ", status::lines(self.lines))?;
+        }
+        write!(to, "{} bytes", self.bytes)
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
@@ -13,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Settings;
 use super::capture::{BLOCK, Capture};
 use super::input::AGAIN;
-use super::spill::Spill;
+use super::spill::{Kept, Spill};
 
 /// Bytes of output that are in memory only.
 const SPILLED: u64 = 16 << 10;
@@ -27,6 +26,8 @@ pub(super) struct Shared {
     over: AtomicBool,
     changed: Notify,
     flood: Notify,
+    /// Where the output is kept, in words, once it has ended.
+    place: OnceLock<String>,
 }
 
 impl Shared {
@@ -36,6 +37,7 @@ impl Shared {
             over: AtomicBool::new(false),
             changed: Notify::new(),
             flood: Notify::new(),
+            place: OnceLock::new(),
         }
     }
 
@@ -70,6 +72,17 @@ impl Shared {
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.changed.notify_waiters();
+    }
+
+    /// Says where the output is kept, before it is said to be over.
+    pub(super) fn set_place(&self, place: String) {
+        // It is set once.
+        let _ = self.place.set(place);
+    }
+
+    /// Returns where the output is kept, in words, if it has ended and is kept.
+    pub(super) fn place(&self) -> Option<&str> {
+        self.place.get().map(String::as_str)
     }
 
     /// Completes once more was printed than may be.
@@ -151,7 +164,7 @@ impl Reader {
         };
         let after = before + fresh.len() as u64;
         let copy = match &self.spill {
-            Some(spill) => spill.open().then(|| fresh.to_vec()),
+            Some(_) => Some(fresh.to_vec()),
             // From here on the capture alone may not hold all of it.
             None if after > SPILLED && self.settings.spill_max > 0 => Some(capture.range(0, after)),
             None => None,
@@ -170,8 +183,8 @@ impl Reader {
         self.spill.get_or_insert_with(start).write(bytes).await;
     }
 
-    /// Returns the file that holds all there is up to the cap; `needed` makes one where there is none yet.
-    pub(super) async fn finish(&mut self, needed: bool) -> Option<PathBuf> {
+    /// Returns the file that keeps the output; `needed` makes one where there is none yet.
+    pub(super) async fn finish(&mut self, needed: bool) -> Option<Kept> {
         if self.spill.is_none() && needed && self.settings.spill_max > 0 {
             let all = {
                 let capture = self.shared.capture();
@@ -179,7 +192,8 @@ impl Reader {
             };
             self.spill(all).await;
         }
-        self.spill.take()?.finish().await
+        let total = self.shared.capture().bytes();
+        self.spill.take()?.finish(total).await
     }
 
     /// Goes on reading to nowhere, so that what still prints is not ended by a closed pipe.

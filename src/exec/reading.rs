@@ -111,9 +111,12 @@ impl Reading {
 
     /// Where the stream is, in words, if it is anywhere.
     fn kept(&self) -> Option<String> {
+        if self.is_over() {
+            return self.shared.place().map(str::to_owned);
+        }
         let bytes = self.shared.capture().bytes();
         let kept = self.spill.exists();
-        kept.then(|| spill::place(&self.spill, bytes, self.cap))
+        kept.then(|| spill::place_so_far(&self.spill, bytes, self.cap))
     }
 
     fn all(&self) -> String {

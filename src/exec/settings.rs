@@ -32,7 +32,7 @@ pub struct Settings {
     pub max_output: usize,
     /// Lines the screen keeps of one run.
     pub screen_lines: usize,
-    /// Bytes written to a spill file; the rest is counted only. 0: no spill.
+    /// Bytes of output that a spill file keeps: of more, the first and the last half. 0: no spill.
     pub spill_max: u64,
     /// Bytes after which a command is ended as a flood.
     pub flood_max: u64,

@@ -21,7 +21,10 @@ pub(super) fn line(outcome: &Outcome) -> String {
         false => format!(", after {}", time(outcome.wall)),
     };
     let more = left(outcome, GLANCE).into_iter().chain(appeared(outcome));
-    let more: String = more.map(|it| format!("; {it}")).collect();
+    let gap = outcome
+        .gap
+        .map(|gap| format!("not kept: {gap} of its middle"));
+    let more: String = more.chain(gap).map(|it| format!("; {it}")).collect();
     format!("{how}{after}, {}{more}", lines(outcome.lines))
 }
 

@@ -17,7 +17,7 @@ use super::process::Started;
 use super::reader::{Reader, Shared};
 use super::sandbox::Wrapped;
 use super::tree::Tree;
-use super::{Background, Caller, Outcome, Settings, Streams, children, model, spill, status};
+use super::{Background, Caller, Outcome, Settings, Streams, children, model, status};
 
 /// Silence after which nothing more is waited for, once the command itself has ended.
 const QUIET: Duration = Duration::from_millis(50);
@@ -248,12 +248,15 @@ impl Supervisor {
         let ends = self.shared.capture().ends();
         let max = self.settings.max_output;
         let mut view = model::view(&ends, max, None);
-        if let Reading::Done(Some(reader)) = &mut self.reader {
-            outcome.spill = reader.finish(view.lossy).await;
-        }
-        if let (true, Some(path)) = (view.lossy, &outcome.spill) {
-            let place = spill::place(path, ends.bytes, self.settings.spill_max);
-            view = model::view(&ends, max, Some(&place));
+        if let Reading::Done(Some(reader)) = &mut self.reader
+            && let Some(kept) = reader.finish(view.lossy).await
+        {
+            let place = kept.place();
+            if view.lossy {
+                view = model::view(&ends, max, Some(&place));
+            }
+            self.shared.set_place(place);
+            (outcome.spill, outcome.gap) = (Some(kept.path), kept.gap);
         }
         let left = status::left(outcome, NAMED);
         let how = status::explain(outcome);

@@ -278,6 +278,32 @@ fn a_flood_ends_with_its_last_line_and_a_count() {
 }
 
 #[test]
+fn the_file_of_a_longer_flood_has_its_beginning_and_its_end() {
+    let scene = Scene::with(json!({ "shell_spill_max": "200KB" }), &[]);
+    scene.run("seq 1 300000");
+    let text = scene.wait_shell("exit 0, after");
+    let last = text.lines().last().unwrap();
+    let (_, gap) = last.split_once(", 300000 lines; not kept: ").expect(last);
+    let missing: usize = gap.split(' ').next().unwrap().parse().unwrap();
+    assert!(gap.ends_with(" bytes of its middle"), "{last}");
+    scene.nvim.type_keys("<C-w>b:2<CR>zRgf");
+    scene
+        .nvim
+        .wait_for("vim.fn.getline('$') == '300000'", "the file");
+    let lines = scene.nvim.lua("return vim.fn.getline(1, '$')", json!([]));
+    let lines: Vec<_> = lines
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_str().unwrap())
+        .collect();
+    assert_eq!(lines[0], "1");
+    assert_eq!(lines.len() - 1 + missing, 300_000);
+    let notes: Vec<_> = lines.iter().filter(|it| it.starts_with("[co: ")).collect();
+    assert!(matches!(notes[..], [note] if note.contains(&format!(": {missing} lines, "))));
+}
+
+#[test]
 fn without_a_command_the_last_one_runs_again_where_it_ran() {
     let scene = Scene::new();
     std::fs::create_dir(scene.workspace.path().join("sub")).unwrap();

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use super::{BINARY, Bench, eventually};
+use crate::support::proc;
 
 #[tokio::test]
 async fn ten_thousand_lines_are_ten_thousand() {
@@ -58,23 +59,78 @@ async fn the_model_reads_as_much_as_is_set() {
 }
 
 #[tokio::test]
-async fn the_spill_has_a_cap_and_can_be_off() {
+async fn what_is_beyond_the_cap_is_missing_in_the_middle_and_counted() {
     let bench = Bench::with(|setup| setup.settings.spill_max = 100_000);
     let outcome = bench.run("seq 1 100000").await;
-    assert_eq!(
-        std::fs::metadata(outcome.spill.unwrap()).unwrap().len(),
-        100_000
-    );
-    assert_eq!(outcome.lines, 100_000);
+    let gap = outcome.gap.expect("a gap");
+    let kept = std::fs::read_to_string(outcome.spill.as_ref().unwrap()).unwrap();
+    assert!(kept.len() < 100_200, "{}", kept.len());
+    let (first, rest) = kept.split_once("[co: left out here: ").unwrap();
+    let (said, last) = rest.split_once('\n').unwrap();
+    let missing = format!("{} lines, {} bytes", gap.lines, gap.bytes);
+    assert_eq!(said.trim_end(), format!("{missing} of the output]"));
+    let numbers = |text: &str| -> Vec<u64> { text.lines().map(|it| it.parse().unwrap()).collect() };
+    let (first, last) = (numbers(first), numbers(last));
+    assert!(first.iter().copied().eq(1..=first.len() as u64));
     assert!(
-        outcome
-            .output
-            .contains("left out; the first 100000 bytes of it: /"),
-        "{}",
-        outcome.output
+        last.iter()
+            .copied()
+            .eq(first.len() as u64 + gap.lines + 1..=100_000)
     );
+    assert_eq!(first.len() as u64 + gap.lines + last.len() as u64, 100_000);
+    assert_eq!(outcome.lines, 100_000);
+    let told = format!("left out; all but {missing} of its middle: /");
+    assert!(outcome.output.contains(&told), "{}", outcome.output);
+    let line = outcome.status();
+    assert!(
+        line.ends_with(&format!("; not kept: {missing} of its middle")),
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn the_spill_can_be_off() {
     let bench = Bench::with(|setup| setup.settings.spill_max = 0);
-    assert_eq!(bench.run("seq 1 100000").await.spill, None);
+    let outcome = bench.run("seq 1 100000").await;
+    assert_eq!((outcome.spill, outcome.gap), (None, None));
+    assert!(!bench.path().join("spill").exists());
+}
+
+/// The end of what it printed went with the backend.
+#[tokio::test]
+async fn a_backend_that_is_killed_leaves_output_that_says_that_its_end_is_missing() {
+    let state = tempfile::tempdir().unwrap();
+    let script = "seq 1 100000; while :; do echo more; done";
+    let mut backend = tokio::process::Command::new(BINARY)
+        .args(["exec", "--json", script])
+        .env("XDG_STATE_HOME", state.path())
+        .env("CO_CLI_SHELL_SPILL_MAX", "100000")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let out = || {
+        let files = std::fs::read_dir(state.path().join("co-nvim/output")).ok()?;
+        let mut paths = files.flatten().map(|it| it.path());
+        paths.find(|path| path.extension().is_some_and(|it| it == "out"))
+    };
+    let text = || std::fs::read_to_string(out()?).ok();
+    let noted = || text().is_some_and(|it| it.ends_with('\n') && it.contains("[co: "));
+    eventually("its first part", noted).await;
+    let guard = i32::try_from(backend.id().unwrap()).unwrap();
+    // The backend first: it would finish the file.
+    let mut all = proc::children(guard);
+    all.extend(proc::descendants(guard));
+    all.insert(1, guard);
+    all.into_iter().for_each(proc::kill9);
+    backend.wait().await.unwrap();
+    let text = text().unwrap();
+    let (first, note) = text.split_once("[co: ").unwrap();
+    assert!(first.starts_with("1\n2\n") && first.ends_with('\n'));
+    assert!(
+        note.contains("the rest is missing") && note.lines().count() == 1,
+        "{note}"
+    );
 }
 
 #[tokio::test]
