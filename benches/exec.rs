@@ -9,7 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use co::exec::{Caller, Confinement, Executor, Outcome, Program, Settings, Setup, Spec};
+use co::exec::{
+    Caller, Confinement, Environment, Executor, Outcome, Program, Settings, Setup, Spec,
+};
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 
 const RUNS: usize = 300;
@@ -63,6 +65,7 @@ fn spec(dir: &Path, command: &str) -> Spec {
         stdin: None,
         timeout: Duration::from_secs(600),
         confinement: Confinement::Plain,
+        environment: Environment::default(),
         extra_env: Vec::new(),
     }
 }

@@ -313,7 +313,17 @@ impl App {
                 name,
                 args,
                 cwd,
-            } => self.tell(session, &cwd, Msg::Command { name, args }),
+                options,
+            } => {
+                let message = match name.as_str() {
+                    "!" => Msg::Run {
+                        command: args,
+                        options,
+                    },
+                    _ => Msg::Command { name, args },
+                };
+                self.tell(session, &cwd, message);
+            }
             FromEditor::Cancel { session } => {
                 if let Some(handle) = self.sessions.get(&session) {
                     handle.send(Msg::Cancel);
@@ -344,6 +354,7 @@ impl App {
                 stdin,
                 open,
                 terminal,
+                options,
             } => self.shell.start(Run {
                 run,
                 command,
@@ -354,6 +365,7 @@ impl App {
                     None if open => Streams::Open,
                     None => Streams::Whole,
                 },
+                options,
             }),
             FromEditor::RunInput { run, data, close } => self.shell.input(run, data, close),
             FromEditor::RunResize { run, size } => self.shell.resize(run, size),

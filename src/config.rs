@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::{exec, llm, policy};
 pub use given::Given;
-pub use help::{help, help_environment, help_unasked};
+pub use help::{help, help_environment, help_inherit, help_unasked};
 pub use layers::{Env, Layers, Read, load};
 pub use table::Applies;
 
@@ -28,6 +28,10 @@ pub struct Config {
     pub prices: llm::Prices,
     pub policy: policy::Settings,
     exec: exec::Settings,
+    /// A person's own commands get their shell and environment.
+    pub run_inherits: bool,
+    /// Seconds that a person's own command may run, 0 is no limit; none takes the ceiling.
+    pub run_timeout: Option<u64>,
     /// Nobody is asked; deny rules still refuse.
     pub auto_confirm: bool,
     pub sandbox_backend: Backend,
@@ -93,6 +97,8 @@ impl Default for Config {
             prices: llm::Prices::default(),
             policy: policy::Settings::default(),
             exec: exec::Settings::new(PathBuf::new()),
+            run_inherits: false,
+            run_timeout: None,
             auto_confirm: false,
             sandbox_backend: Backend::Subprocess,
             docker_image: "co-cli-sandbox".to_owned(),

@@ -7,7 +7,7 @@
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::exec::{Patch, Size};
+use crate::exec::{Host, Patch, Size};
 use crate::transcript::{Context, Cost, Usage};
 
 /// Raised whenever a message changes its meaning; both sides refuse another's number.
@@ -48,6 +48,9 @@ pub enum FromEditor {
         #[serde(default)]
         args: String,
         cwd: String,
+        /// Of the name `!`, whose `args` are a command to run.
+        #[serde(default)]
+        options: RunOptions,
     },
     /// The chat's buffer is gone.
     Close { session: u64 },
@@ -79,6 +82,8 @@ pub enum FromEditor {
         /// In a terminal of that size.
         #[serde(default)]
         terminal: Option<Size>,
+        #[serde(default)]
+        options: RunOptions,
     },
     /// Bytes for the standard input of a run that keeps it open, or its end.
     RunInput {
@@ -94,6 +99,28 @@ pub enum FromEditor {
     CancelRun { run: u64 },
     /// A model's job outlives its session, or no longer.
     KeepRun { run: u64, keep: bool },
+}
+
+/// Options of a person's own command.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// `++env=`; none takes the setting `run_environment`.
+    pub environment: Option<RunEnvironment>,
+    /// `++timeout=`, seconds, 0 is no limit; none takes the setting `run_timeout`.
+    pub timeout: Option<u64>,
+    /// The shell and the environment of the person's Neovim at that moment.
+    pub host: Option<Host>,
+}
+
+/// What a person's own command gets of their environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnvironment {
+    /// The allowlist, and bash.
+    Restricted,
+    /// All but what never passes, and their own shell.
+    Inherit,
 }
 
 /// What a person said to an ask.

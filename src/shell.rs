@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::editor::Target;
 use crate::error;
-use crate::exec::{Caller, Input, Job, Program, Size, Spec, Streams, Unwritten};
-use crate::protocol::{Level, ToEditor};
+use crate::exec::{Input, Job, Size, Streams, Unwritten};
+use crate::protocol::{Level, RunOptions, ToEditor};
 use crate::session::kit::Kit;
+use crate::session::person::{Ceiling, Typed};
 use crate::tool::judge::workspace_of;
 
 /// What may be typed before the command has started.
@@ -32,6 +33,7 @@ pub struct Run {
     pub cwd: PathBuf,
     pub stdin: Option<Vec<u8>>,
     pub streams: Streams,
+    pub options: RunOptions,
 }
 
 struct Running {
@@ -128,38 +130,38 @@ impl Shell {
     }
 }
 
-async fn begin(kit: &Kit, run: &Run) -> Result<Job, String> {
+async fn begin(kit: &Kit, run: Run) -> Result<(Job, Ceiling), String> {
     // Another text would be another command.
-    let command = String::from_utf8(run.command.clone())
+    let command = String::from_utf8(run.command)
         .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
     let confinement = kit
         .trial
         .session(|| workspace_of(&run.cwd))
         .await
         .map_err(|refused| refused.to_string())?;
-    let spec = Spec {
-        program: Program::Shell(command),
-        cwd: run.cwd.clone(),
-        caller: Caller::Person,
-        stdin: run.stdin.clone(),
-        timeout: kit.config.max_timeout(),
+    let typed = Typed {
+        command,
+        cwd: run.cwd,
+        stdin: run.stdin,
+        terminal: matches!(run.streams, Streams::Terminal(_)),
+        options: run.options,
         confinement,
-        extra_env: Vec::new(),
     };
-    kit.executor
-        .start_on(spec, run.streams)
-        .await
+    let (spec, ceiling) = typed.spec(kit);
+    let job = kit.executor.start_on(spec, run.streams).await;
+    job.map(|job| (job, ceiling))
         .map_err(|error| error::text_of(&error).plain())
 }
 
 /// Starts a run and shows it until it ends; cancelling its token ends it, and what it left running.
 async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mpsc::Receiver<Act>) {
-    let job = match begin(&kit, &run).await {
-        Ok(job) => job,
+    let (number, streams) = (run.run, run.streams);
+    let (job, ceiling) = match begin(&kit, run).await {
+        Ok(begun) => begun,
         Err(why) => {
             token.cancel();
             return kit.editor.tell(ToEditor::RunEnded {
-                run: run.run,
+                run: number,
                 status: format!("not run: {why}"),
                 exit: None,
                 spill: None,
@@ -167,9 +169,9 @@ async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mps
             });
         }
     };
-    let showing = match run.streams {
-        Streams::Terminal(_) => kit.editor.show_terminal(run.run, job.feed()),
-        Streams::Whole | Streams::Open => kit.editor.show(Target::Run(run.run), job.screen()),
+    let showing = match streams {
+        Streams::Terminal(_) => kit.editor.show_terminal(number, job.feed()),
+        Streams::Whole | Streams::Open => kit.editor.show(Target::Run(number), job.screen()),
     };
     let canceller = job.canceller();
     let input = job.input();
@@ -191,8 +193,8 @@ async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mps
         token.cancel();
     }
     showing.finish(ToEditor::RunEnded {
-        run: run.run,
-        status: outcome.status(),
+        run: number,
+        status: ceiling.status(&outcome),
         exit: outcome.exit,
         spill: outcome.spill,
         left: kept,
@@ -202,13 +204,13 @@ async fn follow(kit: Arc<Kit>, run: Run, token: CancellationToken, mut acts: mps
         tokio::select! {
             () = token.cancelled() => {
                 canceller.cancel();
-                let said = format!("what run {} left running is ended", run.run);
+                let said = format!("what run {number} left running is ended");
                 kit.notice(Level::Info, said);
             }
             // It has ended by itself.
             () = canceller.cancelled() => token.cancel(),
         }
-        kit.editor.tell(ToEditor::LeftEnded { run: run.run });
+        kit.editor.tell(ToEditor::LeftEnded { run: number });
     }
 }
 

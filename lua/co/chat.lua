@@ -296,14 +296,9 @@ end
 ---@param extra? co.Context[]
 ---@return boolean taken
 function M.submit(chat, text, cwd, extra)
-  local command = text:match('^!%s*(.-)%s*$')
-  if command then
-    if command == '' then
-      notify.warn('type a command after !')
-      return false
-    end
-    local message = { type = 'command', session = chat.id, name = '!', args = command, cwd = cwd }
-    local taken = M.send(chat, message, cwd)
+  local typed = text:match('^!%s*(.-)%s*$')
+  if typed then
+    local taken = require('co.runs').run_in_chat(chat, typed, cwd)
     if taken then
       windows.to_end(chat.buf)
     end

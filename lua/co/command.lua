@@ -125,32 +125,6 @@ function M.prompt(text, context)
   return taken
 end
 
----@type table<string, co.RunMode>
-local modes = { pty = 'pty', stdin = 'open' }
-
---- The options of `:Co!`, as `++name` before the command.
-M.options = { '++pty', '++stdin' }
-
---- Takes the options off a command; a terminal's input is open anyway.
----@param text string
----@return string? command
----@return co.RunMode? mode
----@return string? problem
-local function optioned(text)
-  ---@type co.RunMode?
-  local mode
-  while true do
-    local name, rest = text:match('^%+%+(%S*)%s*(.*)$')
-    if not name or not rest then
-      return text, mode
-    elseif not modes[name] then
-      return nil, nil, (':Co! takes ++pty and ++stdin, not ++%s'):format(name)
-    end
-    mode = mode == 'pty' and mode or modes[name]
-    text = rest
-  end
-end
-
 ---@param opts vim.api.keyset.create_user_command.command_args
 local function shell(opts)
   local runs = require('co.runs')
@@ -158,9 +132,12 @@ local function shell(opts)
     runs.rerun()
     return
   end
-  local plain, mode, wrong = optioned(vim.trim(opts.args))
+  local plain, options, wrong = require('co.run_options').parse(vim.trim(opts.args))
   if not plain or plain == '' then
-    notify.error(wrong or 'a command is missing: :Co! ++pty htop runs one in a terminal')
+    notify.error(
+      wrong and 'not run: ' .. wrong
+        or 'a command is missing: :Co! ++pty htop runs one in a terminal'
+    )
     return
   end
   local command, problem = M.expand(plain)
@@ -173,7 +150,7 @@ local function shell(opts)
     return
   end
   local lines = ranged(opts)
-  runs.run(command, cwd, lines and table.concat(lines, '\n') .. '\n' or nil, mode)
+  runs.run(command, cwd, lines and table.concat(lines, '\n') .. '\n' or nil, options)
 end
 
 ---@param opts vim.api.keyset.create_user_command.command_args

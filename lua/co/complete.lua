@@ -75,11 +75,15 @@ end
 
 ---@param text string before the word
 ---@param lead string
+---@param options string[] that may come first
 ---@return string[]
-local function shell_words(text, lead)
-  text = text:gsub('^%+%+%S*%s+', '')
+local function shell_words(text, lead, options)
+  local count
+  repeat
+    text, count = text:gsub('^%s*%+%+%S*%s+', '')
+  until count == 0
   if vim.trim(text) == '' and lead:sub(1, 1) == '+' then
-    return starting(require('co.command').options, lead)
+    return starting(options, lead)
   end
   local first = vim.trim(text) == '' or text:match('[|;&(]%s*$')
   if first and not lead:find('/') then
@@ -97,7 +101,12 @@ function M.command_line(lead, line, position)
   local before = line:sub(1, position - #lead)
   local bang, rest = before:match('Co(!?)%s*(.*)$')
   if bang == '!' then
-    return shell_words(rest or '', lead)
+    local options = require('co.run_options')
+    return shell_words(
+      rest or '',
+      lead,
+      vim.list_extend(vim.list_slice(options.outside), options.everywhere)
+    )
   end
   local slash = rest and rest:match('^/([%w_-]+)%s')
   if slash then
@@ -120,6 +129,9 @@ function M.omnifunc(findstart, base)
   if findstart == 1 then
     -- An escaped blank is a part of a name.
     local start = line:sub(1, column):gsub('\\ ', '__'):find('[^%s]+$')
+    if start == 1 and line:sub(1, 1) == '!' then
+      return 1
+    end
     return start and start - 1 or column
   end
   if base:sub(1, 1) == '@' then
@@ -127,7 +139,8 @@ function M.omnifunc(findstart, base)
   elseif base:sub(1, 1) == '/' and line:match('^%s*/?%S*$') then
     return slashes(base)
   elseif line:match('^!') then
-    return shell_words(line:sub(2, column), (base:gsub('^!', '')))
+    local before = line:sub(2, column)
+    return shell_words(before, base, require('co.run_options').everywhere)
   end
   return vim.fn.getcompletion(base, 'file')
 end

@@ -5,6 +5,7 @@ local backend = require('co.backend')
 local events = require('co.events')
 local files = require('co.files')
 local notify = require('co.notify')
+local run_options = require('co.run_options')
 local shell = require('co.shell')
 local terminal = require('co.terminal')
 
@@ -14,6 +15,7 @@ local terminal = require('co.terminal')
 ---@field cwd string
 ---@field stdin? string
 ---@field mode? co.RunMode
+---@field options? co.RunOptions none where the person did not start it
 ---@field block? co.Block none where it has a terminal
 ---@field running boolean
 ---@field background? boolean its end is told
@@ -64,14 +66,23 @@ end
 ---@param command string
 ---@param cwd string
 ---@param stdin? string
----@param mode? co.RunMode
+---@param options? co.RunOptions
 ---@return integer? run
-function M.run(command, cwd, stdin, mode)
+function M.run(command, cwd, stdin, options)
   if not backend.start() then
     return nil
   end
+  options = options or {}
+  local mode = options.mode
   ---@type co.RunRequest
-  local request = { type = 'run', run = newest + 1, command = command, cwd = cwd, stdin = stdin }
+  local request = {
+    type = 'run',
+    run = newest + 1,
+    command = command,
+    cwd = cwd,
+    stdin = stdin,
+    options = run_options.message(options),
+  }
   if mode == 'pty' then
     local size, why = terminal.open(request.run)
     if not size then
@@ -83,7 +94,7 @@ function M.run(command, cwd, stdin, mode)
   request.open = mode == 'open' or nil
   newest = request.run
   local run = add(newest, command, cwd)
-  run.stdin, run.mode = stdin, mode
+  run.stdin, run.mode, run.options = stdin, mode, options
   -- Sent first: the command starts while Neovim draws. What it says is heard after that.
   backend.send(request)
   if mode ~= 'pty' then
@@ -101,6 +112,30 @@ function M.run(command, cwd, stdin, mode)
   return run.id
 end
 
+--- Runs a command that was typed into a chat after a `!`.
+---@param chat co.Chat
+---@param typed string
+---@param cwd string
+---@return boolean taken
+function M.run_in_chat(chat, typed, cwd)
+  local command, options, problem = run_options.parse(typed)
+  if not problem and options.mode then
+    problem = 'a chat has no terminal and no input, :Co! ++pty has both'
+  end
+  if problem or not command or command == '' then
+    notify.warn(problem and 'not run: ' .. problem or 'type a command after !')
+    return false
+  end
+  return require('co.chat').send(chat, {
+    type = 'command',
+    session = chat.id,
+    name = '!',
+    args = command,
+    cwd = cwd,
+    options = run_options.message(options),
+  }, cwd)
+end
+
 --- Runs the last command again, where it ran.
 function M.rerun()
   local last = runs[newest]
@@ -108,7 +143,7 @@ function M.rerun()
     notify.info('nothing has been run yet: :Co! {command} runs one')
     return
   end
-  M.run(last.command, last.cwd, last.stdin, last.mode)
+  M.run(last.command, last.cwd, last.stdin, last.options)
 end
 
 --- What a run is called.

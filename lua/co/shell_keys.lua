@@ -48,7 +48,7 @@ local function again()
     -- What a model was allowed, or was held to, is not what a person runs by one key.
     notify.info('a model ran this: `:Co! {command}` runs it as yours')
   elseif run then
-    require('co.runs').run(run.command, run.cwd, run.stdin, run.mode)
+    require('co.runs').run(run.command, run.cwd, run.stdin, run.options)
   end
 end
 

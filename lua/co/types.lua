@@ -37,6 +37,7 @@
 ---@field name string without its slash; `!` runs `args` in the chat
 ---@field args string
 ---@field cwd string
+---@field options? co.RunOptionsMessage of `!`
 
 ---@class (exact) co.Close
 ---@field type 'close'
@@ -67,6 +68,12 @@
 ---@field stdin? string
 ---@field open? boolean standard input stays open
 ---@field terminal? co.Size
+---@field options co.RunOptionsMessage
+
+---@class (exact) co.RunOptionsMessage
+---@field environment? 'restricted'|'inherit'
+---@field timeout? integer
+---@field host { shell: string[], variables: string[] } words, and `NAME=value` each
 
 ---@class (exact) co.RunInput
 ---@field type 'run_input'

@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 use crate::config::{Backend, Config};
 use crate::exec::guard::Guard;
 use crate::exec::{
-    Caller, Confinement, Executor, Job, Launcher, Outcome, Settings, Setup, Spec, detach_terminal,
+    Caller, Confinement, Environment, Executor, Job, Launcher, Outcome, Settings, Setup, Spec,
+    detach_terminal,
 };
 use crate::tool::backend::Isolation;
 use crate::tool::judge::workspace_of;
@@ -75,6 +76,7 @@ async fn run(args: &[OsString], machine: Machine, guard: Guard) -> u8 {
         stdin: request.input.map(String::into_bytes),
         timeout: request.timeout.unwrap_or(max_timeout),
         confinement,
+        environment: Environment::default(),
         extra_env: Vec::new(),
     };
     let executor = match Executor::new(setup) {

@@ -51,6 +51,7 @@ pub fn help_environment() -> String {
             exec::Settings::new("/".into()).env_allow.join(", "),
         ),
         ("A command of |:Co!| sees also:", lists.personal.join(", ")),
+        ("and with `++pty`:", lists.terminal.join(", ")),
         (
             "These are set for the model's commands:",
             forced(Caller::Agent, false),
@@ -63,10 +64,19 @@ pub fn help_environment() -> String {
             lists.never.join(", "),
         ),
     ];
+    listed(&parts)
+}
+
+/// Returns what a command that inherits its person's environment does not see, besides what never passes.
+pub fn help_inherit() -> String {
+    listed(&[("terminal:", exec::ENVIRONMENT.outer.join(", "))])
+}
+
+fn listed(parts: &[(&str, String)]) -> String {
     let mut text = String::new();
     for (title, names) in parts {
         text.push_str(&format!("{title}\n"));
-        fill(&mut text, &names);
+        fill(&mut text, names);
     }
     text
 }

@@ -294,9 +294,32 @@ pub(super) static TABLE: &[Setting] = &[
             set: |c, v| c.exec.max_timeout = Duration::from_secs(v),
         },
         "Seconds a command may run at most, whatever the model asks for. A model's job that was \
-         given no time-out has none.",
+         given no time-out has none. Your own commands may have another limit, |co-run_timeout|.",
     )
     .formerly(&["sandbox_max_timeout"]),
+    now(
+        "run_environment",
+        "restricted",
+        Kind::Choice {
+            of: &["restricted", "inherit"],
+            set: |c, v| c.run_inherits = v == "inherit",
+        },
+        "The shell and environment of your own commands, those of :Co! and ! in a chat. restricted is \
+         bash with the variables that the model's commands have and a few more. inherit is 'shell' with \
+         'shellcmdflag' and Neovim's environment, less what never passes. |:Co-++env| chooses for \
+         one run; |co-environment| and |co-inherit| list both.",
+    ),
+    now(
+        "run_timeout",
+        "(shell_max_timeout)",
+        Kind::Number {
+            least: 0,
+            most: 7 * DAY,
+            set: |c, v| c.run_timeout = Some(v),
+        },
+        "Seconds that your own commands may run, also more than shell_max_timeout; 0 is no limit. \
+         |:Co-++timeout| chooses for one run.",
+    ),
     now(
         "shell_env_allow",
         "CARGO_HOME,RUSTUP_HOME,GOPATH,GOROOT,JAVA_HOME,NVM_DIR,VIRTUAL_ENV,CONDA_PREFIX,PYENV_ROOT,\

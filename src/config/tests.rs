@@ -58,6 +58,10 @@ fn typed_values_apply() {
     check(json!({ "auto_confirm": null }), |_| {});
     check(json!({ "max_steps": 0 }), |c| c.max_steps = 0);
     check(json!({ "max_steps": 7.0 }), |c| c.max_steps = 7);
+    check(json!({ "run_timeout": 0 }), |c| c.run_timeout = Some(0));
+    check(json!({ "run_environment": "inherit" }), |c| {
+        c.run_inherits = true;
+    });
     check(json!({ "shell_spill_max": "2GiB" }), |c| {
         c.exec.spill_max = 2 << 30
     });

@@ -155,6 +155,7 @@ fn seq(dir: &std::path::Path) -> crate::exec::Spec {
         stdin: None,
         timeout: Duration::from_secs(60),
         confinement: crate::exec::Confinement::Plain,
+        environment: crate::exec::Environment::default(),
         extra_env: Vec::new(),
     }
 }

@@ -21,6 +21,12 @@ const ALLOWED: &[&str] = &[
 /// What passes for a person only: an agent of keys is not for a model.
 const PERSONAL: &[&str] = &["SSH_AUTH_SOCK"];
 
+/// What passes for a person in a terminal only: elsewhere an editor would wait for keys that cannot come.
+const PERSONAL_TERMINAL: &[&str] = &["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"];
+
+/// What speaks of the terminal that the editor itself is in.
+const OUTER_TERMINAL: &[&str] = &["COLUMNS", "LINES", "TERMCAP", "COLORFGBG"];
+
 /// What never passes, whatever the settings say: it makes a program run other code than its own,
 /// changes how a shell reads a command, or leads into the editor.
 const NEVER: &[&str] = &[
@@ -64,6 +70,8 @@ pub(super) type Variables = Vec<(OsString, OsString)>;
 /// What an environment is made of.
 pub(super) struct Sources<'a> {
     pub(super) host: &'a Variables,
+    /// All of them pass that may, and nothing is forced but what a terminal needs.
+    pub(super) inherit: bool,
     /// Settings: names and `PREFIX_*`.
     pub(super) allow: &'a [String],
     pub(super) caller: Caller,
@@ -77,55 +85,27 @@ pub(super) struct Sources<'a> {
 
 /// Returns the environment of a command.
 pub(super) fn build(sources: Sources<'_>) -> Variables {
-    let Sources {
-        host,
-        allow,
-        caller,
-        path,
-        extra,
-        terminal,
-        marker,
-    } = sources;
-    let personal = if caller == Caller::Person {
-        PERSONAL
-    } else {
-        &[]
-    };
-    let outer = value(host, tree::MARKER);
-    let mut built: Variables = host
+    let mut built: Variables = sources
+        .host
         .iter()
-        .filter(|(name, _)| {
-            let mut listed = ALLOWED.iter().chain(personal).copied();
-            let mut set = allow.iter().map(String::as_str);
-            listed.any(|pattern| covers(pattern, name)) || set.any(|pattern| covers(pattern, name))
-        })
+        .filter(|(name, _)| passes(&sources, name))
         .cloned()
         .collect();
-    if let Some(path) = path {
+    if let Some(path) = sources.path {
         put(&mut built, "PATH", path.into());
     } else if value(&built, "PATH").is_none() {
         put(&mut built, "PATH", DEFAULT_PATH.into());
     }
-    let agent = match caller {
-        Caller::Agent if terminal => FORCED_AGENT_TERMINAL,
-        Caller::Agent => FORCED_AGENT,
-        Caller::Person => &[],
-    };
-    let forced = if terminal && caller == Caller::Person {
-        FORCED_TERMINAL
-    } else {
-        FORCED
-    };
-    for (name, value) in forced.iter().chain(agent) {
+    for (name, value) in set_values(&sources) {
         put(&mut built, name, value.into());
     }
-    for (name, value) in extra {
+    for (name, value) in sources.extra {
         put(&mut built, name, value.into());
     }
-    built.retain(|(name, _)| !NEVER.iter().any(|pattern| covers(pattern, name)));
+    built.retain(|(name, _)| !listed(NEVER, name));
     // Within another job of ours both markers hold, so that either end finds the process.
-    let mut marker = OsString::from(marker);
-    if let Some(outer) = outer {
+    let mut marker = OsString::from(sources.marker);
+    if let Some(outer) = value(sources.host, tree::MARKER) {
         marker.push(" ");
         marker.push(outer);
     }
@@ -140,6 +120,10 @@ pub struct Lists {
     pub passed: &'static [&'static str],
     /// Passed to a person's commands only.
     pub personal: &'static [&'static str],
+    /// Passed to those that have a terminal only.
+    pub terminal: &'static [&'static str],
+    /// Not passed to those although everything else is.
+    pub outer: &'static [&'static str],
     /// Never passed.
     pub never: &'static [&'static str],
 }
@@ -148,6 +132,8 @@ pub struct Lists {
 pub const LISTS: Lists = Lists {
     passed: ALLOWED,
     personal: PERSONAL,
+    terminal: PERSONAL_TERMINAL,
+    outer: OUTER_TERMINAL,
     never: NEVER,
 };
 
@@ -155,6 +141,7 @@ pub const LISTS: Lists = Lists {
 pub fn forced(caller: Caller, terminal: bool) -> Vec<String> {
     let built = build(Sources {
         host: &Vec::new(),
+        inherit: false,
         allow: &[],
         caller,
         path: None,
@@ -169,6 +156,36 @@ pub fn forced(caller: Caller, terminal: bool) -> Vec<String> {
         .collect()
 }
 
+/// Returns whether a variable of the host passes, if it is none that never does.
+fn passes(sources: &Sources<'_>, name: &OsStr) -> bool {
+    let person = sources.caller == Caller::Person;
+    if sources.inherit {
+        return !(sources.terminal && listed(OUTER_TERMINAL, name));
+    }
+    let mut set = sources.allow.iter().map(String::as_str);
+    listed(ALLOWED, name)
+        || person && listed(PERSONAL, name)
+        || person && sources.terminal && listed(PERSONAL_TERMINAL, name)
+        || set.any(|pattern| covers(pattern, name))
+}
+
+/// Returns what is set whatever the host has.
+fn set_values(
+    sources: &Sources<'_>,
+) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let agent = match sources.caller {
+        Caller::Agent if sources.terminal => FORCED_AGENT_TERMINAL,
+        Caller::Agent => FORCED_AGENT,
+        Caller::Person => &[],
+    };
+    let all = match sources.caller {
+        Caller::Person if sources.terminal => FORCED_TERMINAL,
+        Caller::Person if sources.inherit => &[],
+        _ => FORCED,
+    };
+    all.iter().chain(agent)
+}
+
 /// Returns the value of `name`.
 pub(super) fn value(variables: &Variables, name: &str) -> Option<OsString> {
     let found = variables.iter().find(|(key, _)| key == name);
@@ -178,6 +195,10 @@ pub(super) fn value(variables: &Variables, name: &str) -> Option<OsString> {
 fn put(variables: &mut Variables, name: &str, value: OsString) {
     variables.retain(|(key, _)| key != name);
     variables.push((name.into(), value));
+}
+
+fn listed(patterns: &[&str], name: &OsStr) -> bool {
+    patterns.iter().any(|pattern| covers(pattern, name))
 }
 
 fn covers(pattern: &str, name: &OsStr) -> bool {
@@ -197,6 +218,7 @@ mod tests {
         let allow: Vec<String> = allow.iter().map(|&name| name.to_owned()).collect();
         let built = build(Sources {
             host: &host,
+            inherit: false,
             allow: &allow,
             caller,
             path: None,

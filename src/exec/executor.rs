@@ -15,8 +15,8 @@ use super::process::{self, Plan, Started};
 use super::supervisor::{Keepers, Parts};
 use super::tree::{self, Tree};
 use super::{
-    Error, Job, Launcher, Settings, Spec, Streams, UNTIL_IT_ENDS, children, job, login, procfs,
-    sandbox, spill, status,
+    Caller, Error, Job, Launcher, Settings, Spec, Streams, UNTIL_IT_ENDS, children, job, login,
+    procfs, sandbox, spill, status,
 };
 
 /// How often ended orphans are reaped at most.
@@ -177,22 +177,24 @@ impl Executor {
         if inner.root.is_cancelled() {
             return Err(Error::Closed);
         }
-        let timeout = self.timeout(spec.timeout)?;
+        let timeout = self.timeout(spec)?;
         let number = inner.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", inner.token);
         // The end of the marker, so that job 1 does not claim what is job 10's.
         let marker = format!("{name}.");
         let env = env::build(Sources {
-            host: &inner.env,
+            host: spec.environment.variables().unwrap_or(&inner.env),
+            inherit: spec.environment.inherits(),
             allow: &self.settings.env_allow,
             caller: spec.caller,
-            path,
+            path: path.filter(|_| !spec.environment.inherits()),
             extra: &spec.extra_env,
             terminal: matches!(streams, Streams::Terminal(_)),
             marker: &marker,
         });
         let started: Started = process::start(Plan {
             program: &spec.program,
+            shell: spec.environment.shell(),
             cwd: &spec.cwd,
             stdin: spec.stdin.as_deref(),
             streams,
@@ -222,17 +224,17 @@ impl Executor {
         Ok(job)
     }
 
-    fn timeout(&self, asked: Duration) -> Result<Duration, Error> {
-        let most = self.settings.max_timeout;
+    fn timeout(&self, spec: &Spec) -> Result<Duration, Error> {
+        let (asked, most) = (spec.timeout, self.settings.max_timeout);
         if asked < Duration::from_secs(1) {
             return Err(Error::Timeout {
                 asked: format!("{}", asked.as_secs_f64()),
                 max: most.as_secs(),
             });
         }
-        match asked {
-            UNTIL_IT_ENDS => Ok(asked),
-            asked => Ok(asked.min(most)),
+        match spec.caller {
+            Caller::Agent if asked != UNTIL_IT_ENDS => Ok(asked.min(most)),
+            _ => Ok(asked),
         }
     }
 
@@ -322,17 +324,26 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_time_is_at_least_a_second_and_cut_to_the_ceiling() {
+    async fn a_time_is_at_least_a_second_and_a_models_is_cut_to_the_ceiling() {
         let mut settings = Settings::new("/nonexistent".into());
         settings.max_timeout = Duration::from_secs(20);
         let executor = Executor::new(Setup::new(settings)).unwrap();
-        let given = |millis| executor.timeout(Duration::from_millis(millis)).ok();
-        assert_eq!(given(999), None);
-        for (asked, expected) in [(1_000, 1), (20_000, 20), (20_001, 20)] {
-            assert_eq!(given(asked), Some(Duration::from_secs(expected)), "{asked}");
+        let given = |caller, timeout| {
+            let spec = Spec {
+                caller,
+                timeout,
+                ..login::spec("sh", "/".into(), "t")
+            };
+            executor.timeout(&spec).ok()
+        };
+        for caller in [Caller::Agent, Caller::Person] {
+            assert_eq!(given(caller, Duration::from_millis(999)), None);
+            for asked in [Duration::from_secs(20), UNTIL_IT_ENDS] {
+                assert_eq!(given(caller, asked), Some(asked));
+            }
         }
-        // No ceiling holds for what a model has in the background.
-        let all = executor.timeout(UNTIL_IT_ENDS).unwrap();
-        assert_eq!(all, UNTIL_IT_ENDS);
+        let more = Duration::from_secs(21);
+        assert_eq!(given(Caller::Agent, more), Some(Duration::from_secs(20)));
+        assert_eq!(given(Caller::Person, more), Some(more));
     }
 }

@@ -1,6 +1,6 @@
 //! The PATH that a person's login shell has: a Neovim started from a desktop does not.
 
-use super::{Caller, Confinement, Outcome, Program, Spec};
+use super::{Caller, Confinement, Environment, Outcome, Program, Spec};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +23,7 @@ pub(super) fn spec(shell: &str, home: PathBuf, token: &str) -> Spec {
         stdin: None,
         timeout: LIMIT,
         confinement: Confinement::Plain,
+        environment: Environment::default(),
         extra_env: Vec::new(),
     }
 }

@@ -12,6 +12,7 @@ mod executor;
 mod feed;
 pub mod guard;
 pub mod helper;
+mod host;
 mod inherited;
 mod input;
 mod job;
@@ -43,6 +44,7 @@ pub use env::{LISTS as ENVIRONMENT, forced as forced_environment};
 pub use error::Error;
 pub use executor::{Executor, Setup};
 pub use feed::Feed;
+pub use host::{Environment, Host};
 pub use input::{Input, Unwritten};
 pub use job::Job;
 pub use reading::Reading;
@@ -67,17 +69,19 @@ pub struct Spec {
     pub caller: Caller,
     /// Text for standard input; none is `/dev/null`.
     pub stdin: Option<Vec<u8>>,
-    /// At least a second; more than the settings' ceiling is cut down to it, but for [`UNTIL_IT_ENDS`].
+    /// At least a second. An agent's is cut down to the settings' ceiling, but for [`UNTIL_IT_ENDS`].
     pub timeout: Duration,
     pub confinement: Confinement,
-    /// Variables set on top of the allowlist (git's hardening for what runs unasked).
+    /// Whose shell and variables it gets.
+    pub environment: Environment,
+    /// Variables set on top of those (git's hardening for what runs unasked).
     pub extra_env: Vec<(String, String)>,
 }
 
 /// The two forms of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// `bash --noprofile --norc -c TEXT`.
+    /// `bash --noprofile --norc -c TEXT`, or what [`Environment::Inherit`] says in its place.
     Shell(String),
     /// No shell at all.
     Argv(Vec<String>),

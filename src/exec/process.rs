@@ -2,7 +2,7 @@
 //!
 //! Only that form stays on the `posix_spawn` path, whose cost does not grow with this process's memory.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -24,6 +24,8 @@ const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
 /// What to start.
 pub(super) struct Plan<'a> {
     pub(super) program: &'a Program,
+    /// What comes before the text of a [`Program::Shell`], if it is not bash's words.
+    pub(super) shell: Option<&'a [OsString]>,
     pub(super) cwd: &'a Path,
     pub(super) stdin: Option<&'a [u8]>,
     pub(super) streams: Streams,
@@ -54,7 +56,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
         return Err(Error::RelativeCwd(plan.cwd.to_owned()));
     }
     let Plan { mut env, .. } = plan;
-    let mut argv = argv(plan.program, plan.cwd, &env)
+    let mut argv = argv((plan.program, plan.shell), plan.cwd, &env)
         .map_err(|error| check_cwd(plan.cwd).err().unwrap_or(error))?;
     let name = argv[0].to_string_lossy().into_owned();
     let mut confined = None;
@@ -163,30 +165,39 @@ fn check_cwd(cwd: &Path) -> Result<(), Error> {
 }
 
 /// Returns the program by absolute path, and its arguments.
-fn argv(program: &Program, cwd: &Path, env: &Variables) -> Result<Vec<OsString>, Error> {
+fn argv(
+    (program, shell): (&Program, Option<&[OsString]>),
+    cwd: &Path,
+    env: &Variables,
+) -> Result<Vec<OsString>, Error> {
     let path = env::value(env, "PATH").unwrap_or_default();
-    let argv: Vec<OsString> = match program {
-        Program::Shell(text) if text.trim().is_empty() => return Err(Error::Empty),
-        Program::Shell(text) => shell(text, &path),
-        Program::Argv(argv) => {
-            let name = argv.first().filter(|name| !name.is_empty());
-            let name = name.ok_or(Error::Empty)?;
-            let found = find(name, cwd, &path).ok_or_else(|| Error::NotFound {
-                program: name.clone(),
-            })?;
-            let rest = argv[1..].iter().map(OsString::from);
-            std::iter::once(found.into_os_string())
-                .chain(rest)
-                .collect()
+    let mut argv: Vec<OsString> = match (program, shell) {
+        (Program::Shell(text), _) if text.trim().is_empty() => return Err(Error::Empty),
+        (Program::Shell(text), None) => return no_nul(bash(text, &path)),
+        (Program::Shell(text), Some(shell)) => {
+            let text = OsString::from(text);
+            shell.iter().cloned().chain([text]).collect()
         }
+        (Program::Argv(argv), _) => argv.iter().map(OsString::from).collect(),
     };
+    let name = argv.first_mut().filter(|name| !name.is_empty());
+    let name = name.ok_or(Error::Empty)?;
+    *name = find(name, cwd, &path)
+        .ok_or_else(|| Error::NotFound {
+            program: name.to_string_lossy().into_owned(),
+        })?
+        .into_os_string();
+    no_nul(argv)
+}
+
+fn no_nul(argv: Vec<OsString>) -> Result<Vec<OsString>, Error> {
     if argv.iter().any(|it| it.as_encoded_bytes().contains(&0)) {
         return Err(Error::Nul);
     }
     Ok(argv)
 }
 
-fn shell(text: &str, path: &OsString) -> Vec<OsString> {
+fn bash(text: &str, path: &OsString) -> Vec<OsString> {
     let fixed = BASH.iter().map(PathBuf::from).find(|it| is_program(it));
     let words: Vec<OsString> = match fixed.or_else(|| search("bash", path)) {
         Some(bash) => vec![bash.into(), "--noprofile".into(), "--norc".into()],
@@ -198,18 +209,18 @@ fn shell(text: &str, path: &OsString) -> Vec<OsString> {
         .collect()
 }
 
-fn find(name: &str, cwd: &Path, path: &OsString) -> Option<PathBuf> {
-    if name.contains('/') {
+fn find(name: &OsStr, cwd: &Path, path: &OsString) -> Option<PathBuf> {
+    if name.as_encoded_bytes().contains(&b'/') {
         return Some(cwd.join(name));
     }
     search(name, path)
 }
 
 /// Looks `name` up in the absolute directories of a PATH: others depend on where one is.
-pub(super) fn search(name: &str, path: &OsString) -> Option<PathBuf> {
+pub(super) fn search(name: impl AsRef<Path>, path: &OsString) -> Option<PathBuf> {
     std::env::split_paths(path)
         .filter(|dir| dir.is_absolute())
-        .map(|dir| dir.join(name))
+        .map(|dir| dir.join(name.as_ref()))
         .find(|it| is_program(it))
 }
 

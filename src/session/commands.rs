@@ -23,7 +23,6 @@ impl Session {
     /// Carries out `/name args`.
     pub(super) async fn command(&mut self, name: &str, args: &str) {
         match name {
-            "!" => self.shell(args).await,
             "model" => self.switch_model(args).await,
             "retry" => self.retry().await,
             "continue" => self.go_on().await,

@@ -11,6 +11,7 @@ pub mod guard;
 pub mod instructions;
 pub mod jobs;
 pub mod kit;
+pub mod person;
 pub mod prompt;
 mod record;
 mod render;
@@ -37,7 +38,7 @@ use self::turn::{Ended, Event, Purpose, Queue, Snapshot, Standing, Turn};
 use self::typed::Typed;
 use crate::editor::Showing;
 use crate::llm::{Fault, Provider};
-use crate::protocol::{Answer, Level, Scope, State, ToEditor};
+use crate::protocol::{Answer, Level, RunOptions, Scope, State, ToEditor};
 use crate::transcript::{self, Context, End, Item, Outcome, Usage};
 
 /// What a turn may have handed over before the session looks: a burst of a fast model's pieces.
@@ -61,6 +62,11 @@ pub enum Msg {
     Command {
         name: String,
         args: String,
+    },
+    /// A `!` line.
+    Run {
+        command: String,
+        options: RunOptions,
     },
     Answer(Answered),
     /// The settings changed: this is the kit of a chat that would begin now.
@@ -250,6 +256,7 @@ impl Session {
             }
             Msg::Cancel => self.cancel_turn(),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
+            Msg::Run { command, options } => self.shell(command.trim(), options).await,
             Msg::Answer(answered) => self.answered(answered),
             Msg::Settings(kit) => self.take_settings(&kit),
         }

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{Session, render};
+use super::{Session, person, render};
 use crate::editor::Target;
 use crate::error;
-use crate::exec::{Caller, Program, Spec};
 use crate::policy;
-use crate::protocol::ToEditor;
+use crate::protocol::{RunOptions, ToEditor};
 use crate::tool::shell::Manner;
 use crate::transcript::Item;
 
@@ -93,7 +92,7 @@ impl Session {
     }
 
     /// Runs a command that the person typed at the prompt, its output in the chat, no model.
-    pub(super) async fn shell(&mut self, command: &str) {
+    pub(super) async fn shell(&mut self, command: &str, options: RunOptions) {
         if command.is_empty() {
             return self.complain("type a command after the !");
         }
@@ -106,16 +105,16 @@ impl Session {
             Ok(confinement) => confinement,
             Err(refused) => return self.complain(refused.to_string()),
         };
-        let job = self.kit.executor.start(Spec {
-            program: Program::Shell(command.to_owned()),
+        let typed = person::Typed {
+            command: command.to_owned(),
             cwd: self.place.cwd.clone(),
-            caller: Caller::Person,
             stdin: None,
-            timeout: self.kit.config.max_timeout(),
+            terminal: false,
+            options,
             confinement,
-            extra_env: Vec::new(),
-        });
-        let job = job.await;
+        };
+        let (spec, ceiling) = typed.spec(&self.kit);
+        let job = self.kit.executor.start(spec).await;
         let job = match job {
             Ok(job) => job,
             Err(error) => {
@@ -152,7 +151,11 @@ impl Session {
                 patch: None,
                 done: true,
             });
-            let text = format!("{} ended: {}", render::code(&name), outcome.status());
+            let text = format!(
+                "{} ended: {}",
+                render::code(&name),
+                ceiling.status(&outcome)
+            );
             // A session that is gone needs no news.
             let _ = end.send(text);
         });

@@ -207,6 +207,7 @@ impl Request {
             stdin: None,
             timeout: self.limit(ceiling).unwrap_or(exec::UNTIL_IT_ENDS),
             confinement: run.confinement,
+            environment: exec::Environment::default(),
             extra_env: run.extra_env,
         }
     }

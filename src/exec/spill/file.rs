@@ -130,12 +130,11 @@ impl SpillFile {
             self.file.set_len(self.received)?;
             return Ok(None);
         }
-        let kept = ring.newlines(start)?;
+        let copied = ring.copy(start, &self.file, self.head + NOTE as u64)?;
         let gap = Gap {
             bytes: start,
-            lines: self.newlines - self.head_newlines - kept,
+            lines: self.newlines - self.head_newlines - copied,
         };
-        ring.copy(start, &self.file, self.head + NOTE as u64)?;
         let note = self.note(&format!("left out here: {gap} of the output"))?;
         self.file.write_all_at(&note, self.head)?;
         Ok(Some(gap))
@@ -205,37 +204,21 @@ impl Ring {
         Ok(())
     }
 
-    fn steps(
-        &self,
-        mut from: u64,
-        mut each: impl FnMut(&[u8], u64) -> io::Result<()>,
-    ) -> io::Result<()> {
+    /// Copies what begins at `from` to the place `to` of a file, and gives its own room back on the way; returns how many
+    /// newlines that were.
+    fn copy(&self, mut from: u64, file: &File, mut to: u64) -> io::Result<u64> {
         let mut space = vec![0; STEP];
+        let mut copied = 0;
         while from < self.written {
-            let most = clamped(self.written - from).min(STEP);
-            self.read_exact(&mut space[..most], from)?;
-            each(&space[..most], from)?;
-            from += most as u64;
+            let len = clamped(self.written - from).min(STEP);
+            let bytes = &mut space[..len];
+            self.read_exact(bytes, from)?;
+            file.write_all_at(bytes, to)?;
+            copied += newlines(bytes);
+            self.free(from, len as u64);
+            (from, to) = (from + len as u64, to + len as u64);
         }
-        Ok(())
-    }
-
-    fn newlines(&self, from: u64) -> io::Result<u64> {
-        let mut count = 0;
-        self.steps(from, |bytes, _| {
-            count += newlines(bytes);
-            Ok(())
-        })?;
-        Ok(count)
-    }
-
-    /// Copies what begins at `from` to the place `to` of a file, and gives its own room back on the way.
-    fn copy(&self, from: u64, file: &File, to: u64) -> io::Result<()> {
-        self.steps(from, |bytes, at| {
-            file.write_all_at(bytes, to + (at - from))?;
-            self.free(at, bytes.len() as u64);
-            Ok(())
-        })
+        Ok(copied)
     }
 
     /// Gives disk space back. A file system that cannot do that has both copies for a moment.

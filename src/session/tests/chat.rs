@@ -16,7 +16,7 @@ use crate::exec::{self, Executor};
 use crate::llm::scripted::{Part, Scripted};
 use crate::llm::{Delta, Fault, Provider, Request, Stop};
 use crate::policy::redact::Redactor;
-use crate::protocol::{Answer, Ask, Level, Scope, State, ToEditor};
+use crate::protocol::{Answer, Ask, Level, RunOptions, Scope, State, ToEditor};
 use crate::session::kit::{Kit, Parts, Places};
 use crate::session::{Answered, Handle, Msg, Place, Prompt};
 use crate::store::Store;
@@ -155,6 +155,14 @@ impl Chat {
             text: text.to_owned(),
             context: Vec::new(),
         }));
+    }
+
+    /// Sends a `!` line.
+    pub(super) fn run(&self, command: &str) {
+        self.send(Msg::Run {
+            command: command.to_owned(),
+            options: RunOptions::default(),
+        });
     }
 
     pub(super) fn command(&self, name: &str, args: &str) {

@@ -308,7 +308,7 @@ async fn model_lists_and_switches() {
 #[tokio::test]
 async fn a_command_typed_at_the_prompt_runs_without_the_model() {
     let mut chat = Chat::new([]);
-    chat.command("!", "echo typed");
+    chat.run("echo typed");
     chat.until(|message| match message {
         ToEditor::Block { done: true, .. } => Some(()),
         _ => None,

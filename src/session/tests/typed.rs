@@ -33,7 +33,7 @@ async fn its_end_tears_no_sentence_and_is_kept() {
         vec![text("One "), pause, text("sentence."), done()],
         says("ok"),
     ]);
-    chat.command("!", WAITS);
+    chat.run(WAITS);
     shown(&mut chat, "$ `until").await;
     chat.say("go");
     shown(&mut chat, "One ").await;
@@ -53,7 +53,7 @@ async fn its_end_tears_no_sentence_and_is_kept() {
 #[tokio::test]
 async fn what_was_typed_before_the_first_prompt_is_kept_with_it() {
     let mut chat = Chat::new([says("ok")]);
-    chat.command("!", "echo typed");
+    chat.run("echo typed");
     shown(&mut chat, "ended: exit 0").await;
     assert_eq!(chat.turn("go").await, "done");
     assert_eq!(notices(&chat.disk()).len(), 1);
@@ -65,7 +65,7 @@ async fn another_conversation_waits_for_its_end() {
     assert_eq!(chat.turn("go").await, "done");
     let first = chat.id();
     chat.again().await;
-    chat.command("!", WAITS);
+    chat.run(WAITS);
     chat.command("resume", &first);
     let (level, said) = chat.noticed().await;
     assert!(level == Level::Error && said.contains("<C-c>"), "{said}");
@@ -80,7 +80,7 @@ async fn another_conversation_waits_for_its_end() {
 async fn its_end_is_kept_also_where_the_chat_is_closed() {
     let mut chat = Chat::new([says("ok")]);
     assert_eq!(chat.turn("go").await, "done");
-    chat.command("!", WAITS);
+    chat.run(WAITS);
     shown(&mut chat, "$ `until").await;
     chat.close().await;
     let kept = notices(&chat.disk());
@@ -93,7 +93,7 @@ async fn its_end_is_kept_also_where_the_chat_is_closed() {
 #[tokio::test]
 async fn nothing_is_no_command() {
     let chat = &mut Chat::new([]);
-    chat.command("!", "");
+    chat.run("");
     let (_, said) = chat.noticed().await;
     assert!(said.contains("type a command"), "{said}");
 }

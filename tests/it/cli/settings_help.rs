@@ -69,6 +69,7 @@ fn the_help_lists_what_runs_unasked_as_the_tables_do() {
 #[test]
 fn the_help_lists_the_environment_as_the_executor_builds_it() {
     has("*co-environment*", &co::config::help_environment());
+    has("*co-inherit*", &co::config::help_inherit());
 }
 
 #[test]

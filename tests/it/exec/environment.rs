@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
-use co::exec::{Caller, Executor, Settings, Setup};
+use co::exec::{Caller, Environment, Executor, Host, Settings, Setup, Size, Streams};
 
 use super::Bench;
 
@@ -16,32 +16,160 @@ fn host(more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
 }
 
 async fn variables(caller: Caller) -> BTreeMap<String, String> {
-    let bench = Bench::with(|setup| {
-        setup.env = host(&[
-            ("HOME", "/home/x"),
-            ("LD_PRELOAD", "/no.so"),
-            ("BASH_ENV", "/no"),
-            ("MANPAGER", "less"),
-            ("MADE_UP_SECRET", "s"),
-            ("NVIM", "/run/nvim.sock"),
-            ("NVIM_LISTEN_ADDRESS", "/run/nvim.sock"),
-            ("SSH_AUTH_SOCK", "/run/ssh"),
-            ("PAGER", "less"),
-            ("CARGO_HOME", "/cargo"),
-            ("LC_TIME", "C"),
-        ]);
-    });
+    let bench = Bench::with(|setup| setup.env = host(HOSTS));
     let mut spec = bench.spec("env");
     spec.caller = caller;
     spec.extra_env = vec![("EXTRA".into(), "e".into())];
-    let outcome = bench.run_spec(spec).await;
-    let pairs = outcome
-        .output
-        .lines()
-        .filter_map(|line| line.split_once('='));
+    pairs(&bench.run_spec(spec).await.output)
+}
+
+fn pairs(output: &str) -> BTreeMap<String, String> {
+    let pairs = output.lines().filter_map(|line| line.split_once('='));
     pairs
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .map(|(name, value)| (name.to_owned(), value.trim_end().to_owned()))
         .collect()
+}
+
+/// What an editor's environment might hold.
+const HOSTS: &[(&str, &str)] = &[
+    ("HOME", "/home/x"),
+    ("LD_PRELOAD", "/no.so"),
+    ("BASH_ENV", "/no"),
+    ("MANPAGER", "less"),
+    ("MADE_UP_SECRET", "s"),
+    ("NVIM", "/run/nvim.sock"),
+    ("NVIM_LISTEN_ADDRESS", "/run/nvim.sock"),
+    ("SSH_AUTH_SOCK", "/run/ssh"),
+    ("PAGER", "less"),
+    ("CARGO_HOME", "/cargo"),
+    ("LC_TIME", "C"),
+    ("EDITOR", "ed"),
+    ("GIT_EDITOR", "ed -s"),
+    ("LINES", "9"),
+    ("TERM", "dumb"),
+];
+
+/// Returns what a person's command sees that gets `environment` of these variables, in a terminal or not.
+async fn given(
+    environment: impl FnOnce(Host) -> Environment,
+    terminal: bool,
+) -> BTreeMap<String, String> {
+    let bench = Bench::with(|setup| setup.env = host(&[("OWN", "x"), ("HOME", "/own")]));
+    let mut spec = bench.spec("env");
+    spec.caller = Caller::Person;
+    spec.environment = environment(Host {
+        shell: ["sh", "-c"].map(OsString::from).into(),
+        variables: host(HOSTS),
+    });
+    let size = Size {
+        columns: 200,
+        rows: 40,
+    };
+    let streams = if terminal {
+        Streams::Terminal(size)
+    } else {
+        Streams::Whole
+    };
+    let job = bench.executor.start_on(spec, streams).await.unwrap();
+    pairs(&job.outcome().await.output)
+}
+
+#[track_caller]
+fn check(found: &BTreeMap<String, String>, expect: &[(&str, Option<&str>)]) {
+    for (name, value) in expect {
+        assert_eq!(found.get(*name).map(String::as_str), *value, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_may_have_all_but_what_never_passes() {
+    let found = given(Environment::Inherit, false).await;
+    check(
+        &found,
+        &[
+            ("HOME", Some("/home/x")),
+            ("MADE_UP_SECRET", Some("s")),
+            ("PAGER", Some("less")),
+            ("MANPAGER", Some("less")),
+            ("GIT_EDITOR", Some("ed -s")),
+            ("LINES", Some("9")),
+            ("TERM", Some("dumb")),
+            ("PYTHONUNBUFFERED", None),
+            ("GIT_PAGER", None),
+            ("OWN", None),
+            ("LD_PRELOAD", None),
+            ("BASH_ENV", None),
+            ("NVIM", None),
+            ("NVIM_LISTEN_ADDRESS", None),
+        ],
+    );
+    let found = given(Environment::Inherit, true).await;
+    let terminal = [
+        ("LINES", None),
+        ("TERM", Some("xterm-256color")),
+        ("MADE_UP_SECRET", Some("s")),
+        ("NVIM", None),
+    ];
+    check(&found, &terminal);
+}
+
+#[tokio::test]
+async fn a_terminal_has_the_persons_editor_also_where_little_passes() {
+    let found = given(Environment::Restricted, true).await;
+    let expect = [
+        ("HOME", Some("/home/x")),
+        ("EDITOR", Some("ed")),
+        ("GIT_EDITOR", Some("ed -s")),
+        ("MADE_UP_SECRET", None),
+        ("PAGER", None),
+        ("LINES", None),
+    ];
+    check(&found, &expect);
+    let found = given(Environment::Restricted, false).await;
+    let expect = [
+        ("EDITOR", None),
+        ("GIT_EDITOR", Some("false")),
+        ("PAGER", Some("cat")),
+    ];
+    check(&found, &expect);
+}
+
+/// Writes a program that says what it was started with.
+fn shell_that_tells(bench: &Bench) -> OsString {
+    let path = bench.path().join("own-shell");
+    std::fs::write(&path, "#!/bin/sh\nprintf '<%s>' \"$@\"\n").unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    path.into_os_string()
+}
+
+#[tokio::test]
+async fn their_own_shell_gets_the_command_as_its_last_word() {
+    let bench = Bench::new();
+    let mut spec = bench.spec("echo 'a  b' | cat");
+    let words = |name: OsString| vec![name, "-l".into(), "-c".into()];
+    let host = |shell| Host {
+        shell,
+        variables: host(&[]),
+    };
+    spec.environment = Environment::Inherit(host(words(shell_that_tells(&bench))));
+    let outcome = bench.run_spec(spec.clone()).await;
+    assert_eq!(outcome.output, "<-l><-c><echo 'a  b' | cat>");
+    spec.environment = Environment::Inherit(host(words("no-such-shell".into())));
+    let refused = bench.executor.start(spec.clone()).await.unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("no program named `no-such-shell`")
+    );
+    // Where nothing is said of a shell, and where little passes, it is bash.
+    spec.program = co::exec::Program::Shell("echo $BASH_VERSION".to_owned());
+    for environment in [
+        Environment::Inherit(host(Vec::new())),
+        Environment::Restricted(host(words("no-such-shell".into()))),
+    ] {
+        spec.environment = environment;
+        assert!(bench.run_spec(spec.clone()).await.output.len() > 1);
+    }
 }
 
 #[tokio::test]

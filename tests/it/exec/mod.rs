@@ -14,7 +14,9 @@ mod streams;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use co::exec::{Caller, Confinement, Executor, Outcome, Program, Settings, Setup, Spec};
+use co::exec::{
+    Caller, Confinement, Environment, Executor, Outcome, Program, Settings, Setup, Spec,
+};
 use tempfile::TempDir;
 
 /// The backend itself.
@@ -51,6 +53,7 @@ impl Bench {
             stdin: None,
             timeout: Duration::from_secs(30),
             confinement: Confinement::Plain,
+            environment: Environment::default(),
             extra_env: Vec::new(),
         }
     }

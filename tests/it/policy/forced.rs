@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use co::exec::{Caller, Confinement, Executor, Launcher, Outcome, Program, Settings, Setup, Spec};
+use co::exec::{
+    Caller, Confinement, Environment, Executor, Launcher, Outcome, Program, Settings, Setup, Spec,
+};
 use co::policy::{self, Grant, Verdict};
 
 use super::world::World;
@@ -186,6 +188,7 @@ impl Place {
             stdin: None,
             timeout: Duration::from_secs(60),
             confinement,
+            environment: Environment::default(),
             extra_env: self.env.clone(),
         };
         self.executor.start(spec).await.unwrap().outcome().await

@@ -1,0 +1,112 @@
+--- The options of a person's own command, `++name` before it, and the shell and environment that go with it.
+local M = {}
+
+---@class (exact) co.RunOptions
+---@field mode? co.RunMode
+---@field environment? 'restricted'|'inherit'
+---@field timeout? integer seconds, 0 is no limit
+
+-- A week, as in the setting.
+local LONGEST = 604800
+
+--- What each option makes of its value: what is wrong with it, if anything is.
+---@type table<string, fun(options: co.RunOptions, value?: string): string?>
+local takers = {
+  pty = function(options, value)
+    options.mode = 'pty'
+    return value and '++pty takes no value'
+  end,
+  stdin = function(options, value)
+    -- The input of a terminal is open anyway.
+    options.mode = options.mode or 'open'
+    return value and '++stdin takes no value'
+  end,
+  env = function(options, value)
+    if value ~= 'restricted' and value ~= 'inherit' then
+      return ('++env= takes restricted or inherit, not "%s"'):format(value or '')
+    end
+    options.environment = value
+  end,
+  timeout = function(options, value)
+    local seconds = value and value:match('^%d+$') and tonumber(value)
+    if not seconds or seconds > LONGEST then
+      return ('++timeout= takes seconds, 0 to %d, not "%s"'):format(LONGEST, value or '')
+    end
+    options.timeout = seconds
+  end,
+}
+
+--- The options as a person writes them: those of a chat's `!` lines, and those of `:Co!` alone.
+M.everywhere = { '++env=inherit', '++env=restricted', '++timeout=', '++timeout=0' }
+M.outside = { '++pty', '++stdin' }
+
+--- Takes the options off a command.
+---@param text string
+---@return string? command
+---@return co.RunOptions options
+---@return string? problem
+function M.parse(text)
+  ---@type co.RunOptions
+  local options = {}
+  while true do
+    local option, rest = text:match('^%+%+(%S*)%s*(.*)$')
+    if not option or not rest then
+      return text, options
+    end
+    local name, value = option:match('^([^=]*)=?(.*)$')
+    local take = takers[name]
+    local problem = take and take(options, option:find('=', 1, true) and value or nil)
+      or not take and ('++%s is none of ++pty ++stdin ++env= ++timeout='):format(option)
+    if problem then
+      return nil, options, problem
+    end
+    text = rest
+  end
+end
+
+--- The words of 'shell' or 'shellcmdflag', as Neovim takes them: blanks in double quotes are a part of one.
+---@param text string
+---@return string[]
+local function words(text)
+  ---@type string[]
+  local found = {}
+  local word, quoted, escaped = '', false, false
+  for char in (text .. ' '):gmatch('.') do
+    if escaped then
+      word, escaped = word .. char, false
+    elseif quoted and char == '\\' then
+      escaped = true
+    elseif char == '"' then
+      quoted = not quoted
+    elseif not quoted and (char == ' ' or char == '\t') then
+      if word ~= '' then
+        found[#found + 1] = word
+      end
+      word = ''
+    else
+      word = word .. char
+    end
+  end
+  return found
+end
+
+--- What the backend is told: the options, and what Neovim has at this moment. None of it is for a log.
+---@param options co.RunOptions
+---@return co.RunOptionsMessage
+function M.message(options)
+  ---@type string[]
+  local variables = {}
+  for name, value in pairs(vim.fn.environ()) do
+    variables[#variables + 1] = name .. '=' .. value
+  end
+  return {
+    environment = options.environment,
+    timeout = options.timeout,
+    host = {
+      shell = vim.list_extend(words(vim.o.shell), words(vim.o.shellcmdflag)),
+      variables = variables,
+    },
+  }
+end
+
+return M

@@ -1,0 +1,135 @@
+//! The shell, the environment and the time of a person's own commands.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::support::workspace::Workspace;
+
+use super::scene::Scene;
+
+/// A variable that no list has, of Neovim's own environment.
+const ENV: &[(&str, &str)] = &[("CO_TEST_MINE", "m1ne"), ("PAGER", "less")];
+const SHOW: &str = "echo \"<$CO_TEST_MINE|$CO_TEST_LATER|$PAGER|$NVIM|$0>\"";
+
+/// Makes `'shell'` a program that tells what it is called as `$0`.
+fn own_shell(scene: &Scene) {
+    scene
+        .workspace
+        .write("mysh", "#!/bin/bash\nexec -a mysh bash \"$@\"\n");
+    let path = scene.workspace.path().join("mysh");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    let shell = path.to_str().unwrap();
+    scene.nvim.lua("vim.o.shell = ...", json!([shell]));
+    scene.nvim.lua("vim.env.CO_TEST_LATER = 'l4ter'", json!([]));
+}
+
+#[test]
+fn a_run_inherits_when_it_is_told_to_and_when_it_is_set() {
+    let scene = Scene::with(json!({}), ENV);
+    own_shell(&scene);
+    scene.run(SHOW);
+    scene.wait_shell("\n<||cat||/bin/bash>\nexit 0");
+    scene.run(&format!("++env=inherit {SHOW}"));
+    scene.wait_shell("\n<m1ne|l4ter|less||mysh>\nexit 0");
+    // As it was told.
+    scene.nvim.type_keys(":Co!<CR>");
+    scene
+        .nvim
+        .wait_for("(co_seen.CoJobDone or 0) == 3", "three ends");
+    let text = scene.wait_shell("exit 0");
+    assert_eq!(
+        text.matches("\n<m1ne|l4ter|less||mysh>").count(),
+        2,
+        "{text}"
+    );
+    let state = scene.home.path().join("state");
+    let found = std::process::Command::new("grep")
+        .arg("-rl")
+        .arg("m1ne")
+        .arg(state)
+        .output();
+    assert_eq!(String::from_utf8_lossy(&found.unwrap().stdout), "");
+}
+
+#[test]
+fn the_first_run_inherits_where_the_settings_file_says_so() {
+    let mut scene = Scene::with(json!({}), ENV);
+    let dir = scene.home.path().join("config/co-nvim");
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join("config.toml"), "run_environment = 'inherit'\n").unwrap();
+    scene.restart();
+    own_shell(&scene);
+    scene.run(SHOW);
+    scene.wait_shell("\n<|l4ter|||mysh>\nexit 0");
+    scene.run(&format!("++env=restricted {SHOW}"));
+    scene.wait_shell("\n<||cat||/bin/bash>\nexit 0");
+    scene.nvim.type_keys(":Co<CR>i!echo [$CO_TEST_LATER]<C-s>");
+    scene.wait_chat("[l4ter]");
+    scene
+        .nvim
+        .type_keys("!++env=restricted echo [$CO_TEST_LATER$PAGER]<C-s>");
+    scene.wait_chat("[cat]");
+}
+
+#[test]
+fn the_ceiling_is_named_where_it_ends_a_run() {
+    let scene = Scene::with(json!({ "shell_max_timeout": 1 }), &[]);
+    scene.run("sleep 1000");
+    let said = "timed out after 1.0 s and was ended, no output; shell_max_timeout (1 s) is the limit, \
+                run_timeout or :Co! ++timeout= sets another, 0 none";
+    scene.wait_shell(&format!("$ sleep 1000\n{said}"));
+    scene.run("++timeout=2 sleep 1001");
+    let text = scene.wait_shell("timed out after 2.0 s and was ended, no output");
+    assert_eq!(text.matches("shell_max_timeout").count(), 1, "{text}");
+    scene.run("++timeout=0 sleep 2; echo st$((0))ll there");
+    scene.wait_shell("\nst0ll there\nexit 0");
+    scene
+        .nvim
+        .type_keys(":Co! ++pty ++timeout=0 sleep 2; echo pty l$((0))ves<CR>");
+    scene.nvim.wait_text("pty l0ves");
+    scene.nvim.type_keys(":Co! ++pty sleep 1002<CR>");
+    scene
+        .nvim
+        .wait_text("run_timeout or :Co! ++timeout= sets another");
+    scene.nvim.type_keys(":Co<CR>i!sleep 1003<C-s>");
+    scene.wait_chat(said);
+}
+
+#[test]
+fn a_time_that_is_set_may_be_longer_than_the_ceiling_or_none() {
+    for (setting, ends) in [(json!(2), true), (json!(0), false)] {
+        let settings = json!({ "shell_max_timeout": 1, "run_timeout": setting });
+        let scene = Scene::with(settings, &[]);
+        scene.run("sleep 3; echo l$((0))ng");
+        match ends {
+            true => scene.wait_shell("\ntimed out after 2.0 s and was ended, no output"),
+            false => scene.wait_shell("\nl0ng\nexit 0"),
+        };
+    }
+}
+
+/// git itself says what to do, in a run that has no terminal; one that has runs the person's editor.
+#[test]
+fn git_has_an_editor_in_a_terminal_alone() {
+    let workspace = Workspace::new();
+    workspace.write("edit", "#!/bin/sh\necho from the editor >\"$1\"\n");
+    let editor = workspace.path().join("edit");
+    std::fs::set_permissions(&editor, PermissionsExt::from_mode(0o755)).unwrap();
+    let env = [("EDITOR", editor.to_str().unwrap())];
+    let scene = Scene::in_workspace(workspace, json!({}), &env);
+    scene.run("git init -q; git config user.name n; git config user.email e; git add edit");
+    scene.wait_shell("exit 0");
+    for (count, command) in [(1, "git commit"), (2, "++env=inherit git commit")] {
+        scene.run(command);
+        let done = format!("(co_seen.CoJobDone or 0) == {}", count + 1);
+        scene.nvim.wait_for(&done, "the commit's end");
+        let text = scene.wait_shell("exit 1, after");
+        let said = "\nco: no terminal here for an editor, run it with :Co! ++pty\n";
+        assert_eq!(text.matches(said).count(), count, "{text}");
+    }
+    scene.nvim.type_keys(":Co! ++pty git commit<CR>");
+    scene.nvim.wait_text("[exit 0, after");
+    scene.run("git log");
+    scene.wait_shell("\n    from the editor\nexit 0");
+}
