@@ -184,6 +184,8 @@ pub enum ToEditor {
         used: Used,
         /// By the turn that runs, or ran last.
         turn: Used,
+        /// The first lines of what runs in the foreground: the model's calls and `!` lines.
+        commands: Vec<String>,
         queued: usize,
         /// How many of the prompts that came wait no more: their turn began, or a cancel dropped them.
         begun: u64,
@@ -191,8 +193,6 @@ pub enum ToEditor {
         kept: Option<String>,
         /// Nothing is asked about: the person allowed everything.
         everything: bool,
-        /// How many `!` commands run.
-        commands: usize,
     },
     /// A question for the person.
     Ask(Ask),

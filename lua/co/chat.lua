@@ -119,6 +119,7 @@ local function set_up(chat)
   prompt.map(chat)
   require('co.approve').watch()
   require('co.last_window').watch()
+  require('co.quit').watch()
 end
 
 ---@param id integer
@@ -467,7 +468,7 @@ local function bereave(chat, reason)
   chat.lost = chat.state.kept or chat.lost
   -- The next backend's blocks are its own.
   chat.text.blocks = {}
-  local fresh = { state = 'idle', detail = '', queued = 0, begun = 0, commands = 0 }
+  local fresh = { state = 'idle', detail = '', commands = {}, queued = 0, begun = 0 }
   chat.state = vim.tbl_extend('force', chat.state, fresh)
   if buffer.alive(chat.buf) then
     if interrupted then

@@ -34,8 +34,7 @@ local function busy()
   for _, chat in ipairs(chats.all()) do
     if chat.state.state ~= 'idle' then
       found[#found + 1] = ('the turn of chat %d'):format(chat.id)
-    end
-    if (chat.state.commands or 0) > 0 then
+    elseif #(chat.state.commands or {}) > 0 then
       found[#found + 1] = ('the ! command of chat %d'):format(chat.id)
     end
   end

@@ -59,6 +59,7 @@ local function add(id, command, cwd)
   ---@type co.Run
   local run = { id = id, command = command, cwd = cwd, running = true, began = vim.uv.hrtime() }
   runs[id] = run
+  require('co.quit').watch()
   return run
 end
 

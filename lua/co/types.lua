@@ -160,11 +160,11 @@
 ---@field cached? integer of the input
 ---@field cost? number US dollars, where the prices are known
 ---@field turn? co.Used
+---@field commands? string[] first lines of what runs in the foreground
 ---@field queued integer
 ---@field begun integer prompts that wait no more
 ---@field kept? string the conversation's id in the store
 ---@field everything? boolean nothing is asked about
----@field commands? integer `!` commands that run
 
 ---@class (exact) co.AskText
 ---@field lines string[]

@@ -23,8 +23,8 @@ fn state(session: u64, state: State) -> ToEditor {
         queued: 0,
         begun: 0,
         kept: None,
+        commands: Vec::new(),
         everything: false,
-        commands: 0,
     }
 }
 

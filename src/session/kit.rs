@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::blocking::blocking;
+use super::foreground::Foreground;
 use super::instructions::Instructions;
 use super::jobs::Board;
 use crate::audit::{self, Audit};
@@ -41,6 +42,7 @@ pub struct Kit {
     pub jobs: Arc<Board>,
     /// The files of instructions, and the questions about them.
     pub(super) instructions: Arc<Instructions>,
+    pub(super) foreground: Foreground,
     connect: Connect,
     judges: Arc<Mutex<HashMap<PathBuf, Known>>>,
     /// The sessions whose person knows that the audit log is not written.
@@ -100,6 +102,7 @@ impl Kit {
             instructions: Arc::new(Instructions::new(parts.places.trust.clone())),
             places: Arc::new(parts.places),
             jobs: Arc::default(),
+            foreground: Foreground::default(),
             connect: parts.connect,
             judges: Arc::default(),
             unaudited: Arc::default(),

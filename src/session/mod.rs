@@ -7,6 +7,7 @@ mod advice;
 mod asks;
 mod blocking;
 mod commands;
+mod foreground;
 pub mod guard;
 pub mod instructions;
 pub mod jobs;
@@ -231,8 +232,9 @@ impl Session {
                 () = self.recorder.due() => self.flush().await,
                 // A turn that runs is told before its next request.
                 () = self.jobs.ended(), if self.running.is_none() => self.tell_job_ends().await,
-                () = self.typed.ended() => if self.running.is_none() {
-                    self.tell_typed().await;
+                () = self.typed.ended() => match self.running {
+                    Some(_) => self.show_state(),
+                    None => self.tell_typed().await,
                 },
             }
         }

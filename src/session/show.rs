@@ -28,11 +28,11 @@ impl Session {
             backend: self.kit.trial.name().to_owned(),
             used: self.usage.into(),
             turn: self.turn_usage.into(),
+            commands: self.kit.foreground.of(self.id),
             queued: self.queue.len(),
             begun: self.begun,
             kept: self.recorder.id(),
             everything: self.standing.confirms(&self.kit),
-            commands: self.typed.running(),
         });
     }
 

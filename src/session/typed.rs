@@ -42,11 +42,6 @@ impl Typed {
         self.running > 0
     }
 
-    /// Returns how many run whose end is not known yet.
-    pub(super) fn running(&self) -> usize {
-        self.running
-    }
-
     /// Waits for the end of one, which is told by [`Session::tell_typed`].
     pub(super) async fn ended(&mut self) {
         // It holds a sender itself, so this never closes.
@@ -131,6 +126,7 @@ impl Session {
             .shell_cancel
             .get_or_insert_with(|| self.cancel.child_token());
         let (canceller, cancel) = (job.canceller(), all.child_token());
+        let running = self.kit.foreground.add(session, block, command);
         let name = policy::printable(&render::short(command));
         let end = self.typed.begin();
         self.show_state();
@@ -151,6 +147,7 @@ impl Session {
                 patch: None,
                 done: true,
             });
+            drop(running);
             let text = format!(
                 "{} ended: {}",
                 render::code(&name),

@@ -98,9 +98,12 @@ impl Turn {
                 return self.not_run(call, why).await;
             }
         };
-        self.state(State::Running, cleared.request.text()).await?;
+        let command = cleared.request.text();
+        let running = (self.kit.foreground).add(self.session, self.kit.id(), &command);
+        self.state(State::Running, command).await?;
         let started = Instant::now();
         let outcome = self.show_until_done(job).await?;
+        drop(running);
         let text = self.for_model(&cleared, &outcome);
         self.audit(
             &cleared.call,

@@ -14,6 +14,7 @@ mod legal;
 mod model;
 mod model_jobs;
 mod queue;
+mod quit;
 mod run_options;
 mod settings;
 mod shell;

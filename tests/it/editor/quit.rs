@@ -1,0 +1,198 @@
+//! Quitting while commands run: they are named, and Neovim stays.
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+use crate::support::{DEADLINE, proc};
+
+use super::scene::{Scene, below, wait_gone};
+
+/// No trace of the refusal is left: the person is where they were.
+const CLEAN: &str = "not vim.iter(vim.api.nvim_list_bufs()):any(function(buf)
+        return vim.api.nvim_buf_get_name(buf):find('co://running', 1, true) ~= nil
+    end) and #vim.fn.filter(vim.api.nvim_list_wins(), 'nvim_win_get_config(v:val).relative != \"\"') == 0
+    and vim.api.nvim_get_mode().mode == 'n'";
+
+/// A run of `sleep` goes on, and one window with some text is all there is.
+fn sleeping(seconds: &str) -> (Scene, Vec<i32>) {
+    let scene = Scene::new();
+    scene.nvim.type_keys("isome text<Esc>:set nomodified<CR>");
+    scene.run(&format!("sleep {seconds}"));
+    scene.wait_shell("running");
+    scene.nvim.type_keys(":only<CR>");
+    let name = format!("sleep {seconds}");
+    let pids = proc::wait_until(DEADLINE, &name, || {
+        let pids = below(scene.nvim.pid(), &name);
+        (!pids.is_empty()).then_some(pids)
+    });
+    (scene, pids)
+}
+
+/// Waits for the sentence that names the command, and for Neovim to be as it was.
+#[track_caller]
+fn assert_stays(scene: &Scene, command: &str) {
+    scene.nvim.wait_for(CLEAN, "Neovim to be as it was");
+    scene
+        .nvim
+        .wait_text(&format!("{command} still runs: :qa! ends it and quits"));
+    assert_eq!(
+        scene.nvim.lua("return vim.fn.getline(1)", json!([])),
+        "some text"
+    );
+}
+
+#[test]
+fn every_way_to_quit_names_the_command_and_stops() {
+    let (mut scene, pids) = sleeping("3701");
+    for (keys, asks) in [
+        (":qa<CR>", true),
+        (":qa<CR>", true),
+        (":q<CR>", true),
+        (":x<CR>", true),
+        ("ZZ", true),
+        (":set nohidden<CR>:q<CR>", true),
+        (":set nohidden<CR>:qa<CR>", true),
+        (":wqa<CR>", false),
+        (":xa<CR>", false),
+    ] {
+        scene
+            .nvim
+            .type_keys(":messages clear<CR>:set hidden<CR>:echo<CR>");
+        scene.nvim.wait_for(CLEAN, "nothing left of the last time");
+        scene.nvim.type_keys(keys);
+        if asks {
+            scene
+                .nvim
+                .wait_text("No write since last change for buffer \"co://running: sleep 3701\"");
+            scene.nvim.type_keys("<CR>");
+        }
+        assert_stays(&scene, "sleep 3701");
+    }
+    assert!(pids.iter().all(|pid| proc::alive(*pid)));
+    scene.nvim.type_keys(":qa!<CR>");
+    scene.nvim.wait_exit();
+    wait_gone(&pids);
+}
+
+#[test]
+fn a_window_among_others_closes_without_a_word() {
+    let (scene, _pids) = sleeping("3702");
+    for (opens, windows) in [(":split<CR>", 1), (":tabnew<CR>", 1)] {
+        scene
+            .nvim
+            .type_keys(&format!("{opens}:messages clear<CR>:q<CR>"));
+        let closed = format!("#vim.api.nvim_list_wins() == {windows}");
+        scene.nvim.wait_for(&closed, "one window");
+        scene.nvim.wait_for(CLEAN, "nothing else");
+        assert_eq!(
+            scene
+                .nvim
+                .lua("return vim.fn.execute('messages')", json!([])),
+            ""
+        );
+    }
+}
+
+#[test]
+fn a_confirmed_quit_asks_and_only_a_no_to_saving_ends_it() {
+    let (mut scene, pids) = sleeping("3703");
+    for keys in ["c", "y"] {
+        scene
+            .nvim
+            .type_keys(":messages clear<CR>:echo<CR>:confirm qa<CR>");
+        scene
+            .nvim
+            .wait_text("Save changes to \"co://running: sleep 3703\"?");
+        scene.nvim.type_keys(keys);
+        assert_stays(&scene, "sleep 3703");
+    }
+    scene.nvim.type_keys(":confirm qa<CR>");
+    scene
+        .nvim
+        .wait_text("Save changes to \"co://running: sleep 3703\"?");
+    scene.nvim.type_keys("n");
+    scene.nvim.wait_exit();
+    wait_gone(&pids);
+}
+
+#[test]
+fn what_has_ended_does_not_count() {
+    let mut scene = Scene::new();
+    scene.run("echo d$((0))ne");
+    scene.wait_shell("\nd0ne\nexit 0");
+    scene.nvim.type_keys(":qa<CR>");
+    scene.nvim.wait_exit();
+}
+
+#[test]
+fn the_commands_of_a_chat_count_and_the_chat_stays() {
+    let mut scene = Scene::scripted([
+        Reply::shell("c1", "touch made; sleep 3704"),
+        Reply::text("done"),
+    ]);
+    scene.nvim.type_keys(":Co<CR>:only<CR>i!sleep 3705<C-s>");
+    scene.wait_chat("$ `sleep 3705`");
+    scene.nvim.type_keys("sleep<C-s><Esc>");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.nvim.wait_text("running: touch made; sleep 3704");
+    scene.nvim.type_keys(":q<CR>");
+    scene
+        .nvim
+        .wait_text("\"co://running: sleep 3705, touch made; sleep 3704\"");
+    scene.nvim.type_keys("<CR>");
+    scene
+        .nvim
+        .wait_text("2 commands still run: :qa! ends them and quits");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+    let text = scene.chat();
+    assert!(
+        text.contains("$ `sleep 3705`") && text.contains("*approved*"),
+        "{text}"
+    );
+    scene.nvim.type_keys("<C-c>");
+    scene.wait_turns(1);
+    scene.wait_chat("`sleep 3705` ended: cancelled");
+    scene.nvim.type_keys(":qa<CR>");
+    scene.nvim.wait_exit();
+}
+
+#[test]
+fn a_job_counts_also_one_that_is_kept() {
+    let arguments = json!({ "cmd": "sleep 3706", "background": true });
+    let mut scene = Scene::scripted([
+        Reply::new().call("c1", "run_shell_command", &arguments),
+        Reply::text("It serves."),
+    ]);
+    scene.co("serve");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.wait_turns(1);
+    scene.nvim.type_keys(":Co /jobs<CR>");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-jobs'", "the list");
+    scene.nvim.type_keys("K");
+    scene.nvim.wait_text("running, kept");
+    scene.nvim.type_keys(":bdelete! co://chat/1<CR>:qa<CR>");
+    scene.nvim.wait_text("\"co://running: sleep 3706\"");
+    scene.nvim.type_keys("<CR>");
+    scene.nvim.wait_text("sleep 3706 still runs");
+    scene.nvim.type_keys("x");
+    scene.nvim.wait_text("cancelled");
+    scene.nvim.type_keys(":qa<CR>");
+    scene.nvim.wait_exit();
+}
+
+#[test]
+fn a_session_that_is_saved_at_the_end_knows_nothing_of_it() {
+    let (mut scene, _pids) = sleeping("3707");
+    let save = "autocmd VimLeavePre * mksession! saved.vim";
+    scene.nvim.command(save);
+    scene.nvim.type_keys(":qa!<CR>");
+    scene.nvim.wait_exit();
+    let saved = scene.workspace.read("saved.vim").unwrap();
+    assert!(!saved.contains("running"), "{saved}");
+}
