@@ -299,11 +299,7 @@ end
 function M.submit(chat, text, cwd, extra)
   local typed = text:match('^!%s*(.-)%s*$')
   if typed then
-    local taken = require('co.runs').run_in_chat(chat, typed, cwd)
-    if taken then
-      windows.to_end(chat.buf)
-    end
-    return taken
+    return require('co.runs').run_in_chat(chat, typed, cwd)
   end
   local name, args = text:match('^/(%S*)%s*(.-)%s*$')
   if name then

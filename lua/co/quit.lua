@@ -21,7 +21,7 @@ end
 --- The commands that would end with Neovim, the oldest first.
 ---@return string[]
 local function running()
-  local runs, chat = package.loaded['co.runs'], package.loaded['co.chat']
+  local runs, chats = package.loaded['co.runs'], package.loaded['co.chat']
   ---@type co.Run[]
   local all = runs and runs.all() or {}
   table.sort(all, function(a, b)
@@ -31,11 +31,11 @@ local function running()
   local names = {}
   for _, run in ipairs(all) do
     if run.running then
-      names[#names + 1] = cut(vim.trim(run.command):match('^[^\n]*'), SHORT)
+      names[#names + 1] = cut(vim.split(vim.trim(run.command), '\n')[1], SHORT)
     end
   end
-  for _, state in ipairs(chat and chat.states() or {}) do
-    vim.list_extend(names, state.commands or {})
+  for _, chat in ipairs(chats and chats.all() or {}) do
+    vim.list_extend(names, chat.state.commands or {})
   end
   return names
 end
@@ -47,6 +47,8 @@ local function create(names)
   local buf = api.nvim_create_buf(false, false)
   local options = vim.bo[buf]
   options.buftype, options.bufhidden, options.swapfile = 'acwrite', 'hide', false
+  -- By this the plugin knows its own buffers: it is not where the person works.
+  options.filetype = 'co-running'
   api.nvim_buf_set_name(buf, cut('co://running: ' .. table.concat(names, ', '), LONGEST))
   -- `:wqa` and a yes to `:confirm` write it: it stays modified.
   api.nvim_create_autocmd('BufWriteCmd', { buffer = buf, callback = function() end })
@@ -92,8 +94,10 @@ local function clear(names, back, win)
   if win and api.nvim_get_current_win() == win and api.nvim_win_is_valid(back) then
     api.nvim_set_current_win(back)
   end
-  pcall(api.nvim_buf_delete, refusing, { force = true })
-  refusing = nil
+  if refusing then
+    pcall(api.nvim_buf_delete, refusing, { force = true })
+    refusing = nil
+  end
   notify.warn(
     #names == 1 and ('%s still runs: :qa! ends it and quits'):format(names[1])
       or ('%d commands still run: :qa! ends them and quits'):format(#names)

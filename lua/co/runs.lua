@@ -8,6 +8,7 @@ local notify = require('co.notify')
 local run_options = require('co.run_options')
 local shell = require('co.shell')
 local terminal = require('co.terminal')
+local windows = require('co.windows')
 
 ---@class (exact) co.Run
 ---@field id integer
@@ -127,7 +128,7 @@ function M.run_in_chat(chat, typed, cwd)
     notify.warn(problem and 'not run: ' .. problem or 'type a command after !')
     return false
   end
-  return require('co.chat').send(chat, {
+  local taken = require('co.chat').send(chat, {
     type = 'command',
     session = chat.id,
     name = '!',
@@ -135,6 +136,10 @@ function M.run_in_chat(chat, typed, cwd)
     cwd = cwd,
     options = run_options.message(options),
   }, cwd)
+  if taken then
+    windows.to_end(chat.buf)
+  end
+  return taken
 end
 
 --- Runs the last command again, where it ran.
