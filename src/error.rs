@@ -66,7 +66,7 @@ impl From<&store::Error> for Text {
 impl From<&Fault> for Text {
     fn from(fault: &Fault) -> Self {
         let retry =
-            "what came of it is kept; `:Co /continue` goes on from there, `:Co /retry` asks again";
+            "the answer so far is kept; `:Co /continue` goes on with it, `:Co /retry` asks again";
         match fault {
             Fault::NoProvider => Self::new(
                 fault.to_string(),
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(
             text_of(&fault).markdown(),
             "**the answer could not be read**: it is text/plain, not JSON; \
-             what came of it is kept; `:Co /continue` goes on from there, `:Co /retry` asks again"
+             the answer so far is kept; `:Co /continue` goes on with it, `:Co /retry` asks again"
         );
     }
 }

@@ -17,7 +17,7 @@ pub use jobs::{last_job, lost_jobs};
 pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
 pub use surroundings::{Surroundings, first_surroundings, last_surroundings};
 pub use usage::{Cost, Usage, used, used_last};
-pub use view::{joined, last_answer, view};
+pub use view::{has_answer, joined, view};
 
 /// One thing that happened in a session, in the order it happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,8 +76,13 @@ pub enum Item {
     /// The place the chat works in; the model is told by the system prompt or by a note.
     Surroundings(Surroundings),
     /// A note from co to the model, such as a change of the working directory. The person sees its first line.
-    Note { text: String },
-    /// The person asked for another answer: the text of the last one is not told to the model any more.
+    Note {
+        text: String,
+        /// The note concerns one answer only: if that is asked for again, the model is not told the note again.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        once: bool,
+    },
+    /// The person asked for another answer: the model is not told the last one any more.
     Retried,
     /// Outputs that the model is told shortened from here on, so that the conversation fits its window.
     Shortened { outputs: Vec<Shortened> },

@@ -251,7 +251,7 @@ function M.follow(buf, change)
   end
 end
 
---- Scrolls every window that shows `buf` to its end, as who sends something wants to see it.
+--- Scrolls every window that shows `buf` to its end, so that a sent prompt is visible.
 ---@param buf integer
 function M.to_end(buf)
   local last = api.nvim_buf_line_count(buf)

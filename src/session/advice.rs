@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::exec::Outcome;
 
-/// Told about a command that the system or the sandbox refused to run.
+/// Advice on a command that the system or the confinement refused to run.
 pub(super) const NOT_EXECUTED: &str =
     "Do not repeat this command: it may not be executed here. Try another way.";
 
-/// Told about a command that failed where it could change nothing.
+/// Advice on a command that failed in the read-only level.
 const CONFINED: &str = "It ran without write access and without network. If it failed because of that, send the same \
-     command again: the person is then asked to let it run with them.";
+     command again: co then asks the person to allow both.";
 
 const FAILED: &str = "It failed: read why, and try something else instead of the same command.";
 
@@ -48,7 +48,7 @@ impl Conditions {
         }
     }
 
-    /// Whether the sandbox may be the cause of a failure.
+    /// Returns whether the confinement may have caused a failure.
     pub(super) fn may_be_to_blame(&self, outcome: &Outcome) -> bool {
         self.confined && !outcome.ok() && !outcome.cancelled && !outcome.timed_out
     }

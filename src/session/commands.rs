@@ -16,7 +16,7 @@ use crate::store::{self, Entry};
 use crate::tool::judge::workspace_of;
 use crate::transcript::{self, Item};
 
-/// Told to a model whose answer is to go on.
+/// Asks the model to continue its answer.
 const GO_ON: &str = "Go on from where you stopped.";
 
 impl Session {
@@ -105,22 +105,28 @@ impl Session {
 
     /// Has the last prompt answered again. Calls that were carried out and their results stay.
     async fn retry(&mut self) {
-        if !self.may_start_turn() {
-            return;
+        if self.may_start_turn() && self.drop_answer().await {
+            self.start_turn(Purpose::Answer).await;
         }
-        if transcript::last_answer(self.recorder.items()).is_some() {
-            if !self.recorder.record(Item::Retried).await {
-                return;
-            }
-            if std::mem::take(&mut self.answering) {
-                let gap = self.page.gap();
-                self.append(gap);
-                let session = self.id;
-                self.kit.editor.tell(ToEditor::FoldAnswer { session });
-            }
+    }
+
+    /// Takes the last answer, if there is one, out of the conversation as the model sees it. Returns false if that could
+    /// not be recorded.
+    async fn drop_answer(&mut self) -> bool {
+        let answered = transcript::has_answer(self.recorder.items());
+        if !self.recorder.record(Item::Retried).await {
+            return false;
+        }
+        if std::mem::take(&mut self.answering) {
+            let gap = self.page.gap();
+            self.append(gap);
+            let session = self.id;
+            self.kit.editor.tell(ToEditor::FoldAnswer { session });
+        }
+        if answered {
             self.paragraph(render::RETRIED);
         }
-        self.start_turn(Purpose::Answer).await;
+        true
     }
 
     /// Has the model go on with its last answer, or with the results of its calls.
@@ -128,15 +134,17 @@ impl Session {
         if !self.may_start_turn() {
             return;
         }
-        if transcript::last_answer(self.recorder.items()).is_some() {
-            let text = GO_ON.to_owned();
-            let shown = render::note(&text);
-            if !self.recorder.record(Item::Note { text }).await {
-                return;
+        let ready = match transcript::has_answer(self.recorder.items()) {
+            true => {
+                let text = GO_ON.to_owned();
+                self.paragraph(&render::note(&text));
+                self.recorder.record(Item::Note { text, once: true }).await
             }
-            self.paragraph(&shown);
+            false => self.drop_answer().await,
+        };
+        if ready {
+            self.start_turn(Purpose::Answer).await;
         }
-        self.start_turn(Purpose::Answer).await;
     }
 
     async fn compact(&mut self) {
@@ -145,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Whether a turn may start without a new prompt; if not, says why.
+    /// Returns whether a turn may start without a new prompt; if not, says why.
     fn may_start_turn(&self) -> bool {
         let prompted = |item: &Item| matches!(item, Item::User { .. });
         if self.running.is_some() {

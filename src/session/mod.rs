@@ -167,7 +167,7 @@ struct Session {
     detail: String,
     /// Whether the model's heading of this turn is on the screen.
     speaking: bool,
-    /// Whether the editor knows where the answer begins that `/retry` would replace.
+    /// The editor knows the start of the answer that `/retry` replaces.
     answering: bool,
     page: render::Page,
     showing: Vec<Showing>,

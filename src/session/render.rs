@@ -173,7 +173,7 @@ pub(super) fn end(end: End, fault: Option<&Fault>) -> Option<String> {
         (End::Done, _) => return None,
         (End::Failed, Some(fault)) => error::text_of(fault).markdown(),
         (End::Failed, None) => {
-            "the turn failed; `:Co /log` says more, `:Co /retry` tries again".to_owned()
+            "the turn failed; `:Co /log` says more, `:Co /retry` asks again".to_owned()
         }
         (End::Cancelled, _) => "cancelled".to_owned(),
         (End::Guarded, _) => "stopped by a guard; `:Co /continue` goes on".to_owned(),
@@ -275,14 +275,15 @@ impl<'a> Retold<'a> {
                 text, told: false, ..
             } => self.put(&format!("*{text}*")),
             Item::JobStarted { .. } | Item::JobEnded { .. } => {}
-            Item::Note { text } => self.put(&note(text)),
+            Item::Note { text, .. } => self.put(&note(text)),
             Item::Retried => {
+                // Without an answer the same request went out once more.
                 if let Some(first) = self.out.answer.take() {
                     // With the blank line below it: Neovim closes no fold of one line.
                     let last = (self.rows + 1).saturating_sub(self.page.breaks);
                     self.out.folds.push([first, last]);
+                    self.put(RETRIED);
                 }
-                self.put(RETRIED);
             }
             Item::Shortened { .. } => self.put(SHORTENED),
             Item::Reasoning { .. } | Item::Surroundings(_) | Item::Unknown => {}

@@ -198,7 +198,7 @@ impl Turn {
             let may_call = match self.guard.step() {
                 StepVerdict::Go => true,
                 StepVerdict::Summarise => {
-                    self.tell_model(STEPS_USED_UP).await?;
+                    self.tell_model(STEPS_USED_UP.to_owned(), true).await?;
                     false
                 }
                 StepVerdict::Stop => return Err(Halt::Guarded),
@@ -273,7 +273,7 @@ impl Turn {
         self.record(Item::Surroundings(now)).await?;
         match change.is_empty() {
             true => Ok(()),
-            false => self.tell_model(&change).await,
+            false => self.tell_model(change, false).await,
         }
     }
 
@@ -291,11 +291,11 @@ impl Turn {
         }
     }
 
-    /// Tells the model something that neither the person nor a tool says.
-    async fn tell_model(&mut self, text: &str) -> Result<(), Halt> {
-        let text = text.to_owned();
-        self.record(Item::Note { text: text.clone() }).await?;
-        self.show(&render::note(&text)).await
+    /// Sends the model a note from co with the next request; `once`: it concerns one answer only.
+    async fn tell_model(&mut self, text: String, once: bool) -> Result<(), Halt> {
+        let shown = render::note(&text);
+        self.record(Item::Note { text, once }).await?;
+        self.show(&shown).await
     }
 
     async fn budget(&self) -> Result<Budget, Halt> {

@@ -52,7 +52,7 @@ fn told(item: &Item) -> Option<String> {
         }
         Item::Summary { text, .. } => format!("_Summed up:_\n\n{}", quoted(text)),
         Item::Notice { text } | Item::JobEnded { text, .. } => format!("_{text}_"),
-        Item::Note { text } => format!("_The model was told:_\n\n{}", quoted(text)),
+        Item::Note { text, .. } => format!("_The model was told:_\n\n{}", quoted(text)),
         Item::Retried => "_Asked again: the model no longer sees the answer above._".to_owned(),
         Item::JobStarted { .. } | Item::Surroundings(_) | Item::Shortened { .. } => return None,
         Item::Unknown => return None,

@@ -59,7 +59,7 @@ impl ToolCall {
 
 /// Returns the tools as a model is told of them.
 ///
-/// They are the same in every request: what differs between places and persons is in the system prompt and in results.
+/// They are the same in every request; the system prompt and the results carry what differs.
 pub fn specs() -> Arc<[ToolSpec]> {
     let [read, list, search] = files::specs();
     let [output, write, cancel] = jobs::specs();

@@ -9,13 +9,9 @@ use super::Item;
 pub fn view(items: &[Item]) -> Vec<Item> {
     let mut told: Vec<Item> = Vec::new();
     for item in after_summary(items) {
-        if *item == Item::Retried
-            && let Some(from) = last_answer(&told)
-        {
-            // News that came after the answer stay.
-            let news = |item: &Item| matches!(item, Item::JobEnded { .. });
-            let rest = told.split_off(from);
-            told.extend(rest.into_iter().filter(news));
+        if *item == Item::Retried {
+            let tail = told.split_off(asked_at(&told));
+            told.extend(tail.into_iter().filter(|item| !is_answer(item)));
         } else if is_told(item) {
             told.push(item.clone());
         }
@@ -23,20 +19,36 @@ pub fn view(items: &[Item]) -> Vec<Item> {
     joined(&told)
 }
 
-/// Returns the index at which the text begins that answers the last prompt or result; none if there is no text yet.
-pub fn last_answer(items: &[Item]) -> Option<usize> {
-    let answered = items.iter().rposition(|item| {
-        matches!(
-            item,
-            Item::User { .. } | Item::Outcome(_) | Item::Summary { .. } | Item::Retried
-        )
-    });
-    let from = answered.map_or(0, |at| at + 1);
+/// Returns whether there is text that answers the last prompt or the last results.
+pub fn has_answer(items: &[Item]) -> bool {
+    let told = view(items);
     let text = |item: &Item| matches!(item, Item::Text { .. } | Item::Reasoning { .. });
-    items[from..].iter().position(text).map(|at| from + at)
+    told[asked_at(&told)..].iter().any(text)
 }
 
-/// Returns the items with each run of adjacent texts as one text.
+/// Returns the index after the last prompt or result: an answer to it begins there or later.
+fn asked_at(told: &[Item]) -> usize {
+    let asked = told.iter().rposition(|item| {
+        matches!(
+            item,
+            Item::User { .. } | Item::Outcome(_) | Item::Summary { .. }
+        )
+    });
+    asked.map_or(0, |at| at + 1)
+}
+
+/// Returns whether an item belongs to one answer. News of jobs and of the surroundings do not.
+fn is_answer(item: &Item) -> bool {
+    matches!(
+        item,
+        Item::Text { .. }
+            | Item::Reasoning { .. }
+            | Item::End { .. }
+            | Item::Note { once: true, .. }
+    )
+}
+
+/// Returns the items, with adjacent texts joined into one.
 ///
 /// A session writes an answer to its file while it streams, so a text stands there in pieces. A reader must get the
 /// same text whatever the pieces were.
@@ -154,9 +166,22 @@ mod tests {
         );
     }
 
+    fn note(text: &str, once: bool) -> Item {
+        Item::Note {
+            text: text.into(),
+            once,
+        }
+    }
+
+    fn end() -> Item {
+        Item::End {
+            reason: crate::transcript::End::Done,
+            usage: crate::transcript::Usage::default(),
+        }
+    }
+
     #[test]
     fn a_retried_answer_is_not_told_but_what_led_to_it_is() {
-        let note = |text: &str| Item::Note { text: text.into() };
         let ended = Item::JobEnded {
             job: 1,
             text: "job 1 ended".into(),
@@ -164,23 +189,49 @@ mod tests {
         };
         let items = [
             user("a"),
-            note("elsewhere"),
+            note("elsewhere", false),
+            note("steps used up", true),
             said("one"),
-            note("go on"),
+            note("go on", true),
+            note("elsewhere again", false),
             said("half"),
+            end(),
             ended.clone(),
             Item::Retried,
             said("two"),
             Item::Retried,
             said("three"),
         ];
+        let asked = [
+            user("a"),
+            note("elsewhere", false),
+            note("elsewhere again", false),
+            ended,
+        ];
+        let told = view(&items);
+        assert_eq!(told[..4], asked);
+        assert_eq!(told[4..], [said("three")]);
+        assert!(has_answer(&items) && !has_answer(&items[..12]) && !has_answer(&[]));
+        // Without an answer the same is asked once more.
+        assert_eq!(view(&[user("a"), end(), Item::Retried]), [user("a")]);
+    }
+
+    #[test]
+    fn an_answer_that_a_summary_kept_can_be_retried() {
+        let mut items = vec![
+            user("first"),
+            said("old"),
+            user("second"),
+            said("kept"),
+            summary("s", 2),
+            end(),
+        ];
+        assert!(has_answer(&items));
+        items.push(Item::Retried);
         assert_eq!(
             view(&items),
-            [user("a"), note("elsewhere"), ended, said("three")]
+            [user("first"), summary("s", 2), user("second")]
         );
-        assert_eq!(last_answer(&items), Some(9));
-        assert_eq!(last_answer(&items[..9]), None);
-        assert_eq!(last_answer(&[]), None);
     }
 
     #[test]

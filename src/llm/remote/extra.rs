@@ -7,33 +7,41 @@ use serde_json::{Map, Value, json};
 
 use crate::llm::choice::Protocol;
 
-/// Returns the fields to add: co's own, then those that the person set (`person`), which win.
+/// Returns the fields to add: co's own, over which those of the person win, then the choice of tools.
 ///
-/// With `may_call` false the model is told to answer without a call. Ollama has no field for that.
-pub(super) fn extra(protocol: Protocol, may_call: bool, person: Option<&Value>) -> Option<Value> {
+/// `own`: the request goes to the provider's own host. With `may_call` false the model must answer without a call; Ollama
+/// has no field for that.
+pub(super) fn extra(
+    (protocol, own): (Protocol, bool),
+    may_call: bool,
+    person: Option<&Value>,
+) -> Option<Value> {
     let mut fields = Value::Object(Map::new());
-    if protocol == Protocol::Anthropic {
+    if protocol == Protocol::Anthropic && own {
         // Anthropic caches nothing unasked. Asked like this, it caches the request up to its last message and finds
-        // that again in the next one (platform.claude.com, "Prompt caching", automatic caching, 2026-11).
+        // that again in the next one (platform.claude.com, "Prompt caching", automatic caching, 2026-11). Servers
+        // that only speak its protocol may refuse the field.
         fields["cache_control"] = json!({ "type": "ephemeral" });
     }
     if let Some(person) = person {
         merge(&mut fields, person);
     }
-    if !may_call && let Some(choice) = no_calls(protocol) {
-        merge(&mut fields, &choice);
+    if !may_call && let Some((name, choice)) = no_calls(protocol) {
+        fields[name] = choice;
     }
     let empty = fields.as_object().is_some_and(Map::is_empty);
     (!empty).then_some(fields)
 }
 
-fn no_calls(protocol: Protocol) -> Option<Value> {
+/// Returns the field that forbids calls, and its value.
+fn no_calls(protocol: Protocol) -> Option<(&'static str, Value)> {
     Some(match protocol {
-        Protocol::Anthropic => json!({ "tool_choice": { "type": "none" } }),
-        Protocol::OpenAi | Protocol::Responses => json!({ "tool_choice": "none" }),
-        Protocol::Gemini => {
-            json!({ "toolConfig": { "functionCallingConfig": { "mode": "NONE" } } })
-        }
+        Protocol::Anthropic => ("tool_choice", json!({ "type": "none" })),
+        Protocol::OpenAi | Protocol::Responses => ("tool_choice", json!("none")),
+        Protocol::Gemini => (
+            "toolConfig",
+            json!({ "functionCallingConfig": { "mode": "NONE" } }),
+        ),
         Protocol::Ollama => return None,
     })
 }
@@ -70,12 +78,19 @@ mod tests {
     }
 
     #[test]
-    fn what_the_person_set_wins() {
+    fn what_the_person_set_wins_but_for_the_last_request() {
         let person = json!({ "cache_control": { "ttl": "1h" }, "top_k": 4 });
         assert_eq!(
-            extra(Protocol::Anthropic, true, Some(&person)),
+            extra((Protocol::Anthropic, true), true, Some(&person)),
             Some(json!({ "cache_control": { "type": "ephemeral", "ttl": "1h" }, "top_k": 4 }))
         );
-        assert_eq!(extra(Protocol::OpenAi, true, None), None);
+        for other in [(Protocol::OpenAi, true), (Protocol::Anthropic, false)] {
+            assert_eq!(extra(other, true, None), None);
+        }
+        let person = json!({ "tool_choice": { "type": "tool", "name": "run" } });
+        assert_eq!(
+            extra((Protocol::Anthropic, false), false, Some(&person)),
+            Some(json!({ "tool_choice": { "type": "none" } }))
+        );
     }
 }

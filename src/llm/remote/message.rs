@@ -18,6 +18,8 @@ use crate::transcript::{self, Call, Context, Item, Outcome};
 
 /// What a model is told where its own words would be the last of the request: most refuse that.
 const GO_ON: &str = "Go on from where you stopped.";
+/// Stands for the answer to a prompt that got none.
+const NO_ANSWER: &str = "(no answer)";
 const BEGIN: &str = "(The conversation goes on.)";
 
 /// Returns the request as `genai` takes it.
@@ -63,6 +65,8 @@ struct Writer<'a> {
     retold: HashSet<String>,
     messages: Vec<ChatMessage>,
     user: Vec<String>,
+    /// The last item was a summary: the end of its turn says nothing about an answer.
+    summed_up: bool,
     thoughts: Vec<ContentPart>,
     said: Vec<ContentPart>,
     responses: Vec<ToolResponse>,
@@ -77,6 +81,7 @@ impl<'a> Writer<'a> {
             retold: HashSet::new(),
             messages: Vec::new(),
             user: Vec::new(),
+            summed_up: false,
             thoughts: Vec::new(),
             said: Vec::new(),
             responses: Vec::new(),
@@ -87,9 +92,12 @@ impl<'a> Writer<'a> {
     fn item(&mut self, item: Item) {
         match item {
             Item::User { text, context } => self.user_says(with_context(text, &context)),
-            Item::Summary { text, .. } => self.user_says(format!(
-                "What happened before this point, in short:\n\n{text}"
-            )),
+            Item::Summary { text, .. } => {
+                self.user_says(format!(
+                    "What happened before this point, in short:\n\n{text}"
+                ));
+                self.summed_up = true;
+            }
             Item::Text { text } => {
                 self.model_speaks();
                 if !text.trim().is_empty() {
@@ -108,16 +116,27 @@ impl<'a> Writer<'a> {
             Item::JobEnded {
                 text, told: false, ..
             }
-            | Item::Note { text } => self.user_says(format!("[{text}]")),
+            | Item::Note { text, .. } => self.user_says(format!("[{text}]")),
             Item::JobStarted { .. } | Item::JobEnded { .. } => {}
-            Item::Decision { .. } | Item::End { .. } | Item::Notice { .. } | Item::Unknown => {}
+            Item::End { .. } => self.end_turn(),
+            Item::Decision { .. } | Item::Notice { .. } | Item::Unknown => {}
             Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => {}
+        }
+    }
+
+    /// A prompt without an answer stays a message of its own: joined with the next one, it would not be the bytes that
+    /// were sent.
+    fn end_turn(&mut self) {
+        if !self.user.is_empty() && !self.summed_up {
+            self.end_user();
+            self.messages.push(ChatMessage::assistant(NO_ANSWER));
         }
     }
 
     fn user_says(&mut self, text: String) {
         self.end_model();
         self.end_responses();
+        self.summed_up = false;
         self.user.push(text);
     }
 

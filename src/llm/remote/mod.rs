@@ -204,7 +204,8 @@ impl Remote {
     }
 
     fn extra(&self, may_call: bool) -> Option<Value> {
-        extra::extra(self.choice.protocol, may_call, self.extra_body.as_ref())
+        let server = (self.choice.protocol, self.choice.own);
+        extra::extra(server, may_call, self.extra_body.as_ref())
     }
 
     fn thinks(&self) -> bool {

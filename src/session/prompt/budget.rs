@@ -125,7 +125,9 @@ fn item_tokens(item: &Item) -> u64 {
                         .map(|piece| FRAME + tokens(&piece.name) + tokens(&piece.text))
                         .sum::<u64>()
             }
-            Item::Text { text } | Item::Note { text } | Item::Summary { text, .. } => tokens(text),
+            Item::Text { text } | Item::Note { text, .. } | Item::Summary { text, .. } => {
+                tokens(text)
+            }
             Item::Reasoning { text, signature } => {
                 tokens(text) + signature.as_deref().map_or(0, tokens)
             }
@@ -147,13 +149,13 @@ fn item_tokens(item: &Item) -> u64 {
 /// The items of a request while outputs in them are shortened.
 struct Outputs {
     told: Vec<Item>,
-    /// The outputs that are not whole in `told`, by their place in it.
+    /// The full outputs that `told` has shortened, by their index.
     whole: HashMap<usize, Outcome>,
     shortened: Vec<Shortened>,
 }
 
 impl Outputs {
-    /// Takes the items to tell, and shortens what `transcript` says is told shortened.
+    /// Takes the items to send, and repeats the shortenings in `transcript`.
     fn new(told: Vec<Item>, transcript: &[Item]) -> Self {
         let recorded = transcript.iter().filter_map(|item| match item {
             Item::Shortened { outputs } => Some(outputs),
@@ -189,7 +191,7 @@ impl Outputs {
         }
     }
 
-    /// Tells so many bytes of an output's beginning and end; 0: a line in its place.
+    /// Keeps `bytes` of an output's start and end; 0 leaves one line.
     fn tell(&mut self, at: usize, bytes: usize) {
         let Item::Outcome(told) = &mut self.told[at] else {
             return;

@@ -237,7 +237,7 @@ async fn a_resumed_chat_begins_its_requests_as_before() {
 
 fn notes(items: &[Item]) -> Vec<String> {
     let notes = items.iter().filter_map(|item| match item {
-        Item::Note { text } => Some(text.clone()),
+        Item::Note { text, .. } => Some(text.clone()),
         _ => None,
     });
     notes.collect()

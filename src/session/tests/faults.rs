@@ -147,6 +147,7 @@ async fn an_answer_that_breaks_off_is_kept_and_goes_on_by_hand() {
         };
         let note = Item::Note {
             text: "Go on from where you stopped.".into(),
+            once: true,
         };
         assert!(
             items.contains(&said) && items.ends_with(&[note]),
@@ -175,7 +176,7 @@ async fn a_request_that_is_refused_twice_recovers() {
     assert_eq!(chat.turn("go").await, "done");
     let items = chat.last_request().items;
     let told = items.iter().filter(
-        |item| matches!(item, Item::Note { text } if text.contains("tool_use without tool_result")),
+        |item| matches!(item, Item::Note { text, .. } if text.contains("tool_use without tool_result")),
     );
     assert_eq!(told.count(), 2);
 }

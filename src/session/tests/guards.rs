@@ -26,7 +26,7 @@ async fn a_cap_of_three_is_three_requests_and_one_that_may_call_nothing() {
     };
     assert_eq!(last.tools, before.tools);
     assert!(last.items.starts_with(&before.items), "the calls are kept");
-    let asks = matches!(last.items.last(), Some(Item::Note { text })
+    let asks = matches!(last.items.last(), Some(Item::Note { text, once: true })
         if text.contains("used up") && text.contains("Sum up"));
     assert!(asks, "{:?}", last.items.last());
     let screen = chat.screen();

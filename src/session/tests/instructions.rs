@@ -49,7 +49,7 @@ fn told(chat: &Chat) -> String {
         return String::new();
     };
     let notes = request.items.iter().filter_map(|item| match item {
-        Item::Note { text } => Some(text.as_str()),
+        Item::Note { text, .. } => Some(text.as_str()),
         _ => None,
     });
     notes.fold(request.system.clone(), |told, note| told + "\n" + note)

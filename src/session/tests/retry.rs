@@ -2,6 +2,7 @@
 
 use super::chat::{Chat, calls, says};
 use crate::llm::Fault;
+use crate::llm::scripted::Scripted;
 use crate::protocol::ToEditor;
 use crate::transcript::Item;
 
@@ -78,9 +79,9 @@ async fn without_an_answer_the_same_request_goes_out_again() {
     let before = chat.last_request();
     chat.command("retry", "");
     assert_eq!(chat.ended().await, "done");
-    assert!(chat.last_request().items.starts_with(&before.items));
+    assert_eq!(chat.last_request().items, before.items);
     assert_eq!(folds(&chat), 0);
-    assert!(!chat.disk().contains(&Item::Retried));
+    assert!(!chat.screen().contains("asked again"));
 }
 
 #[tokio::test]
@@ -98,4 +99,43 @@ async fn going_on_keeps_the_answer_and_says_so_to_the_model() {
     chat.command("retry", "");
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.last_request().items, before);
+}
+
+/// Whatever was told of the surroundings stays told, and a word about one answer goes with it.
+#[tokio::test]
+async fn notes_about_the_place_stay_and_those_about_an_answer_go() {
+    let mut chat = Chat::new([says("Half"), says(" and half."), says("Anew.")]);
+    assert_eq!(chat.turn("go").await, "done");
+    std::fs::create_dir(chat.work.join("sub")).unwrap();
+    chat.command("cd", "sub");
+    chat.command("continue", "");
+    assert_eq!(chat.ended().await, "done");
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+    let items = chat.last_request().items;
+    assert_eq!(texts(&items), [""; 0]);
+    let notes: Vec<_> = items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Note { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        matches!(notes[..], [note] if note.contains("/sub")),
+        "{notes:?}"
+    );
+}
+
+#[tokio::test]
+async fn after_the_last_step_the_summing_up_is_asked_for_with_tools_again() {
+    let scripted = Scripted::new([calls(&[("1", "echo 1")]), says("So far."), says("More.")]);
+    let mut chat = Chat::with(scripted, |config| config.max_steps = 1);
+    assert_eq!(chat.turn("go").await, "guarded");
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+    let request = chat.last_request();
+    assert!(request.may_call);
+    let note = |item: &&Item| matches!(item, Item::Note { .. });
+    assert_eq!(request.items.iter().find(note), None);
 }

@@ -200,11 +200,8 @@ impl Turn {
 
     /// Tells the model that the provider would not take the request, so that it can say it otherwise.
     async fn reflect(&mut self, body: &str) -> Result<(), Halt> {
-        self.tell_model(&format!(
-            "The provider refused the last request: {}",
-            body.trim()
-        ))
-        .await
+        let text = format!("The provider refused the last request: {}", body.trim());
+        self.tell_model(text, true).await
     }
 
     /// Waits before the next try, counting down where the person sees it.

@@ -60,9 +60,8 @@ fn signed_turn() -> Vec<Item> {
 }
 
 #[tokio::test]
-async fn anthropic_gets_signed_thoughts_results_in_one_message_and_is_asked_to_cache() {
+async fn anthropic_gets_signed_thoughts_and_results_in_one_message() {
     let body = sent(Wire::Anthropic, signed_turn(), |_| ()).await.body;
-    assert_eq!(body["cache_control"], json!({"type": "ephemeral"}));
     assert_eq!(body["system"], "You are a test.");
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 3, "{body}");

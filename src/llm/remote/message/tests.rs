@@ -226,6 +226,34 @@ fn a_request_never_ends_or_begins_with_the_models_words() {
     );
 }
 
+/// Joined with the next prompt, the first one would not be the bytes that were sent.
+#[test]
+fn a_prompt_without_an_answer_stays_as_it_was_sent() {
+    let failed = Item::End {
+        reason: crate::transcript::End::Failed,
+        usage: crate::transcript::Usage::default(),
+    };
+    let summary = Item::Summary {
+        text: "s".into(),
+        keep: 0,
+    };
+    let items = vec![user("x"), failed.clone(), user("y")];
+    assert_eq!(
+        told(Protocol::OpenAi, items, true),
+        ["User: x", "Assistant: (no answer)", "User: y"]
+    );
+    let items = vec![
+        user("x"),
+        said("a"),
+        failed.clone(),
+        summary,
+        failed,
+        user("y"),
+    ];
+    let told = told(Protocol::OpenAi, items, true);
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
 #[test]
 fn without_tools_calls_of_the_past_are_text() {
     let items = vec![user("x"), call("1"), outcome("1", "a")];
