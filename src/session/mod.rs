@@ -9,6 +9,7 @@ mod blocking;
 mod commands;
 mod foreground;
 pub mod guard;
+mod handle;
 pub mod instructions;
 pub mod jobs;
 pub mod kit;
@@ -23,7 +24,6 @@ mod turn;
 mod typed;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -39,8 +39,10 @@ use self::turn::{Ended, Event, Purpose, Queue, Snapshot, Standing, Turn};
 use self::typed::Typed;
 use crate::editor::Showing;
 use crate::llm::{Fault, Provider};
-use crate::protocol::{Answer, Level, RunOptions, Scope, State, ToEditor};
-use crate::transcript::{self, Context, End, Item, Outcome, Usage};
+use crate::protocol::{Level, State, ToEditor};
+use crate::transcript::{self, End, Item, Outcome, Usage};
+
+pub use self::handle::{Answered, Handle, Msg, Place, Prompt};
 
 /// What a turn may have handed over before the session looks: a burst of a fast model's pieces.
 const EVENTS: usize = 256;
@@ -54,86 +56,6 @@ const UNKNOWN: &str =
 
 /// Said where a prompt would begin another conversation than the one its chat shows.
 const NOT_RESUMED: &str = "not sent, since the conversation could not be resumed: /resume it, or submit again to begin a new one";
-
-/// What a session is told.
-pub enum Msg {
-    Prompt(Prompt),
-    /// The turn; once more with nothing typed since, the queue too.
-    Cancel,
-    Command {
-        name: String,
-        args: String,
-    },
-    /// A `!` line.
-    Run {
-        command: String,
-        options: RunOptions,
-    },
-    Answer(Answered),
-    /// The settings changed: this is the kit of a chat that would begin now.
-    Settings(Arc<Kit>),
-}
-
-/// What the person sent.
-#[derive(Debug, Clone)]
-pub struct Prompt {
-    pub text: String,
-    pub context: Vec<Context>,
-}
-
-/// The answer to one ask.
-#[derive(Debug, Clone)]
-pub struct Answered {
-    pub id: u64,
-    pub decision: Answer,
-    pub reason: Option<String>,
-    pub scope: Option<Scope>,
-    pub command: Option<String>,
-}
-
-/// Where a session stands.
-#[derive(Debug, Clone)]
-pub struct Place {
-    pub workspace: PathBuf,
-    pub cwd: PathBuf,
-}
-
-/// What others hold of a session. Dropping it ends the session.
-pub struct Handle {
-    messages: mpsc::UnboundedSender<Msg>,
-    cancel: CancellationToken,
-    task: JoinHandle<()>,
-}
-
-impl Handle {
-    /// Starts a session.
-    pub fn spawn(id: u64, kit: Arc<Kit>, place: Place, app: &CancellationToken) -> Self {
-        // A person types these: the channel needs no bound.
-        let (messages, inbox) = mpsc::unbounded_channel();
-        let session = Session::new(id, kit, place, app.clone());
-        let cancel = session.cancel.clone();
-        let task = tokio::spawn(session.run(inbox));
-        Self {
-            messages,
-            cancel,
-            task,
-        }
-    }
-
-    /// Hands over a message. False where the session has ended.
-    pub fn send(&self, message: Msg) -> bool {
-        self.messages.send(message).is_ok()
-    }
-
-    /// Cancels what it does and waits until all is on disk.
-    pub async fn close(self) {
-        self.cancel.cancel();
-        drop(self.messages);
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, "a session ended badly");
-        }
-    }
-}
 
 struct Session {
     id: u64,
