@@ -117,7 +117,6 @@ impl From<&Fault> for Text {
                     "something between here and {url} answers for it, such as a proxy or a login page: log in there, or set base_url"
                 ),
             ),
-            Fault::BadArguments { .. } => Self::new(fault.to_string(), "`:Co /retry` asks again"),
             Fault::Malformed { detail } => Self::new(
                 fault.to_string(),
                 format!("{}; {retry}", first_line(detail)),

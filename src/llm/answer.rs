@@ -33,7 +33,7 @@ impl Answer {
                 done.extend(self.take_text());
                 done.extend(self.take_reasoning(Some(signature.clone())));
             }
-            Delta::Call(call) => {
+            Delta::Call(call) | Delta::BadCall { call, .. } => {
                 done.extend(self.finish());
                 done.push(Item::Call(call.clone()));
             }

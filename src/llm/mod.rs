@@ -58,6 +58,11 @@ pub enum Delta {
     Signature(String),
     /// A complete call: its arguments are a JSON object.
     Call(Call),
+    /// A call whose arguments are not a JSON object, as `detail` says; `call` has none. It keeps its place among the calls.
+    BadCall {
+        call: Call,
+        detail: String,
+    },
     Usage(Usage),
     /// The last delta of a stream that ended as it should.
     Stop(Stop),
@@ -126,13 +131,6 @@ pub enum Fault {
     Malformed { detail: String },
     #[error("no byte came for {0:?}")]
     Stalled(Duration),
-    /// The arguments of a call were no JSON object; the turn can tell the model so.
-    #[error("the arguments of {name} are not a JSON object")]
-    BadArguments {
-        id: String,
-        name: String,
-        detail: String,
-    },
 }
 
 /// A model somebody answers for.

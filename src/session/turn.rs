@@ -212,15 +212,12 @@ impl Turn {
                 answer => answer?,
             };
             if !may_call {
-                for call in &answer.calls {
-                    self.not_run(call, NO_STEPS_LEFT.to_owned()).await?;
-                }
-                if let Some(unread) = answer.unread {
-                    self.not_run(&unread.call, NO_STEPS_LEFT.to_owned()).await?;
+                for asked in &answer.calls {
+                    self.not_run(&asked.call, NO_STEPS_LEFT.to_owned()).await?;
                 }
                 return Err(Halt::Guarded);
             }
-            if answer.calls.is_empty() && answer.unread.is_none() {
+            if answer.calls.is_empty() {
                 match answer.stop {
                     Stop::Length => {
                         self.note(
@@ -241,9 +238,6 @@ impl Turn {
                 return Ok(());
             }
             self.calls(answer.calls).await?;
-            if let Some(unread) = answer.unread {
-                self.not_run(&unread.call, unread.why).await?;
-            }
             if self.circling {
                 self.note("the same call came back with the same result five times")
                     .await?;
@@ -357,8 +351,7 @@ impl Turn {
 
 /// What one step came to.
 struct Answer {
-    calls: Vec<crate::transcript::Call>,
-    unread: Option<step::Unread>,
+    calls: Vec<step::Asked>,
     /// It has text.
     spoke: bool,
     stop: Stop,

@@ -207,45 +207,41 @@ impl Reader {
                 detail: "it announced a call and made none".to_owned(),
             });
         }
-        let faulty = self.calls(calls, stop);
+        self.calls(calls, stop);
         if let Some(usage) = usage {
             self.push(Delta::Usage(usage));
         }
-        match faulty {
-            Some(fault) => self.fail(fault),
-            None => self.push(Delta::Stop(stop)),
-        }
+        self.push(Delta::Stop(stop));
         self.ended = true;
     }
 
-    /// Hands out the calls that can be made; returns the fault of the first that cannot.
-    fn calls(&mut self, calls: Vec<ToolCall>, stop: Stop) -> Option<Fault> {
-        let mut faulty = None;
+    /// Hands out the calls in their order.
+    fn calls(&mut self, calls: Vec<ToolCall>, stop: Stop) {
         for call in calls {
             let id = self.unique(&call.call_id);
-            let name = call.fn_name;
-            match object(call.fn_arguments) {
-                Ok(arguments) => {
-                    let signature = call
-                        .thought_signatures
-                        .and_then(|signatures| signatures.into_iter().next())
-                        .filter(|_| self.setting.wire.protocol == Protocol::Gemini)
-                        .map(|signature| keep_signature(Protocol::Gemini, &signature));
-                    self.push(Delta::Call(Call {
-                        id,
-                        name,
-                        arguments,
-                        signature,
-                    }));
-                }
+            let signature = call
+                .thought_signatures
+                .and_then(|signatures| signatures.into_iter().next())
+                .filter(|_| self.setting.wire.protocol == Protocol::Gemini)
+                .map(|signature| keep_signature(Protocol::Gemini, &signature));
+            let read = object(call.fn_arguments);
+            let (arguments, unread) = match read {
+                Ok(arguments) => (arguments, None),
                 // It was cut by the output limit: there is nothing to mend in it.
-                Err(_) if stop == Stop::Length => {}
-                Err(detail) => {
-                    faulty.get_or_insert(Fault::BadArguments { id, name, detail });
-                }
-            }
+                Err(_) if stop == Stop::Length => continue,
+                Err(detail) => (Value::Object(Map::new()), Some(detail)),
+            };
+            let call = Call {
+                id,
+                name: call.fn_name,
+                arguments,
+                signature,
+            };
+            self.push(match unread {
+                None => Delta::Call(call),
+                Some(detail) => Delta::BadCall { call, detail },
+            });
         }
-        faulty
     }
 
     /// Returns an id no other call of the session has; some servers number each answer's calls anew.

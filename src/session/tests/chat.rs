@@ -394,6 +394,19 @@ pub(super) fn tool(id: &str, name: &str, arguments: serde_json::Value) -> Part {
     }))
 }
 
+/// A call whose arguments cannot be read.
+pub(super) fn unread(id: &str) -> Part {
+    Part::Delta(Delta::BadCall {
+        call: Call {
+            id: id.to_owned(),
+            name: "run_shell_command".to_owned(),
+            arguments: json!({}),
+            signature: None,
+        },
+        detail: "expected `}`".to_owned(),
+    })
+}
+
 pub(super) fn call(id: &str, command: &str) -> Part {
     tool(id, "run_shell_command", json!({ "cmd": command }))
 }

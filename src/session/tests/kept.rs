@@ -1,6 +1,6 @@
 //! What is kept of an answer that broke off, and when a model is asked again.
 
-use super::chat::{Chat, call, calls, done, says, text, tool};
+use super::chat::{Chat, call, calls, done, says, text, tool, unread};
 use crate::llm::scripted::{Part, Scripted};
 use crate::llm::{Delta, Fault, Stop};
 use crate::transcript::Item;
@@ -66,12 +66,7 @@ async fn thoughts_are_shown_where_that_is_set() {
 
 #[tokio::test]
 async fn arguments_that_cannot_be_read_alone_go_back_too() {
-    let bad = Fault::BadArguments {
-        id: "1".into(),
-        name: "run_shell_command".into(),
-        detail: "expected `}`".into(),
-    };
-    let mut chat = Chat::new([vec![bad.into()], says("ok")]);
+    let mut chat = Chat::new([vec![unread("1"), done()], says("ok")]);
     assert_eq!(chat.turn("go").await, "done");
     assert!(
         chat.told("1").contains("expected `}`"),

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::chat::{Chat, call, calls, says, tool};
-use crate::llm::Fault;
+use super::chat::{Chat, call, calls, done, says, tool, unread};
 use crate::llm::scripted::Scripted;
 use crate::protocol::Answer;
 use crate::transcript::Item;
@@ -43,11 +42,6 @@ async fn a_look_that_follows_a_write_sees_what_was_written() {
 
 #[tokio::test]
 async fn results_come_in_the_order_of_the_calls() {
-    let unread = Fault::BadArguments {
-        id: "10".into(),
-        name: "run_shell_command".into(),
-        detail: "expected `}`".into(),
-    };
     let model = Scripted::new([
         vec![
             call("1", "cat a"),
@@ -60,10 +54,12 @@ async fn results_come_in_the_order_of_the_calls() {
             call("4", "touch b"),
             call("5", "make all"),
             call("6", "cat b"),
+            unread("bad"),
             call("7", "rm a"),
             tool("8", "read_file", json!({"path": "a"})),
             call("9", "echo more than eight"),
-            unread.into(),
+            unread("worse"),
+            done(),
         ],
         says("ok"),
     ]);
@@ -79,7 +75,7 @@ async fn results_come_in_the_order_of_the_calls() {
     chat.answer(touch.id, Answer::Once);
     chat.deny(rm.id, "keep it");
     assert_eq!(chat.ended().await, "done");
-    let expected: Vec<String> = (1..=10).map(|id| id.to_string()).collect();
+    let expected = ["1", "2", "3", "4", "5", "6", "bad", "7", "8", "9", "worse"];
     assert_eq!(answered(&chat.disk()), expected);
     assert_eq!(answered(&chat.last_request().items), expected);
     for (id, part) in [
@@ -89,9 +85,10 @@ async fn results_come_in_the_order_of_the_calls() {
         ("5", "Refused by a deny rule"),
         ("6", "(no output)"),
         ("7", "keep it"),
-        ("8", "I am a"),
+        ("bad", "not a JSON object"),
+        ("8", "at most 8 calls"),
         ("9", "at most 8 calls"),
-        ("10", "not a JSON object"),
+        ("worse", "at most 8 calls"),
     ] {
         assert!(chat.told(id).contains(part), "{id}: {}", chat.told(id));
     }

@@ -12,7 +12,7 @@ use super::jobs::Typing;
 use super::look::{Looking, Taken};
 use super::queue::{Answer, Queue, Reached, Waiting};
 use super::run::{Begun, Cleared};
-use super::step::MAX_CALLS;
+use super::step::{Asked, MAX_CALLS};
 use super::{Halt, Reply, Turn};
 use crate::error;
 use crate::policy::{self, Grant, Verdict};
@@ -73,7 +73,7 @@ pub(super) struct Judged {
 
 impl Turn {
     /// Carries out the calls of a step; each has an outcome in the transcript when this returns.
-    pub(super) async fn calls(&mut self, calls: Vec<Call>) -> Result<(), Halt> {
+    pub(super) async fn calls(&mut self, calls: Vec<Asked>) -> Result<(), Halt> {
         self.renew();
         let calls = calls.into_iter().enumerate();
         let mut calls: VecDeque<_> = calls.map(|(at, call)| Waiting::new(at, call)).collect();
@@ -199,6 +199,9 @@ impl Turn {
             return Err(format!(
                 "Not run: at most {MAX_CALLS} calls a step. Ask again for what is still needed."
             ));
+        }
+        if let Some(why) = &waiting.unread {
+            return Err(why.clone());
         }
         let call = &waiting.call;
         let request = match ToolCall::parse(call).map_err(|bad| bad.to_string())? {

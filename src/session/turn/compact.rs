@@ -86,7 +86,8 @@ async fn whole(
                 return Ok(text);
             }
             Delta::Stop(_) => break,
-            Delta::Reasoning(_) | Delta::Signature(_) | Delta::Call(_) => {}
+            Delta::Reasoning(_) | Delta::Signature(_) => {}
+            Delta::Call(_) | Delta::BadCall { .. } => {}
         }
     }
     Err(Fault::Cut)

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 use super::calls::Known;
+use super::step::Asked;
 use super::{Allowance, Event, Halt, Reply, Turn};
 use crate::policy::Pattern;
 use crate::protocol::{Ask, Scope, State};
@@ -23,6 +24,8 @@ pub(in super::super) struct Queue(VecDeque<Waiting>);
 /// A call that waits for its turn.
 pub(super) struct Waiting {
     pub call: Call,
+    /// Why its arguments could not be read, for the model.
+    pub unread: Option<String>,
     /// The place of the call in its step.
     pub place: usize,
     /// The command that the person put in the place of the model's.
@@ -114,9 +117,10 @@ impl Question {
 }
 
 impl Waiting {
-    pub(super) fn new(place: usize, call: Call) -> Self {
+    pub(super) fn new(place: usize, asked: Asked) -> Self {
         Self {
-            call,
+            call: asked.call,
+            unread: asked.unread,
             place,
             edited: None,
             known: Err(String::new()),

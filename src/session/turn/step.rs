@@ -19,25 +19,11 @@ pub(super) const MAX_CALLS: usize = 8;
 /// How often a request that the provider would not take is told to the model before the turn ends.
 const MAX_REFLECTED: u32 = 2;
 
-/// A call whose arguments could not be read.
-pub(super) struct Unread {
+/// A call that the model asked for.
+pub(super) struct Asked {
     pub call: Call,
-    /// What the model is told.
-    pub why: String,
-}
-
-impl Unread {
-    fn new(id: String, name: String, detail: &str) -> Self {
-        Self {
-            call: Call {
-                id,
-                name,
-                arguments: serde_json::json!({}),
-                signature: None,
-            },
-            why: format!("The arguments are not a JSON object ({detail}). Send the call again."),
-        }
-    }
+    /// Why its arguments could not be read, for the model.
+    pub unread: Option<String>,
 }
 
 /// What came of one try.
@@ -48,16 +34,15 @@ struct Heard {
     /// Something of it is in the transcript: asking again would say it twice.
     kept: bool,
     speaking: bool,
-    calls: Vec<Call>,
+    calls: Vec<Asked>,
     usage: Usage,
     stop: Option<Stop>,
 }
 
 impl Heard {
-    fn answer(self, unread: Option<Unread>) -> Answer {
+    fn answer(self) -> Answer {
         Answer {
             calls: self.calls,
-            unread,
             spoke: self.speaking,
             stop: self.stop.unwrap_or(Stop::Done),
         }
@@ -88,12 +73,7 @@ impl Turn {
             }
             self.settle(&mut heard).await?;
             match result {
-                Ok(()) => return Ok(heard.answer(None)),
-                Err(Halt::Fault(Fault::BadArguments { id, name, detail })) => {
-                    let unread = Unread::new(id, name, &detail);
-                    self.record(Item::Call(unread.call.clone())).await?;
-                    return Ok(heard.answer(Some(unread)));
-                }
+                Ok(()) => return Ok(heard.answer()),
                 Err(Halt::Fault(Fault::BadRequest { body, .. })) if reflected < MAX_REFLECTED => {
                     reflected += 1;
                     self.reflect(&body).await?;
@@ -164,6 +144,13 @@ impl Turn {
             }
             Delta::Usage(usage) => heard.usage = usage,
             Delta::Stop(stop) => heard.stop = Some(stop),
+            Delta::BadCall { detail, .. } => {
+                if let Some(asked) = heard.calls.last_mut() {
+                    asked.unread = Some(format!(
+                        "The arguments are not a JSON object ({detail}). Send the call again."
+                    ));
+                }
+            }
             Delta::Reasoning(_) | Delta::Signature(_) | Delta::Call(_) => {}
         }
         Ok(())
@@ -175,7 +162,10 @@ impl Turn {
         match item {
             Item::Text { .. } => Ok(()),
             Item::Call(call) => {
-                heard.calls.push(call.clone());
+                heard.calls.push(Asked {
+                    call: call.clone(),
+                    unread: None,
+                });
                 self.record(Item::Call(call)).await
             }
             Item::Reasoning { text, signature } => {

@@ -122,7 +122,9 @@ async fn arguments_that_are_no_object_are_no_call() {
             let deltas = answer(wire, frames).await;
             assert_eq!(calls(&deltas), [], "{wire:?} {arguments}");
             assert!(
-                matches!(deltas.last(), Some(Err(Fault::BadArguments { name, .. })) if name == "run"),
+                deltas.iter().any(|delta| {
+                    matches!(delta, Ok(Delta::BadCall { call, .. }) if call.name == "run")
+                }),
                 "{wire:?} {arguments}: {deltas:?}"
             );
         }
