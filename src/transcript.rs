@@ -17,7 +17,7 @@ pub use jobs::{last_job, lost_jobs};
 pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
 pub use surroundings::{Surroundings, first_surroundings, last_surroundings};
 pub use usage::{Cost, Usage, used, used_last};
-pub use view::{has_answer, joined, view};
+pub use view::{has_answer, joined, may_go_on, view};
 
 /// One thing that happened in a session, in the order it happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use crate::tool::judge::workspace_of;
 use crate::transcript::{self, Item};
 
 /// Asks the model to continue its answer.
-const GO_ON: &str = "Go on from where you stopped.";
+const GO_ON: &str = "Go on from where you stopped. You can call tools.";
 
 impl Session {
     /// Carries out `/name args`.
@@ -134,7 +134,7 @@ impl Session {
         if !self.may_start_turn() {
             return;
         }
-        let ready = match transcript::has_answer(self.recorder.items()) {
+        let ready = match transcript::may_go_on(self.recorder.items()) {
             true => {
                 let text = GO_ON.to_owned();
                 self.paragraph(&render::note(&text));

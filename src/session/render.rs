@@ -166,6 +166,7 @@ pub(super) const RETRIED: &str = "> asked again: the model no longer sees the an
 /// A note from co to the model.
 pub(super) fn note(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
+    let line = line.strip_suffix(':').unwrap_or(line);
     format!("> told the model: {}", policy::printable(line))
 }
 

@@ -26,6 +26,14 @@ pub fn has_answer(items: &[Item]) -> bool {
     told[asked_at(&told)..].iter().any(text)
 }
 
+/// Returns whether the model said or did something since the last prompt: else there is nothing to go on from.
+pub fn may_go_on(items: &[Item]) -> bool {
+    has_answer(items) || {
+        let told = view(items);
+        matches!(told[..asked_at(&told)].last(), Some(Item::Outcome(_)))
+    }
+}
+
 /// Returns the index after the last prompt or result: an answer to it begins there or later.
 fn asked_at(told: &[Item]) -> usize {
     let asked = told.iter().rposition(|item| {

@@ -1,6 +1,6 @@
 //! What a person is asked and what their answer comes to.
 
-use super::chat::{Chat, calls, done, eventually, says, tool};
+use super::chat::{Chat, calls, done, eventually, says, told, tool};
 use crate::config::Backend;
 use crate::llm::scripted::Scripted;
 use crate::protocol::{Answer, Scope, ToEditor};
@@ -205,6 +205,9 @@ async fn an_ended_session_takes_its_question_away() {
     assert!(gone);
     assert!(!chat.work.join("out").exists());
     assert_eq!(decisions(&chat), [Decision::Withdrawn]);
+    // Nobody said no: the model may ask again.
+    let told = told(&chat.disk(), "1");
+    assert!(told.contains("before this call was carried out"), "{told}");
 }
 
 #[tokio::test]

@@ -146,7 +146,7 @@ async fn an_answer_that_breaks_off_is_kept_and_goes_on_by_hand() {
             text: "The first half".into(),
         };
         let note = Item::Note {
-            text: "Go on from where you stopped.".into(),
+            text: "Go on from where you stopped. You can call tools.".into(),
             once: true,
         };
         assert!(

@@ -139,3 +139,22 @@ async fn after_the_last_step_the_summing_up_is_asked_for_with_tools_again() {
     let note = |item: &&Item| matches!(item, Item::Note { .. });
     assert_eq!(request.items.iter().find(note), None);
 }
+
+/// The last request of the turn forbade calls; the next one must not end with that.
+#[tokio::test]
+async fn going_on_after_the_last_step_says_that_tools_can_be_called() {
+    let answers = [
+        calls(&[("1", "echo 1")]),
+        calls(&[("2", "echo 2")]),
+        says("Done."),
+    ];
+    let mut chat = Chat::with(Scripted::new(answers), |config| config.max_steps = 1);
+    assert_eq!(chat.turn("go").await, "guarded");
+    chat.command("continue", "");
+    assert_eq!(chat.ended().await, "done");
+    let items = chat.last_request().items;
+    let Some(Item::Note { text, .. }) = items.last() else {
+        panic!("{items:?}");
+    };
+    assert!(text.contains("You can call tools"), "{text}");
+}

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::CUT_OFF;
 use super::super::render::{self, one_line};
 use super::calls::{Judged, Known, Reviewed};
 use super::queue::{Answer, Question, Stage, Waiting};
@@ -222,7 +223,9 @@ impl Turn {
 fn refusal(decision: &Decision) -> Option<String> {
     match decision {
         Decision::Forbidden { why } => Some(format!("Refused by a deny rule: {why}")),
-        Decision::Denied { reason: None } | Decision::Withdrawn => Some(DENIED.to_owned()),
+        Decision::Denied { reason: None } => Some(DENIED.to_owned()),
+        // Nobody said no.
+        Decision::Withdrawn => Some(CUT_OFF.to_owned()),
         Decision::Denied {
             reason: Some(reason),
         } => Some(format!("{DENIED}: {reason}")),

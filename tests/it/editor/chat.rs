@@ -285,7 +285,10 @@ fn a_broken_stream_keeps_the_text_and_can_be_gone_on_from() {
         [
             ("user", "tell me"),
             ("assistant", "So far so "),
-            ("user", "[Go on from where you stopped.]"),
+            (
+                "user",
+                "[Go on from where you stopped. You can call tools.]"
+            ),
         ]
         .map(|(role, text)| (role.to_owned(), text.to_owned()))
     );
