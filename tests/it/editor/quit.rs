@@ -136,6 +136,10 @@ fn the_commands_of_a_chat_count_and_the_chat_stays() {
     scene.wait_ask("1/1");
     scene.answer("y");
     scene.nvim.wait_text("running: touch made; sleep 3704");
+    // The float keeps the focus for a moment, and would be what closes.
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-chat'", "the chat to be entered");
     scene.nvim.type_keys(":q<CR>");
     scene
         .nvim
