@@ -182,7 +182,7 @@ fn ctrl_c_ends_a_turn_that_runs_a_command() {
     );
     let scene = Scene::scripted([both, Reply::text("On we go.")]);
     scene.co("wait");
-    scene.wait_ask("1/1");
+    scene.wait_ask("1/2");
     scene.answer("y");
     let sleeping = proc::wait_until(DEADLINE, "sleep", || {
         let found = below(scene.nvim.pid(), "sleep 103");
