@@ -273,3 +273,47 @@ async fn what_is_typed_into_a_job_waits_with_the_others() {
     })
     .await;
 }
+
+/// Allows everything in the question about text for a job, then answers the question about `command`. The turn does not
+/// look at that answer until it has seen what the job prints.
+async fn answered_while_a_job_is_read(command: &str, answer: impl FnOnce(&Chat, u64)) -> Chat {
+    let write = tool("2", "job_write", json!({"job": 1, "text": "x\n"}));
+    let model = Scripted::new([
+        job("1", "cat > typed"),
+        vec![write, super::chat::call("3", command), done()],
+        says("ok"),
+    ]);
+    let mut chat = Chat::with(model, |config| {
+        config.policy.allow = vec!["= cat > typed".into()]
+    });
+    chat.say("go");
+    let asked = questions(&mut chat, 2).await;
+    chat.always(asked[0].id, Scope::Everything);
+    answer(&chat, asked[1].id);
+    chat
+}
+
+#[tokio::test]
+async fn a_no_that_came_unnoticed_holds_where_everything_is_allowed() {
+    let deny = |chat: &Chat, id| chat.answer(id, Answer::Deny);
+    let mut chat = answered_while_a_job_is_read("touch b", deny).await;
+    assert_eq!(chat.ended().await, "done");
+    assert!(!chat.work.join("b").exists());
+    assert_eq!(chat.told("3"), "User denied this action");
+}
+
+#[tokio::test]
+async fn an_edit_that_came_unnoticed_holds_where_everything_is_allowed() {
+    let edit = |chat: &Chat, id| chat.edit(id, "touch c");
+    let mut chat = answered_while_a_job_is_read("touch b", edit).await;
+    assert_eq!(chat.ended().await, "done");
+    assert!(!chat.work.join("b").exists() && chat.work.join("c").exists());
+}
+
+#[tokio::test]
+async fn an_always_that_came_unnoticed_is_saved_where_everything_is_allowed() {
+    let always = |chat: &Chat, id| chat.always(id, Scope::PrefixSaved);
+    let mut chat = answered_while_a_job_is_read("make one", always).await;
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.rules(), ["make one"]);
+}

@@ -105,6 +105,15 @@ impl Question {
         )
     }
 
+    /// Takes in a reply that is there already.
+    fn take_reply(&mut self) {
+        if let Stage::Open(reply) = &mut self.stage
+            && let Ok(reply) = reply.try_recv()
+        {
+            self.stage = Stage::Answered(Answer::Reply(reply));
+        }
+    }
+
     /// Takes the answer in if it has come.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Stage::Open(reply) = &mut self.stage else {
@@ -168,8 +177,11 @@ impl Turn {
         }
     }
 
-    /// Asks and withdraws questions, so that those with the person are the ones that the calls come to.
+    /// Asks the questions that the calls need now, and withdraws all others.
     pub(super) async fn put_questions(&mut self) -> Result<(), Halt> {
+        while self.take_replies().await? {
+            self.judge_queue().await;
+        }
         for index in 0..self.queue.0.len() {
             let waiting = &self.queue.0[index];
             let needed = match &waiting.known {
@@ -179,31 +191,56 @@ impl Turn {
             let question = match (self.queue.0[index].question.take(), needed) {
                 (Some(old), _) if old.is_final() => Some(old),
                 (Some(old), Some(new)) if old.is_same(&new) => Some(old),
-                (old, new) => {
-                    if let Some(old) = old
-                        && matches!(old.stage, Stage::Open(_))
-                    {
-                        self.send(Event::Withdraw(old.ask.id)).await?;
-                    }
-                    match new {
-                        Some(new) => Some(self.put(new).await?),
-                        None => None,
-                    }
-                }
+                (Some(mut old), new) => match self.withdraw(&mut old).await? {
+                    true => self.put(new).await?,
+                    false => Some(old),
+                },
+                (None, new) => self.put(new).await?,
             };
             self.queue.0[index].question = question;
         }
         Ok(())
     }
 
-    /// Puts a question before the person.
-    async fn put(&self, mut question: Question) -> Result<Question, Halt> {
+    /// Takes in the replies that came while nobody waited for them. Returns true if one of them allows something.
+    async fn take_replies(&mut self) -> Result<bool, Halt> {
+        let mut allowed = false;
+        for index in 0..self.queue.0.len() {
+            if let Some(question) = &mut self.queue.0[index].question {
+                question.take_reply();
+                allowed |= self.allow_early(index).await?;
+            }
+        }
+        Ok(allowed)
+    }
+
+    /// Takes a question away from the person. Returns false if they gave a final answer at the last moment.
+    async fn withdraw(&self, question: &mut Question) -> Result<bool, Halt> {
+        if let Stage::Open(reply) = &mut question.stage {
+            // From now on the session says that an answer comes too late.
+            reply.close();
+            question.take_reply();
+        }
+        if question.is_final() {
+            return Ok(false);
+        }
+        if matches!(question.stage, Stage::Open(_)) {
+            self.send(Event::Withdraw(question.ask.id)).await?;
+        }
+        Ok(true)
+    }
+
+    /// Puts a question, if there is one, before the person.
+    async fn put(&self, question: Option<Question>) -> Result<Option<Question>, Halt> {
+        let Some(mut question) = question else {
+            return Ok(None);
+        };
         question.ask.id = self.kit.id();
         let (reply, answer) = oneshot::channel();
         question.stage = Stage::Open(answer);
         let ask = Box::new(question.ask.clone());
         self.send(Event::Ask(ask, reply)).await?;
-        Ok(question)
+        Ok(Some(question))
     }
 
     /// Waits until the next call has its answer, or needs none any more.
