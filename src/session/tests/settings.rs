@@ -70,6 +70,35 @@ async fn a_deny_rule_refuses_the_next_command_of_a_turn_that_runs() {
 }
 
 #[tokio::test]
+async fn a_deny_rule_refuses_a_command_whose_question_waits() {
+    let (mut chat, id) = asks_for_a().await;
+    chat.set(&json!({ "deny": ["touch a"] }));
+    chat.answer(id, Answer::Once);
+    let next = chat.asked().await;
+    assert_eq!(next.command, "touch b");
+    chat.answer(next.id, Answer::Deny);
+    assert_eq!(chat.ended().await, "done");
+    assert!(chat.told("1").contains("Refused by a deny rule"));
+    assert!(!chat.work.join("a").exists());
+}
+
+#[tokio::test]
+async fn auto_confirm_takes_a_question_away_that_waits() {
+    let (mut chat, id) = asks_for_a().await;
+    chat.set(&json!({ "auto_confirm": true }));
+    chat.until(|message| match message {
+        ToEditor::Settled { id: gone, decision } if *gone == id => {
+            assert_eq!(decision, "withdrawn");
+            Some(())
+        }
+        _ => None,
+    })
+    .await;
+    assert_eq!(chat.ended().await, "done");
+    assert!(chat.work.join("a").exists() && chat.work.join("b").exists());
+}
+
+#[tokio::test]
 async fn a_lower_limit_of_steps_ends_a_turn_that_runs_with_a_summary() {
     let mut chat = Chat::new([calls(&[("1", "touch a")]), says("In sum: a.")]);
     chat.say("make them");

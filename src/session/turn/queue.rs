@@ -68,7 +68,7 @@ pub(super) enum Reached {
     /// It needs no answer.
     NotAsked,
     Answered(Answer),
-    /// Something was allowed meanwhile, and perhaps the next call with it.
+    /// Something was allowed or the settings changed: the calls are judged again.
     Changed,
 }
 
@@ -246,7 +246,12 @@ impl Turn {
     /// Waits until the next call has its answer, or needs none any more.
     pub(super) async fn answer_to_next(&mut self) -> Result<Reached, Halt> {
         let mut asking = false;
+        let mut kits = self.kits.clone();
         loop {
+            // The new settings may refuse what was approved.
+            if self.kits.has_changed().unwrap_or(false) {
+                return Ok(Reached::Changed);
+            }
             let next = self.queue.next();
             let Some(question) = next.and_then(|next| next.question.as_mut()) else {
                 return Ok(Reached::NotAsked);
@@ -261,6 +266,7 @@ impl Turn {
             let index = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return Ok(Reached::Answered(Answer::Gone)),
+                Ok(()) = kits.changed() => return Ok(Reached::Changed),
                 index = self.queue.answered() => index,
             };
             // The next one's own `always` is carried out with the call.
