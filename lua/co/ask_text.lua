@@ -157,7 +157,7 @@ function M.help()
     { 'e', 'edit the command; what you make of it is judged anew' },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions: y there approves those that destroy nothing' },
-    { 'gN', 'no to all questions' },
+    { 'gN', 'no to all questions about commands' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },
   })

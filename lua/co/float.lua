@@ -308,6 +308,18 @@ function M.focus()
   end
 end
 
+--- Returns the ids of the questions about commands. A no to a file would be kept for longer than this turn.
+---@return integer[]
+local function command_ids()
+  local ids = {}
+  for _, question in ipairs(listener.pending()) do
+    if question.kind.holds_turn then
+      ids[#ids + 1] = question.id
+    end
+  end
+  return ids
+end
+
 --- The keys that every kind of question has.
 ---@type table<string, fun()>
 local common = {
@@ -339,14 +351,10 @@ local common = {
     end
   end,
   gN = function()
-    if page == 'question' or page == 'list' then
+    local ids = command_ids()
+    if (page == 'question' or page == 'list') and #ids > 0 then
       page = 'question'
-      listener.answer_all(
-        vim.tbl_map(function(question)
-          return question.id
-        end, listener.pending()),
-        'deny'
-      )
+      listener.answer_all(ids, 'deny')
     end
   end,
 }

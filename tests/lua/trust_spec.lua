@@ -131,6 +131,27 @@ describe('a question about a file', function()
     nvim:wait_screen('Use tabs.')
   end)
 
+  for _, first in ipairs({ 'file', 'command' }) do
+    it('is not answered by gN, with the first question about a ' .. first, function()
+      local nvim = editor()
+      if first == 'file' then
+        nvim:receive(trust(7), ask(8), ask(9))
+      else
+        nvim:receive(ask(8), trust(7), ask(9))
+      end
+      nvim:wait_screen('co 1/3')
+      reach(nvim)
+      nvim:keys('gN')
+      wait_answers(nvim, { { 8, 'deny' }, { 9, 'deny' } })
+      nvim:wait_screen('co 1/1 · AGENTS.md')
+      nvim:settle()
+      nvim:keys('gN')
+      nvim:settle()
+      wait_answers(nvim, { { 8, 'deny' }, { 9, 'deny' } })
+      yes(nvim:shows('Use tabs.'))
+    end)
+  end
+
   it('is a no where its buffer is wiped, and none where Neovim ends or a chat closes', function()
     local nvim = editor()
     nvim:receive(trust(7))
