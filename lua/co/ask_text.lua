@@ -156,7 +156,7 @@ function M.help()
     { 'a', 'always: choose what for' },
     { 'e', 'edit the command; what you make of it is judged anew' },
     { 'd', 'all of it, in a larger window' },
-    { 'Y', 'list all questions: y there approves those that destroy nothing' },
+    { 'Y', 'list all questions, to approve several at once' },
     { 'gN', 'no to all questions about commands' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },

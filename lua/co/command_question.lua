@@ -98,7 +98,7 @@ return {
     return {
       lines = vim.split(ask.command, '\n', { plain = true }),
       about = ('chat %d · %s'):format(ask.session, ask_text.place(ask)),
-      alone = ask.destructive and ask_text.DESTRUCTIVE or nil,
+      not_approved_because = ask.destructive and ask_text.DESTRUCTIVE or nil,
     }
   end,
   scopes = function(ask)

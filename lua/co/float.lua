@@ -33,8 +33,11 @@ local shown_at = 0
 local closing = false
 -- The last question went while the float had the focus: it takes the keys that were meant for an answer.
 local finishing = false
--- The ids of the questions that the list shows, and of those that it approves.
-local listed, approved = {}, {}
+-- The list that is shown, and the ids of the questions that it approves.
+---@type co.QuestionList?
+local list
+---@type integer[]
+local approved = {}
 
 ---@return boolean
 local function open()
@@ -76,7 +79,10 @@ local function footer(width)
   elseif not M.focused() then
     return (' %s to answer '):format(way_in())
   elseif page == 'list' then
-    return ' y yes to all but ! · gN no to all · q back '
+    local yes = #approved > 0 and (' y yes to %d ·'):format(#approved) or ''
+    local long, brief =
+      yes .. ' gN no to all commands · q back ', yes .. ' gN no to all · q back '
+    return vim.fn.strdisplaywidth(long) <= width and long or brief
   elseif page ~= 'question' then
     return ''
   end
@@ -142,23 +148,35 @@ local function watch_window()
   })
 end
 
---- The text of the page that is shown; questions that are new in the list take no key for a while.
+--- Returns the text of the page that is shown. If the questions of the list are others now, it takes no key for a while.
 ---@param question co.Question
 ---@return co.AskText
 local function text_of(question)
   if page ~= 'list' then
-    listed, approved = {}, {}
+    list, approved = nil, {}
     return question.kind.text(question, page)
   end
-  local text, ids = question_list.text(listener.pending())
-  local all = vim.tbl_map(function(waiting)
-    return waiting.id
-  end, listener.pending())
-  if not vim.deep_equal(all, listed) then
-    listed, shown_at = all, vim.uv.hrtime()
+  local new = question_list.new(listener.pending(), list)
+  if not list or not vim.deep_equal(new.rows, list.rows) then
+    shown_at = vim.uv.hrtime()
   end
-  approved = ids
-  return text
+  list = new
+  new.text.lines[1], approved = question_list.heading(new)
+  return new.text
+end
+
+--- Lets `y` approve what the window shows of the list, and says how many that are.
+local function note_displayed()
+  if not shown or not list or not open() then
+    return
+  end
+  question_list.note_displayed(list, win)
+  local heading, ids = question_list.heading(list)
+  if #ids ~= #approved then
+    approved = ids
+    float_window.write_heading(buf, heading)
+    fit(shown, api.nvim_buf_get_lines(buf, 0, -1, false))
+  end
 end
 
 local function redraw()
@@ -169,6 +187,7 @@ local function redraw()
   float_window.write(buf, text)
   if open() then
     fit(shown, text.lines)
+    note_displayed()
   end
 end
 
@@ -176,10 +195,10 @@ end
 ---@param to co.QuestionPage
 function M.turn(to)
   page = to
-  redraw()
   if open() then
     api.nvim_win_set_cursor(win, { 1, 0 })
   end
+  redraw()
 end
 
 ---@param ask co.Question
@@ -227,6 +246,7 @@ function M.show(ask, count)
     if another then
       api.nvim_win_set_cursor(win, { 1, 0 })
     end
+    note_displayed()
     return true
   end
   local ok, problem = pcall(open_window, ask, text.lines)
@@ -403,6 +423,10 @@ function M.make_buffer()
         end
       end)
     end,
+  })
+  api.nvim_create_autocmd('WinScrolled', {
+    group = api.nvim_create_augroup('co.float.scrolled', {}),
+    callback = note_displayed,
   })
   api.nvim_create_autocmd('BufUnload', {
     buffer = buf,

@@ -72,6 +72,15 @@ function M.write(buf, text)
   end
 end
 
+--- Replaces the first line. The window stays where it is scrolled to.
+---@param buf integer
+---@param line string
+function M.write_heading(buf, line)
+  vim.bo[buf].modifiable = true
+  api.nvim_buf_set_lines(buf, 0, 1, false, { line })
+  vim.bo[buf].modifiable = false
+end
+
 --- Sets the options of the window.
 ---@param win integer
 ---@param destructive boolean the border is that of an error

@@ -75,7 +75,7 @@ return {
     return {
       lines = { question.command },
       about = place(question),
-      alone = 'its text goes to the model: read it first',
+      not_approved_because = 'its text goes to the model: read it first',
     }
   end,
   scopes = function()

@@ -177,7 +177,7 @@
 ---@class (exact) co.ListEntry
 ---@field lines string[] its subject
 ---@field about string where it comes from
----@field alone? string the reason why the list does not approve it
+---@field not_approved_because? string the reason why the list does not approve it
 
 --- A kind of question: the float asks it for the text and the keys of its questions.
 ---@class (exact) co.QuestionKind

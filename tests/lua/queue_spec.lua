@@ -234,6 +234,71 @@ describe('the list of questions', function()
     yes(nvim:lua(FOCUSED))
   end)
 
+  --- Three questions, the second of which is longer than the screen, and the list of them.
+  local function long()
+    local nvim = editor()
+    local lines = {}
+    for index = 1, 60 do
+      lines[index] = 'echo line' .. index
+    end
+    nvim:receive(ask(1), ask(2, { command = table.concat(lines, '\n') }), ask(3))
+    nvim:wait_screen('co 1/3')
+    reach(nvim)
+    nvim:keys('Y')
+    nvim:wait_screen('y approves 1 of these 3: scroll to see the rest')
+    nvim:wait_screen('y yes to 1')
+    nvim:settle()
+    return nvim
+  end
+
+  it('approves nothing that was not on the screen', function()
+    local nvim = long()
+    nvim:keys('y')
+    wait_answers(nvim, { { 1, 'once' } })
+    nvim:wait_screen('co 1/2')
+  end)
+
+  it('approves what the person scrolled past', function()
+    local nvim = long()
+    nvim:keys('<C-f><C-f><C-f>')
+    nvim:wait_screen('y yes to 3')
+    nvim:keys('gg')
+    nvim:wait_screen('y approves all 3 of these')
+    nvim:keys('y')
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'once' }, { 3, 'once' } })
+  end)
+
+  it('does not approve what the person jumped over', function()
+    local nvim = long()
+    nvim:keys('G')
+    nvim:wait_screen('y yes to 2')
+    nvim:keys('y')
+    wait_answers(nvim, { { 1, 'once' }, { 3, 'once' } })
+  end)
+
+  it('remembers what was on the screen when a question comes', function()
+    local nvim = long()
+    nvim:keys('<C-f><C-f><C-f>')
+    nvim:wait_screen('y yes to 3')
+    nvim:receive(ask(4, { destructive = true }))
+    nvim:wait_screen('4 questions')
+    nvim:wait_screen('y yes to 3')
+  end)
+
+  it('approves no line that is longer than the window', function()
+    local nvim = editor()
+    nvim:receive(ask(1), ask(2, { command = 'echo ' .. ('x'):rep(4000) }))
+    nvim:wait_screen('co 1/2')
+    reach(nvim)
+    nvim:keys('Y')
+    nvim:wait_screen('y approves 1 of these 2')
+    nvim:settle()
+    nvim:keys('G')
+    nvim:settle()
+    nvim:keys('y')
+    wait_answers(nvim, { { 1, 'once' } })
+  end)
+
   for _, page in ipairs({ 'question', 'list' }) do
     it('is denied as a whole by gN, from the ' .. page, function()
       local nvim = asked()
