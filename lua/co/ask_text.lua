@@ -30,10 +30,10 @@ local function mark(text, from, to)
   end
 end
 
---- How it runs, where that is not as always.
+--- Returns how the command runs if that is not as usual.
 ---@param ask co.Ask
 ---@return string?
-local function manner(ask)
+function M.manner(ask)
   local words = {}
   if ask.terminal then
     words[#words + 1] = 'in a terminal'
@@ -68,7 +68,7 @@ function M.question(ask)
   end
   add(text, '')
   add(text, 'in   ' .. M.place(ask), 'CoApprovalLabel', 0, 4)
-  local how = manner(ask)
+  local how = M.manner(ask)
   if how then
     add(text, 'how  ' .. how, 'CoApprovalLabel', 0, 4)
   end

@@ -95,10 +95,17 @@ return {
     return long, brief
   end,
   entry = function(ask)
+    local about = { ('chat %d'):format(ask.session), ask_text.place(ask) }
+    about[#about + 1] = ask_text.manner(ask)
+    if ask.job then
+      about[#about + 1] = ('typed into job %d'):format(ask.job)
+    end
     return {
       lines = vim.split(ask.command, '\n', { plain = true }),
-      about = ('chat %d · %s'):format(ask.session, ask_text.place(ask)),
-      not_approved_because = ask.destructive and ask_text.DESTRUCTIVE or nil,
+      about = table.concat(about, ' · '),
+      not_approved_because = ask.destructive and ask_text.DESTRUCTIVE
+        or ask.job and 'nobody knows what the program makes of it'
+        or nil,
     }
   end,
   scopes = function(ask)

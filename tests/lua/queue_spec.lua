@@ -299,6 +299,30 @@ describe('the list of questions', function()
     wait_answers(nvim, { { 1, 'once' } })
   end)
 
+  it('shows how a command runs, and leaves text for a job to its own question', function()
+    local nvim = editor()
+    nvim:receive(
+      ask(1, { background = true, terminal = true, cwd = '/elsewhere' }),
+      ask(2, { command = 'drop table people;\\n', job = 3 })
+    )
+    nvim:wait_screen('co 1/2')
+    reach(nvim)
+    nvim:keys('Y')
+    nvim:wait_screen('y approves 1 of these 2')
+    for _, text in ipairs({
+      'in a terminal, in the background',
+      '/elsewhere',
+      '! drop table people',
+      'typed into job 3',
+    }) do
+      yes(nvim:shows(text), text)
+    end
+    nvim:settle()
+    nvim:keys('y')
+    wait_answers(nvim, { { 1, 'once' } })
+    nvim:wait_screen('drop table people')
+  end)
+
   for _, page in ipairs({ 'question', 'list' }) do
     it('is denied as a whole by gN, from the ' .. page, function()
       local nvim = asked()
