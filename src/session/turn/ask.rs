@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::CUT_OFF;
 use super::super::render::{self, one_line};
-use super::calls::{Judged, Known, Reviewed};
+use super::calls::{Judged, ParsedCall, Reviewed};
 use super::queue::{Answer, Question, Stage, Waiting};
 use super::run::Cleared;
 use super::{Allowance, Event, Halt, Reply, Turn};
@@ -52,25 +52,25 @@ impl Turn {
         }
     }
 
-    /// Returns the question that a call comes to, if it needs an answer.
-    pub(super) fn question_about(&self, known: &Known) -> Option<Question> {
+    /// Returns a question about a call, if it needs an answer.
+    pub(super) fn question_about(&self, known: &ParsedCall) -> Option<Question> {
         let (ask, question, words, always) = match known {
-            Known::Command(reviewed) if reviewed.no_room.is_none() => {
+            ParsedCall::Command(reviewed) if reviewed.no_room.is_none() => {
                 let Resolution::Ask(question) = self.resolve(reviewed) else {
                     return None;
                 };
-                let words = reviewed.judged.expanded.clone();
+                let words = reviewed.judged.words.clone();
                 let always = Allowance::Rule(Pattern::exact(&reviewed.request.text()));
                 (self.question(reviewed, &question), question, words, always)
             }
-            Known::Typing(typing) => {
+            ParsedCall::Typing(typing) => {
                 let Resolution::Ask(question) = self.resolve_typing(typing) else {
                     return None;
                 };
                 let always = Allowance::Job(typing.seen.number);
                 (self.typing(typing, &question), question, Vec::new(), always)
             }
-            Known::Command(_) | Known::Look(_) | Known::Job(_) => return None,
+            ParsedCall::Command(_) | ParsedCall::Look(_) | ParsedCall::Job(_) => return None,
         };
         Some(Question {
             ask,
@@ -88,10 +88,12 @@ impl Turn {
         answer: Option<Answer>,
     ) -> Result<Decision, Halt> {
         let resolution = match &next.known {
-            Ok(Known::Command(reviewed)) => self.resolve(reviewed),
-            Ok(Known::Typing(typing)) => self.resolve_typing(typing),
+            Ok(ParsedCall::Command(reviewed)) => self.resolve(reviewed),
+            Ok(ParsedCall::Typing(typing)) => self.resolve_typing(typing),
             // Nobody is asked about these.
-            Ok(Known::Look(_) | Known::Job(_)) | Err(_) => Resolution::Refuse(Decision::Withdrawn),
+            Ok(ParsedCall::Look(_) | ParsedCall::Job(_)) | Err(_) => {
+                Resolution::Refuse(Decision::Withdrawn)
+            }
         };
         let reply = match (answer, resolution) {
             (Some(Answer::Reply(reply)), _) => reply,
@@ -112,7 +114,7 @@ impl Turn {
                 Decision::Approved
             }
             Reply::Deny(reason) => Decision::Denied { reason },
-            // The float offers no such thing for what is typed; what would be typed then nobody has seen.
+            // The float cannot edit text for a job, so nobody has seen this text.
             Reply::Edited(_) => Decision::Denied { reason: None },
         })
     }
@@ -142,10 +144,10 @@ impl Turn {
         }
     }
 
-    /// Puts the person's command in the place of the next call's. False where that is no command.
+    /// Replaces the next call's command with the person's; returns false if it has none.
     pub(super) async fn edit_next(&mut self, command: &str) -> Result<bool, Halt> {
         let manner = match self.queue.next().map(|next| &next.known) {
-            Some(Ok(Known::Command(reviewed))) => reviewed.request.manner,
+            Some(Ok(ParsedCall::Command(reviewed))) => reviewed.request.manner,
             _ => return Ok(false),
         };
         let printable = policy::printable(command);
@@ -172,7 +174,7 @@ impl Turn {
         self.send(Event::Allow(allowance)).await
     }
 
-    /// Records a decision of which nothing runs, and tells the model.
+    /// Records that a call does not run, and tells the model.
     pub(super) async fn refuse(
         &mut self,
         call: &Call,

@@ -1,5 +1,5 @@
-//! The calls of one step. Those at its beginning that only read run side by side; from the first other call on they run
-//! one by one. Their results are recorded in the order of the calls.
+//! The calls of one step. The read-only calls at the start of a step run in parallel; from the first other call on they
+//! run one by one. The results are recorded in the order of the calls.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,8 @@ pub(super) struct Reviewed {
     pub no_room: Option<String>,
 }
 
-/// A call that co understands.
-pub(super) enum Known {
+/// A call whose arguments co understands.
+pub(super) enum ParsedCall {
     Command(Reviewed),
     Look(Looking),
     /// Text for a job that runs.
@@ -67,7 +67,7 @@ pub(super) struct Judged {
     /// Each simple command of it.
     pub segments: Vec<String>,
     /// The words of each, as bash would expand them.
-    pub expanded: Vec<Vec<String>>,
+    pub words: Vec<Vec<String>>,
     pub verdict: Verdict,
 }
 
@@ -81,8 +81,8 @@ impl Turn {
         while let Some(next) = calls.front() {
             ahead.push(match self.review(next).await {
                 Err(why) => Ahead::Refused(next.call.clone(), why),
-                Ok(Known::Look(looking)) => Ahead::Look(looking),
-                Ok(Known::Command(reviewed)) if self.runs_unasked(&reviewed) => {
+                Ok(ParsedCall::Look(looking)) => Ahead::Look(looking),
+                Ok(ParsedCall::Command(reviewed)) if self.runs_unasked(&reviewed) => {
                     Ahead::Command(self.clear_proved(reviewed))
                 }
                 Ok(_) => break,
@@ -127,10 +127,10 @@ impl Turn {
             return Ok(());
         };
         let text = match &next.known {
-            Ok(Known::Command(reviewed)) => show_command(&reviewed.request),
-            Ok(Known::Typing(typing)) => render::job(&typing.request),
-            Ok(Known::Job(request)) => render::job(request),
-            Ok(Known::Look(_)) | Err(_) => return Ok(()),
+            Ok(ParsedCall::Command(reviewed)) => show_command(&reviewed.request),
+            Ok(ParsedCall::Typing(typing)) => render::job(&typing.request),
+            Ok(ParsedCall::Job(request)) => render::job(request),
+            Ok(ParsedCall::Look(_)) | Err(_) => return Ok(()),
         };
         next.shown = true;
         self.show(&text).await
@@ -142,13 +142,13 @@ impl Turn {
         match next.known {
             Err(why) if next.shown => self.not_run(&next.call, why).await,
             Err(why) => self.turn_away(&next.call, why).await,
-            Ok(Known::Look(looking)) => {
+            Ok(ParsedCall::Look(looking)) => {
                 let taken = self.start_look(looking).await?;
                 self.finish_look(taken).await
             }
-            Ok(Known::Job(request)) => self.job(next.call, request).await,
-            Ok(Known::Typing(typing)) => self.type_to(next.call, typing, decision).await,
-            Ok(Known::Command(reviewed)) => match reviewed.no_room {
+            Ok(ParsedCall::Job(request)) => self.job(next.call, request).await,
+            Ok(ParsedCall::Typing(typing)) => self.type_to(next.call, typing, decision).await,
+            Ok(ParsedCall::Command(reviewed)) => match reviewed.no_room {
                 Some(why) => self.not_run(&next.call, why).await,
                 None => self.command(reviewed, decision).await,
             },
@@ -194,7 +194,7 @@ impl Turn {
     }
 
     /// Reads and judges a call; what is wrong with it comes back as a text for the model.
-    pub(super) async fn review(&self, waiting: &Waiting) -> Result<Known, String> {
+    pub(super) async fn review(&self, waiting: &Waiting) -> Result<ParsedCall, String> {
         if waiting.place >= MAX_CALLS {
             return Err(format!(
                 "Not run: at most {MAX_CALLS} calls a step. Ask again for what is still needed."
@@ -206,7 +206,9 @@ impl Turn {
         let call = &waiting.call;
         let request = match ToolCall::parse(call).map_err(|bad| bad.to_string())? {
             ToolCall::Shell(request) => request,
-            ToolCall::Look(look) => return self.review_look(call, look).await.map(Known::Look),
+            ToolCall::Look(look) => {
+                return self.review_look(call, look).await.map(ParsedCall::Look);
+            }
             ToolCall::Job(request) => return self.review_job(request).await,
         };
         let request = match &waiting.edited {
@@ -220,7 +222,7 @@ impl Turn {
             true => self.jobs(Act::Room).await.unwrap_or(Ok(())).err(),
             false => None,
         };
-        Ok(Known::Command(Reviewed {
+        Ok(ParsedCall::Command(Reviewed {
             call: call.clone(),
             request,
             cwd,
@@ -252,7 +254,7 @@ impl Turn {
                     .filter_map(|segment| text(&segment.span))
                     .collect(),
                 command,
-                expanded: assessment.expanded,
+                words: assessment.expanded,
                 verdict,
             }
         });
@@ -282,7 +284,7 @@ impl Turn {
         failed.then_some("it failed in the read-only sandbox; approved, it runs outside of it")
     }
 
-    /// Runs calls side by side that nobody is asked about; shows them one after the other, in the order of the calls.
+    /// Runs calls that need no answer in parallel, and shows them one by one in call order.
     async fn run_side_by_side(&mut self, ahead: Vec<Ahead>) -> Result<(), Halt> {
         let mut started = Vec::new();
         let mut done = Ok(());

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::super::jobs::{Act, Begun, Seen};
 use super::super::render::{self, one_line};
 use super::ask::Resolution;
-use super::calls::{CANCELLED, Judged, Known};
+use super::calls::{CANCELLED, Judged, ParsedCall};
 use super::log::{CameTo, READ_ONLY};
 use super::run::{Cleared, not_started};
 use super::{Event, Halt, Turn};
@@ -137,7 +137,7 @@ impl Turn {
                 )
                 .await
             }
-            // It has ended, or the text would have been judged.
+            // The job ended; running jobs get a verdict.
             tools::Act::Write { .. } => {
                 let outcome = seen.outcome();
                 let status = seen.status(outcome.as_deref());
@@ -200,18 +200,18 @@ impl Turn {
     }
 
     /// Reads a call about a job. Text for a job that runs is judged.
-    pub(super) async fn review_job(&self, request: Request) -> Result<Known, String> {
+    pub(super) async fn review_job(&self, request: Request) -> Result<ParsedCall, String> {
         let tools::Act::Write { text, close } = &request.act else {
-            return Ok(Known::Job(request));
+            return Ok(ParsedCall::Job(request));
         };
         let found = self.jobs(|reply| Act::Find(request.job, reply)).await;
         let seen = match found {
             Ok(Ok(seen)) if seen.outcome().is_none() => seen,
-            // It tells what is wrong when its turn comes: the job may be there by then.
-            _ => return Ok(Known::Job(request)),
+            // Report the error at the call's turn: the job may exist by then.
+            _ => return Ok(ParsedCall::Job(request)),
         };
         let judged = self.judge_typed(&seen, text, *close).await?;
-        Ok(Known::Typing(Typing {
+        Ok(ParsedCall::Typing(Typing {
             request,
             seen,
             judged,
@@ -280,7 +280,7 @@ impl Turn {
         Ok(Judged {
             command: typed(text, close),
             segments: Vec::new(),
-            expanded: Vec::new(),
+            words: Vec::new(),
             verdict,
         })
     }

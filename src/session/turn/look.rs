@@ -51,7 +51,7 @@ impl Turn {
             judged: Judged {
                 command: look.line(),
                 segments: Vec::new(),
-                expanded: Vec::new(),
+                words: Vec::new(),
                 verdict,
             },
             look,

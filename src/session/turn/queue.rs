@@ -1,7 +1,7 @@
 //! The calls of a step that run one after the other, and the questions about them.
 //!
-//! All questions are with the person at once. Whenever a call has run, the others are judged again, and the questions
-//! follow: a question that would read differently now is asked anew, one that is not needed any more is withdrawn.
+//! All questions are with the person at once. After each call, the turn judges the other calls again, repeats changed
+//! questions and withdraws unneeded ones.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-use super::calls::Known;
+use super::calls::ParsedCall;
 use super::step::Asked;
 use super::{Allowance, Event, Halt, Reply, Turn};
 use crate::policy::Pattern;
@@ -31,13 +31,13 @@ pub(super) struct Waiting {
     /// The command that the person put in the place of the model's.
     pub edited: Option<String>,
     /// The result of the last review; the text tells the model why the call cannot run.
-    pub known: Result<Known, String>,
+    pub known: Result<ParsedCall, String>,
     /// It is on the screen.
     pub shown: bool,
     pub question: Option<Question>,
 }
 
-/// A question that a call comes to.
+/// A question about a call.
 pub(super) struct Question {
     pub ask: Ask,
     /// The words of the command as bash would expand them.
@@ -49,7 +49,7 @@ pub(super) struct Question {
     pub stage: Stage,
 }
 
-/// How far a question got.
+/// The state of a question.
 pub(super) enum Stage {
     New,
     Open(oneshot::Receiver<Reply>),
@@ -63,7 +63,7 @@ pub(super) enum Answer {
     Gone,
 }
 
-/// How far the next call got.
+/// The next call's state.
 pub(super) enum Reached {
     /// It needs no answer.
     NotAsked,
@@ -85,7 +85,7 @@ impl Question {
         }
     }
 
-    /// Returns whether an answer to this question answers the other one too.
+    /// Returns true if an answer to this question answers the other one too.
     fn is_same(&self, other: &Self) -> bool {
         let ask = Ask {
             id: self.ask.id,
@@ -94,7 +94,7 @@ impl Question {
         ask == self.ask && other.words == self.words
     }
 
-    /// Returns whether the answer holds whatever the command does by now: it is a no, or a command of the person's own.
+    /// Returns true if the answer holds after a new review: it is a denial or an edited command.
     fn is_final(&self) -> bool {
         let Stage::Answered(answer) = &self.stage else {
             return false;
@@ -269,7 +269,7 @@ impl Turn {
                 Ok(()) = kits.changed() => return Ok(Reached::Changed),
                 index = self.queue.answered() => index,
             };
-            // The next one's own `always` is carried out with the call.
+            // The next call applies its own `always` when it runs.
             if index > 0 && self.allow_early(index).await? {
                 return Ok(Reached::Changed);
             }
@@ -285,8 +285,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Allows at once what an early `always` allows: other questions may need no answer any more. Its own call is
-    /// approved, and waits for its turn. False if the answer is no `always`.
+    /// Applies an early `always` at once, since it may answer other questions. Returns false if the answer is no
+    /// `always`.
     async fn allow_early(&mut self, index: usize) -> Result<bool, Halt> {
         let waiting = self.queue.0.get_mut(index);
         let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) else {
