@@ -146,7 +146,7 @@ function M.keys(entries)
   return text
 end
 
---- What the keys do.
+--- Returns the list of keys.
 ---@return co.AskText
 function M.help()
   return M.keys({

@@ -115,7 +115,7 @@ local function geometry(lines)
     wide = large,
     -- Keys that are not seen are no choice; beside the question there is more of Neovim.
     tall = large or page ~= 'question',
-    -- Nothing waits for it: what goes on stays in sight.
+    -- No turn waits for it: keep it small.
     share = shown and not shown.kind.holds_turn and 0.3 or 0.6,
     title = title,
     footer = footer,
@@ -275,8 +275,8 @@ local function drop_typed_keys()
   end
 end
 
---- Takes the window away after the last question. A window with the focus keeps it until no key that was meant for an
---- answer came for a while; `done` is called when it is gone.
+--- Takes the window away after the last question. A focused window first waits until answer keys stop for a while; then
+--- it closes and calls `done`.
 ---@param done fun()
 function M.finish(done)
   page = 'question'
