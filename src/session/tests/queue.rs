@@ -95,6 +95,9 @@ async fn asked_again(commands: [&str; 2], files: &[&str]) -> (Chat, Ask) {
     let again = chat.asked().await;
     assert_eq!(again.command, commands[1]);
     assert_ne!(again.id, asked[1].id);
+    let why = again.reasons.last().unwrap();
+    assert!(why.contains("asked again"), "{why}");
+    assert!(!asked[1].reasons.contains(why));
     (chat, again)
 }
 

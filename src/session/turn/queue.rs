@@ -17,6 +17,9 @@ use crate::policy::Pattern;
 use crate::protocol::{Ask, Scope, State};
 use crate::transcript::Call;
 
+/// The last reason of a question that is asked again.
+const AGAIN: &str = "asked again: a command that ran meanwhile, or a setting, changed what it does";
+
 /// The calls of a step that did not have their turn yet.
 #[derive(Default)]
 pub(in super::super) struct Queue(VecDeque<Waiting>);
@@ -192,10 +195,10 @@ impl Turn {
                 (Some(old), _) if old.is_final() => Some(old),
                 (Some(old), Some(new)) if old.is_same(&new) => Some(old),
                 (Some(mut old), new) => match self.withdraw(&mut old).await? {
-                    true => self.put(new).await?,
+                    true => self.put(new, true).await?,
                     false => Some(old),
                 },
-                (None, new) => self.put(new).await?,
+                (None, new) => self.put(new, false).await?,
             };
             self.queue.0[index].question = question;
         }
@@ -230,15 +233,18 @@ impl Turn {
         Ok(true)
     }
 
-    /// Puts a question, if there is one, before the person.
-    async fn put(&self, question: Option<Question>) -> Result<Option<Question>, Halt> {
+    /// Puts a question, if there is one, before the person; `again`: in the place of one about the same call.
+    async fn put(&self, question: Option<Question>, again: bool) -> Result<Option<Question>, Halt> {
         let Some(mut question) = question else {
             return Ok(None);
         };
         question.ask.id = self.kit.id();
         let (reply, answer) = oneshot::channel();
         question.stage = Stage::Open(answer);
-        let ask = Box::new(question.ask.clone());
+        let mut ask = Box::new(question.ask.clone());
+        if again {
+            ask.reasons.push(AGAIN.to_owned());
+        }
         self.send(Event::Ask(ask, reply)).await?;
         Ok(Some(question))
     }
