@@ -17,6 +17,7 @@ local version = require('co.version')
 ---@field bin? string the setting it was found by
 ---@field settings table<string, any> the last it was sent
 ---@field successor? fun() called when another was started in its place
+---@field later? co.FromEditor[] sent to the next backend, after `successor`
 
 ---@type co.backend.Process?
 local process
@@ -26,7 +27,7 @@ local queue = {}
 local greeting
 ---@type string?
 local isolation
----@type (fun(reason: string, unsent: co.FromEditor[]): fun()?)[]
+---@type (fun(reason: string, unsent: co.FromEditor[], later: co.FromEditor[]): fun()?)[]
 local mourners = {}
 
 local ANSWER_MS = 10000
@@ -71,20 +72,34 @@ end
 
 --- Tells everybody that the backend is gone, with what it left unanswered.
 ---@param reason string
-function M.bury(reason)
+---@param later? co.FromEditor[] sent to the next backend
+function M.bury(reason, later)
   local unsent = queue
   queue, greeting, isolation = {}, nil, nil
   lock.free(function()
     ---@type fun()[]
     local news = {}
     for _, mourner in ipairs(mourners) do
-      news[#news + 1] = mourner(reason, unsent)
+      news[#news + 1] = mourner(reason, unsent, later or {})
     end
     -- Once all have taken leave of the old one: who hears of it may want a new one at once.
     for _, tell in ipairs(news) do
       tell()
     end
   end)
+end
+
+--- Starts the next backend, and sends it the messages that the restart held back.
+---@param dead co.backend.Process
+local function succeed(dead)
+  if not M.start() then
+    queue = dead.later
+    return M.bury(dead.ending)
+  end
+  dead.successor()
+  for _, message in ipairs(dead.later) do
+    M.send(message)
+  end
 end
 
 ---@param dead co.backend.Process
@@ -99,12 +114,10 @@ local function on_exit(dead, code)
   if not dead.ending and vim.v.exiting == vim.NIL then
     notify.error(reason .. ', :Co /log says more')
   end
-  M.bury(reason)
-  if dead.successor then
+  M.bury(reason, dead.later)
+  if dead.successor and vim.v.exiting == vim.NIL then
     lock.free(function()
-      if M.start() then
-        dead.successor()
-      end
+      succeed(dead)
     end)
   end
 end
@@ -195,10 +208,14 @@ function M.start()
   return process ~= nil or launch() ~= nil
 end
 
---- Sends, starting the backend where there is none; waits in a queue for the handshake.
+--- Sends, starting the backend where there is none; waits in a queue for the handshake, or for a restart.
 ---@param message co.FromEditor
 ---@return boolean taken
 function M.send(message)
+  if process and process.later then
+    table.insert(process.later, message)
+    return true
+  end
   if not M.start() then
     return false
   end
@@ -270,8 +287,9 @@ function M.on_refused(message)
   give_up(message.message)
 end
 
---- Calls `mourner` with the reason, and with what was never sent, whenever the backend ends; what it returns tells others.
----@param mourner fun(reason: string, unsent: co.FromEditor[]): fun()?
+--- Calls `mourner` with the reason, with the messages that were never sent, and with those that the next backend gets,
+--- whenever the backend ends; what it returns tells others.
+---@param mourner fun(reason: string, unsent: co.FromEditor[], later: co.FromEditor[]): fun()?
 function M.on_end(mourner)
   mourners[#mourners + 1] = mourner
 end
@@ -309,10 +327,14 @@ end
 ---@param started fun()
 ---@return boolean running one runs that can be replaced
 function M.restart(started)
+  if process and process.successor then
+    return true
+  end
   if not process or process.ending then
     return false
   end
-  process.ending, process.successor = 'the backend was restarted', started
+  process.ending = 'the backend was restarted'
+  process.successor, process.later = started, {}
   vim.fn.jobstop(process.channel)
   return true
 end

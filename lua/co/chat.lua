@@ -458,12 +458,18 @@ end
 --- Shows that a chat's backend is gone, and gives back what no turn began with.
 ---@param chat co.Chat
 ---@param reason string
+---@param later co.FromEditor[] the next backend is sent these
 ---@return boolean interrupted a turn ran
-local function bereave(chat, reason)
+local function bereave(chat, reason, later)
   local interrupted = chat.state.state ~= 'idle'
   chat.lost = chat.state.kept or chat.lost
   -- The next backend's blocks are its own.
   chat.text.blocks = {}
+  local prompts = vim.tbl_filter(function(message)
+    return message.type == 'prompt' and message.session == chat.id
+  end, later)
+  local unread = vim.list_slice(chat.sent, 1, #chat.sent - #prompts)
+  chat.sent = vim.list_slice(chat.sent, #unread + 1)
   local fresh = { state = 'idle', detail = '', commands = {}, queued = 0, begun = 0 }
   chat.state = vim.tbl_extend('force', chat.state, fresh)
   if buffer.alive(chat.buf) then
@@ -473,15 +479,14 @@ local function bereave(chat, reason)
       end)
     end
     show_state(chat)
-    if #chat.sent > 0 then
-      prompt.give_back(chat, table.concat(chat.sent, '\n'))
+    if #unread > 0 then
+      prompt.give_back(chat, table.concat(unread, '\n'))
     end
   end
-  chat.sent = {}
   return interrupted
 end
 
-backend.on_end(function(reason, unsent)
+backend.on_end(function(reason, unsent, later)
   -- The last one first: each goes in front of what is there already.
   for index = #unsent, 1, -1 do
     local message = unsent[index]
@@ -494,7 +499,7 @@ backend.on_end(function(reason, unsent)
   ---@type integer[]
   local interrupted = {}
   for _, chat in pairs(chats) do
-    if bereave(chat, reason) then
+    if bereave(chat, reason, later) then
       interrupted[#interrupted + 1] = chat.id
     end
   end

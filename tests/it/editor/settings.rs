@@ -209,6 +209,32 @@ fn a_restart_in_a_turn_loses_no_draft_and_no_queued_prompt() {
 }
 
 #[test]
+fn a_prompt_and_a_command_sent_during_a_restart_reach_the_new_backend() {
+    let scene = begun([Reply::text("Still here.")]);
+    let old = scene.backend();
+    let keys = [
+        ":Co /restart<CR>",
+        ":Co /restart<CR>",
+        ":Co again<CR>",
+        ":Co /usage<CR>",
+    ];
+    scene.nvim.type_keys(&keys.concat());
+    scene.wait_chat("Still here.");
+    wait_notice(&scene, "the last turn");
+    assert_ne!(old, scene.backend());
+    let last = scene.server.requests().pop().unwrap();
+    assert_eq!(last.last("user").as_deref(), Some("again"));
+    assert!(last.body.to_string().contains("hello"), "{}", last.body);
+    assert_eq!(scene.sessions().len(), 1);
+    let chat = scene.chat();
+    assert_eq!(
+        chat.matches("again").count(),
+        1,
+        "nothing is given back: {chat}"
+    );
+}
+
+#[test]
 fn without_a_backend_a_restart_says_so() {
     let scene = Scene::new();
     scene.co("/restart");
