@@ -27,7 +27,7 @@ pub(super) use request::{HELP, USAGE};
 /// How long the last of what is shown is safe from signals once it has ended: the one that cancelled may come twice.
 const UNREAD: Duration = Duration::from_secs(1);
 
-/// How commands run here.
+/// The settings and the launcher that commands run with.
 pub struct Machine {
     pub config: Config,
     /// Those of `config`, for the executor.
@@ -54,7 +54,7 @@ async fn run(args: &[OsString], machine: Machine, guard: Guard) -> u8 {
             format!("cannot tell the working directory ({error}): go to one that exists")
         })
         .and_then(|cwd| request::parse(args, &cwd, machine.settings.max_timeout));
-    let request = match request {
+    let request = match request.and_then(in_real_directory) {
         Ok(request) => request,
         Err(message) => return fail(&message),
     };
@@ -103,7 +103,18 @@ async fn run(args: &[OsString], machine: Machine, guard: Guard) -> u8 {
     code
 }
 
-/// Returns what is to hold the command: a flag wins over a setting, and what cannot hold it here is refused.
+/// Resolves the directory that the command runs in: `..` and links have a workspace of their own.
+fn in_real_directory(request: Request) -> Result<Request, String> {
+    match request.cwd.canonicalize() {
+        Ok(cwd) if cwd.is_dir() => Ok(Request { cwd, ..request }),
+        _ => Err(format!(
+            "{} is not a directory; name one that exists",
+            request.cwd.display()
+        )),
+    }
+}
+
+/// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.
 fn confinement(request: &Request, machine: &Machine) -> Result<Confinement, String> {
     let workspace = workspace_of(&request.cwd);
     if request.read_only {

@@ -157,6 +157,35 @@ fn the_command_line_obeys_the_settings_and_a_flag_wins() {
 }
 
 #[test]
+fn on_the_command_line_the_workspace_is_that_of_the_real_directory() {
+    let exec = Exec::with("sandbox_backend = 'landlock'");
+    let (here, there) = (exec.workspace.path(), tempfile::tempdir().unwrap());
+    let link = here.join("link");
+    std::os::unix::fs::symlink(there.path(), &link).unwrap();
+    let depth = here.components().count() - 1;
+    let up = format!(
+        "{}{}",
+        "../".repeat(depth),
+        &there.path().to_str().unwrap()[1..]
+    );
+    for cwd in [up.as_str(), link.to_str().unwrap()] {
+        let script = format!("echo in > inside; echo out > {}/out", here.display());
+        let told = exec.told(&["--cwd", cwd, &script], &[]);
+        assert_eq!(told["level"], "workspace", "{told}");
+        assert!(!exec.workspace.exists("out"), "{cwd}: {told}");
+        assert!(there.path().join("inside").exists(), "{cwd}: {told}");
+        fs::remove_file(there.path().join("inside")).unwrap();
+    }
+    let done = exec.run(&["--cwd", "nowhere", "true"], &[]);
+    assert_eq!(done.status.code(), Some(125), "{done:?}");
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(
+        told.contains("nowhere is not a directory; name one that exists"),
+        "{told}"
+    );
+}
+
+#[test]
 fn on_the_command_line_docker_is_refused_as_in_the_editor() {
     let exec = Exec::with("sandbox_backend = 'docker'");
     for args in [
