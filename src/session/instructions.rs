@@ -3,9 +3,11 @@
 //! A prompt never waits for an answer. It is sent without the text, and the next turn has it. The question belongs to no
 //! chat: it stays until it is answered or the file changes. One read gives the text that is hashed, shown and sent.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::broadcast;
 
 use super::blocking::blocking;
 use super::kit::Kit;
@@ -20,6 +22,9 @@ use crate::trust::{self, Entry, FileText, Trust};
 /// The files, the first one that is not refused counts.
 const NAMES: [&str; 2] = ["CO.md", "AGENTS.md"];
 
+/// A person takes answers back one by one. A chat that misses one ends its turn, too.
+const REVOKED: usize = 16;
+
 /// The instructions of a workspace as they stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
@@ -30,14 +35,17 @@ pub(super) enum Found {
         name: String,
         sha256: String,
     },
-    Trusted(String),
+    Trusted {
+        path: PathBuf,
+        text: String,
+    },
 }
 
 impl Found {
     /// Returns the text that goes to the model.
     pub(super) fn text(&self) -> Option<String> {
         match self {
-            Self::Trusted(text) => Some(text.clone()),
+            Self::Trusted { text, .. } => Some(text.clone()),
             Self::None | Self::Asked { .. } => None,
         }
     }
@@ -47,13 +55,17 @@ impl Found {
 pub struct Instructions {
     trust: Trust,
     state: Mutex<State>,
+    /// Held while the answers on disk change.
+    writing: tokio::sync::Mutex<()>,
+    /// Files whose trusted text is trusted no more.
+    revoked: broadcast::Sender<PathBuf>,
 }
 
 #[derive(Default)]
 struct State {
     questions: Vec<Question>,
-    /// Answers on their way to the disk, or that could not be written there.
-    unsaved: Vec<Entry>,
+    /// The last answer about each file that is on its way to the disk, or that could not be written there.
+    unsaved: HashMap<PathBuf, Entry>,
     /// Counts the changes on disk.
     changes: u64,
     /// The problems that the person was told of, by workspace.
@@ -73,7 +85,14 @@ impl Instructions {
         Self {
             trust: Trust::new(dir),
             state: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+            revoked: broadcast::Sender::new(REVOKED),
         }
+    }
+
+    /// Returns the files that the person trusts no more, as they take their answers back.
+    pub(super) fn revoked(&self) -> broadcast::Receiver<PathBuf> {
+        self.revoked.subscribe()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -96,10 +115,16 @@ impl Instructions {
     /// # Errors
     /// It cannot be written.
     pub(super) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
-        self.state().unsaved.retain(|entry| entry.path != path);
-        let trust = self.trust.clone();
-        let forgotten = blocking(move || trust.forget(&path)).await;
+        let _alone = self.writing.lock().await;
+        let unsaved = self.state().unsaved.remove(&path).is_some();
+        let (trust, file) = (self.trust.clone(), path.clone());
+        let forgotten = blocking(move || trust.forget(&file)).await;
         self.state().changes += 1;
+        let forgotten = forgotten.map(|saved| saved || unsaved);
+        if unsaved || forgotten == Ok(true) {
+            // It fails if there is no chat.
+            self.revoked.send(path).ok();
+        }
         forgotten
     }
 }
@@ -134,9 +159,8 @@ impl Look {
 
     /// Returns the last answer about a file, whichever text it was for.
     fn answer<'a>(&'a self, state: &'a State, path: &Path) -> Option<&'a Entry> {
-        let about = |entry: &&Entry| entry.path == path;
-        let unsaved = state.unsaved.iter().rev().find(about);
-        unsaved.or_else(|| self.entries.iter().find(about))
+        let saved = || self.entries.iter().find(|entry| entry.path == path);
+        state.unsaved.get(path).or_else(saved)
     }
 }
 
@@ -173,7 +197,10 @@ fn decide(kit: &Kit, state: &mut State, workspace: &Path, look: &Look) -> Found 
         match answer.filter(|answer| answer.sha256 == file.sha256) {
             Some(Entry { trusted: false, .. }) => continue,
             Some(Entry { trusted: true, .. }) => {
-                found = Found::Trusted(prompt::cut(&file.text).to_owned());
+                found = Found::Trusted {
+                    path: file.path.clone(),
+                    text: prompt::cut(&file.text).to_owned(),
+                };
             }
             None => {
                 asked = Some((file, answer.is_some()));
@@ -269,8 +296,12 @@ pub fn answer(kit: &Arc<Kit>, answered: &Answered) -> bool {
         sha256: question.sha256,
         trusted,
     };
-    state.unsaved.push(entry.clone());
+    state.unsaved.insert(entry.path.clone(), entry.clone());
     drop(state);
+    if !trusted {
+        // It fails if there is no chat.
+        kit.instructions.revoked.send(entry.path.clone()).ok();
+    }
     settle(
         kit,
         question.id,
@@ -282,15 +313,22 @@ pub fn answer(kit: &Arc<Kit>, answered: &Answered) -> bool {
     true
 }
 
-/// Writes an answer down and says what follows from it.
+/// Writes an answer down and says what follows from it; does nothing if the person took it back meanwhile.
 async fn save(kit: &Kit, name: &str, entry: Entry) {
+    let _alone = kit.instructions.writing.lock().await;
+    let is_last = |state: &State| state.unsaved.get(&entry.path) == Some(&entry);
+    if !is_last(&kit.instructions.state()) {
+        return;
+    }
     let (trust, kept) = (kit.instructions.trust.clone(), entry.clone());
     if let Err(why) = blocking(move || trust.save(kept)).await {
         let message = format!("the answer about {name} holds until Neovim ends: {why}");
         return kit.notice(Level::Error, message);
     }
     let mut state = kit.instructions.state();
-    state.unsaved.retain(|unsaved| *unsaved != entry);
+    if is_last(&state) {
+        state.unsaved.remove(&entry.path);
+    }
     state.changes += 1;
     drop(state);
     let message = match entry.trusted {
@@ -313,6 +351,24 @@ fn name_of(path: &Path) -> String {
 }
 
 impl Session {
+    /// Ends the turn that runs if it was sent a text that the person trusts no more; `path` is none if any may be it.
+    pub(super) fn end_turn_sent(&self, path: Option<&Path>) {
+        let Found::Trusted { path: sent, .. } = &self.instructions else {
+            return;
+        };
+        let Some(running) = &self.running else {
+            return;
+        };
+        if path.is_none_or(|path| path == sent) && !running.cancel.is_cancelled() {
+            running.cancel.cancel();
+            self.say(format!(
+                "the turn of chat {} is cancelled: it was sent {}; /retry goes on without it",
+                self.id,
+                name_of(sent)
+            ));
+        }
+    }
+
     /// Takes the instructions of the workspace for the turn that begins. Says in the chat if they wait for an answer.
     pub(super) async fn find_instructions(&mut self) {
         let found = find(&self.kit, &self.place.workspace).await;

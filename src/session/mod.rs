@@ -24,9 +24,10 @@ mod turn;
 mod typed;
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -81,6 +82,8 @@ struct Session {
     standing: Standing,
     /// What the last turn was sent of the workspace's instructions.
     instructions: Found,
+    /// Files that the person trusts no more.
+    revoked: broadcast::Receiver<PathBuf>,
     /// Of the whole conversation.
     usage: Usage,
     /// Of the turn that runs, or ran last.
@@ -124,6 +127,7 @@ impl Session {
             running: None,
             standing: Standing::default(),
             instructions: Found::None,
+            revoked: kit.instructions.revoked(),
             usage: Usage::default(),
             turn_usage: Usage::default(),
             state: State::Idle,
@@ -152,6 +156,7 @@ impl Session {
                     None => self.ended().await,
                 },
                 () = self.recorder.due() => self.flush().await,
+                path = self.revoked.recv() => self.end_turn_sent(path.ok().as_deref()),
                 // A turn that runs is told before its next request.
                 () = self.jobs.ended(), if self.running.is_none() => self.tell_job_ends().await,
                 () = self.typed.ended() => match self.running {

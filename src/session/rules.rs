@@ -78,15 +78,10 @@ impl Session {
         }
     }
 
-    /// Takes back what the person said of a file: a turn that runs may have been sent it.
+    /// Takes back the answer about a file, in every chat.
     async fn forget_file(&self, file: &str) {
         match self.kit.instructions.forget(file.into()).await {
-            Ok(true) => {
-                if self.instructions.text().is_some() {
-                    self.revoked();
-                }
-                self.say(format!("the next prompt asks about {file} again"));
-            }
+            Ok(true) => self.say(format!("the next prompt asks about {file} again")),
             Ok(false) => self.say(format!("no answer about {file} was saved")),
             Err(why) => self.complain(why),
         }

@@ -156,6 +156,9 @@ const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more too
 /// Told of a call that the model makes all the same.
 const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
 
+/// Told the person if trust in the instructions ended.
+const ANEW: &str = "the old instructions of the workspace are no longer sent; the model reads the conversation anew";
+
 /// Why a turn goes no further.
 enum Halt {
     Cancelled,
@@ -187,12 +190,7 @@ impl Turn {
     }
 
     async fn steps(&mut self) -> Result<(), Halt> {
-        let kit = Arc::clone(&self.kit);
-        let isolation = tokio::select! {
-            () = self.cancel.cancelled() => return Err(Halt::Cancelled),
-            isolation = kit.trial.isolation() => isolation,
-        };
-        self.orient(isolation).await?;
+        self.orient().await?;
         loop {
             self.renew();
             let may_call = match self.guard.step() {
@@ -256,18 +254,27 @@ impl Turn {
     }
 
     /// Records the place that the chat works in, and tells the model what has changed there since it was told last.
-    async fn orient(&mut self, isolation: &Isolation) -> Result<(), Halt> {
+    async fn orient(&mut self) -> Result<(), Halt> {
+        let kit = Arc::clone(&self.kit);
+        let isolation = tokio::select! {
+            () = self.cancel.cancelled() => return Err(Halt::Cancelled),
+            isolation = kit.trial.isolation() => isolation,
+        };
         let now = self.surroundings(isolation);
         let items = self.snapshot().await?;
         let told = transcript::last_surroundings(&items);
+        let anew = told.is_some_and(|told| told.ends_instructions(&now));
         let change = told.map_or(Some(String::new()), |told| told.change(&now));
         let Some(change) = change else {
             return Ok(());
         };
         self.record(Item::Surroundings(now)).await?;
-        match change.is_empty() {
-            true => Ok(()),
-            false => self.tell_model(change, false).await,
+        if !change.is_empty() {
+            self.tell_model(change, false).await?;
+        }
+        match anew {
+            true => self.note(ANEW).await,
+            false => Ok(()),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The place a chat works in, as its model is told.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::Item;
@@ -41,26 +43,69 @@ impl Surroundings {
             lines.push(format!("From now on: {} {}", now.backend, now.unasked));
         }
         if self.instructions != now.instructions {
-            lines.push(match &now.instructions {
-                Some(text) => format!("The workspace now asks this of you:\n{}", text.trim()),
-                None => "The instructions of the workspace no longer hold.".to_owned(),
+            lines.push(match (&self.instructions, &now.instructions) {
+                (None, Some(text)) => {
+                    format!("The workspace now asks this of you:\n{}", text.trim())
+                }
+                (_, None) => "The instructions of the workspace no longer hold.".to_owned(),
+                // They are in the system prompt, see `ends_instructions`.
+                (Some(_), Some(_)) => "The instructions of the workspace changed.".to_owned(),
             });
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
+
+    /// Returns whether the model was sent instructions that `now` does not have. It must not be sent them again.
+    pub fn ends_instructions(&self, now: &Self) -> bool {
+        self.instructions.is_some() && self.instructions != now.instructions
+    }
+}
+
+/// Returns the index of the last surroundings that end earlier instructions; the conversation begins anew with them.
+fn anew(items: &[Item]) -> Option<usize> {
+    let mut places = items
+        .iter()
+        .enumerate()
+        .filter_map(|(at, item)| of(item).map(|place| (at, place)));
+    let (_, mut told) = places.next()?;
+    let mut found = None;
+    for (at, now) in places {
+        if told.ends_instructions(now) {
+            found = Some(at);
+        }
+        told = now;
+    }
+    found
+}
+
+/// Returns the items without the notes about surroundings that no longer count: they may hold instructions that ended.
+///
+/// An unread item takes the place of such a note, since a summary counts items.
+pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
+    let Some(anew) = anew(items) else {
+        return Cow::Borrowed(items);
+    };
+    let mut items = items.to_vec();
+    for at in 1..anew {
+        if matches!(items[at], Item::Note { .. }) && of(&items[at - 1]).is_some() {
+            items[at] = Item::Unknown;
+        }
+    }
+    Cow::Owned(items)
 }
 
 /// Returns the surroundings that the system prompt of the next request is made from.
 ///
 /// They stay the first ones of the conversation, since every request must begin like the one before it. A summary
-/// begins a conversation anew.
+/// begins a conversation anew, and so does the end of instructions.
 pub fn first_surroundings(items: &[Item]) -> Option<&Surroundings> {
     let summary = items.iter().enumerate().rev();
     let kept_from = summary.into_iter().find_map(|(at, item)| match item {
         Item::Summary { keep, .. } => Some(at.saturating_sub(*keep)),
         _ => None,
     });
-    let before = &items[..kept_from.unwrap_or(0)];
+    let anew = anew(items).map_or(0, |at| at + 1);
+    let before = &items[..kept_from.unwrap_or(0).max(anew)];
     last_surroundings(before).or_else(|| items.iter().find_map(of))
 }
 
@@ -103,6 +148,54 @@ mod tests {
              The workspace now asks this of you:\nUse tabs."
         );
         assert!(new.change(&old).unwrap().ends_with("no longer hold."));
+    }
+
+    #[test]
+    fn instructions_that_ended_are_in_neither_the_system_prompt_nor_a_note() {
+        let asks = |text: Option<&str>| {
+            Item::Surroundings(Surroundings {
+                instructions: text.map(str::to_owned),
+                ..at("/a")
+            })
+        };
+        let note = |text: &str| Item::Note {
+            text: text.into(),
+            once: false,
+        };
+        let check = |items: &[Item], first: Option<&str>, notes: &[&str]| {
+            let system = first_surroundings(items).unwrap();
+            assert_eq!(system.instructions.as_deref(), first, "{items:?}");
+            let told = crate::transcript::view(items);
+            assert_eq!(
+                told,
+                notes.iter().map(|text| note(text)).collect::<Vec<_>>()
+            );
+        };
+        let mut items = vec![asks(None), asks(Some("A")), note("A")];
+        check(&items, None, &["A"]);
+        items.extend([note("steps"), asks(None), note("gone")]);
+        check(&items, None, &["steps", "gone"]);
+        items.extend([asks(Some("B")), note("B")]);
+        check(&items, None, &["steps", "gone", "B"]);
+        items.extend([asks(Some("C")), note("changed")]);
+        check(&items, Some("C"), &["steps", "changed"]);
+        let mut items = vec![asks(Some("A")), asks(None), note("gone")];
+        check(&items, None, &["gone"]);
+        items.extend([Item::Summary {
+            text: "s".into(),
+            keep: 3,
+        }]);
+        assert_eq!(first_surroundings(&items).unwrap().instructions, None);
+        let items = [
+            asks(Some("A")),
+            note("x"),
+            Item::Summary {
+                text: "s".into(),
+                keep: 0,
+            },
+            asks(None),
+        ];
+        assert_eq!(first_surroundings(&items).unwrap().instructions, None);
     }
 
     #[test]

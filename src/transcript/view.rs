@@ -1,6 +1,7 @@
 //! The part of a conversation that a model is told.
 
 use super::Item;
+use super::surroundings::without_old_notes;
 
 /// Returns the items that a request is made from: all that a model is told, or what follows the last summary.
 ///
@@ -8,7 +9,8 @@ use super::Item;
 /// Pieces of one text are joined, see [`joined`].
 pub fn view(items: &[Item]) -> Vec<Item> {
     let mut told: Vec<Item> = Vec::new();
-    for item in after_summary(items) {
+    let items = without_old_notes(items);
+    for item in after_summary(&items) {
         if *item == Item::Retried {
             let tail = told.split_off(asked_at(&told));
             told.extend(tail.into_iter().filter(|item| !is_answer(item)));

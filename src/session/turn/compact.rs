@@ -19,6 +19,7 @@ const ASK: &str = "Sum up our conversation so far for yourself: what I asked for
 impl Turn {
     /// Has the model sum up all that was said.
     pub(super) async fn compact_all(&mut self) -> Result<(), Halt> {
+        self.orient().await?;
         let items = self.snapshot().await?;
         self.compact(items, 0).await
     }
