@@ -51,12 +51,22 @@ impl Setting {
         std::iter::once(self.name).chain(self.former.iter().copied())
     }
 
+    const fn applies(self, applies: Applies) -> Self {
+        Self { applies, ..self }
+    }
+
     const fn formerly(self, former: &'static [&'static str]) -> Self {
         Self { former, ..self }
     }
 }
 
-const fn now(name: &'static str, default: &'static str, kind: Kind, help: &'static str) -> Setting {
+/// Returns a setting that applies at once; [`Setting::applies`] changes that.
+const fn setting(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    help: &'static str,
+) -> Setting {
     Setting {
         name,
         former: &[],
@@ -67,32 +77,7 @@ const fn now(name: &'static str, default: &'static str, kind: Kind, help: &'stat
     }
 }
 
-const fn next_chat(
-    name: &'static str,
-    default: &'static str,
-    kind: Kind,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        applies: Applies::NextChat,
-        ..now(name, default, kind, help)
-    }
-}
-
-const fn restart(
-    name: &'static str,
-    default: &'static str,
-    kind: Kind,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        applies: Applies::Restart,
-        ..now(name, default, kind, help)
-    }
-}
-
 const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 const DAY: u64 = 24 * 3600;
 
@@ -107,7 +92,7 @@ fn index(number: u64) -> usize {
 
 /// Every setting, in the order of the help.
 pub(super) static TABLE: &[Setting] = &[
-    next_chat(
+    setting(
         "provider",
         "(the first whose key is set, else ollama)",
         Kind::Choice {
@@ -124,51 +109,59 @@ pub(super) static TABLE: &[Setting] = &[
          that starts with claude-, gemini- or gpt- means its maker; else it is the first of \
          ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY that is in the environment, else Ollama \
          on this machine.",
-    ),
-    next_chat(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "model",
         "(the provider's usual one)",
         Kind::Text(|c, v| c.llm.model = Some(v)),
         "The model's name, as its provider calls it.",
-    ),
-    next_chat(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "base_url",
         "(the provider's own)",
         Kind::Url(|c, v| c.llm.base_url = Some(v)),
         "Where requests are sent, such as http://127.0.0.1:8080/v1/.",
-    ),
-    next_chat(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "api_key_env",
         "(the provider's usual one)",
         Kind::Text(|c, v| c.llm.key_env = Some(v)),
         "The environment variable that holds the key. The key itself is never a setting.",
-    ),
-    next_chat(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "api_key_file",
         "(none)",
         Kind::Path(|c, v| c.llm.key_file = Some(v)),
         "A file that holds the key and that nobody else can read.",
-    ),
-    next_chat(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "api_key_cmd",
         "(none)",
         Kind::Argv(|c, v| c.llm.key_cmd = Some(v)),
         "A program that prints the key, and its arguments, such as { 'pass', 'show', 'openai' }. It is asked again after the server \
          refused what it printed.",
-    ),
-    next_chat(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "headers",
         "{}",
         Kind::Pairs(|c, v| c.llm.headers = v),
         "Headers that go with every request.",
-    ),
-    next_chat(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "extra_body",
         "(none)",
         Kind::Object(|c, v| c.llm.extra_body = Some(v)),
         "Fields that are put into every request's body, such as { temperature = 0 }.",
-    ),
-    next_chat(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "max_output_tokens",
         "none",
         Kind::Limit {
@@ -177,8 +170,9 @@ pub(super) static TABLE: &[Setting] = &[
             set: |c, v| c.llm.max_output_tokens = v.map(small),
         },
         "The longest answer to ask for, in tokens; none leaves it to the provider.",
-    ),
-    next_chat(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "context_window",
         "none",
         Kind::Limit {
@@ -188,8 +182,9 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "How many tokens the model can read. Needed only for models that co does not know. Ollama is \
          asked for that many, as far as its model holds them; unset, for what is set there, else 8192.",
-    ),
-    now(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "prices",
         "{}",
         Kind::Prices(|c, v| c.prices = v),
@@ -197,7 +192,7 @@ pub(super) static TABLE: &[Setting] = &[
          cached = 0.3, output = 15 } }. The winbar, /usage and /export then say what a chat has cost. \
          No price is built in.",
     ),
-    next_chat(
+    setting(
         "stall_timeout",
         "120",
         Kind::Number {
@@ -206,8 +201,9 @@ pub(super) static TABLE: &[Setting] = &[
             set: |c, v| c.stall_timeout = Duration::from_secs(v),
         },
         "Seconds a model may send nothing before its answer counts as broken off.",
-    ),
-    now(
+    )
+    .applies(Applies::NextChat),
+    setting(
         "max_steps",
         "50",
         Kind::Number {
@@ -217,19 +213,19 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Requests to the model in one turn before it must sum up; 0 is no limit.",
     ),
-    now(
+    setting(
         "show_reasoning",
         "false",
         Kind::Flag(|c, v| c.show_reasoning = v),
         "Show what the model thinks before it answers, where its provider tells.",
     ),
-    now(
+    setting(
         "redact",
         "true",
         Kind::Flag(|c, v| c.redact = v),
         "Hide what looks like a key in a command's output from the model.",
     ),
-    restart(
+    setting(
         "session_prune_days",
         "none",
         Kind::Limit {
@@ -238,54 +234,56 @@ pub(super) static TABLE: &[Setting] = &[
             set: |c, v| c.session_prune_days = v.map(small),
         },
         "Sessions untouched for this many days are removed; none keeps them all.",
-    ),
-    now(
+    )
+    .applies(Applies::Restart),
+    setting(
         "auto_confirm",
         "false",
         Kind::Flag(|c, v| c.auto_confirm = v),
         "Run what the model asks for without a question. Deny rules still refuse, what is longer than 10,000 \
          characters still asks, and the winbar says that it is on.",
     ),
-    now(
+    setting(
         "allow",
         "",
         Kind::Words(|c, v| c.policy.allow = v),
         "Commands that run without a question, as an approved one would: cargo test covers \
          cargo test --lib.",
     ),
-    now(
+    setting(
         "ask",
         "",
         Kind::Words(|c, v| c.policy.ask = v),
         "Commands that are always asked about.",
     ),
-    now(
+    setting(
         "deny",
         "",
         Kind::Words(|c, v| c.policy.deny = v),
         "Commands that are refused without a question; nothing overrules it.",
     ),
-    now(
+    setting(
         "shell_lift_deny",
         "",
         Kind::Words(|c, v| c.policy.deny_lifted = v),
         "Names of built-in deny rules that shall not refuse: root-deletion, raw-disk, fork-bomb, own-files.",
     ),
-    now(
+    setting(
         "shell_safe_commands",
         "(the built-in list)",
         Kind::Words(|c, v| c.policy.safe_commands = Some(v)),
         "Programs that may be proven read-only and then run without a question. What is given takes \
          the built-in list's place; an empty list proves nothing.",
     ),
-    restart(
+    setting(
         "auto_without_sandbox",
         "true",
         Kind::Flag(|c, v| c.auto_without_sandbox = v),
         "Run what is proven read-only without a question even where the kernel has no read-only \
          sandbox to hold it; false asks there.",
-    ),
-    now(
+    )
+    .applies(Applies::Restart),
+    setting(
         "shell_max_timeout",
         "600",
         Kind::Number {
@@ -297,7 +295,7 @@ pub(super) static TABLE: &[Setting] = &[
          given no time-out has none. Your own commands may have another limit, |co-run_timeout|.",
     )
     .formerly(&["sandbox_max_timeout"]),
-    now(
+    setting(
         "run_environment",
         "restricted",
         Kind::Choice {
@@ -309,7 +307,7 @@ pub(super) static TABLE: &[Setting] = &[
          'shellcmdflag' and Neovim's environment, less what never passes. |:Co-++env| chooses for \
          one run; |co-environment| and |co-inherit| list both.",
     ),
-    now(
+    setting(
         "run_timeout",
         "(shell_max_timeout)",
         Kind::Number {
@@ -320,20 +318,20 @@ pub(super) static TABLE: &[Setting] = &[
         "Seconds that your own commands may run, also more than shell_max_timeout; 0 is no limit. \
          |:Co-++timeout| chooses for one run.",
     ),
-    now(
+    setting(
         "shell_env_allow",
         "CARGO_HOME,RUSTUP_HOME,GOPATH,GOROOT,JAVA_HOME,NVM_DIR,VIRTUAL_ENV,CONDA_PREFIX,PYENV_ROOT,\
          LC_*,TZ,COLORTERM",
         Kind::Variables(|c, v| c.exec.env_allow = v),
         "Environment variables that commands see, besides PATH, HOME and the like.",
     ),
-    now(
+    setting(
         "shell_login_path",
         "false",
         Kind::Flag(|c, v| c.exec.login_path = v),
         "Take PATH from the login shell, for a Neovim that was started from a desktop.",
     ),
-    now(
+    setting(
         "shell_max_output",
         "30000",
         Kind::Size {
@@ -343,7 +341,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Bytes of one command's output that the model reads at most: its beginning and its end.",
     ),
-    now(
+    setting(
         "shell_screen_lines",
         "10000",
         Kind::Number {
@@ -353,7 +351,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Lines of one run that its buffer keeps.",
     ),
-    now(
+    setting(
         "shell_spill_max",
         "64MiB",
         Kind::Size {
@@ -365,7 +363,7 @@ pub(super) static TABLE: &[Setting] = &[
          the last half of so many bytes, and between them a line that counts the lines and bytes left \
          out. 0 keeps none.",
     ),
-    restart(
+    setting(
         "shell_spill_age",
         "7",
         Kind::Number {
@@ -374,8 +372,9 @@ pub(super) static TABLE: &[Setting] = &[
             set: |c, v| c.exec.spill_age = Duration::from_secs(v * DAY),
         },
         "Days those files are kept.",
-    ),
-    restart(
+    )
+    .applies(Applies::Restart),
+    setting(
         "shell_spill_total",
         "1GiB",
         Kind::Size {
@@ -384,8 +383,9 @@ pub(super) static TABLE: &[Setting] = &[
             set: |c, v| c.exec.spill_total = v,
         },
         "Bytes of all those files together; the oldest go first.",
-    ),
-    now(
+    )
+    .applies(Applies::Restart),
+    setting(
         "shell_flood_max",
         "1GiB",
         Kind::Size {
@@ -395,7 +395,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Bytes of output after which a command is ended.",
     ),
-    now(
+    setting(
         "shell_memory",
         "none",
         Kind::SizeLimit {
@@ -404,7 +404,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Address space of each process of a command.",
     ),
-    now(
+    setting(
         "shell_cpu_seconds",
         "none",
         Kind::Limit {
@@ -414,7 +414,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Processor seconds of each process of a command.",
     ),
-    now(
+    setting(
         "shell_open_files",
         "none",
         Kind::Limit {
@@ -424,7 +424,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Files that each process of a command may have open.",
     ),
-    now(
+    setting(
         "shell_file_size",
         "none",
         Kind::SizeLimit {
@@ -433,7 +433,7 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "The largest file that a command may write.",
     ),
-    restart(
+    setting(
         "sandbox_backend",
         "subprocess",
         Kind::Choice {
@@ -443,8 +443,9 @@ pub(super) static TABLE: &[Setting] = &[
         "Where approved commands run: as plain processes, or held to the workspace by the kernel \
          (landlock). One that cannot work here refuses every such command with the reason; auto takes \
          the strongest that can. docker is not in this version: with it, no approved command runs.",
-    ),
-    restart(
+    )
+    .applies(Applies::Restart),
+    setting(
         "sandbox_network",
         "none",
         Kind::Choice {
@@ -458,30 +459,34 @@ pub(super) static TABLE: &[Setting] = &[
             },
         },
         "The network of commands that landlock holds.",
-    ),
-    restart(
+    )
+    .applies(Applies::Restart),
+    setting(
         "sandbox_namespaces",
         "true",
         Kind::Flag(|c, v| c.exec.namespaces = v),
         "Give sandboxed commands mounts of their own, in a user namespace, where the kernel lets us.",
-    ),
-    restart(
+    )
+    .applies(Applies::Restart),
+    setting(
         "docker_image",
         "co-cli-sandbox",
         Kind::Text(|c, v| c.docker_image = v),
         "The image of the container. Not used: docker is not in this version.",
-    ),
-    restart(
+    )
+    .applies(Applies::Restart),
+    setting(
         "sandbox_mem_limit",
         "1GiB",
         Kind::Size {
             least: 16 * MIB,
-            most: 1024 * GIB,
+            most: TIB,
             set: |c, v| c.sandbox_mem_limit = v,
         },
         "Memory of the container. Not used: docker is not in this version.",
-    ),
-    restart(
+    )
+    .applies(Applies::Restart),
+    setting(
         "sandbox_cpus",
         "1",
         Kind::Decimal {
@@ -490,5 +495,6 @@ pub(super) static TABLE: &[Setting] = &[
             set: |c, v| c.sandbox_cpus = v,
         },
         "Processors of the container. Not used: docker is not in this version.",
-    ),
+    )
+    .applies(Applies::Restart),
 ];
