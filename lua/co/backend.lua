@@ -243,9 +243,12 @@ local function update_settings()
     process.bin = bin
     notify.info('bin needs a new backend (:Co /restart)')
   end
-  if not vim.deep_equal(settings, process.settings) then
-    process.settings = settings
-    M.tell({ type = 'settings', settings = settings })
+  local current = process
+  if
+    not vim.deep_equal(settings, current.settings)
+    and M.tell({ type = 'settings', settings = settings })
+  then
+    current.settings = settings
   end
 end
 

@@ -48,10 +48,8 @@ impl App {
             let why = format!("the settings stay as they were: {shown} does not answer");
             return self.kit.notice(Level::Error, why);
         };
-        let old = std::mem::replace(&mut self.settings, new);
-        let new = &self.settings;
         for problem in &new.problems {
-            if !old.problems.contains(problem) {
+            if !self.settings.problems.contains(problem) {
                 self.kit.notice(Level::Warn, problem.clone());
             }
         }
@@ -62,6 +60,8 @@ impl App {
                 return self.kit.notice(Level::Error, why);
             }
         }
+        let old = std::mem::replace(&mut self.settings, new);
+        let new = &self.settings;
         self.shell.take_settings(Arc::clone(&self.kit));
         for session in self.sessions.values() {
             session.send(Msg::Settings(Arc::clone(&self.kit)));

@@ -86,6 +86,25 @@ describe('the backend', function()
     same({ shell_max_timeout = 60, model = 'm', redact = false }, got[6].settings)
   end)
 
+  it('is sent settings again that did not reach it', function()
+    local nvim, received = with('ready')
+    nvim:lua("vim.cmd('Co! a')")
+    nvim:wait("return require('co.backend').status().ready")
+    nvim:lua([[
+      local notify = vim.rpcnotify
+      vim.rpcnotify = function()
+        error('full')
+      end
+      require('co').setup({ model = 'm' })
+      vim.rpcnotify = notify
+      require('co').setup({ model = 'm' })
+    ]])
+    neovim.wait('three messages', function()
+      return #received() == 3
+    end)
+    same({ shell_max_timeout = 60, model = 'm' }, received()[3].settings)
+  end)
+
   it('is sent what it can be of settings that hold a function', function()
     local nvim, received = with('ready')
     nvim:lua([[
@@ -143,6 +162,25 @@ describe('the backend', function()
       "return vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 2)[1]:find('speaks protocol 99') ~= nil"
     )
     same(1, #nvim:lua('return _G.notices'))
+  end)
+
+  it('is not started by a restart when Neovim ends', function()
+    local nvim, received = with('ready')
+    nvim:lua("vim.cmd('Co! a')")
+    nvim:wait("return require('co.backend').status().ready")
+    nvim:lua([[
+      vim.api.nvim_create_autocmd('VimLeavePre', { callback = function()
+        require('co.backend').restart(function() end)
+        vim.wait(1000, function() return not require('co.backend').status().running end, 10)
+        vim.wait(300, function() return require('co.backend').status().ready end, 10)
+      end })
+      vim.schedule(function() vim.cmd('qa!') end)
+    ]])
+    vim.fn.jobwait({ nvim.job }, 5000)
+    local greetings = vim.tbl_filter(function(message)
+      return message.type == 'hello'
+    end, received())
+    same(1, #greetings)
   end)
 
   it('that refuses is told once', function()
