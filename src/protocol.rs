@@ -11,7 +11,7 @@ use crate::exec::{Host, Patch, Size};
 use crate::transcript::{Context, Cost, Usage};
 
 /// Raised whenever a message changes its meaning; both sides refuse another's number.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// What Lua tells the backend.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -113,7 +113,7 @@ pub struct RunOptions {
     pub host: Option<Host>,
 }
 
-/// What a person's own command gets of their environment.
+/// The environment of a person's own command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEnvironment {
@@ -154,7 +154,7 @@ pub enum Scope {
 pub enum ToEditor {
     /// The two fit: what waited for that may be sent.
     Ready { protocol: u32, version: String },
-    /// What holds unasked commands, for the winbar: `read-only sandbox`, or why there is none.
+    /// The confinement of unasked commands, for the winbar: `read-only sandbox`, or why there is none.
     Isolation { isolation: String },
     /// The two do not fit, or the backend could not make what it needs; it ends.
     Refused { message: String },
@@ -187,7 +187,7 @@ pub enum ToEditor {
         /// The first lines of what runs in the foreground: the model's calls and `!` lines.
         commands: Vec<String>,
         queued: usize,
-        /// How many of the prompts that came wait no more: their turn began, or a cancel dropped them.
+        /// The number of prompts that no longer wait: their turn began, or a cancel dropped them.
         begun: u64,
         /// The conversation's id in the store, once it has begun: `/resume` takes it.
         kept: Option<String>,
@@ -219,10 +219,10 @@ pub enum ToEditor {
         status: String,
         exit: Option<i32>,
         spill: Option<std::path::PathBuf>,
-        /// What it left running goes on, until [`LeftEnded`](Self::LeftEnded).
+        /// Processes that it left running go on, until [`LeftEnded`](Self::LeftEnded).
         left: bool,
     },
-    /// What a run left running has ended.
+    /// The processes that a run left running have ended.
     LeftEnded { run: u64 },
     /// A prompt was not taken: it goes back to where it was typed.
     Unsent { session: u64, text: String },
@@ -318,7 +318,7 @@ pub struct TrustQuestion {
     pub size: usize,
     /// All that the file holds.
     pub text: String,
-    /// What the person should know of it, a sentence each.
+    /// Remarks about it for the person, a sentence each.
     pub notes: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ end
 ---@type table<string, fun()>
 local greetings = {
   ready = function()
-    ready(1)
+    ready(2)
   end,
   mismatch = function()
     ready(99)
@@ -35,14 +35,14 @@ local greetings = {
     send({ type = 'refused', message = 'the plugin is too old: update it' })
   end,
   die = function()
-    ready(1)
+    ready(2)
   end,
   noise = function()
     io.stderr:write('a line for the log\n')
-    ready(1)
+    ready(2)
   end,
   queue = function()
-    ready(1)
+    ready(2)
   end,
   mute = function() end,
 }
