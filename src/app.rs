@@ -262,7 +262,7 @@ fn audit(editor: &Editor, paths: &Paths) -> Option<Audit> {
 }
 
 struct App {
-    /// What a chat that begins now is given.
+    /// The services of a chat that begins now.
     kit: Arc<Kit>,
     settings: Settings,
     cancel: CancellationToken,

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 /// The file whose lock holds for all files beside it.
 pub(crate) const LOCK: &str = "lock";
-/// How long to wait for the lock: its holder writes one small file.
+/// The longest wait for the lock: its holder writes one small file.
 const PATIENCE: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(10);
 

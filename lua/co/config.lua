@@ -157,7 +157,7 @@ end
 
 ---@type table<string, any>?
 local from_setup
--- What `vim.g.co` said when the layers were merged last.
+-- The value of `vim.g.co` when the layers were merged last.
 ---@type any
 local from_global
 ---@type co.Config?

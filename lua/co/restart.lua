@@ -18,7 +18,7 @@ local function name(run)
   return ('%s (%s)'):format(label, vim.fn.strcharpart(vim.split(run.command, '\n')[1], 0, 40))
 end
 
---- What would end with the backend.
+--- Returns the names of the runs, turns and commands that would end with the backend.
 ---@return string[]
 local function busy()
   local found = {}
@@ -54,7 +54,7 @@ local function resume()
   notify.info('a new backend runs')
 end
 
---- Starts a new backend. What runs is ended by `force` alone; else it is named, and nothing is done.
+--- Starts a new backend. Without `force`, only names what runs; with it, ends that first.
 ---@param force boolean
 ---@return boolean taken
 function M.restart(force)

@@ -242,7 +242,7 @@ function M.ended(message)
   end
 end
 
---- What a run left running has ended.
+--- Takes in that the processes that a run left running have ended.
 ---@param message co.LeftEnded
 function M.left_ended(message)
   local run = runs[message.run]

@@ -1,4 +1,4 @@
-//! The values that the settings were given, and what changes when they are given others.
+//! The given values of the settings, and their differences from new values.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,8 +10,7 @@ use super::{Applies, Config};
 
 /// The values of the settings that some layer gives, each in the form of its kind.
 ///
-/// [`Given::config`] makes the typed settings of them. Two of them can be mixed by setting, which typed
-/// settings cannot.
+/// [`Given::config`] makes the typed settings of them. Unlike typed settings, two can be merged by setting.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Given {
     values: BTreeMap<&'static str, Value>,

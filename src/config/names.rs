@@ -51,17 +51,14 @@ pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
     let mut names: Vec<&String> = names.iter().collect();
     names.sort();
     let unknown = names.into_iter().filter(|name| {
-        // What is said of a key is said elsewhere.
+        // `layers` reports this variable.
         name.starts_with(PREFIX) && !known(name) && *name != "CO_CLI_API_KEY"
     });
     let sentence = |name: &String| {
         let settings = TABLE.iter().map(|setting| variable(setting.name));
         let others = OTHER_VARIABLES.iter().map(|&name| name.to_owned());
         let near = suggest(settings.chain(others), name);
-        format!(
-            "{} is set and no setting is read from it; {near}",
-            shown(name)
-        )
+        format!("{} is set but is not a setting; {near}", shown(name))
     };
     unknown.map(sentence).collect()
 }
@@ -70,7 +67,7 @@ pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
 fn suggest(names: impl Iterator<Item = String>, name: &str) -> String {
     let distances = names.map(|known| (distance(&known, name), known));
     let near = distances.min().filter(|(distance, near)| {
-        // What all variables start with says nothing.
+        // The common prefix must not count.
         let length = near.strip_prefix(PREFIX).unwrap_or(near).len();
         *distance <= length / 3
     });

@@ -129,16 +129,16 @@ impl Instructions {
     }
 }
 
-/// The files of a workspace and the answers, as one look at the disk found them.
-struct Look {
+/// The files of a workspace and the answers, as one read found them.
+struct InstructionFiles {
     files: Vec<FileText>,
     problems: Vec<String>,
     entries: Vec<Entry>,
 }
 
-impl Look {
-    fn take(trust: &Trust, workspace: &Path) -> Result<Self, trust::Error> {
-        let mut look = Self {
+impl InstructionFiles {
+    fn read(trust: &Trust, workspace: &Path) -> Result<Self, trust::Error> {
+        let mut read = Self {
             files: Vec::new(),
             problems: Vec::new(),
             entries: Vec::new(),
@@ -146,15 +146,15 @@ impl Look {
         for name in NAMES {
             match FileText::read(workspace.join(name)) {
                 Ok(file) if file.text.trim().is_empty() => {}
-                Ok(file) => look.files.push(file),
+                Ok(file) => read.files.push(file),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => look.problems.push(format!("{name} is left out: {error}")),
+                Err(error) => read.problems.push(format!("{name} is left out: {error}")),
             }
         }
-        if !look.files.is_empty() {
-            look.entries = trust.entries()?;
+        if !read.files.is_empty() {
+            read.entries = trust.entries()?;
         }
-        Ok(look)
+        Ok(read)
     }
 
     /// Returns the last answer about a file, whichever text it was for.
@@ -170,30 +170,30 @@ async fn find(kit: &Kit, workspace: &Path) -> Found {
     loop {
         let changes = shared.state().changes;
         let (trust, root) = (shared.trust.clone(), workspace.to_owned());
-        let look = match blocking(move || Look::take(&trust, &root)).await {
-            Ok(look) => look,
+        let read = match blocking(move || InstructionFiles::read(&trust, &root)).await {
+            Ok(read) => read,
             Err(why) => {
                 warn_once(kit, &mut shared.state(), workspace, &why);
                 return Found::None;
             }
         };
         let mut state = shared.state();
-        // An answer that reached the disk after it was read is in neither place.
+        // An answer saved after the read is in neither list.
         if state.changes == changes {
-            return decide(kit, &mut state, workspace, &look);
+            return decide(kit, &mut state, workspace, &read);
         }
     }
 }
 
-fn decide(kit: &Kit, state: &mut State, workspace: &Path, look: &Look) -> Found {
-    for problem in &look.problems {
+fn decide(kit: &Kit, state: &mut State, workspace: &Path, read: &InstructionFiles) -> Found {
+    for problem in &read.problems {
         warn_once(kit, state, workspace, problem);
     }
     let mut found = Found::None;
     let mut asked = None;
-    for file in &look.files {
+    for file in &read.files {
         let name = name_of(&file.path);
-        let answer = look.answer(state, &file.path);
+        let answer = read.answer(state, &file.path);
         match answer.filter(|answer| answer.sha256 == file.sha256) {
             Some(Entry { trusted: false, .. }) => continue,
             Some(Entry { trusted: true, .. }) => {
@@ -278,7 +278,7 @@ fn notes(file: &FileText, changed: bool) -> Vec<String> {
         notes.push(format!("only its first {most} KiB are sent"));
     }
     if file.replaced {
-        notes.push("it is not all UTF-8: \u{fffd} stands for what is not".to_owned());
+        notes.push("it is not valid UTF-8: \u{fffd} replaces wrong bytes".to_owned());
     }
     notes
 }
@@ -322,7 +322,8 @@ async fn save(kit: &Kit, name: &str, entry: Entry) {
     }
     let (trust, kept) = (kit.instructions.trust.clone(), entry.clone());
     if let Err(why) = blocking(move || trust.save(kept)).await {
-        let message = format!("the answer about {name} holds until Neovim ends: {why}");
+        let message =
+            format!("the answer about {name} could not be saved, so it ends with Neovim: {why}");
         return kit.notice(Level::Error, message);
     }
     let mut state = kit.instructions.state();

@@ -23,7 +23,7 @@ use crate::tool::judge::{Bench, Judge};
 use crate::tool::rules;
 use crate::tool::trial::Trial;
 
-/// Made once, right after the handshake; [`Kit::changed`] makes one with other settings, which shares all else.
+/// The services of all chats, made after the handshake; [`Kit::changed`] replaces only the settings.
 #[derive(Clone)]
 pub struct Kit {
     pub editor: Editor,
@@ -44,14 +44,14 @@ pub struct Kit {
     pub(super) instructions: Arc<Instructions>,
     pub(super) foreground: Foreground,
     connect: Connect,
-    judges: Arc<Mutex<HashMap<PathBuf, Known>>>,
+    judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
     /// The sessions whose person knows that the audit log is not written.
     unaudited: Arc<Mutex<HashSet<String>>>,
     ids: Arc<AtomicU64>,
 }
 
 /// The judge of a workspace, and the settings it was made with.
-struct Known {
+struct CachedJudge {
     settings: policy::Settings,
     judge: Arc<Judge>,
 }
@@ -69,7 +69,7 @@ pub struct Places {
     pub own: Vec<PathBuf>,
     /// Where saved rules live.
     pub rules: PathBuf,
-    /// Where the answers about files of workspaces live.
+    /// The directory of the answers about files of workspaces.
     pub trust: PathBuf,
 }
 
@@ -115,7 +115,7 @@ impl Kit {
         &self.given
     }
 
-    /// Returns one for what starts from now on: with the settings `new`, but for those of the next backend.
+    /// Returns a copy with the settings of `new`, except those that need a restart.
     /// It hides `secrets` besides those it knows.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl Kit {
         })
     }
 
-    /// Returns one for a chat that has begun with this one: with the settings of `new` that apply at once.
+    /// Returns a copy for a chat that already runs, with the settings of `new` that apply at once.
     #[must_use]
     pub fn changed_at_once(&self, new: &Self) -> Self {
         let given = self.given.with(&new.given, Applies::Now);
@@ -178,7 +178,7 @@ impl Kit {
             self.notice(Level::Warn, message);
         }
         let judge = Arc::new(judge);
-        let known = Known {
+        let known = CachedJudge {
             settings: self.config.policy.clone(),
             judge: Arc::clone(&judge),
         };

@@ -26,7 +26,7 @@ fn given(setting: &Setting) -> Given {
     given
 }
 
-/// What the backend does when a setting is given late: it applies it or says when it applies.
+/// The backend applies each setting that is given late, or says when it applies.
 #[test]
 fn a_change_of_every_setting_is_applied_or_known() {
     let old = Given::new(Some("/home/ann".into()));

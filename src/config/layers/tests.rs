@@ -88,14 +88,14 @@ fn a_variable_that_is_no_setting_is_said_with_the_nearest() {
     check("PATH", &[]);
     check(
         "CO_CLI_MOEDL",
-        &["CO_CLI_MOEDL is set and no setting is read from it; did you mean CO_CLI_MODEL?"],
+        &["CO_CLI_MOEDL is set but is not a setting; did you mean CO_CLI_MODEL?"],
     );
     check(
         "CO_CLI_LOGG",
-        &["CO_CLI_LOGG is set and no setting is read from it; did you mean CO_CLI_LOG?"],
+        &["CO_CLI_LOGG is set but is not a setting; did you mean CO_CLI_LOG?"],
     );
     check(
         "CO_CLI_COLOURS",
-        &["CO_CLI_COLOURS is set and no setting is read from it; :help co-settings lists them all"],
+        &["CO_CLI_COLOURS is set but is not a setting; :help co-settings lists them all"],
     );
 }

@@ -194,7 +194,7 @@ async fn an_answer_that_cannot_be_saved_holds_for_this_neovim() {
     let asked = question(&mut chat).await;
     let told = say(&mut chat, asked.id, Answer::Once).await;
     assert!(
-        told.starts_with("the answer about AGENTS.md holds until Neovim ends: "),
+        told.starts_with("the answer about AGENTS.md could not be saved, so it ends with Neovim: "),
         "{told}"
     );
     assert!(sent(&mut chat, "Use tabs.").await);
@@ -245,7 +245,7 @@ async fn what_is_no_text_file_is_left_out_and_hidden_characters_are_shown() {
     assert_eq!(asked.text, "one\ntwo\u{fffd}\\u{1b}[8m\\u{200b}");
     assert_eq!(
         asked.notes,
-        ["it is not all UTF-8: \u{fffd} stands for what is not"]
+        ["it is not valid UTF-8: \u{fffd} replaces wrong bytes"]
     );
     chat.write("AGENTS.md", "long\n".repeat(8000));
     assert!(!sent(&mut chat, "workspace asks").await);

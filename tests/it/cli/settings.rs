@@ -35,7 +35,7 @@ fn every_command_says_the_same_of_wrong_settings() {
     ] {
         let text = said(args, &variables);
         for problem in [
-            "CO_CLI_MOEDL is set and no setting is read from it; did you mean CO_CLI_MODEL?",
+            "CO_CLI_MOEDL is set but is not a setting; did you mean CO_CLI_MODEL?",
             "CO_CLI_SANDBOX_MAX_TIMEOUT was renamed; write CO_CLI_SHELL_MAX_TIMEOUT instead",
             "the setting max_steps in CO_CLI_MAX_STEPS must be a whole number",
         ] {
