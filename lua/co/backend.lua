@@ -91,13 +91,17 @@ end
 
 --- Starts the next backend, and sends it the messages that the restart held back.
 ---@param dead co.backend.Process
-local function succeed(dead)
+---@param reason string the end of the last one, for the case that none can be started
+---@param successor fun()
+local function succeed(dead, reason, successor)
+  local later = dead.later or {}
   if not M.start() then
-    queue = dead.later
-    return M.bury(dead.ending)
+    queue = later
+    M.bury(reason)
+    return
   end
-  dead.successor()
-  for _, message in ipairs(dead.later) do
+  successor()
+  for _, message in ipairs(later) do
     M.send(message)
   end
 end
@@ -115,9 +119,10 @@ local function on_exit(dead, code)
     notify.error(reason .. ', :Co /log says more')
   end
   M.bury(reason, dead.later)
-  if dead.successor and vim.v.exiting == vim.NIL then
+  local successor = dead.successor
+  if successor and vim.v.exiting == vim.NIL then
     lock.free(function()
-      succeed(dead)
+      succeed(dead, reason, successor)
     end)
   end
 end

@@ -8,10 +8,8 @@ local config = require('co.config')
 local events = require('co.events')
 local files = require('co.files')
 local folds = require('co.folds')
-local notify = require('co.notify')
 local prompt = require('co.prompt')
 local transcript = require('co.transcript')
-local utf8 = require('co.utf8')
 local winbar = require('co.winbar')
 local windows = require('co.windows')
 
@@ -251,73 +249,6 @@ function M.fold(block, win)
   else
     folds.everywhere(block.buf, first, tail - 1)
   end
-end
-
---- Sends a message of this chat. A backend that was started anew first takes the conversation up again.
----@param chat co.Chat
----@param message co.FromEditor
----@param cwd string
----@return boolean taken
-function M.send(chat, message, cwd)
-  if message.args and not utf8.valid(message.args) then
-    notify.error(
-      message.name == '!'
-          and 'not run: the command is not all UTF-8; put it into a script and run that'
-        or ('/%s was not sent: what follows it is not all UTF-8; name it otherwise'):format(
-          message.name
-        )
-    )
-    return false
-  end
-  -- What has begun stays where it is: of a chat that is only known by its name, where it will be.
-  if not utf8.valid(cwd) then
-    cwd, message.cwd = chat.state.cwd, chat.state.cwd
-    if not utf8.valid(cwd) then
-      notify.error(utf8.NO_PLACE)
-      return false
-    end
-  end
-  local first = chat.lost
-    and message.name ~= 'resume'
-    and { type = 'command', session = chat.id, name = 'resume', args = chat.lost, cwd = cwd }
-  if first and not backend.send(first) then
-    return false
-  end
-  local taken = backend.send(message)
-  if taken then
-    chat.lost = nil
-  end
-  return taken
-end
-
---- Sends a prompt; `!cmd` runs a command in the chat, `/name` is a slash command.
----@param chat co.Chat
----@param text string
----@param cwd string
----@param extra? co.Context[]
----@return boolean taken
-function M.submit(chat, text, cwd, extra)
-  local typed = text:match('^!%s*(.-)%s*$')
-  if typed then
-    return require('co.runs').run_in_chat(chat, typed, cwd)
-  end
-  local name, args = text:match('^/(%S*)%s*(.-)%s*$')
-  if name then
-    return require('co.slash').run(name, args or '', chat, cwd)
-  end
-  local taken = M.send(chat, {
-    type = 'prompt',
-    session = chat.id,
-    text = text,
-    cwd = cwd,
-    context = require('co.context').gather(text, extra, chat.range),
-  }, cwd)
-  if taken then
-    chat.range = nil
-    table.insert(chat.sent, text)
-    windows.to_end(chat.buf)
-  end
-  return taken
 end
 
 ---@param chat co.Chat

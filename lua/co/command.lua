@@ -118,7 +118,7 @@ function M.prompt(text, context)
     chat.origin = api.nvim_get_current_win()
   end
   -- What the prompt names is read before a window opens.
-  local taken = chats.submit(chat, text, cwd, context)
+  local taken = require('co.send').text(chat, text, cwd, context)
   if taken and not text:match('^/') then
     chats.show(chat, false)
   end

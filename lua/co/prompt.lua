@@ -30,7 +30,7 @@ function M.submit(chat)
     notify.info('the prompt is empty: type below the line, then submit')
     return
   end
-  if require('co.chat').submit(chat, text, chat.state.cwd) then
+  if require('co.send').text(chat, text, chat.state.cwd) then
     remember(vim.split(text, '\n', { plain = true }))
     chat.history = 0
     chat.text:set_prompt({ '' })

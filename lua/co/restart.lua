@@ -48,7 +48,7 @@ local function resume()
       local cwd = chat.state.cwd
       local message =
         { type = 'command', session = chat.id, name = 'resume', args = chat.lost, cwd = cwd }
-      chats.send(chat, message, cwd)
+      require('co.send').message(chat, message, cwd)
     end
   end
   notify.info('a new backend runs')

@@ -128,7 +128,7 @@ function M.run_in_chat(chat, typed, cwd)
     notify.warn(problem and 'not run: ' .. problem or 'type a command after !')
     return false
   end
-  local taken = require('co.chat').send(chat, {
+  local taken = require('co.send').message(chat, {
     type = 'command',
     session = chat.id,
     name = '!',

@@ -223,7 +223,7 @@ function M.run(name, args, chat, cwd)
   if not chat then
     return false
   end
-  local taken = chats.send(
+  local taken = require('co.send').message(
     chat,
     { type = 'command', session = chat.id, name = name, args = args, cwd = cwd },
     cwd

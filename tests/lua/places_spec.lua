@@ -35,9 +35,7 @@ describe('a chat', function()
       yes(said('name is not all UTF-8'))
     end
     nvim:lua("vim.cmd.cd(_G.start) vim.cmd('Co')")
-    nvim:lua(
-      "local chat = require('co.chat') chat.submit(chat.current(), '!touch d\\233', _G.start)"
-    )
+    nvim:lua("require('co.send').text(require('co.chat').current(), '!touch d\\233', _G.start)")
     nvim:wait('return #_G.notices == 5')
     yes(said('not run: the command is not all UTF-8'))
     nvim:lua("vim.cmd('Co /export d\\233')")
