@@ -82,7 +82,7 @@ fn the_help_says_the_times_that_the_code_has() {
     let millis = co::exec::GRACE.as_millis();
     has("*co-ending*", &format!("SIGKILL after {millis} ms."));
     let seconds = co::exec::DRAIN.as_secs();
-    has("*co-ending*", &format!("read for {seconds} s at most"));
+    has("*co-ending*", &format!("{seconds} s at most, and shows it"));
 }
 
 #[test]
