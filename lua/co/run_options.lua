@@ -9,7 +9,7 @@ local M = {}
 -- A week, as in the setting.
 local LONGEST = 604800
 
---- What each option makes of its value: what is wrong with it, if anything is.
+--- Takes the value of an option. Returns the problem with it, if there is one.
 ---@type table<string, fun(options: co.RunOptions, value?: string): string?>
 local takers = {
   pty = function(options, value)
@@ -90,7 +90,7 @@ local function words(text)
   return found
 end
 
---- What the backend is told: the options, and what Neovim has at this moment. None of it is for a log.
+--- Returns the options for the backend, with the shell and the environment that Neovim has now. Never log them.
 ---@param options co.RunOptions
 ---@return co.RunOptionsMessage
 function M.message(options)

@@ -21,10 +21,10 @@ const ALLOWED: &[&str] = &[
 /// What passes for a person only: an agent of keys is not for a model.
 const PERSONAL: &[&str] = &["SSH_AUTH_SOCK"];
 
-/// What passes for a person in a terminal only: elsewhere an editor would wait for keys that cannot come.
+/// Variables for a person in a terminal only: elsewhere an editor would wait for keys that cannot come.
 const PERSONAL_TERMINAL: &[&str] = &["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"];
 
-/// What speaks of the terminal that the editor itself is in.
+/// Variables that describe the terminal of the editor itself.
 const OUTER_TERMINAL: &[&str] = &["COLUMNS", "LINES", "TERMCAP", "COLORFGBG"];
 
 /// What never passes, whatever the settings say: it makes a program run other code than its own,

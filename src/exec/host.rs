@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Visitor};
 
 use super::env::Variables;
 
-/// Where a command's shell and variables come from.
+/// The source of a command's shell and variables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Environment {
     /// bash, and the allowlist of the executor's own variables.

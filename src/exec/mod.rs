@@ -72,7 +72,7 @@ pub struct Spec {
     /// At least a second. An agent's is cut down to the settings' ceiling, but for [`UNTIL_IT_ENDS`].
     pub timeout: Duration,
     pub confinement: Confinement,
-    /// Whose shell and variables it gets.
+    /// The source of its shell and variables.
     pub environment: Environment,
     /// Variables set on top of those (git's hardening for what runs unasked).
     pub extra_env: Vec<(String, String)>,
@@ -127,7 +127,7 @@ pub struct Outcome {
     pub lines: u64,
     /// The file of the whole stream, or of its first and its last part.
     pub spill: Option<PathBuf>,
-    /// What that file leaves out.
+    /// The part that this file leaves out.
     pub gap: Option<Gap>,
     /// What the kernel held the command to in fact: `plain`, `read-only`, `workspace`.
     pub level: &'static str,
@@ -150,7 +150,7 @@ impl Outcome {
     }
 }
 
-/// What a file leaves out of the middle of an output.
+/// The part of an output that its file leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Gap {
     pub bytes: u64,

@@ -24,7 +24,7 @@ const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
 /// What to start.
 pub(super) struct Plan<'a> {
     pub(super) program: &'a Program,
-    /// What comes before the text of a [`Program::Shell`], if it is not bash's words.
+    /// The words before the text of a [`Program::Shell`], if they are not those for bash.
     pub(super) shell: Option<&'a [OsString]>,
     pub(super) cwd: &'a Path,
     pub(super) stdin: Option<&'a [u8]>,

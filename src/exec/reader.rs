@@ -26,7 +26,7 @@ pub(super) struct Shared {
     over: AtomicBool,
     changed: Notify,
     flood: Notify,
-    /// Where the output is kept, in words, once it has ended.
+    /// A sentence about the file with the output, once that has ended.
     place: OnceLock<String>,
 }
 

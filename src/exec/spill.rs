@@ -14,7 +14,7 @@ use super::Gap;
 
 /// Pieces of one read each that may wait for the disk: 1 MiB, then the command waits too.
 const QUEUE: usize = 16;
-/// How long a disk may take for what still waits, and for each so many bytes of the last part.
+/// The time that a disk may take for the rest, and for each so many bytes of the last part.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_BYTES: u64 = 100 << 20;
 const SUFFIX: &str = "out";
@@ -30,7 +30,7 @@ pub(super) fn path(dir: &Path, name: &str) -> PathBuf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) path: PathBuf,
-    /// What the file leaves out of the middle.
+    /// The part that the file leaves out.
     pub(super) gap: Option<Gap>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn place_so_far(path: &Path, bytes: u64, cap: u64) -> String {
     }
 }
 
-/// What the thread that writes is told.
+/// A message to the thread that writes.
 enum Piece {
     Bytes(Vec<u8>),
     /// The output has ended after so many bytes.

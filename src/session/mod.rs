@@ -80,7 +80,7 @@ struct Session {
     stopping: bool,
     running: Option<Running>,
     standing: Standing,
-    /// What the last turn was sent of the workspace's instructions.
+    /// The workspace's instructions, as the last turn was sent them.
     instructions: Found,
     /// Files that the person trusts no more.
     revoked: broadcast::Receiver<PathBuf>,

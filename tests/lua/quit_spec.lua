@@ -1,7 +1,7 @@
 local neovim = require('neovim')
 local ended = require('messages').ended
 
---- What refuses to quit, as Neovim names it: none where nothing does.
+--- Returns the name of the buffer that refuses to quit; none if there is none.
 local REFUSING = [[
   vim.api.nvim_exec_autocmds('ExitPre', {})
   return vim.tbl_map(vim.api.nvim_buf_get_name, vim.tbl_filter(function(buf)

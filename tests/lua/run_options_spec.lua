@@ -3,7 +3,7 @@ local shell_buffer = require('shell_buffer')
 local enter = shell_buffer.enter
 local started = shell_buffer.started
 
---- What the newest run was sent with, less the shell and the environment.
+--- Returns the options that the newest run was sent with, without the shell and the environment.
 local function options_of(nvim)
   local runs = nvim:sent('run')
   local options = runs[#runs].options

@@ -15,7 +15,7 @@ use super::super::Gap;
 
 /// Bytes of the line between the two parts.
 const NOTE: usize = 120;
-/// How far from the middle a line may end for the cut to be made there.
+/// The most bytes from the middle to the end of a line at which the file is cut.
 const REACH: u64 = 64 << 10;
 /// Bytes that are copied at a time.
 const STEP: usize = 1 << 20;

@@ -45,7 +45,7 @@ pub(super) struct Question {
     pub ask: Ask,
     /// The words of the command as bash would expand them.
     pub words: Vec<Vec<String>>,
-    /// What `always` allows in its narrowest scope.
+    /// The narrowest permission that `always` gives.
     pub always: Allowance,
     /// The prefix that `always` may allow.
     pub prefix: Option<Pattern>,

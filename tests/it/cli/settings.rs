@@ -1,4 +1,4 @@
-//! What the command line says of wrong settings.
+//! The sentences of the command line about wrong settings.
 
 use std::process::Command;
 

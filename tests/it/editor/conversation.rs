@@ -1,4 +1,4 @@
-//! What a provider is sent in a whole conversation, byte for byte, in each of the five wire formats.
+//! The requests of a whole conversation, byte for byte, in each of the five wire formats.
 
 use serde_json::{Value, json};
 

@@ -30,7 +30,7 @@ fn pairs(output: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What an editor's environment might hold.
+/// An editor's environment.
 const HOSTS: &[(&str, &str)] = &[
     ("HOME", "/home/x"),
     ("LD_PRELOAD", "/no.so"),
