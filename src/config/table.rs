@@ -158,7 +158,7 @@ pub(super) static TABLE: &[Setting] = &[
         "extra_body",
         "(none)",
         Kind::Object(|c, v| c.llm.extra_body = Some(v)),
-        "Fields that are put into every request's body, such as { temperature = 0 }.",
+        "Fields that are put into every request's body, such as { temperature = 0 }. A gateway to Claude caches if it gets { cache_control = { type = 'ephemeral' } }.",
     )
     .applies(Applies::NextChat),
     setting(
