@@ -16,7 +16,7 @@ const NAME: &str = "co-nvim";
 pub struct Paths {
     /// What the person writes: `config.toml`.
     pub config: PathBuf,
-    /// What may be lost without harm: the log, whole outputs, answers that co would ask for again.
+    /// Files that may be lost without harm: the log, whole outputs, answers that co would ask for again.
     pub state: PathBuf,
     /// What the person wants kept: sessions, saved rules.
     pub data: PathBuf,

@@ -137,8 +137,11 @@ impl Session {
         let ready = match transcript::may_go_on(self.recorder.items()) {
             true => {
                 let text = GO_ON.to_owned();
-                self.paragraph(&render::note(&text));
-                self.recorder.record(Item::Note { text, once: true }).await
+                let recorded = self.recorder.record(Item::Note { text, once: true }).await;
+                if recorded {
+                    self.paragraph(&render::note(GO_ON));
+                }
+                recorded
             }
             false => self.drop_answer().await,
         };

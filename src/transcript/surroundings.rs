@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::Item;
+use super::view::last_summary;
 
 /// Facts about the place a chat works in. They fill the system prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,13 +100,9 @@ pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
 /// They stay the first ones of the conversation, since every request must begin like the one before it. A summary
 /// begins a conversation anew, and so does the end of instructions.
 pub fn first_surroundings(items: &[Item]) -> Option<&Surroundings> {
-    let summary = items.iter().enumerate().rev();
-    let kept_from = summary.into_iter().find_map(|(at, item)| match item {
-        Item::Summary { keep, .. } => Some(at.saturating_sub(*keep)),
-        _ => None,
-    });
+    let kept_from = last_summary(items).map_or(0, |(_, kept_from)| kept_from);
     let anew = anew(items).map_or(0, |at| at + 1);
-    let before = &items[..kept_from.unwrap_or(0).max(anew)];
+    let before = &items[..kept_from.max(anew)];
     last_surroundings(before).or_else(|| items.iter().find_map(of))
 }
 

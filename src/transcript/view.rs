@@ -23,17 +23,18 @@ pub fn view(items: &[Item]) -> Vec<Item> {
 
 /// Returns whether there is text that answers the last prompt or the last results.
 pub fn has_answer(items: &[Item]) -> bool {
-    let told = view(items);
-    let text = |item: &Item| matches!(item, Item::Text { .. } | Item::Reasoning { .. });
-    told[asked_at(&told)..].iter().any(text)
+    is_answered(&view(items))
 }
 
 /// Returns whether the model said or did something since the last prompt: else there is nothing to go on from.
 pub fn may_go_on(items: &[Item]) -> bool {
-    has_answer(items) || {
-        let told = view(items);
-        matches!(told[..asked_at(&told)].last(), Some(Item::Outcome(_)))
-    }
+    let told = view(items);
+    is_answered(&told) || matches!(told[..asked_at(&told)].last(), Some(Item::Outcome(_)))
+}
+
+fn is_answered(told: &[Item]) -> bool {
+    let text = |item: &Item| matches!(item, Item::Text { .. } | Item::Reasoning { .. });
+    told[asked_at(told)..].iter().any(text)
 }
 
 /// Returns the index after the last prompt or result: an answer to it begins there or later.
@@ -96,16 +97,19 @@ fn is_told(item: &Item) -> bool {
     }
 }
 
+/// Returns the index of the last summary, and that of the first item which it keeps.
+pub(super) fn last_summary(items: &[Item]) -> Option<(usize, usize)> {
+    let mut backwards = items.iter().enumerate().rev();
+    backwards.find_map(|(at, item)| match item {
+        Item::Summary { keep, .. } => Some((at, at.saturating_sub(*keep))),
+        _ => None,
+    })
+}
+
 fn after_summary(items: &[Item]) -> Box<dyn Iterator<Item = &Item> + '_> {
-    let Some((at, keep)) = items.iter().enumerate().rev().find_map(|(at, item)| {
-        let Item::Summary { keep, .. } = item else {
-            return None;
-        };
-        Some((at, *keep))
-    }) else {
+    let Some((at, kept_from)) = last_summary(items) else {
         return Box::new(items.iter());
     };
-    let kept_from = at.saturating_sub(keep);
     let is_user = |item: &&Item| matches!(item, Item::User { .. });
     let first = items[..kept_from].iter().position(|item| is_user(&item));
     // The prompt that the kept items answer, unless it is among them.

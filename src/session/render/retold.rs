@@ -47,13 +47,13 @@ struct Retold<'a> {
     out: Retelling,
     /// Line breaks in the text so far.
     rows: usize,
-    /// Whether the model's heading is there.
+    /// The model's heading is there.
     speaking: bool,
     calls: HashMap<&'a str, &'a Call>,
     /// The calls that are not told yet.
     open: HashSet<&'a str>,
     proved: HashSet<&'a str>,
-    /// What was said of the next call before that is told.
+    /// Notices about the next call, which is not told yet.
     notices: Vec<&'a str>,
 }
 

@@ -87,12 +87,14 @@ impl Turn {
         let budget = self.budget().await?;
         let tools = tool::specs();
         let mut items = self.snapshot().await?;
-        let mut fit = budget.fit(&system(&items), &tools, &items);
+        let mut prompt = system(&items);
+        let mut fit = budget.fit(&prompt, &tools, &items);
         if let Some(keep) = fit.summarise {
             // The same items: `keep` was counted on them, and a second snapshot may have the end of a job more.
             self.compact(items, keep).await?;
             items = self.snapshot().await?;
-            fit = budget.fit(&system(&items), &tools, &items);
+            prompt = system(&items);
+            fit = budget.fit(&prompt, &tools, &items);
         }
         if !fit.shortened.is_empty() {
             let outputs = fit.shortened;
@@ -100,7 +102,7 @@ impl Turn {
             self.show(render::SHORTENED).await?;
         }
         Ok(Request {
-            system: system(&items),
+            system: prompt,
             items: Arc::from(fit.items),
             tools,
             may_call,
