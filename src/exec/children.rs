@@ -5,11 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::process::{Child, Command, ExitStatus};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, WaitOptions};
 
+use super::mark::Mark;
 use super::procfs::{self, Process};
 
 static OWNED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -28,28 +30,33 @@ pub(super) fn own_session() -> i32 {
     nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw)
 }
 
-/// Starts a command as the leader of a new group; until [`reap`] nobody else waits for it.
+/// Starts a command with `start`, which is given the mark of the command; until [`reap`] nobody else waits for it.
 ///
 /// Where [`reap`] is never called, a [`sweep`] does it for what the first thread has started.
-pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
-    // Held over the spawn: a sweep must not see the child before its name is down.
+///
+/// # Errors
+/// What `start` returns.
+pub(super) fn spawn(start: impl FnOnce() -> io::Result<Pid>) -> io::Result<(Pid, Mark)> {
+    // Held over the spawn: a sweep must not see the child before its name is down, and the mark is the whole
+    // process's.
     let mut owned = owned();
-    let child = command.spawn()?;
-    owned.insert(pid_of(&child));
-    Ok(child)
+    let mark = Mark::next();
+    let started = start();
+    // What this process starts by other ways is no command's.
+    Mark::next();
+    let pid = started?;
+    owned.insert(pid.as_raw_nonzero().get());
+    Ok((pid, mark))
 }
 
 /// Waits for a command that has ended; none if it has not, and then a sweep will.
-pub(super) fn reap(child: &mut Child) -> Option<ExitStatus> {
+pub(super) fn reap(pid: Pid) -> Option<ExitStatus> {
     // Held over the wait: once it is done the id may be another command's.
     let mut owned = owned();
-    let status = child.try_wait().ok().flatten();
-    owned.remove(&pid_of(child));
-    status
-}
-
-pub(super) fn pid_of(child: &Child) -> i32 {
-    i32::try_from(child.id()).expect("process ids fit into i32")
+    let status = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+    owned.remove(&pid.as_raw_nonzero().get());
+    let (_, status) = status.ok().flatten()?;
+    Some(ExitStatus::from_raw(status.as_raw()))
 }
 
 /// Returns the orphans that have come to this process: children that no [`spawn`] made.
@@ -69,11 +76,6 @@ pub(super) fn any_lives() -> bool {
     waitid(Id::All, flags | WaitPidFlag::__WALL) != Err(nix::Error::ECHILD)
 }
 
-/// Returns how many commands run.
-pub(super) fn commands() -> usize {
-    owned().len()
-}
-
 /// Reaps the ended orphans that `ours` picks. By id: waiting for any child would steal from others.
 pub(super) fn sweep(ours: impl Fn(&Process) -> bool) {
     // Held throughout: what is not owned now must not become so under the sweep's hands.
@@ -89,7 +91,33 @@ pub(super) fn sweep(ours: impl Fn(&Process) -> bool) {
     }
 }
 
-/// Returns whether a child left the group that everything else this process starts stays in.
+/// Returns whether a child belongs to another session than this process: a command's does, and nothing else.
 pub(super) fn is_outside(process: &Process) -> bool {
-    process.group != nix::unistd::getpgrp().as_raw()
+    process.session != own_session()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Starts a command line with a mark of its own; returns it once it runs what it is to become.
+    pub(in super::super) fn marked(line: &str) -> (Mark, i32) {
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", line]);
+        let (pid, given) = spawn(|| {
+            let child = command.spawn()?;
+            Ok(Pid::from_child(&child))
+        })
+        .unwrap();
+        (given, pid.as_raw_nonzero().get())
+    }
+
+    pub(in super::super) fn end(pids: &[i32]) {
+        for pid in pids {
+            let pid = Pid::from_raw(*pid).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            rustix::process::waitpid(Some(pid), WaitOptions::empty()).unwrap();
+            owned().remove(&pid.as_raw_nonzero().get());
+        }
+    }
 }

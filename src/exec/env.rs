@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::{Caller, tree};
+use super::Caller;
 
 /// What passes from the host, whoever asks.
 const ALLOWED: &[&str] = &[
@@ -80,7 +80,6 @@ pub(super) struct Sources<'a> {
     pub(super) extra: &'a [(String, String)],
     /// Its streams are a terminal.
     pub(super) terminal: bool,
-    pub(super) marker: &'a str,
 }
 
 /// Returns the environment of a command.
@@ -103,13 +102,6 @@ pub(super) fn build(sources: Sources<'_>) -> Variables {
         put(&mut built, name, value.into());
     }
     built.retain(|(name, _)| !listed(NEVER, name));
-    // Within another job of ours both markers hold, so that either end finds the process.
-    let mut marker = OsString::from(sources.marker);
-    if let Some(outer) = value(sources.host, tree::MARKER) {
-        marker.push(" ");
-        marker.push(outer);
-    }
-    put(&mut built, tree::MARKER, marker);
     built
 }
 
@@ -147,11 +139,8 @@ pub fn forced(caller: Caller, terminal: bool) -> Vec<String> {
         path: None,
         extra: &[],
         terminal,
-        marker: "",
     });
-    let own = built
-        .iter()
-        .filter(|(name, _)| name != "PATH" && name != tree::MARKER);
+    let own = built.iter().filter(|(name, _)| name != "PATH");
     own.map(|(name, value)| format!("{}={}", name.display(), value.display()))
         .collect()
 }
@@ -227,7 +216,6 @@ mod tests {
                 ("LD_AUDIT".into(), "x".into()),
             ],
             terminal: false,
-            marker: "m",
         });
         let show = |(k, v): (OsString, OsString)| format!("{}={}", k.display(), v.display());
         built.into_iter().map(show).collect()
@@ -305,13 +293,8 @@ mod tests {
 
     #[test]
     fn forces_values_over_the_host() {
-        let built = build_for(
-            Caller::Person,
-            &["PAGER"],
-            &[("PAGER", "less"), ("CO_JOB", "outer")],
-        );
+        let built = build_for(Caller::Person, &["PAGER"], &[("PAGER", "less")]);
         assert!(has(&built, "PAGER=cat") && !has(&built, "PAGER=less"));
-        assert!(has(&built, "CO_JOB=m outer"));
         assert!(!has(&built, "NO_COLOR=1"));
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::env::{self, Sources};
 use super::process::{self, Plan, Started};
 use super::supervisor::{Keepers, Parts};
-use super::tree::{self, Tree};
+use super::tree;
 use super::{
     Caller, Error, Job, Launcher, Settings, Spec, Streams, UNTIL_IT_ENDS, children, job, login,
     procfs, sandbox, spill, status,
@@ -33,8 +33,8 @@ pub struct Setup {
     /// Our own program, whose `main` calls [`helper::run`](super::helper::run) first. It sets limits; without
     /// it they are refused.
     pub program: Option<PathBuf>,
-    /// This process starts nothing that leaves its session but through this executor. Orphans outside it
-    /// are then commands', also where they cleared their environment.
+    /// This process starts nothing that leaves its session but through this executor: what does is ended when it is
+    /// shut down, whoever started it.
     pub sole: bool,
     /// The environment that the allowlist picks from.
     pub env: Vec<(OsString, OsString)>,
@@ -65,8 +65,9 @@ struct Inner {
     launcher: Option<Launcher>,
     program: Option<PathBuf>,
     env: Vec<(OsString, OsString)>,
-    /// What the markers of all its commands hold.
+    /// In the names of the files of its commands' output; no other executor's hold it.
     token: String,
+    sole: bool,
     next: AtomicU64,
     root: CancellationToken,
     keepers: Keepers,
@@ -116,10 +117,8 @@ impl Executor {
             token,
             next: AtomicU64::new(1),
             root: CancellationToken::new(),
-            keepers: Keepers {
-                sole,
-                ..Keepers::default()
-            },
+            sole,
+            keepers: Keepers::default(),
             login_path: OnceCell::new(),
         });
         let child = signal(SignalKind::child()).map_err(system("hear of ended children"))?;
@@ -180,8 +179,6 @@ impl Executor {
         let timeout = self.timeout(spec)?;
         let number = inner.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", inner.token);
-        // The end of the marker, so that job 1 does not claim what is job 10's.
-        let marker = format!("{name}.");
         let env = env::build(Sources {
             host: spec.environment.variables().unwrap_or(&inner.env),
             inherit: spec.environment.inherits(),
@@ -190,7 +187,6 @@ impl Executor {
             path: path.filter(|_| !spec.environment.inherits()),
             extra: &spec.extra_env,
             terminal: matches!(streams, Streams::Terminal(_)),
-            marker: &marker,
         });
         let started: Started = process::start(Plan {
             program: &spec.program,
@@ -204,11 +200,9 @@ impl Executor {
             launcher: inner.launcher.as_ref(),
             helper: inner.program.as_deref(),
         })?;
-        let leader = children::pid_of(&started.child);
         let job = job::supervise(Parts {
             started,
             streams,
-            tree: Tree::new(leader, marker),
             caller: spec.caller,
             timeout,
             searches: status::searches(&spec.program),
@@ -264,10 +258,9 @@ impl Executor {
         inner.root.cancel();
         inner.keepers.tasks.close();
         let _ = tokio::time::timeout(SHUTDOWN, inner.keepers.tasks.wait()).await;
-        // Nothing else goes on any more, so this may block.
-        tree::end_marked(&inner.token);
-        if inner.keepers.sole {
-            children::sweep(children::is_outside);
+        if inner.sole {
+            // Nothing else goes on any more, so this may block.
+            tree::end_children(children::is_outside);
         }
     }
 }
@@ -280,7 +273,7 @@ async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
         let Some(inner) = inner.upgrade() else {
             return;
         };
-        if inner.keepers.sole {
+        if inner.sole {
             children::sweep(children::is_outside);
         }
         inner.keepers.swept.notify_waiters();
@@ -311,7 +304,7 @@ fn hear_ignored() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns what no other executor's markers hold.
+/// Returns what no other executor has.
 fn token() -> String {
     use std::hash::{BuildHasher, Hasher};
     // Keyed from the system's randomness.

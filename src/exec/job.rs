@@ -7,7 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::reader::Shared;
 use super::supervisor::{Parts, Supervisor};
-use super::{Feed, Input, Outcome, Reading, Screen, children, spill};
+use super::{Feed, Input, Outcome, Reading, Screen, spill};
 
 /// A command that runs. Dropping it cancels.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub(super) fn supervise(mut parts: Parts) -> Job {
         parts.settings.spill_max,
     ));
     let cancel = parts.cancel.clone();
-    let pid = children::pid_of(&parts.started.child);
+    let pid = parts.started.pid.as_raw_nonzero().get();
     let tasks = parts.keepers.tasks.clone();
     let over = CancellationToken::new();
     let end = over.clone().drop_guard();

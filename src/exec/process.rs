@@ -1,22 +1,20 @@
-//! Starts one process: by absolute path, in a group of its own, with nothing inherited but three streams.
-//!
-//! Only that form stays on the `posix_spawn` path, whose cost does not grow with this process's memory.
+//! Starts one process: by absolute path, in a session of its own, with nothing inherited but three streams.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 
 use rustix::fs::Access;
-use rustix::process::{Pid, PidfdFlags};
+use rustix::process::{Pid, PidfdFlags, WaitOptions};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::env::{self, Variables};
+use super::mark::Mark;
 use super::sandbox::{Launcher, Wrapped};
-use super::{Confinement, Error, Program, Settings, Streams, children, helper, pty, streams};
+use super::spawn::{self, Start};
+use super::{Confinement, Error, Program, Settings, Streams, children, helper, streams};
 
 /// Where bash is looked for, before the command's PATH: what was judged must be what runs.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
@@ -39,7 +37,8 @@ pub(super) struct Plan<'a> {
 /// A process that runs.
 #[derive(Debug)]
 pub(super) struct Started {
-    pub(super) child: Child,
+    pub(super) pid: Pid,
+    pub(super) mark: Mark,
     /// Readable once the process has ended; pins nothing by itself.
     pub(super) ended: AsyncFd<OwnedFd>,
     /// Both of its output streams.
@@ -78,25 +77,17 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
     }
     let system = |what| move |source: io::Error| Error::System { what, source };
     let ends = streams::open(plan.streams, plan.stdin).map_err(system("make its streams"))?;
-    let mut command = Command::new(&argv[0]);
-    command
-        .args(&argv[1..])
-        .env_clear()
-        .envs(env)
-        .current_dir(plan.cwd)
-        .stdin(ends.stdin)
-        .stdout(ends.stdout)
-        .stderr(ends.stderr);
-    match plan.streams {
-        Streams::Terminal(_) => pty::lead(&mut command),
-        Streams::Whole | Streams::Open => {
-            command.process_group(0);
-        }
-    }
-    let child = children::spawn(&mut command);
-    // It holds copies of the output's other end; without this no end of output would ever show.
-    drop(command);
-    let child = child.map_err(|source| match check_cwd(plan.cwd) {
+    let started = children::spawn(|| {
+        spawn::start(&Start {
+            argv: &argv,
+            env: &env,
+            cwd: plan.cwd,
+            stdin: &ends.stdin,
+            output: &ends.write,
+            terminal: matches!(plan.streams, Streams::Terminal(_)),
+        })
+    });
+    let (pid, mark) = started.map_err(|source| match check_cwd(plan.cwd) {
         Err(gone) => gone,
         Ok(()) if source.kind() == io::ErrorKind::ArgumentListTooLong => Error::TooLong,
         Ok(()) => Error::Spawn {
@@ -104,42 +95,39 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
             source,
         },
     })?;
-    watch(child, (ends.output, ends.input), confined).map_err(system("watch a command"))
+    // The other end of the output closes here: without that no end of it would ever show.
+    let streams::Ends { output, input, .. } = ends;
+    let (ended, output, input) = watch(pid, output, input).map_err(|error| {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+        children::reap(pid);
+        system("watch a command")(error)
+    })?;
+    Ok(Started {
+        pid,
+        mark,
+        ended,
+        output,
+        input,
+        confined,
+    })
 }
 
-/// Registers a fresh process with the runtime; one that cannot be watched is ended.
+type Watched = AsyncFd<OwnedFd>;
+
+/// Registers the end of a fresh process, its output and its input with the runtime.
 fn watch(
-    mut child: Child,
-    (output, input): (OwnedFd, Option<OwnedFd>),
-    confined: Option<Wrapped>,
-) -> io::Result<Started> {
-    let registered = || {
-        let pid = Pid::from_child(&child);
-        let ended = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        for fd in std::iter::once(&output).chain(&input) {
-            rustix::io::ioctl_fionbio(fd, true)?;
-        }
-        let input = input
-            .map(|it| register(it, Interest::WRITABLE))
-            .transpose()?;
-        let readable = |it| register(it, Interest::READABLE);
-        io::Result::Ok((readable(ended)?, readable(output)?, input))
-    };
-    match registered() {
-        Ok((ended, output, input)) => Ok(Started {
-            child,
-            ended,
-            output,
-            input,
-            confined,
-        }),
-        Err(error) => {
-            let _ = child.kill();
-            let _ = child.wait();
-            children::reap(&mut child);
-            Err(error)
-        }
+    pid: Pid,
+    output: OwnedFd,
+    input: Option<OwnedFd>,
+) -> io::Result<(Watched, Watched, Option<Watched>)> {
+    let ended = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+    for fd in std::iter::once(&output).chain(&input) {
+        rustix::io::ioctl_fionbio(fd, true)?;
     }
+    let input = input.map(|it| register(it, Interest::WRITABLE));
+    let readable = |it| register(it, Interest::READABLE);
+    Ok((readable(ended)?, readable(output)?, input.transpose()?))
 }
 
 #[expect(unsafe_code, reason = "the safe forms are deprecated")]

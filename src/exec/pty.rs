@@ -2,8 +2,6 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
@@ -21,9 +19,8 @@ pub(super) fn open(size: Size) -> io::Result<Ends> {
     let terminal = rustix::pty::ioctl_tiocgptpeer(&output, flags)?;
     resize(&output, size)?;
     Ok(Ends {
-        stdin: terminal.try_clone()?.into(),
-        stdout: terminal.try_clone()?.into(),
-        stderr: terminal.into(),
+        stdin: terminal.try_clone()?,
+        write: terminal,
         input: Some(output.try_clone()?),
         output,
     })
@@ -38,20 +35,4 @@ pub(super) fn resize(terminal: impl AsFd, size: Size) -> io::Result<()> {
         ws_ypixel: 0,
     };
     Ok(rustix::termios::tcsetwinsize(terminal, size)?)
-}
-
-/// Makes the command the leader of a session, and so of a group, whose terminal is its standard input.
-#[expect(
-    unsafe_code,
-    reason = "a session and its terminal can only be had between fork and exec"
-)]
-pub(super) fn lead(command: &mut Command) {
-    // SAFETY: two system calls, which allocate nothing and take no lock. Standard input is open by then.
-    unsafe {
-        command.pre_exec(|| {
-            rustix::process::setsid()?;
-            rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
-            Ok(())
-        });
-    }
 }

@@ -235,7 +235,7 @@ mod tests {
         let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
         rustix::io::ioctl_fionbio(&ends.output, true).unwrap();
         let output = process::register(ends.output, Interest::READABLE).unwrap();
-        drop((ends.stdin, ends.stdout, ends.stderr, ends.input));
+        drop((ends.stdin, ends.write, ends.input));
         let seen = output.readable().await.unwrap();
         assert!(seen.ready().is_read_closed());
         drop(seen);

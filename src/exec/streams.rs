@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
-use std::process::Stdio;
 
 use rustix::fs::MemfdFlags;
 use rustix::pipe::PipeFlags;
@@ -31,9 +30,9 @@ pub struct Size {
 
 /// Both sides of the streams.
 pub(super) struct Ends {
-    pub(super) stdin: Stdio,
-    pub(super) stdout: Stdio,
-    pub(super) stderr: Stdio,
+    pub(super) stdin: OwnedFd,
+    /// The command's standard output and standard error.
+    pub(super) write: OwnedFd,
     /// Where its output is read.
     pub(super) output: OwnedFd,
     /// Where its input is written, if it stays open.
@@ -48,14 +47,13 @@ pub(super) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<Ends> {
     let (output, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let (stdin, input) = if streams == Streams::Open {
         let (read, input) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        (read.into(), Some(input))
+        (read, Some(input))
     } else {
         (whole(text)?, None)
     };
     Ok(Ends {
         stdin,
-        stdout: write.try_clone()?.into(),
-        stderr: write.into(),
+        write,
         output,
         input,
     })
@@ -75,7 +73,7 @@ pub(super) fn null() -> io::Result<File> {
 }
 
 /// Returns the text as a file that has no name: nothing needs to feed it, so nothing can hang on it.
-fn whole(text: Option<&[u8]>) -> io::Result<Stdio> {
+fn whole(text: Option<&[u8]>) -> io::Result<OwnedFd> {
     let Some(text) = text else {
         return Ok(null()?.into());
     };
@@ -112,9 +110,9 @@ mod tests {
             rows: 24,
         };
         for (streams, text, count) in [
-            (Streams::Whole, Some(&b"text"[..]), 4),
-            (Streams::Open, None, 5),
-            (Streams::Terminal(size), None, 5),
+            (Streams::Whole, Some(&b"text"[..]), 3),
+            (Streams::Open, None, 4),
+            (Streams::Terminal(size), None, 4),
         ] {
             let ends = open(streams, text).unwrap();
             // Both ends of a pipe are in one place.

@@ -2,11 +2,11 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -33,7 +33,6 @@ const NAMED: usize = 10;
 pub(super) struct Parts {
     pub(super) started: Started,
     pub(super) streams: Streams,
-    pub(super) tree: Tree,
     pub(super) caller: Caller,
     pub(super) timeout: Duration,
     /// Exit 1 is no failure.
@@ -49,18 +48,8 @@ pub(super) struct Parts {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keepers {
     pub(super) tasks: TaskTracker,
-    pub(super) count: Arc<AtomicUsize>,
-    /// Orphans outside this process's session are commands'.
-    pub(super) sole: bool,
     /// Told when orphans have ended.
     pub(super) swept: Arc<Notify>,
-}
-
-impl Keepers {
-    /// Returns whether an orphan without a marker can be nobody's but a running command's.
-    fn none(&self) -> bool {
-        self.sole && self.count.load(Ordering::Acquire) == 0
-    }
 }
 
 /// Why a command is at its end.
@@ -74,7 +63,7 @@ enum Cause {
 
 /// The task that owns a running command.
 pub(super) struct Supervisor {
-    child: Child,
+    pid: Pid,
     ended: AsyncFd<OwnedFd>,
     confined: Option<Wrapped>,
     tree: Tree,
@@ -98,7 +87,8 @@ enum Reading {
 impl Supervisor {
     pub(super) fn new(parts: Parts, shared: Arc<Shared>) -> Self {
         let Started {
-            child,
+            pid,
+            mark,
             ended,
             output,
             confined,
@@ -118,10 +108,10 @@ impl Supervisor {
             reader
         });
         Self {
-            child,
+            pid,
             ended,
             confined,
-            tree: parts.tree,
+            tree: Tree::new(pid, mark),
             caller: parts.caller,
             timeout: parts.timeout,
             searches: parts.searches,
@@ -154,7 +144,7 @@ impl Supervisor {
         if self.tree.saw_orphans() {
             self.tree.sweep();
         }
-        let status = children::reap(&mut self.child);
+        let status = children::reap(self.pid);
         self.tree.reaped();
         self.reader.stop().await;
         let mut outcome = self.outcome(cause, status, background);
@@ -184,14 +174,14 @@ impl Supervisor {
         loop {
             // The end of the output first: with nothing left to run, as is the rule, it is there already.
             let done = self.reader.finish(QUIET).await;
-            let mut left = self.background();
+            let mut left = self.tree.background();
             if done && left.is_empty() {
                 return left;
             }
             if done {
                 // It may be about to end by itself: then it is not worth a word.
                 tokio::time::sleep(QUIET).await;
-                left = self.background();
+                left = self.tree.background();
             }
             let now = self.shared.capture().bytes();
             if now == bytes || done || began.elapsed() > SETTLE {
@@ -201,13 +191,7 @@ impl Supervisor {
         }
     }
 
-    fn background(&mut self) -> Vec<Background> {
-        self.tree.alone = self.keepers.none();
-        self.tree.background()
-    }
-
     async fn end_tree(&mut self) {
-        self.tree.alone = self.keepers.none();
         if !self.tree.end().await {
             tracing::warn!("a command's processes could not be ended");
         }
@@ -283,13 +267,7 @@ impl Supervisor {
         let Reading::Done(Some(mut reader)) = reader else {
             return;
         };
-        keepers.count.fetch_add(1, Ordering::AcqRel);
-        let Keepers {
-            tasks,
-            count,
-            swept,
-            ..
-        } = keepers;
+        let Keepers { tasks, swept } = keepers;
         tasks.spawn(async move {
             let gone = async {
                 reader.discard().await;
@@ -310,7 +288,6 @@ impl Supervisor {
                 tree.end().await;
             }
             drop(confined);
-            count.fetch_sub(1, Ordering::AcqRel);
             // Who could still have ended it hears that there is nothing to end.
             cancel.cancel();
         });

@@ -1,50 +1,46 @@
-//! All that a job started: found wherever it went, and ended.
+//! All processes of a job: found wherever they went, and ended.
 //!
-//! What stays in the command's group is found by its group. What leaves it (`setsid`, a double fork)
-//! comes to this process as its subreaper, and is told apart by a marker in its environment; what had
-//! cleared its environment was seen as somebody's child before.
+//! The command leads a session of its own. What it starts comes to this process, its subreaper, once the parent has
+//! ended; the [`Mark`] says whose it is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
+use super::mark::Mark;
 use super::procfs::{self, Process};
 use super::{Background, children};
 
-/// The variable whose value says which job a process belongs to.
-pub(super) const MARKER: &str = "CO_JOB";
 /// From TERM to KILL.
 pub const GRACE: Duration = Duration::from_millis(200);
-/// From the first KILL until it is given up.
+/// From the end of the grace until it is given up.
 const LIMIT: Duration = Duration::from_secs(2);
+/// The longest pause between two looks at what is left.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The processes of one job.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// The command's own process, and the id of its group.
-    leader: i32,
-    /// What only this job's marker holds.
-    token: String,
-    /// Start times of all members ever seen, by id.
-    known: HashMap<i32, u64>,
+    /// The command's own process, and the id of its session and group.
+    leader: Pid,
+    mark: Mark,
     /// The leader has ended with all its threads: it has no children any more, and need not be looked at.
     exited: bool,
     /// Somebody waited for the leader: its id may be another's, unless its group still has members.
     reaped: bool,
-    /// Every orphan is a command's, so those without a marker are this one's if no other runs.
-    pub(super) alone: bool,
+    /// There was more to it than the leader when it was last looked at.
+    grown: bool,
 }
 
 impl Tree {
-    pub(super) fn new(leader: i32, token: String) -> Self {
+    pub(super) fn new(leader: Pid, mark: Mark) -> Self {
         Self {
             leader,
-            token,
-            known: HashMap::new(),
+            mark,
             exited: false,
             reaped: false,
-            alone: false,
+            grown: false,
         }
     }
 
@@ -60,50 +56,28 @@ impl Tree {
 
     /// Returns every living process of the job.
     pub(super) fn members(&mut self) -> Vec<Process> {
-        let leader = (!self.reaped && !self.exited).then(|| Process::read(self.leader));
-        let mut queue: Vec<Process> = leader.flatten().into_iter().collect();
-        let adopted = children::adopted().into_iter().filter_map(Process::read);
-        queue.extend(adopted.filter(|process| !process.zombie && self.owns(process)));
-        let mut seen = HashSet::new();
-        let mut members = Vec::new();
-        while let Some(process) = queue.pop() {
-            if !seen.insert(process.pid) {
-                continue;
-            }
-            // A zombie's children are gone, but a zombie leader may have threads that still run.
-            queue.extend(
-                procfs::children(process.pid)
-                    .into_iter()
-                    .filter_map(Process::read),
-            );
-            if !process.zombie {
-                self.known.insert(process.pid, process.start);
-                members.push(process);
-            }
+        let orphans = children::adopted().into_iter();
+        let mut roots: Vec<i32> = orphans.filter(|pid| self.mark.is_on(*pid)).collect();
+        if !self.reaped && !self.exited {
+            roots.push(self.leader());
         }
+        let members = below(roots);
+        self.grown |= members.iter().any(|process| process.pid != self.leader());
         members
     }
 
     /// Returns whether there was ever more to it than the leader.
     pub(super) fn saw_orphans(&self) -> bool {
-        self.known.keys().any(|pid| *pid != self.leader)
+        self.grown
     }
 
     /// Reaps those of its orphans that have ended.
     pub(super) fn sweep(&self) {
-        children::sweep(|orphan| {
-            orphan.group == self.leader || self.known.get(&orphan.pid) == Some(&orphan.start)
-        });
+        children::sweep(|orphan| self.mark.is_on(orphan.pid));
     }
 
-    fn owns(&self, orphan: &Process) -> bool {
-        if orphan.group == self.leader || self.known.get(&orphan.pid) == Some(&orphan.start) {
-            return true;
-        }
-        match procfs::variable(orphan.pid, MARKER) {
-            Some(value) => value.contains(&self.token),
-            None => self.alone && is_stray(orphan),
-        }
+    fn leader(&self) -> i32 {
+        self.leader.as_raw_nonzero().get()
     }
 
     /// Returns what still runs beside the leader, named.
@@ -111,7 +85,7 @@ impl Tree {
         if self.exited && !children::any_lives() {
             return Vec::new();
         }
-        let leader = self.leader;
+        let leader = self.leader();
         let mut left: Vec<_> = self
             .members()
             .iter()
@@ -130,53 +104,59 @@ impl Tree {
     /// Takes [`GRACE`] and [`LIMIT`] at most. Needs no thread and no process: a command that forks in a
     /// loop may have taken all there are.
     pub(super) async fn end(&mut self) -> bool {
-        let began = Instant::now();
-        // Before any of it ends: what cleared its environment and left the group is known only as somebody's child.
-        self.members();
         if !self.reaped {
-            // In one call before it is looked up again: what forks in a loop is fewer afterwards.
+            // In one call before it is looked up: what forks in a loop is fewer afterwards.
             self.signal_group(Signal::TERM);
         }
-        let mut members = self.members();
+        let members = self.members();
         self.signal(&members, Signal::TERM);
         // A stopped process acts on nothing but KILL until it goes on.
         self.signal(&members, Signal::CONT);
-        let mut pause = Duration::from_millis(1);
-        while !members.is_empty() && began.elapsed() < GRACE {
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(10));
-            self.sweep();
-            members = self.members();
-        }
+        self.wait(GRACE).await;
         let began = Instant::now();
-        pause = Duration::from_millis(1);
-        while !members.is_empty() && began.elapsed() < LIMIT {
+        while began.elapsed() < LIMIT {
+            let members = stop(|| self.members(), began + LIMIT);
             self.signal(&members, Signal::KILL);
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(20));
-            self.sweep();
-            members = self.members();
+            if self.wait(PAUSE).await {
+                break;
+            }
         }
         self.sweep();
-        members.is_empty()
+        self.members().is_empty()
+    }
+
+    /// Waits for the end of all of it, up to `most`; returns whether it came.
+    async fn wait(&mut self, most: Duration) -> bool {
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            self.sweep();
+            if self.members().is_empty() {
+                return true;
+            }
+            if began.elapsed() >= most {
+                return false;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE / 2);
+        }
     }
 
     fn signal(&self, members: &[Process], signal: Signal) {
         // Members pin the group's id, also when the leader is gone.
-        if members.iter().any(|process| process.group == self.leader) {
+        let in_group = |process: &Process| process.group == self.leader();
+        if members.iter().any(in_group) {
             self.signal_group(signal);
         }
-        for process in members.iter().filter(|it| it.group != self.leader) {
+        for process in members.iter().filter(|it| !in_group(it)) {
             process.signal(signal);
         }
     }
 
     /// Signals the group in one call: a process that forks meanwhile cannot slip through.
     fn signal_group(&self, signal: Signal) {
-        if let Some(group) = Pid::from_raw(self.leader) {
-            // It fails where nobody is left, which is what is wanted.
-            let _ = rustix::process::kill_process_group(group, signal);
-        }
+        // It fails where nobody is left, which is what is wanted.
+        let _ = rustix::process::kill_process_group(self.leader, signal);
     }
 }
 
@@ -189,57 +169,57 @@ impl Drop for Tree {
     }
 }
 
-/// Returns whether an orphan without a marker was a command's: what we start otherwise stays in our session.
-fn is_stray(orphan: &Process) -> bool {
-    children::commands() <= 1 && children::own_session() != orphan.session
-}
-
-/// Ends every process whose marker holds `token`, and what it started.
-///
-/// For the one who is not their parent: it looks through all of `/proc`. Returns whether none is left.
-pub(super) fn end_marked(token: &str) -> bool {
-    end_found(|| {
-        let marked = procfs::all()
-            .into_iter()
-            .filter(|pid| procfs::variable(*pid, MARKER).is_some_and(|it| it.contains(token)));
-        below(marked.collect())
-    })
-}
-
-/// Ends every child of this process, and what they started. Returns whether none is left.
-pub(super) fn end_children() -> bool {
-    end_found(|| {
-        children::sweep(|_| true);
-        below(children::adopted())
-    })
-}
-
-fn end_found(find: impl Fn() -> Vec<Process>) -> bool {
+/// Ends every child of this process that `ours` picks, and what they started: TERM, a grace, then KILL. Returns
+/// whether none is left.
+pub(super) fn end_children(ours: impl Fn(&Process) -> bool) -> bool {
+    let find = || {
+        children::sweep(&ours);
+        let picked = |pid: &i32| Process::read(*pid).is_some_and(|it| ours(&it));
+        let all = procfs::first_threads_children(children::own_pid());
+        below(all.into_iter().filter(picked).collect())
+    };
     let began = Instant::now();
+    for process in find() {
+        process.signal(Signal::TERM);
+        process.signal(Signal::CONT);
+    }
     loop {
-        let found = find();
-        if found.is_empty() {
+        let left = find();
+        if left.is_empty() {
             return true;
-        }
-        let signal = if began.elapsed() < GRACE {
-            Signal::TERM
-        } else {
-            Signal::KILL
-        };
-        for process in &found {
-            process.signal(signal);
-            if signal == Signal::TERM {
-                process.signal(Signal::CONT);
-            }
         }
         if began.elapsed() > GRACE + LIMIT {
             return false;
         }
-        std::thread::sleep(Duration::from_millis(10));
+        if began.elapsed() > GRACE {
+            for process in stop(find, began + GRACE + LIMIT) {
+                process.signal(Signal::KILL);
+            }
+        }
+        std::thread::sleep(PAUSE / 2);
     }
 }
 
-/// Returns the living ones of `pids` and of all below them, but for this process.
+/// Stops all that `find` finds, until it finds none that was not stopped before, and returns them.
+///
+/// One that is killed makes room for another that forks in a loop; one that is stopped does neither.
+fn stop(mut find: impl FnMut() -> Vec<Process>, until: Instant) -> Vec<Process> {
+    let mut stopped = HashSet::new();
+    loop {
+        let found = find();
+        let seen = stopped.len();
+        for process in &found {
+            if stopped.insert((process.pid, process.start)) {
+                process.signal(Signal::STOP);
+            }
+        }
+        if stopped.len() == seen || Instant::now() >= until {
+            return found;
+        }
+    }
+}
+
+/// Returns the living ones of `pids` and of all below them.
 fn below(pids: Vec<i32>) -> Vec<Process> {
     let mut queue = pids;
     let mut seen = HashSet::from([children::own_pid()]);
@@ -248,6 +228,7 @@ fn below(pids: Vec<i32>) -> Vec<Process> {
         if !seen.insert(pid) {
             continue;
         }
+        // A zombie's children are gone, but a zombie leader may have threads that still run.
         queue.extend(procfs::children(pid));
         found.extend(Process::read(pid).filter(|process| !process.zombie));
     }

@@ -163,13 +163,13 @@ fn last_line(round: u64) -> String {
     line(round, LINES)
 }
 
-/// Commands that work in the scene's directory, with the executor's marker.
+/// Commands that work in the scene's directory, with the environment of the executor.
 fn commands(scene: &Scene) -> Vec<i32> {
     let here = scene.workspace.path();
     let works_here = |pid: &i32| {
         std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(here))
     };
-    proc::having("CO_JOB")
+    proc::having("PYTHONUNBUFFERED")
         .into_iter()
         .filter(works_here)
         .collect()

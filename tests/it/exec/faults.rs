@@ -42,8 +42,8 @@ async fn a_killed_backend_leaves_nothing() {
     for round in 0..20 {
         let mut backend = Command::new(BINARY)
             .args(["exec", "--keep", "--json", &mixed])
-            // The backend's commands carry the marker they were started under, too.
-            .env("CO_JOB", &token)
+            // It passes to commands.
+            .env("LC_CO_TEST", &token)
             .env("XDG_STATE_HOME", state.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -60,7 +60,7 @@ async fn a_killed_backend_leaves_nothing() {
     for backend in killed {
         backend.await.unwrap().unwrap();
     }
-    eventually("no process with the marker lives", || {
+    eventually("no process with the token lives", || {
         holding(&token).is_empty()
     })
     .await;

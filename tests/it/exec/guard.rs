@@ -80,10 +80,13 @@ fn there(seconds: &str) {
     });
 }
 
-/// Without its environment, in a session of its own, and nobody's child.
+/// Without their environment, nobody's children: in a session of their own, and in a group of their own.
 fn escaped(seconds: &str) -> String {
     let seconds = own(seconds);
-    format!("(env -i setsid sh -c 'sleep {seconds} & sleep {seconds}' &); echo up; sleep 300")
+    format!(
+        "(env -i setsid sh -c 'sleep {seconds} & sleep {seconds}' &); set -m; (env -i sleep {seconds} &); \
+         echo up; sleep 300"
+    )
 }
 
 #[test]

@@ -202,11 +202,21 @@ const LEAVING: &[(&str, &str)] = &[
         "sleep 3304",
     ),
     ("(trap '' TERM; exec sleep 3305) & echo hi", "sleep 3305"),
+    (
+        "set -m; (env -i sleep 3306 &) ; sleep 0.2; echo hi",
+        "sleep 3306",
+    ),
+    (
+        "(setsid env -i sh -c 'sleep 3313 & sleep 3313' &) ; sleep 0.2; echo hi",
+        "sleep 3313",
+    ),
 ];
 
 #[tokio::test]
 async fn what_a_model_leaves_is_named_and_ended() {
     let bench = Bench::new();
+    // With another one that runs, what has lost its parent and its environment could be either's.
+    let other = bench.executor.start(bench.spec("sleep 300")).await.unwrap();
     for (command, name) in LEAVING {
         let outcome = timed(&bench, command, Caller::Agent, 30).await;
         assert_eq!(outcome.exit, Some(0), "{command}");
@@ -223,6 +233,17 @@ async fn what_a_model_leaves_is_named_and_ended() {
             assert!(!alive(left.pid), "{command}: {left:?}");
         }
     }
+    assert!(alive(other.pid()));
+}
+
+/// A command that joined the group of the backend could have it stopped, and its own end kept from it.
+#[tokio::test]
+async fn a_command_has_a_session_of_its_own() {
+    let bench = Bench::new();
+    let outcome = bench.run("ps -o pid=,pgid=,sid= -p $$; echo $$").await;
+    let mut words = outcome.output.split_ascii_whitespace();
+    let own = words.next_back();
+    assert!(words.clone().count() == 3 && words.all(|it| Some(it) == own), "{outcome:?}");
 }
 
 #[tokio::test]

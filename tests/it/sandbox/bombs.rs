@@ -90,7 +90,8 @@ impl Place {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.dir.path().join("home"))
-            .env("CO_JOB", token)
+            // It passes to commands.
+            .env("LC_CO_TEST", token)
             .current_dir(self.dir.path().join("home"))
             .stderr(Stdio::null());
         command

@@ -1,0 +1,110 @@
+//! Starts a program as the leader of a process session, by `posix_spawn`: its cost does not grow with this process's
+//! memory, as that of `fork` does.
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::stat::Mode;
+use rustix::process::Pid;
+
+use super::env::Variables;
+
+/// A program with all that it starts with.
+pub(super) struct Start<'a> {
+    /// The first is the program's absolute path.
+    pub(super) argv: &'a [std::ffi::OsString],
+    pub(super) env: &'a Variables,
+    pub(super) cwd: &'a Path,
+    pub(super) stdin: &'a OwnedFd,
+    /// Its standard output and standard error.
+    pub(super) output: &'a OwnedFd,
+    /// The two are a terminal, which becomes that of the session.
+    pub(super) terminal: bool,
+}
+
+/// Starts it.
+///
+/// # Errors
+/// What the system says of the program, the directory or the number of processes.
+pub(super) fn start(start: &Start<'_>) -> io::Result<Pid> {
+    let argv = start.argv.iter().map(|it| text(it));
+    let argv = argv.collect::<io::Result<Vec<_>>>()?;
+    let env = start.env.iter().map(|(name, value)| {
+        let mut entry = name.clone();
+        entry.push("=");
+        entry.push(value);
+        text(&entry)
+    });
+    let env = env.collect::<io::Result<Vec<_>>>()?;
+    let program = argv.first().ok_or(io::ErrorKind::InvalidInput)?;
+    let (actions, attributes) = (actions(start)?, attributes()?);
+    let pid = within(start.cwd, || {
+        Ok(nix::spawn::posix_spawn(
+            program.as_c_str(),
+            &actions,
+            &attributes,
+            &argv,
+            &env,
+        )?)
+    })?;
+    Pid::from_raw(pid.as_raw()).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn text(text: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(text.as_bytes())?)
+}
+
+fn actions(start: &Start<'_>) -> io::Result<PosixSpawnFileActions> {
+    let mut actions = PosixSpawnFileActions::init()?;
+    if start.terminal {
+        // Who leads a session and opens a terminal that is nobody's gets it. Not by its path, which need not be
+        // this one's where /dev/pts is another's.
+        let itself = format!("/proc/self/fd/{}", start.stdin.as_raw_fd());
+        actions.add_open(0, itself.as_str(), OFlag::O_RDWR, Mode::empty())?;
+    } else {
+        actions.add_dup2(start.stdin.as_raw_fd(), 0)?;
+    }
+    let output: RawFd = start.output.as_raw_fd();
+    actions.add_dup2(output, 1)?;
+    actions.add_dup2(output, 2)?;
+    Ok(actions)
+}
+
+/// A session of its own, and all signals as they are by default.
+fn attributes() -> io::Result<PosixSpawnAttr> {
+    let mut attributes = PosixSpawnAttr::init()?;
+    // The library has no name for it. It is 0x80 in glibc and musl alike.
+    let session = PosixSpawnFlags::from_bits_retain(libc::POSIX_SPAWN_SETSID as _);
+    attributes.set_flags(
+        session | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK,
+    )?;
+    // Rust has every program ignore it. What this process hears begins anew by itself.
+    attributes.set_sigdefault(&SigSet::from_iter([Signal::SIGPIPE]))?;
+    attributes.set_sigmask(&SigSet::empty())?;
+    Ok(attributes)
+}
+
+/// Runs `work` in the directory `cwd`, for `posix_spawn` hands on the one that this process is in.
+///
+/// Nothing else in this process may depend on its working directory.
+fn within<T>(cwd: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    // The thread's own then. Where the system refuses that, it is the whole process's for so long.
+    let _ = nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS);
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    let before = rustix::fs::open(".", flags, rustix::fs::Mode::empty());
+    rustix::process::chdir(cwd)?;
+    let done = work();
+    match before {
+        Ok(before) => rustix::process::fchdir(before)?,
+        // It was removed under this process.
+        Err(_) => rustix::process::chdir("/")?,
+    }
+    done
+}
