@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::app;
 use crate::config::{Config, Layers, Read};
-use crate::exec::guard::{self, Guard, Side};
+use crate::exec::guard::{self, Guard, Side, Until};
 use crate::exec::sandbox::{Launcher, Refused};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
@@ -39,11 +39,17 @@ pub fn main(args: &[OsString]) -> ExitCode {
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
     match words.split_first() {
-        None => guarded(|_guard| serve()),
+        None => guarded(Until::EndOfInput, |guard| {
+            let code = serve();
+            drop(guard);
+            code
+        }),
         Some((command, rest)) if command == "exec" && rest.first().is_some_and(asks_for_help) => {
             print(&format!("{}\n{}", exec::USAGE, exec::HELP))
         }
-        Some((command, _)) if command == "exec" => guarded(|guard| exec(&args[1..], guard)),
+        Some((command, _)) if command == "exec" => {
+            guarded(Until::Done, |guard| exec(&args[1..], guard))
+        }
         Some((command, rest)) => without_guard(command, rest.to_vec()),
     }
 }
@@ -52,8 +58,8 @@ fn asks_for_help(arg: &String) -> bool {
     arg == "--help" || arg == "-h"
 }
 
-fn guarded(run: impl FnOnce(Guard) -> ExitCode) -> ExitCode {
-    match guard::divide() {
+fn guarded(until: Until, run: impl FnOnce(Guard) -> ExitCode) -> ExitCode {
+    match guard::divide(until) {
         Ok(Side::Guarded(guard)) => run(guard),
         Ok(Side::Guard(code)) => code,
         Err(error) => {

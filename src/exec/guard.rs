@@ -1,15 +1,17 @@
 //! The parent of the process that starts commands: however that one ends, SIGKILL included, it ends what is left.
 //!
 //! Orphans of a process that has ended go to the nearest ancestor that asked for them, and that is the
-//! guard. So nothing is out of its reach: no session of its own, no cleared environment, no chain of forks.
+//! guard. So nothing is out of its reach: no session of its own, no cleared environment, no chain of forks. It also
+//! ends a guarded process that was told to end and does not, for it may have been stopped.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::ForkResult;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::PipeFlags;
@@ -26,6 +28,8 @@ const HEAD_START: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 10_000_000,
 };
+/// From SIGTERM, or the end of the input, to SIGKILL.
+const TIME_TO_END: Duration = Duration::from_secs(2);
 /// What is passed on. Others end the guard, and then the guarded process is told to end.
 const FORWARDED: [Signal; 4] = [
     Signal::SIGTERM,
@@ -34,10 +38,12 @@ const FORWARDED: [Signal; 4] = [
     Signal::SIGQUIT,
 ];
 
-/// What a process with a guard has of it. Dropping it says nothing.
+/// What a process with a guard has of it.
 #[derive(Debug)]
 pub struct Guard {
     pipe: File,
+    /// The guard's process id.
+    pid: i32,
 }
 
 impl Guard {
@@ -45,6 +51,17 @@ impl Guard {
     pub fn release(mut self) {
         // It fails where the guard is gone already.
         let _ = self.pipe.write_all(&[RELEASE]);
+    }
+}
+
+impl Drop for Guard {
+    /// Has a guard that was stopped go on, so that it ends too.
+    fn drop(&mut self) {
+        let parent = nix::unistd::getppid();
+        if parent.as_raw() == self.pid {
+            // It fails where the guard is gone just now.
+            let _ = nix::sys::signal::kill(parent, Signal::SIGCONT);
+        }
     }
 }
 
@@ -57,20 +74,29 @@ pub enum Side {
     Guard(ExitCode),
 }
 
+/// What tells the guarded process to end, beside signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Nothing: it ends when it is done.
+    Done,
+    /// The end of its standard input: nobody is left to serve.
+    EndOfInput,
+}
+
 /// Makes two processes of this one: a guard, and below it the one that goes on.
 ///
 /// Call it before any thread starts.
 ///
 /// # Errors
 /// There is no second process to be had, or the guard was gone at once.
-pub fn divide() -> Result<Side, Error> {
-    two().map_err(|source| Error::System {
+pub fn divide(until: Until) -> Result<Side, Error> {
+    two(until).map_err(|source| Error::System {
         what: "start its guard",
         source,
     })
 }
 
-fn two() -> io::Result<Side> {
+fn two(until: Until) -> io::Result<Side> {
     // While there is nobody yet who would go on without a guard.
     let null = streams::null()?;
     let own = children::own_pid();
@@ -89,14 +115,30 @@ fn two() -> io::Result<Side> {
             }
             SigSet::empty().thread_set_mask()?;
             let pipe = File::from(write);
-            Ok(Side::Guarded(Guard { pipe }))
+            Ok(Side::Guarded(Guard { pipe, pid: own }))
         }
         ForkResult::Parent { child } => {
             drop(write);
             let child = Pid::from_raw(child.as_raw()).ok_or(io::ErrorKind::NotFound)?;
             give_way(&read);
-            forward(signals, child, &null)?;
-            watch(child, File::from(read)).map(Side::Guard)
+            let input = match until {
+                Until::Done => None,
+                // Only its end is waited for: what comes is for the other.
+                Until::EndOfInput => {
+                    Some(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?)
+                }
+            };
+            // Who waits for their end waits for the guarded process.
+            rustix::stdio::dup2_stdin(&null)?;
+            rustix::stdio::dup2_stdout(&null)?;
+            let watch = Watch {
+                handle: rustix::process::pidfd_open(child, PidfdFlags::empty())?,
+                child,
+                end: File::from(read),
+                signals: SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?,
+                input,
+            };
+            watch.run().map(Side::Guard)
         }
     }
 }
@@ -116,43 +158,102 @@ fn give_way(pipe: &impl AsFd) {
     let _ = rustix::event::poll(&mut ended, Some(&HEAD_START));
 }
 
-fn watch(child: Pid, mut pipe: File) -> io::Result<ExitCode> {
-    let mut said = Vec::new();
-    // It ends with the guarded process, which alone has the other end.
-    let _ = pipe.read_to_end(&mut said);
-    let status = rustix::process::waitpid(Some(child), WaitOptions::empty());
-    if !said.contains(&RELEASE) {
-        end_all();
+/// The guard at work.
+struct Watch {
+    child: Pid,
+    handle: OwnedFd,
+    /// It ends with the guarded process, which alone has the other end.
+    end: File,
+    signals: SignalFd,
+    /// The guarded process is to end when this one's other end is closed.
+    input: Option<OwnedFd>,
+}
+
+impl Watch {
+    fn run(mut self) -> io::Result<ExitCode> {
+        let released = self.wait()?;
+        let status = rustix::process::waitpid(Some(self.child), WaitOptions::empty());
+        if !released {
+            end_all();
+        }
+        let code = status?.and_then(|(_, status)| code(status));
+        Ok(ExitCode::from(code.unwrap_or(1)))
     }
-    let code = status?.and_then(|(_, status)| code(status));
-    Ok(ExitCode::from(code.unwrap_or(1)))
+
+    /// Waits for the end of the guarded process; returns whether what it leaves is to be left alone.
+    fn wait(&mut self) -> io::Result<bool> {
+        let mut released = false;
+        let mut deadline: Option<Instant> = None;
+        loop {
+            let [ended, signalled, closed] = self.poll(deadline)?;
+            if ended {
+                let mut said = [0; 16];
+                let count = self.end.read(&mut said)?;
+                released |= said[..count].contains(&RELEASE);
+                if count == 0 {
+                    return Ok(released);
+                }
+            }
+            let told = signalled && self.pass_on()?;
+            if told || closed {
+                deadline.get_or_insert_with(|| Instant::now() + TIME_TO_END);
+            }
+            if closed {
+                self.input = None;
+            }
+            if deadline.is_some_and(|at| Instant::now() >= at) {
+                // It ends a stopped process too.
+                self.signal(rustix::process::Signal::KILL);
+                deadline = None;
+            }
+        }
+    }
+
+    /// Waits until something happens, and returns which: words or the end of the guarded process, a signal, the end
+    /// of the input.
+    fn poll(&self, deadline: Option<Instant>) -> io::Result<[bool; 3]> {
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut fds = vec![
+            PollFd::new(&self.end, PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+        ];
+        fds.extend(
+            self.input
+                .iter()
+                .map(|fd| PollFd::new(fd, PollFlags::RDHUP)),
+        );
+        match rustix::event::poll(&mut fds, left.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let happened = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        Ok([happened(0), happened(1), happened(2)])
+    }
+
+    /// Passes a signal on; returns whether it was the one that says to end.
+    fn pass_on(&self) -> io::Result<bool> {
+        let Some(told) = self.signals.read_signal()? else {
+            return Ok(false);
+        };
+        let number = i32::try_from(told.ssi_signo).ok();
+        let signal = number.and_then(rustix::process::Signal::from_named_raw);
+        if let Some(signal) = signal {
+            self.signal(signal);
+        }
+        Ok(signal == Some(rustix::process::Signal::TERM))
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        // It may have ended just now.
+        let _ = rustix::process::pidfd_send_signal(&self.handle, signal);
+    }
 }
 
 /// Returns what a shell would make of it.
 fn code(status: WaitStatus) -> Option<u8> {
     let signal = status.terminating_signal().map(|signal| 128 + signal);
     u8::try_from(status.exit_status().or(signal)?).ok()
-}
-
-/// Passes signals on, in a thread of its own, and lets go of standard input and output: who waits for their
-/// end waits for the guarded process.
-fn forward(signals: SigSet, child: Pid, null: &File) -> io::Result<()> {
-    let handle = rustix::process::pidfd_open(child, PidfdFlags::empty())?;
-    rustix::stdio::dup2_stdin(null)?;
-    rustix::stdio::dup2_stdout(null)?;
-    let pass_on = move || {
-        while let Ok(signal) = signals.wait() {
-            let signal = rustix::process::Signal::from_named_raw(signal as i32);
-            if let Some(signal) = signal {
-                // It may have ended just now.
-                let _ = rustix::process::pidfd_send_signal(&handle, signal);
-            }
-        }
-    };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(pass_on)
-        .map(drop)
 }
 
 fn end_all() {

@@ -12,16 +12,18 @@ use crate::support::{DEADLINE, proc};
 struct Backend {
     child: Child,
     guard: i32,
-    _state: TempDir,
+    state: TempDir,
 }
 
 impl Backend {
     /// Starts one, and waits for the command's first line.
     fn start(args: &[&str]) -> Self {
         let state = tempfile::tempdir().unwrap();
+        nix::unistd::mkfifo(&state.path().join("gate"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let mut child = Command::new(BINARY)
             .arg("exec")
             .args(args)
+            .current_dir(state.path())
             .env("XDG_STATE_HOME", state.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -37,12 +39,17 @@ impl Backend {
         Self {
             child,
             guard,
-            _state: state,
+            state,
         }
     }
 
     fn guarded(&self) -> i32 {
         proc::children(self.guard)[0]
+    }
+
+    /// A pipe in its directory, from which a command can wait for a line.
+    fn gate(&self) -> std::path::PathBuf {
+        self.state.path().join("gate")
     }
 
     fn code(&mut self) -> Option<i32> {
@@ -131,6 +138,53 @@ fn a_signal_reaches_the_backend() {
         assert_eq!(backend.code(), Some(code), "{signal}");
         assert!(holding(&sleeping("3513")).is_empty());
     }
+}
+
+fn stop(pid: i32) {
+    use nix::sys::signal::{Signal, kill};
+    kill(nix::unistd::Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+    let stat = format!("/proc/{pid}/stat");
+    proc::wait_until(DEADLINE, "it is stopped", || {
+        let stat = std::fs::read_to_string(&stat).unwrap();
+        stat.contains(") T ").then_some(())
+    });
+}
+
+#[test]
+fn a_stopped_backend_is_ended_after_it_was_told_to() {
+    use nix::sys::signal::{Signal, kill};
+    let mut backend = Backend::start(&[&format!("echo up; sleep {}", own("3516"))]);
+    stop(backend.guarded());
+    kill(nix::unistd::Pid::from_raw(backend.guard), Signal::SIGTERM).unwrap();
+    assert_eq!(backend.code(), Some(137));
+    assert!(holding(&sleeping("3516")).is_empty());
+}
+
+#[test]
+fn a_stopped_backend_is_ended_when_nobody_is_left_to_serve() {
+    let state = tempfile::tempdir().unwrap();
+    let mut backend = Command::new(BINARY)
+        .env("XDG_STATE_HOME", state.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let guard = i32::try_from(backend.id()).unwrap();
+    let guarded = proc::wait_until(DEADLINE, "two processes", || {
+        proc::children(guard).first().copied()
+    });
+    stop(guarded);
+    drop(backend.stdin.take());
+    proc::wait_until(DEADLINE, "both end", || backend.try_wait().unwrap());
+}
+
+#[test]
+fn a_stopped_guard_ends_with_its_backend() {
+    let mut backend = Backend::start(&["echo up; read line < gate; exit 7"]);
+    stop(backend.guard);
+    std::fs::write(backend.gate(), "go\n").unwrap();
+    assert_eq!(backend.code(), Some(7));
 }
 
 #[test]

@@ -243,7 +243,10 @@ async fn a_command_has_a_session_of_its_own() {
     let outcome = bench.run("ps -o pid=,pgid=,sid= -p $$; echo $$").await;
     let mut words = outcome.output.split_ascii_whitespace();
     let own = words.next_back();
-    assert!(words.clone().count() == 3 && words.all(|it| Some(it) == own), "{outcome:?}");
+    assert!(
+        words.clone().count() == 3 && words.all(|it| Some(it) == own),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
