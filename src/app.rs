@@ -201,7 +201,6 @@ fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<(Kit, Set
     let executor = Executor::new(exec::Setup {
         settings: config.exec_settings(spill_dir),
         launcher: Some(launcher),
-        program: Some(exe),
         env: std::env::vars_os().collect(),
         sole: true,
     })

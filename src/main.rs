@@ -9,8 +9,5 @@ fn main() -> ExitCode {
     if let Some(code) = co::exec::sandbox::launch_main(env!("CARGO_BIN_NAME"), &args) {
         return code;
     }
-    if let Some(code) = co::exec::helper::run(&args) {
-        return code;
-    }
     co::cli::main(args.get(1..).unwrap_or_default())
 }

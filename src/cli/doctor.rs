@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::config::{self, Config, Layers, Read};
+use crate::exec::Hold;
 use crate::exec::sandbox::Refused;
 use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
@@ -38,6 +39,7 @@ pub struct Probe {
     pub held: Result<(), Refused>,
     /// Whether that was found out.
     pub known: bool,
+    pub limits: Hold,
 }
 
 /// How good one thing is.
@@ -127,6 +129,8 @@ pub async fn look(args: &Args, probe: &Probe, env: config::Env<'_>) -> Vec<Check
     checks.extend(provider::look(&config, env).await);
     checks.push(sandbox(probe, &config));
     checks.push(backend(probe, &config));
+    let root = rustix::process::geteuid().is_root();
+    checks.push(limits(&probe.limits, root));
     checks
 }
 
@@ -179,6 +183,36 @@ fn backend(probe: &Probe, config: &Config) -> Check {
             format!("approved commands are refused: {refused}"),
             "set sandbox_backend to what works here; auto takes the strongest",
         ),
+    }
+}
+
+/// How the limits of a model's commands hold.
+fn limits(hold: &Hold, root: bool) -> Check {
+    let watched = "memory and processes of a model's command are watched";
+    match hold {
+        Hold::Kernel(dir) => Check::ok(
+            "limits",
+            format!(
+                "the kernel holds a model's command to its memory and processes, in {}",
+                dir.display()
+            ),
+        ),
+        Hold::Group(_) | Hold::Watched if root => Check::bad(
+            "limits",
+            Level::Warn,
+            format!(
+                "{watched}, and nothing holds a loop of forks that runs as root until it is ended"
+            ),
+            "run Neovim as an ordinary user, or where cgroup v2 has the controllers memory and pids",
+        ),
+        Hold::Group(dir) => Check::ok(
+            "limits",
+            format!(
+                "{watched}, and all of it ends in one call, in {}",
+                dir.display()
+            ),
+        ),
+        Hold::Watched => Check::ok("limits", format!("{watched}; no control group can be made")),
     }
 }
 

@@ -66,7 +66,6 @@ async fn run(args: &[OsString], machine: Machine, guard: Guard) -> u8 {
     let setup = Setup {
         launcher: Some(machine.launcher),
         sole: true,
-        program: std::env::current_exe().ok(),
         ..Setup::new(machine.settings)
     };
     let spec = Spec {
@@ -204,6 +203,7 @@ fn in_json(outcome: &Outcome) -> String {
         "timed_out": outcome.timed_out,
         "cancelled": outcome.cancelled,
         "flooded": outcome.flooded,
+        "limit": outcome.limit,
         "background_pids": pids,
         "background": outcome.background,
         "kept": outcome.kept,

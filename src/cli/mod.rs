@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::app;
 use crate::config::{Config, Layers, Read};
+use crate::exec::Hold;
 use crate::exec::guard::{self, Guard, Side, Until};
 use crate::exec::sandbox::{Launcher, Refused};
 use crate::paths::{self, Paths};
@@ -224,12 +225,14 @@ fn probe() -> doctor::Probe {
                 sandbox: launcher.words(),
                 held: launcher.check(),
                 known: !launcher.is_untold(),
+                limits: Hold::find(),
             }
         }
         Err(error) => doctor::Probe {
             sandbox: error.to_string(),
             held: Err(Refused(error.to_string())),
             known: true,
+            limits: Hold::find(),
         },
     }
 }

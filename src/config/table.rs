@@ -397,12 +397,50 @@ pub(super) static TABLE: &[Setting] = &[
     ),
     setting(
         "shell_memory",
-        "none",
+        "(three quarters of the machine's)",
         Kind::SizeLimit {
             least: 16 * MIB,
             set: |c, v| c.exec.memory = v,
         },
-        "Address space of each process of a command.",
+        "Memory of a model's command with all that it started. One that takes more is ended.",
+    ),
+    setting(
+        "shell_processes",
+        "(512, and 64 for each processor)",
+        Kind::Limit {
+            least: 8,
+            most: 4_194_304,
+            set: |c, v| c.exec.processes = v,
+        },
+        "Processes and threads of a model's command. One that has more is ended.",
+    ),
+    setting(
+        "shell_tmp_size",
+        "4GiB",
+        Kind::SizeLimit {
+            least: MIB,
+            set: |c, v| c.exec.tmp_size = v,
+        },
+        "Size of the private $TMPDIR of a confined command of a model. One that takes more is ended.",
+    ),
+    setting(
+        "unasked_memory",
+        "2GiB",
+        Kind::SizeLimit {
+            least: 16 * MIB,
+            set: |c, v| c.exec.unasked_memory = v,
+        },
+        "The same as |co-shell_memory| for what runs unasked, if it is less.",
+    ),
+    setting(
+        "unasked_processes",
+        "256",
+        Kind::Limit {
+            least: 8,
+            most: 4_194_304,
+            set: |c, v| c.exec.unasked_processes = v,
+        },
+        "The same as |co-shell_processes| for what runs unasked, if it is less.",
     ),
     setting(
         "shell_cpu_seconds",

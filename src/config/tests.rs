@@ -84,7 +84,7 @@ fn typed_values_apply() {
     check(json!({ "shell_memory": "2g" }), |c| {
         c.exec.memory = Some(2 << 30)
     });
-    check(json!({ "shell_memory": "none" }), |_| {});
+    check(json!({ "shell_memory": "none" }), |c| c.exec.memory = None);
     check(json!({ "shell_safe_commands": [] }), |c| {
         c.policy.safe_commands = Some(vec![])
     });

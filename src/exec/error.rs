@@ -45,8 +45,6 @@ pub enum Error {
     },
     #[error("cannot run the command confined as asked: {0}")]
     Sandbox(String),
-    #[error("limits need the backend's own program, which was not given")]
-    NoHelper,
     #[error("`{name}` is {value}, out of range: give {} to {}", range.start(), range.end())]
     Setting {
         name: &'static str,

@@ -3,14 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
+use super::cgroup::{Group, Place};
 use super::env::{self, Sources};
+use super::limits::{PerCommand, PerProcess};
 use super::process::{self, Plan, Started};
 use super::supervisor::{Keepers, Parts};
 use super::tree;
@@ -28,11 +30,9 @@ const SHUTDOWN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Setup {
     pub settings: Settings,
-    /// Confines commands; without it every [`Confinement`](super::Confinement) but plain is refused.
+    /// Confines and limits commands; without it every [`Confinement`](super::Confinement) but plain is refused, and
+    /// what a model runs is watched only.
     pub launcher: Option<Launcher>,
-    /// Our own program, whose `main` calls [`helper::run`](super::helper::run) first. It sets limits; without
-    /// it they are refused.
-    pub program: Option<PathBuf>,
     /// This process starts nothing that leaves its session but through this executor: what does is ended when it is
     /// shut down, whoever started it.
     pub sole: bool,
@@ -46,7 +46,6 @@ impl Setup {
         Self {
             settings,
             launcher: None,
-            program: None,
             sole: false,
             env: std::env::vars_os().collect(),
         }
@@ -63,7 +62,7 @@ pub struct Executor {
 #[derive(Debug)]
 struct Inner {
     launcher: Option<Launcher>,
-    program: Option<PathBuf>,
+    groups: OnceLock<Option<Place>>,
     env: Vec<(OsString, OsString)>,
     /// In the names of the files of its commands' output; no other executor's hold it.
     token: String,
@@ -85,7 +84,6 @@ impl Executor {
         let Setup {
             settings,
             launcher,
-            program,
             sole,
             env,
         } = setup;
@@ -112,7 +110,7 @@ impl Executor {
         });
         let inner = Arc::new(Inner {
             launcher,
-            program,
+            groups: OnceLock::new(),
             env,
             token,
             next: AtomicU64::new(1),
@@ -188,6 +186,8 @@ impl Executor {
             extra: &spec.extra_env,
             terminal: matches!(streams, Streams::Terminal(_)),
         });
+        let limits = PerCommand::of(&self.settings, spec.caller, &spec.confinement);
+        let group = self.group(number, &limits);
         let started: Started = process::start(Plan {
             program: &spec.program,
             shell: spec.environment.shell(),
@@ -196,15 +196,17 @@ impl Executor {
             streams,
             confinement: &spec.confinement,
             env,
-            settings: &self.settings,
+            limits: self.per_process(&limits),
+            group: group.as_ref(),
             launcher: inner.launcher.as_ref(),
-            helper: inner.program.as_deref(),
         })?;
         let job = job::supervise(Parts {
             started,
             streams,
             caller: spec.caller,
             timeout,
+            limits,
+            group,
             searches: status::searches(&spec.program),
             name,
             settings: Arc::clone(&self.settings),
@@ -216,6 +218,22 @@ impl Executor {
             let _ = input.write(text.clone());
         }
         Ok(job)
+    }
+
+    /// Makes the control group of a command that has limits, where one can be had.
+    fn group(&self, number: u64, limits: &PerCommand) -> Option<Group> {
+        if limits.is_empty() || self.inner.launcher.is_none() {
+            return None;
+        }
+        let place = self.inner.groups.get_or_init(Place::find);
+        place.as_ref()?.make(number, limits)
+    }
+
+    /// Returns the limits of each process. Without a launcher, only those that a person set.
+    fn per_process(&self, limits: &PerCommand) -> PerProcess {
+        let watched = PerCommand::default();
+        let limits = self.inner.launcher.as_ref().map_or(&watched, |_| limits);
+        PerProcess::of(&self.settings, limits)
     }
 
     fn timeout(&self, spec: &Spec) -> Result<Duration, Error> {

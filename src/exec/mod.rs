@@ -4,6 +4,7 @@
 //! [`Job`]; the job's [`Screen`] shows what is printed as it comes, its [`Outcome`] says what it came to.
 
 mod capture;
+mod cgroup;
 mod children;
 mod cwd;
 mod env;
@@ -11,11 +12,11 @@ mod error;
 mod executor;
 mod feed;
 pub mod guard;
-pub mod helper;
 mod host;
 mod inherited;
 mod input;
 mod job;
+mod limits;
 mod login;
 mod mark;
 mod model;
@@ -36,11 +37,13 @@ mod supervisor;
 mod terminal;
 mod text;
 mod tree;
+mod watch;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use cgroup::Hold;
 pub use cwd::confine_cwd;
 pub use env::{LISTS as ENVIRONMENT, forced as forced_environment};
 pub use error::Error;
@@ -49,6 +52,7 @@ pub use feed::Feed;
 pub use host::{Environment, Host};
 pub use input::{Input, Unwritten};
 pub use job::Job;
+pub use limits::Limit;
 pub use reading::Reading;
 pub use sandbox::Launcher;
 pub use screen::Screen;
@@ -119,6 +123,8 @@ pub struct Outcome {
     pub timed_out: bool,
     pub cancelled: bool,
     pub flooded: bool,
+    /// The limit that ended it.
+    pub limit: Option<Limit>,
     /// What was still running when the command's own process ended.
     pub background: Vec<Background>,
     /// That goes on: the command was a person's.
@@ -142,7 +148,7 @@ pub struct Outcome {
 impl Outcome {
     /// Returns whether the command did what it was asked to.
     pub fn ok(&self) -> bool {
-        let ended = self.timed_out || self.cancelled || self.flooded;
+        let ended = self.timed_out || self.cancelled || self.flooded || self.limit.is_some();
         !ended && (self.exit == Some(0) || self.nothing_found)
     }
 

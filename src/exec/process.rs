@@ -10,11 +10,13 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::cgroup::Group;
 use super::env::{self, Variables};
+use super::limits::PerProcess;
 use super::mark::Mark;
-use super::sandbox::{Launcher, Wrapped};
+use super::sandbox::{Held, Launcher, Wrapped};
 use super::spawn::{self, Start};
-use super::{Confinement, Error, Program, Settings, Streams, children, helper, streams};
+use super::{Confinement, Error, Program, Streams, children, streams};
 
 /// Where bash is looked for, before the command's PATH: what was judged must be what runs.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
@@ -29,9 +31,9 @@ pub(super) struct Plan<'a> {
     pub(super) streams: Streams,
     pub(super) confinement: &'a Confinement,
     pub(super) env: Variables,
-    pub(super) settings: &'a Settings,
+    pub(super) limits: PerProcess,
+    pub(super) group: Option<&'a Group>,
     pub(super) launcher: Option<&'a Launcher>,
-    pub(super) helper: Option<&'a Path>,
 }
 
 /// A process that runs.
@@ -59,21 +61,26 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
         .map_err(|error| check_cwd(plan.cwd).err().unwrap_or(error))?;
     let name = argv[0].to_string_lossy().into_owned();
     let mut confined = None;
-    if *plan.confinement != Confinement::Plain {
+    let plain = *plan.confinement == Confinement::Plain;
+    if !plain || !plan.limits.is_empty() || plan.group.is_some() {
         // What confines a command looks into it too, and has its own words for one that is gone.
         check_cwd(plan.cwd)?;
         let launcher = plan.launcher.ok_or_else(|| {
-            Error::Sandbox("this executor was set up without a sandbox".to_owned())
+            let why = "this executor was set up without a launcher";
+            Error::Sandbox(why.to_owned())
         })?;
+        let entrance = plan.group.map(Group::entrance);
+        let held = Held {
+            confinement: plan.confinement,
+            cwd: plan.cwd,
+            limits: plan.limits,
+            group: entrance.as_deref(),
+        };
         let wrapped = launcher
-            .wrap(plan.confinement, argv, &mut env, plan.cwd)
+            .hold(&held, argv, &mut env)
             .map_err(|refused| Error::Sandbox(refused.0))?;
         argv = wrapped.argv.clone();
         confined = Some(wrapped);
-    }
-    let limits = helper::limits(plan.settings);
-    if !limits.is_empty() {
-        argv = helper::wrap(plan.helper.ok_or(Error::NoHelper)?, limits, argv);
     }
     let system = |what| move |source: io::Error| Error::System { what, source };
     let ends = streams::open(plan.streams, plan.stdin).map_err(system("make its streams"))?;

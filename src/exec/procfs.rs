@@ -11,6 +11,7 @@ pub(super) struct Process {
     pub(super) group: i32,
     pub(super) session: i32,
     pub(super) zombie: bool,
+    pub(super) threads: u64,
     /// Clock ticks after boot: together with `pid` it names a process for good.
     pub(super) start: u64,
     name: String,
@@ -32,13 +33,15 @@ impl Process {
         let _parent = fields.next()?;
         let group = fields.next()?.parse().ok()?;
         let session = fields.next()?.parse().ok()?;
-        let start = fields.nth(15)?.parse().ok()?;
+        let threads = fields.nth(13)?.parse().ok()?;
+        let start = fields.nth(1)?.parse().ok()?;
         let zombie = matches!(state, "Z" | "X");
         Some(Self {
             pid,
             group,
             session,
             zombie,
+            threads,
             start,
             name,
         })
@@ -106,6 +109,32 @@ pub(super) fn ignored() -> u64 {
         .unwrap_or(0)
 }
 
+/// Returns the bytes of memory that `pid` alone holds, or shares with a copy of itself; none where it has ended.
+pub(super) fn private_memory(pid: i32) -> Option<u64> {
+    let pages = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let mut pages = pages
+        .split_ascii_whitespace()
+        .skip(1)
+        .map(str::parse::<u64>);
+    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
+    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
+}
+
+/// Returns the bytes of memory that `pid` holds, with its share of what it has in common with others; as
+/// [`private_memory`] where that may not be read.
+pub(super) fn proportional_memory(pid: i32) -> Option<u64> {
+    let share = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
+    let share = share.as_ref().ok().and_then(|text| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Pss_Anon:"))?;
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    });
+    share
+        .map(|kibibytes| kibibytes * 1024)
+        .or_else(|| private_memory(pid))
+}
+
 /// Returns the limit of file locks of `pid`; none where there is no such process, or no limit.
 pub(super) fn limit_of_locks(pid: i32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
@@ -128,6 +157,7 @@ mod tests {
         let text = "7 (a) b (c)) S 1 5 6 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987 0 0";
         let process = Process::parse(7, text).unwrap();
         assert_eq!((process.group, process.session, process.start), (5, 6, 987));
+        assert_eq!(process.threads, 1);
         assert_eq!(process.name, "a) b (c)");
         assert!(!process.zombie);
     }

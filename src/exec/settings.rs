@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Error;
+use super::{Error, limits};
 
 /// Variables that say where toolchains are.
 pub(super) const TOOLCHAINS: &[&str] = &[
@@ -41,8 +41,16 @@ pub struct Settings {
     /// Spill files older than this, or beyond this many bytes in all, are removed.
     pub spill_age: Duration,
     pub spill_total: u64,
-    /// prlimit: none is no limit. Bytes, seconds, count, bytes.
+    /// Bytes that a model's command may hold in memory with all that it started. None is no limit, here and below.
     pub memory: Option<u64>,
+    /// Processes and threads of a model's command.
+    pub processes: Option<u64>,
+    /// Bytes in the private temporary directory of a confined command of a model.
+    pub tmp_size: Option<u64>,
+    /// The same as `memory` and `processes`, for what runs unasked, if it is less.
+    pub unasked_memory: Option<u64>,
+    pub unasked_processes: Option<u64>,
+    /// Limits of each process of any command: seconds, count, bytes.
     pub cpu_seconds: Option<u64>,
     pub open_files: Option<u64>,
     pub file_size: Option<u64>,
@@ -68,7 +76,11 @@ impl Settings {
             spill_dir,
             spill_age: Duration::from_secs(7 * 24 * 3600),
             spill_total: 1 << 30,
-            memory: None,
+            memory: limits::most_memory(),
+            processes: Some(limits::most_processes()),
+            tmp_size: Some(4 << 30),
+            unasked_memory: Some(2 << 30),
+            unasked_processes: Some(256),
             cpu_seconds: None,
             open_files: None,
             file_size: None,
@@ -96,6 +108,10 @@ impl Settings {
         within("shell_spill_total", self.spill_total, 0..=1 << 44)?;
         let limits = [
             ("shell_memory", self.memory, 1 << 20..=u64::MAX),
+            ("shell_processes", self.processes, 8..=1 << 22),
+            ("shell_tmp_size", self.tmp_size, 1 << 20..=u64::MAX),
+            ("unasked_memory", self.unasked_memory, 1 << 20..=u64::MAX),
+            ("unasked_processes", self.unasked_processes, 8..=1 << 22),
             ("shell_cpu_seconds", self.cpu_seconds, 1..=1 << 31),
             ("shell_open_files", self.open_files, 8..=1 << 20),
             ("shell_file_size", self.file_size, 0..=u64::MAX),

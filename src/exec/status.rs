@@ -80,6 +80,8 @@ pub(super) fn explain(outcome: &Outcome) -> Option<String> {
     } else if outcome.flooded {
         let said = outcome.bytes;
         Some(format!("ended: it printed more than it may ({said} bytes)"))
+    } else if let Some(limit) = outcome.limit {
+        Some(format!("ended: it took {limit}"))
     } else if outcome.exit == Some(0) {
         None
     } else if outcome.nothing_found {

@@ -13,11 +13,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::cgroup::Group;
+use super::limits::{Limit, PerCommand};
 use super::process::Started;
 use super::reader::{Reader, Shared};
 use super::sandbox::Wrapped;
 use super::tree::Tree;
-use super::{Background, Caller, Outcome, Settings, Streams, children, model, status};
+use super::{Background, Caller, Outcome, Settings, Streams, children, model, status, watch};
 
 /// Silence after which nothing more is waited for, once the command itself has ended.
 const QUIET: Duration = Duration::from_millis(50);
@@ -35,6 +37,8 @@ pub(super) struct Parts {
     pub(super) streams: Streams,
     pub(super) caller: Caller,
     pub(super) timeout: Duration,
+    pub(super) limits: PerCommand,
+    pub(super) group: Option<Group>,
     /// Exit 1 is no failure.
     pub(super) searches: bool,
     /// Names the spill file.
@@ -59,6 +63,7 @@ enum Cause {
     Cancelled,
     TimedOut,
     Flooded,
+    Limited(Limit),
 }
 
 /// The task that owns a running command.
@@ -69,6 +74,7 @@ pub(super) struct Supervisor {
     tree: Tree,
     caller: Caller,
     timeout: Duration,
+    limits: PerCommand,
     searches: bool,
     settings: Arc<Settings>,
     cancel: CancellationToken,
@@ -111,9 +117,10 @@ impl Supervisor {
             pid,
             ended,
             confined,
-            tree: Tree::new(pid, mark),
+            tree: Tree::new(pid, mark, parts.group),
             caller: parts.caller,
             timeout: parts.timeout,
+            limits: parts.limits,
             searches: parts.searches,
             settings: parts.settings,
             cancel: parts.cancel,
@@ -158,12 +165,37 @@ impl Supervisor {
     }
 
     async fn wait(&mut self) -> Cause {
-        tokio::select! {
-            biased;
-            _ = self.ended.readable() => Cause::Exit,
-            () = self.cancel.cancelled() => Cause::Cancelled,
-            () = self.shared.flooded() => Cause::Flooded,
-            () = tokio::time::sleep(self.timeout) => Cause::TimedOut,
+        let late = tokio::time::sleep(self.timeout);
+        let full = self.full_disk();
+        tokio::pin!(late, full);
+        let mut pause = watch::FIRST;
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.ended.readable() => return Cause::Exit,
+                () = self.cancel.cancelled() => return Cause::Cancelled,
+                () = self.shared.flooded() => return Cause::Flooded,
+                () = &mut late => return Cause::TimedOut,
+                limit = &mut full => return Cause::Limited(limit),
+                () = tokio::time::sleep(pause), if !self.limits.is_empty() => {}
+            }
+            if let Some(limit) = watch::exceeded(&self.limits, &self.tree.members()) {
+                return Cause::Limited(limit);
+            }
+            pause = (pause * 2).min(watch::LONGEST);
+        }
+    }
+
+    /// Returns once its private temporary directory takes more than it may; where there is no such limit, never.
+    fn full_disk(&self) -> impl Future<Output = Limit> + use<> {
+        let guard = self.confined.as_ref().and_then(|it| it.guard.as_ref());
+        let watched = guard.map(|it| it.path().to_owned()).zip(self.limits.disk);
+        async move {
+            let Some((dir, most)) = watched else {
+                return std::future::pending().await;
+            };
+            watch::disk(dir, most).await;
+            Limit::Disk(most)
         }
     }
 
@@ -214,6 +246,7 @@ impl Supervisor {
             timed_out: cause == Cause::TimedOut,
             cancelled: cause == Cause::Cancelled,
             flooded: cause == Cause::Flooded,
+            limit: self.limit(cause),
             background,
             bytes,
             lines,
@@ -224,6 +257,15 @@ impl Supervisor {
                 .map_or_else(Vec::new, Wrapped::appeared),
             nothing_found: self.searches && exit == Some(1) && cause == Cause::Exit,
             ..Outcome::default()
+        }
+    }
+
+    /// Returns the limit that ended it.
+    fn limit(&self, cause: Cause) -> Option<Limit> {
+        match cause {
+            Cause::Limited(limit) => Some(limit),
+            _ if self.tree.ran_out_of_memory() => self.limits.memory.map(Limit::Memory),
+            _ => None,
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
+use super::cgroup::Group;
 use super::mark::Mark;
 use super::procfs::{self, Process};
 use super::{Background, children};
@@ -25,6 +26,7 @@ pub(super) struct Tree {
     /// The command's own process, and the id of its session and group.
     leader: Pid,
     mark: Mark,
+    group: Option<Group>,
     /// The leader has ended with all its threads: it has no children any more, and need not be looked at.
     exited: bool,
     /// Somebody waited for the leader: its id may be another's, unless its group still has members.
@@ -34,10 +36,11 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn new(leader: Pid, mark: Mark) -> Self {
+    pub(super) fn new(leader: Pid, mark: Mark, group: Option<Group>) -> Self {
         Self {
             leader,
             mark,
+            group,
             exited: false,
             reaped: false,
             grown: false,
@@ -64,6 +67,11 @@ impl Tree {
         let members = below(roots);
         self.grown |= members.iter().any(|process| process.pid != self.leader());
         members
+    }
+
+    /// Returns whether the kernel ended it for lack of memory in its group.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::ran_out_of_memory)
     }
 
     /// Returns whether there was ever more to it than the leader.
@@ -113,6 +121,9 @@ impl Tree {
         // A stopped process acts on nothing but KILL until it goes on.
         self.signal(&members, Signal::CONT);
         self.wait(GRACE).await;
+        if let Some(group) = &self.group {
+            group.kill();
+        }
         let began = Instant::now();
         while began.elapsed() < LIMIT {
             let members = stop(|| self.members(), began + LIMIT);

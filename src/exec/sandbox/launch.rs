@@ -43,11 +43,25 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
     let Some((program, rest)) = argv.split_first() else {
         return "there is no command to run".to_owned();
     };
-    if let Err(why) = restrict(plan) {
+    if let Err(why) = limit(plan) {
+        return format!("the command was not started, for it could not be limited: {why}");
+    }
+    if plan.level != Level::Plain
+        && let Err(why) = restrict(plan)
+    {
         return format!("the command was not started, for it could not be confined: {why}");
     }
     let error = Command::new(program).args(rest).exec();
     format!("{} did not start: {error}", program.display())
+}
+
+/// Sets what the command may take. It enters its group first: mounts may hide that.
+fn limit(plan: &Plan) -> Result<(), String> {
+    if let Some(entrance) = &plan.group {
+        // The number 0 is this process.
+        std::fs::write(&entrance.0, "0").map_err(|e| format!("no control group ({e})"))?;
+    }
+    plan.limits.set()
 }
 
 /// The order matters: mounts need capabilities and the filter must come last, for it refuses what

@@ -39,6 +39,7 @@ use self::choice::{Chosen, Limits};
 use self::grants::{Grants, Place};
 use self::plan::{Level, Plan, Text};
 use super::Confinement;
+use super::limits::PerProcess;
 
 /// The first argument that makes a program of ours the launcher.
 const LAUNCH: &str = "__launch";
@@ -54,6 +55,15 @@ pub struct Launcher {
     limits: Limits,
     chosen: Arc<OnceLock<Chosen>>,
     grants: Arc<Grants>,
+}
+
+/// The things that a command is held to, and where it runs.
+pub(super) struct Held<'a> {
+    pub(super) confinement: &'a Confinement,
+    pub(super) cwd: &'a Path,
+    pub(super) limits: PerProcess,
+    /// The file through which it enters its control group.
+    pub(super) group: Option<&'a Path>,
 }
 
 /// A command as it is to be spawned.
@@ -178,8 +188,24 @@ impl Launcher {
         env: &mut Vec<(OsString, OsString)>,
         cwd: &Path,
     ) -> Result<Wrapped, Refused> {
-        let (workspace, level, network) = match confinement {
-            Confinement::Plain => return Ok(Wrapped::plain(argv)),
+        let held = Held {
+            confinement,
+            cwd,
+            limits: PerProcess::default(),
+            group: None,
+        };
+        self.hold(&held, argv, env)
+    }
+
+    /// The same with limits.
+    pub(super) fn hold(
+        &self,
+        held: &Held<'_>,
+        argv: Vec<OsString>,
+        env: &mut Vec<(OsString, OsString)>,
+    ) -> Result<Wrapped, Refused> {
+        let (workspace, level, network) = match held.confinement {
+            Confinement::Plain => return self.limited(held, argv),
             Confinement::ReadOnly { workspace } => (workspace, Level::ReadOnly, false),
             Confinement::Workspace { workspace, network } => {
                 (workspace, Level::Workspace, *network)
@@ -198,7 +224,7 @@ impl Launcher {
         let (argv, unheld) = if cfg!(target_os = "macos") {
             (self.by_profile(&place, network, argv), Vec::new())
         } else {
-            self.by_launcher(&place, network, cwd, argv)?
+            self.by_launcher(&place, network, held, argv)?
         };
         Ok(Wrapped {
             argv,
@@ -225,7 +251,7 @@ impl Launcher {
         &self,
         place: &Place<'_>,
         network: bool,
-        cwd: &Path,
+        held: &Held<'_>,
         argv: Vec<OsString>,
     ) -> Result<(Vec<OsString>, Vec<PathBuf>), Refused> {
         let found = self.grants.find(place)?;
@@ -234,9 +260,11 @@ impl Launcher {
             level: place.level,
             abi: abi.unwrap_or(0),
             network,
-            cwd: Text::from(cwd),
+            cwd: Text::from(held.cwd),
             grants: found.grants,
             mounts: found.mounts,
+            limits: held.limits,
+            group: held.group.map(Text::from),
         };
         let plan = plan.encode().ok_or_else(|| {
             Refused(format!(
@@ -244,22 +272,44 @@ impl Launcher {
                 place.workspace.display()
             ))
         })?;
+        Ok((self.launch(plan, argv), found.unheld))
+    }
+
+    /// The command line of a command that is limited, and confined to nothing.
+    fn limited(&self, held: &Held<'_>, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
+        let wrapped = |argv| Wrapped {
+            argv,
+            level: Level::Plain.name(),
+            guard: None,
+            unheld: Vec::new(),
+        };
+        if held.limits.is_empty() && held.group.is_none() {
+            return Ok(wrapped(argv));
+        }
+        let plan = Plan {
+            level: Level::Plain,
+            abi: 0,
+            network: true,
+            cwd: Text::from(held.cwd),
+            grants: Vec::new(),
+            mounts: None,
+            limits: held.limits,
+            group: held.group.map(Text::from),
+        };
+        let plan = plan
+            .encode()
+            .ok_or_else(|| Refused(format!("the path of {} is too long", held.cwd.display())))?;
+        Ok(wrapped(self.launch(plan, argv)))
+    }
+
+    fn launch(&self, plan: String, argv: Vec<OsString>) -> Vec<OsString> {
         let program = self.chosen().program().as_os_str().to_owned();
         let launch = [program, LAUNCH.into(), plan.into()];
-        Ok((launch.into_iter().chain(argv).collect(), found.unheld))
+        launch.into_iter().chain(argv).collect()
     }
 }
 
 impl Wrapped {
-    fn plain(argv: Vec<OsString>) -> Self {
-        Self {
-            argv,
-            level: "plain",
-            guard: None,
-            unheld: Vec::new(),
-        }
-    }
-
     /// What the command made of the names that could not be held, to be told to the person.
     pub fn appeared(&self) -> Vec<PathBuf> {
         let exists = |path: &&PathBuf| path.symlink_metadata().is_ok();
@@ -270,6 +320,7 @@ impl Wrapped {
 impl Level {
     const fn name(self) -> &'static str {
         match self {
+            Self::Plain => "plain",
             Self::ReadOnly => "read-only",
             Self::Workspace => "workspace",
             Self::Trial => "trial",

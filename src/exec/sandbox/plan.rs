@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::stamp::{VERSION, stamp, version};
+use crate::exec::limits::PerProcess;
 
 /// The most bytes that Linux passes in a single argument, less some room.
 const ARGUMENT_MAX: usize = 120 * 1024;
@@ -23,12 +24,16 @@ pub(super) struct Plan {
     pub grants: Vec<Grant>,
     /// Given, the command gets a mount namespace of its own.
     pub mounts: Option<Mounts>,
+    pub limits: PerProcess,
+    /// The file through which the command enters its control group.
+    pub group: Option<Text>,
 }
 
-/// The two confined levels, and the trial that finds out what a kernel holds.
+/// The level that confines nothing, the two that do, and the trial that finds out what a kernel holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Level {
+    Plain,
     ReadOnly,
     Workspace,
     Trial,
@@ -164,6 +169,11 @@ mod tests {
             cwd: Text::from(&path),
             grants: vec![Grant(Right::Write, Text::from(&path))],
             mounts: Some(Mounts::default()),
+            limits: PerProcess {
+                open_files: Some(64),
+                ..PerProcess::default()
+            },
+            group: Some(Text::from(&path)),
         };
         let text = plan.encode().unwrap();
         assert_eq!(Plan::decode(OsStr::new(&text)), Ok(plan));
@@ -179,6 +189,8 @@ mod tests {
             cwd: Text::from("/"),
             grants: vec![grant; 10_000],
             mounts: None,
+            limits: PerProcess::default(),
+            group: None,
         };
         assert_eq!(plan.encode(), None);
     }
@@ -244,6 +256,8 @@ mod tests {
             cwd: Text::from("/"),
             grants: Vec::new(),
             mounts: None,
+            limits: PerProcess::default(),
+            group: None,
         }
     }
 }

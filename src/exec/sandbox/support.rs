@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::{Level, Plan, Text};
 use super::{LAUNCH, Refused, name};
+use crate::exec::limits::PerProcess;
 
 /// The most characters of what a program said that are told on.
 const SAID_MAX: usize = 400;
@@ -55,6 +56,8 @@ impl Support {
             cwd: Text::from("/"),
             grants: Vec::new(),
             mounts: Some(super::plan::Mounts::default()),
+            limits: PerProcess::default(),
+            group: None,
         };
         let Some(plan) = plan.encode() else {
             return Err("the trial could not be described".to_owned());

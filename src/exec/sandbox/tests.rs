@@ -61,18 +61,23 @@ fn the_environment_loses_what_leads_out() {
 }
 
 #[test]
-fn plain_is_left_as_it_is() {
+fn a_plain_command_is_limited_where_nothing_can_be_confined() {
     let mut env = vec![("NVIM".into(), "x".into())];
     let support = Support::none("nothing");
-    let wrapped = launcher(support)
-        .wrap(
-            &Confinement::Plain,
-            vec!["ls".into()],
-            &mut env,
-            Path::new("/"),
-        )
-        .unwrap();
-    assert_eq!((wrapped.argv, wrapped.level), (vec!["ls".into()], "plain"));
+    let held = Held {
+        limits: PerProcess {
+            open_files: Some(64),
+            ..PerProcess::default()
+        },
+        confinement: &Confinement::Plain,
+        cwd: Path::new("/"),
+        group: None,
+    };
+    let argv = vec!["ls".into()];
+    let wrapped = launcher(support).hold(&held, argv, &mut env).unwrap();
+    assert_eq!(wrapped.level, "plain");
+    let plan = Plan::decode(&wrapped.argv[2]).unwrap();
+    assert_eq!((plan.level, plan.limits), (Level::Plain, held.limits));
     assert!(wrapped.guard.is_none() && env.len() == 1);
 }
 

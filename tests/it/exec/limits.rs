@@ -3,36 +3,29 @@
 use std::process::Command;
 use std::time::Duration;
 
-use co::exec::{Error, Settings};
+use co::exec::{Caller, Confinement, Error, Limit, Settings};
 
 use super::{BINARY, Bench};
 
-fn limited(change: impl FnOnce(&mut co::exec::Settings)) -> Bench {
-    Bench::with(|setup| {
-        setup.program = Some(BINARY.into());
-        change(&mut setup.settings);
-    })
+fn limited(change: impl FnOnce(&mut Settings)) -> Bench {
+    Bench::with_launcher(|setup| change(&mut setup.settings))
 }
 
 #[tokio::test]
 async fn limits_hold_from_the_start() {
     let bench = limited(|settings| {
-        settings.memory = Some(512 << 20);
         settings.cpu_seconds = Some(7);
         settings.open_files = Some(64);
         settings.file_size = Some(1 << 20);
     });
-    let outcome = bench
-        .run("ulimit -v; ulimit -t; ulimit -n; ulimit -f")
-        .await;
-    assert_eq!(outcome.output, "524288\n7\n64\n1024\n");
+    let outcome = bench.run("ulimit -t; ulimit -n; ulimit -f").await;
+    assert_eq!(outcome.output, "7\n64\n1024\n");
     let outcome = bench.run("head -c 2000000 /dev/zero > big").await;
     assert!(!outcome.ok());
     assert_eq!(
         std::fs::metadata(bench.path().join("big")).unwrap().len(),
         1 << 20
     );
-    assert!(!bench.run("python3 -c 'x = bytearray(1 << 30)'").await.ok());
     bench.executor.shutdown().await;
 }
 
@@ -44,6 +37,81 @@ async fn cpu_time_ends_it() {
     let told = "killed by signal 24 (SIGXCPU): its processor time is used up";
     assert!(outcome.status().contains(told), "{outcome:?}");
     bench.executor.shutdown().await;
+}
+
+/// It takes what it is given in pieces, and then waits.
+const TAKES: &str = "python3 -c 'import os, time
+if os.environ.get(\"FORK\"): os.fork()
+x = [bytearray(b\"x\") * (1 << 20) for i in range(100)]
+time.sleep(300)'";
+
+#[tokio::test]
+async fn a_models_command_that_takes_too_much_memory_is_ended_and_told() {
+    let bench = limited(|settings| settings.memory = Some(150 << 20));
+    let fork = format!("FORK=1 {TAKES}");
+    let outcome = bench.run(&fork).await;
+    let most = Limit::Memory(150 << 20);
+    assert_eq!(outcome.limit, Some(most), "{outcome:?}");
+    let told = "[ended: it took more than 150 MiB of memory]\n";
+    assert!(outcome.output.ends_with(told), "{outcome:?}");
+    assert!(outcome.status().starts_with("ended: it took more than"));
+    assert!(!outcome.ok());
+    // What two share counts once, and one of them alone takes less.
+    let shares = "python3 -c 'import os, time
+x = [bytearray(b\"x\") * (1 << 20) for i in range(100)]
+os.fork()
+time.sleep(2)'";
+    assert_eq!(bench.run(shares).await.limit, None);
+    let mut spec = bench.spec(&fork.replace("300", "2"));
+    spec.caller = Caller::Person;
+    assert!(bench.run_spec(spec).await.ok());
+}
+
+#[tokio::test]
+async fn a_models_command_that_starts_too_many_processes_is_ended_and_told() {
+    let bench = limited(|settings| settings.processes = Some(20));
+    let many = "for i in {1..30}; do sleep 300 & done; wait";
+    let outcome = bench.run(many).await;
+    assert_eq!(outcome.limit, Some(Limit::Processes(20)), "{outcome:?}");
+    let few = "for i in {1..10}; do sleep 1 & done; wait";
+    assert!(bench.run(few).await.ok());
+}
+
+#[tokio::test]
+async fn what_fills_its_private_directory_is_ended_and_told() {
+    let bench = limited(|settings| settings.tmp_size = Some(8 << 20));
+    let workspace = bench.path().to_owned();
+    let mut spec = bench.spec("head -c 20000000 /dev/zero > $TMPDIR/a; sleep 300");
+    spec.confinement = Confinement::ReadOnly { workspace };
+    let outcome = bench.run_spec(spec).await;
+    if outcome.level != "read-only" {
+        eprintln!("nothing is confined here");
+        return;
+    }
+    assert_eq!(outcome.limit, Some(Limit::Disk(8 << 20)), "{outcome:?}");
+    let told = "[ended: it took more than 8 MiB in its TMPDIR]\n";
+    assert!(outcome.output.ends_with(told), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_models_command_has_a_control_group_of_its_own_where_one_can_be_had() {
+    let bench = limited(|_| {});
+    let outcome = bench.run("grep '^0::' /proc/self/cgroup").await;
+    let name = format!("/co-{}-", std::process::id());
+    let Some(at) = outcome.output.find(&name) else {
+        eprintln!("no control group can be made here: {outcome:?}");
+        return;
+    };
+    let group = outcome.output[at + 1..].trim_end();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let line = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    let mount = line.unwrap().split(' ').nth(4).unwrap();
+    let found = Command::new("find").args([mount, "-name", group]).output();
+    assert_eq!(String::from_utf8(found.unwrap().stdout).unwrap(), "");
+    let mut spec = bench.spec("grep '^0::' /proc/self/cgroup");
+    spec.caller = Caller::Person;
+    let outcome = bench.run_spec(spec).await;
+    assert!(!outcome.output.contains(&name), "{outcome:?}");
 }
 
 #[test]
@@ -83,10 +151,10 @@ fn a_limit_of_files_sizes_leaves_the_output_and_no_piece_of_its_file() {
 type Change = fn(&mut Settings);
 
 #[tokio::test]
-async fn limits_want_the_program_and_settings_have_ranges() {
+async fn limits_want_a_launcher_and_settings_have_ranges() {
     let bench = Bench::with(|setup| setup.settings.open_files = Some(64));
     let error = bench.executor.start(bench.spec("true")).await.unwrap_err();
-    assert!(matches!(error, Error::NoHelper));
+    assert!(matches!(error, Error::Sandbox(_)));
     let changes: &[(&str, Change)] = &[
         ("`shell_max_output` is 10, ", |it| it.max_output = 10),
         ("`shell_max_timeout` is 0, ", |it| {
@@ -97,6 +165,12 @@ async fn limits_want_the_program_and_settings_have_ranges() {
         ("`shell_flood_max` is 0, ", |it| it.flood_max = 0),
         ("`shell_spill_total` is ", |it| it.spill_total = u64::MAX),
         ("`shell_memory` is 0, ", |it| it.memory = Some(0)),
+        ("`shell_processes` is 0, ", |it| it.processes = Some(0)),
+        ("`shell_tmp_size` is 0, ", |it| it.tmp_size = Some(0)),
+        ("`unasked_memory` is 0, ", |it| it.unasked_memory = Some(0)),
+        ("`unasked_processes` is 0, ", |it| {
+            it.unasked_processes = Some(0);
+        }),
         ("`shell_cpu_seconds` is 0, ", |it| it.cpu_seconds = Some(0)),
         ("`shell_open_files` is 7, ", |it| it.open_files = Some(7)),
         ("`A B` in `shell_env_allow` ", |it| {
@@ -116,27 +190,4 @@ async fn limits_want_the_program_and_settings_have_ranges() {
         let error = settings.check().unwrap_err().to_string();
         assert!(error.starts_with(expected), "{expected}: {error}");
     }
-}
-
-#[test]
-fn what_cannot_be_limited_or_started_is_not() {
-    let become_it = |args: &[&str]| {
-        let output = Command::new(BINARY).arg("--become").args(args).output();
-        let output = output.unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            output.stdout.is_empty() && told.starts_with("co-nvim: cannot "),
-            "{told}"
-        );
-        output.status.code()
-    };
-    for limit in ["what=1", "files=many", "files"] {
-        assert_eq!(
-            become_it(&[limit, "--", "echo", "ran"]),
-            Some(126),
-            "{limit}"
-        );
-    }
-    assert_eq!(become_it(&["--", "/nonexistent"]), Some(127));
-    assert_eq!(become_it(&["--", "/etc/passwd"]), Some(126));
 }

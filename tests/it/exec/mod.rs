@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use co::exec::{
-    Caller, Confinement, Environment, Executor, Outcome, Program, Settings, Setup, Spec,
+    Caller, Confinement, Environment, Executor, Launcher, Outcome, Program, Settings, Setup, Spec,
 };
 use tempfile::TempDir;
 
@@ -39,6 +39,15 @@ impl Bench {
         change(&mut setup);
         let executor = Executor::new(setup).expect("an executor");
         Self { executor, dir }
+    }
+
+    /// One whose commands are started by the backend's launcher.
+    fn with_launcher(change: impl FnOnce(&mut Setup)) -> Self {
+        Self::with(|setup| {
+            let home = "/nonexistent".into();
+            setup.launcher = Some(Launcher::new(BINARY.into(), home, Vec::new()));
+            change(setup);
+        })
     }
 
     fn path(&self) -> &Path {

@@ -198,11 +198,8 @@ async fn what_cannot_be_confined_or_placed_does_not_run() {
 
 #[tokio::test]
 async fn a_directory_that_cannot_be_entered_is_named_whatever_was_to_run_there() {
-    let bench = Bench::with(|setup| setup.program = Some(super::BINARY.into()));
-    let limited = Bench::with(|setup| {
-        setup.settings.open_files = Some(100);
-        setup.program = Some(super::BINARY.into());
-    });
+    let bench = Bench::new();
+    let limited = Bench::with_launcher(|setup| setup.settings.open_files = Some(100));
     let (gone, file) = (bench.path().join("gone"), bench.path().join("file"));
     std::fs::write(&file, "").unwrap();
     let argv = |words: &[&str]| Program::Argv(words.iter().map(ToString::to_string).collect());

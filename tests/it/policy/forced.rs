@@ -308,7 +308,6 @@ fn executor(world: &World, run: &Path) -> Executor {
     ];
     let setup = Setup {
         launcher: Some(launcher),
-        program: Some(BACKEND.into()),
         env: env
             .map(|(name, value)| (OsString::from(name), value))
             .into(),

@@ -18,6 +18,8 @@ use crate::support::{DEADLINE, proc};
 
 /// The most processes there can be at a time.
 const MOST: u32 = 80;
+/// As many as a command may have where that is what ends it.
+const LIMIT: u32 = 30;
 /// As many as show that it would not have stopped by itself.
 const MANY: usize = 20;
 /// Neither the tests' own user nor that of another test.
@@ -135,6 +137,25 @@ impl Place {
     }
 }
 
+/// The number of its processes ends one that nobody ends, and its outcome says so.
+fn limited(place: &Place) {
+    let (what, bomb) = BOMBS[0];
+    for (level, args) in LEVELS {
+        let token = token();
+        let mut command = place.command(&place.exe, &token);
+        command
+            .env("CO_CLI_SHELL_PROCESSES", LIMIT.to_string())
+            .args(["exec", "--json", "--timeout", "50"])
+            .args(args);
+        let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
+        let left = holding(&token);
+        assert!(left.is_empty(), "{what}, {level}: {left:?}");
+        let told: serde_json::Value =
+            serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
+        assert_eq!(told["limit"]["processes"], LIMIT, "{what}, {level}: {told}");
+    }
+}
+
 /// The processes with `token` but for the reaper, and who holds it to its time.
 fn bombs(token: &str) -> Vec<i32> {
     let found = holding(token).into_iter().filter(|path| {
@@ -163,6 +184,7 @@ fn check(user: Option<u32>) {
         place.free(what, bomb);
         place.ended(what, bomb);
     }
+    limited(&place);
 }
 
 #[test]

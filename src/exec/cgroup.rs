@@ -1,0 +1,192 @@
+//! Control groups: one for each command of a model, where the person may make one.
+//!
+//! A group holds its processes to a number and to an amount of memory, root's too, and ends them all in one call. It
+//! needs cgroup v2, and a directory that the person may write: the desktop's session manager gives them one, a login
+//! by ssh mostly does not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use super::children;
+use super::limits::PerCommand;
+
+/// How the limits of a model's command hold on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    /// The kernel holds a command to them, in a control group below this directory.
+    Kernel(PathBuf),
+    /// They are watched; a command that exceeds one is ended in one call, by a control group below this directory.
+    Group(PathBuf),
+    /// They are watched, for no control group can be made.
+    Watched,
+}
+
+impl Hold {
+    /// Finds it out for this process.
+    pub fn find() -> Self {
+        match Place::find() {
+            Some(place) if place.limits => Self::Kernel(place.dir),
+            Some(place) => Self::Group(place.dir),
+            None => Self::Watched,
+        }
+    }
+}
+
+/// The beginning of a group's name; the backend's process id follows.
+const PREFIX: &str = "co-";
+
+/// The place where groups are made.
+#[derive(Debug)]
+pub(super) struct Place {
+    dir: PathBuf,
+    /// The groups in it hold memory and processes, and not only end together.
+    limits: bool,
+}
+
+/// The group of one command; removed when dropped, if nothing runs in it any more.
+#[derive(Debug)]
+pub(super) struct Group {
+    dir: PathBuf,
+}
+
+impl Place {
+    /// Returns the nearest place above this process, if there is one; one that holds limits goes before others.
+    pub(super) fn find() -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let (own, mount) = directory(&mounts, &own)?;
+        let may_write = |dir: &Path| {
+            let writable = |path: &Path| rustix::fs::access(path, Access::WRITE_OK).is_ok();
+            // To move a process takes leave at the group that both places are in.
+            writable(dir) && writable(&dir.join("cgroup.procs"))
+        };
+        let places = own.ancestors().take_while(|dir| dir.starts_with(&mount));
+        let mut places = places.take_while(|dir| may_write(dir)).map(|dir| Self {
+            limits: holds_limits(dir),
+            dir: dir.to_owned(),
+        });
+        let nearest = places.next()?;
+        let place = match nearest.limits {
+            true => nearest,
+            false => places.find(|place| place.limits).unwrap_or(nearest),
+        };
+        place.prune();
+        Some(place)
+    }
+
+    /// Makes the group of a command; none where the system refuses.
+    pub(super) fn make(&self, number: u64, limits: &PerCommand) -> Option<Group> {
+        let name = format!("{PREFIX}{}-{number}", children::own_pid());
+        let dir = self.dir.join(name);
+        fs::create_dir(&dir)
+            .inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
+            .ok()?;
+        let group = Group { dir };
+        group.set("pids.max", limits.processes);
+        group.set("memory.max", limits.memory);
+        group.set("memory.swap.max", limits.memory.map(|_| 0));
+        group.set("memory.oom.group", limits.memory.map(|_| 1));
+        Some(group)
+    }
+
+    /// Removes the groups of backends that were killed.
+    fn prune(&self) {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        for entry in entries {
+            let name = entry.file_name();
+            let pid = name
+                .to_str()
+                .and_then(|it| it.strip_prefix(PREFIX)?.split_once('-'));
+            let Some((pid, _)) = pid else {
+                continue;
+            };
+            if !Path::new("/proc").join(pid).exists() {
+                // It fails where something runs in it.
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
+    }
+}
+
+impl Group {
+    /// Returns the file that takes the id of a process that enters.
+    pub(super) fn entrance(&self) -> PathBuf {
+        self.dir.join("cgroup.procs")
+    }
+
+    /// Kills all that is in it, in one call: nothing forks its way out.
+    pub(super) fn kill(&self) {
+        // Before Linux 5.14 there is no such file.
+        let _ = fs::write(self.dir.join("cgroup.kill"), "1");
+    }
+
+    /// Returns whether the kernel ended it for lack of memory.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        let events = fs::read_to_string(self.dir.join("memory.events")).unwrap_or_default();
+        let kills = events
+            .lines()
+            .find_map(|line| line.strip_prefix("oom_kill "));
+        kills.is_some_and(|count| count.trim() != "0")
+    }
+
+    fn set(&self, file: &str, value: Option<u64>) {
+        if let Some(value) = value {
+            // There may be no such file: then the limit is watched, like all of them.
+            let _ = fs::write(self.dir.join(file), value.to_string());
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // One that is not empty is removed by a later backend.
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+fn holds_limits(dir: &Path) -> bool {
+    let given = fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap_or_default();
+    let given: Vec<&str> = given.split_ascii_whitespace().collect();
+    given.contains(&"memory") && given.contains(&"pids")
+}
+
+/// Returns the directory of this process's group and the place where its file system is mounted, of the contents of
+/// `/proc/self/mountinfo` and `/proc/self/cgroup`.
+fn directory(mounts: &str, own: &str) -> Option<(PathBuf, PathBuf)> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let line = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
+    let mut fields = line.split(' ').skip(3);
+    let (root, mount) = (fields.next()?, Path::new(fields.next()?));
+    // A part of it may be mounted, as in a container.
+    let below = Path::new("/").join(path);
+    let below = below.strip_prefix(root).ok()?;
+    // Where the process is in a group beside the ones that it can see.
+    let seen = !below.components().any(|part| part.as_os_str() == "..");
+    seen.then(|| (mount.join(below), mount.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+30 24 0:26 / /sys/fs/cgroup rw,nosuid - tmpfs tmpfs rw
+31 30 0:27 /a /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+";
+
+    #[test]
+    fn the_own_group_is_found_where_it_can_be_seen() {
+        let found = |own: &str| directory(MOUNTS, own).map(|(dir, _)| dir);
+        let below = found("1:name=systemd:/x\n0::/a/b.slice/c.scope\n");
+        assert_eq!(
+            below.as_deref(),
+            Some(Path::new("/sys/fs/cgroup/unified/b.slice/c.scope"))
+        );
+        assert_eq!(found("0::/other\n"), None);
+        assert_eq!(found("0::/a/../other\n"), None);
+        assert_eq!(found("1:name=systemd:/x\n"), None);
+        assert_eq!(directory("", "0::/a\n"), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! Limits: those that the kernel holds each process to, and those of a whole command, which are watched.
+
+use std::fmt;
+use std::io;
+
+use rustix::process::{Resource, Rlimit};
+use serde::{Deserialize, Serialize};
+
+use super::{Caller, Confinement, Settings};
+
+/// What the kernel holds each process of a command to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PerProcess {
+    pub(super) cpu_seconds: Option<u64>,
+    pub(super) open_files: Option<u64>,
+    /// Bytes.
+    pub(super) file_size: Option<u64>,
+    /// Threads of the user that there can be beside those there are already. The kernel does not hold root to it.
+    pub(super) more_threads: Option<u64>,
+}
+
+/// What a command may take with all that it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PerCommand {
+    /// Bytes.
+    pub(super) memory: Option<u64>,
+    /// Processes, each thread counted.
+    pub(super) processes: Option<u64>,
+    /// Bytes in its private temporary directory.
+    pub(super) disk: Option<u64>,
+}
+
+/// A limit that ended a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Limit {
+    /// Bytes of memory.
+    Memory(u64),
+    /// Processes and threads.
+    Processes(u64),
+    /// Bytes in the private temporary directory.
+    Disk(u64),
+}
+
+impl PerCommand {
+    /// Returns the limits of a command: none for one that a person typed.
+    pub(super) fn of(settings: &Settings, caller: Caller, confinement: &Confinement) -> Self {
+        if caller == Caller::Person {
+            return Self::default();
+        }
+        let (mut memory, mut processes) = (settings.memory, settings.processes);
+        if matches!(confinement, Confinement::ReadOnly { .. }) {
+            memory = least(memory, settings.unasked_memory);
+            processes = least(processes, settings.unasked_processes);
+        }
+        let disk = settings.tmp_size;
+        Self {
+            memory,
+            processes,
+            disk: disk.filter(|_| *confinement != Confinement::Plain),
+        }
+    }
+
+    /// Returns whether there is nothing to watch.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
+impl PerProcess {
+    pub(super) fn of(settings: &Settings, command: &PerCommand) -> Self {
+        Self {
+            cpu_seconds: settings.cpu_seconds,
+            open_files: settings.open_files,
+            file_size: settings.file_size,
+            more_threads: command.processes,
+        }
+    }
+
+    /// Returns whether there is nothing to set.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Sets them for this process and all that it starts.
+    ///
+    /// # Errors
+    /// The system refuses one, which is named.
+    pub(super) fn set(&self) -> Result<(), String> {
+        let threads = self.more_threads.map(|more| more.saturating_add(threads()));
+        for (resource, name, value) in [
+            (Resource::Cpu, "processor time", self.cpu_seconds),
+            (Resource::Nofile, "open files", self.open_files),
+            (Resource::Fsize, "the size of a file", self.file_size),
+            (Resource::Nproc, "processes", threads),
+        ] {
+            if let Some(value) = value {
+                set(resource, value).map_err(|error| format!("no limit of {name} ({error})"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn set(resource: Resource, value: u64) -> io::Result<()> {
+    // What the system allows less of is limited already, and to raise that is its owner's alone.
+    let most = rustix::process::getrlimit(resource).maximum;
+    let within = |value: u64| Some(most.map_or(value, |most| value.min(most)));
+    // Where both are the same SIGKILL comes at once, which says nothing; SIGXCPU does.
+    let grace = u64::from(resource == Resource::Cpu);
+    let limit = Rlimit {
+        current: within(value),
+        maximum: within(value.saturating_add(grace)),
+    };
+    Ok(rustix::process::setrlimit(resource, limit)?)
+}
+
+/// Returns how many threads the machine has, which is no less than the user has.
+fn threads() -> u64 {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let count = load.split_ascii_whitespace().nth(3);
+    let count = count.and_then(|it| it.split_once('/')?.1.parse().ok());
+    count.unwrap_or(0)
+}
+
+/// Returns three quarters of the machine's memory, in bytes; none where that cannot be told.
+pub(super) fn most_memory() -> Option<u64> {
+    let facts = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = facts
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kibibytes * 1024 / 4 * 3)
+}
+
+/// Returns enough processes and threads for a build that keeps every processor busy, and few enough that a loop of
+/// forks is noticed while the machine still answers.
+pub(super) fn most_processes() -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    512 + 64 * processors
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(most) => write!(to, "more than {} of memory", size(*most)),
+            Self::Processes(most) => write!(to, "more than {most} processes and threads"),
+            Self::Disk(most) => write!(to, "more than {} in its TMPDIR", size(*most)),
+        }
+    }
+}
+
+/// Returns a number of bytes in the largest unit that shows it within a tenth.
+fn size(bytes: u64) -> String {
+    for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+        if bytes >= unit {
+            let tenths = bytes.saturating_mul(10) / unit;
+            let rest = if tenths % 10 == 0 {
+                String::new()
+            } else {
+                format!(".{}", tenths % 10)
+            };
+            return format!("{}{rest} {name}", tenths / 10);
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_a_short_number() {
+        for (bytes, told) in [
+            (2 << 30, "2 GiB"),
+            (3 << 29, "1.5 GiB"),
+            (100 << 20, "100 MiB"),
+            (1000, "1000 bytes"),
+        ] {
+            assert_eq!(size(bytes), told);
+        }
+    }
+
+    #[test]
+    fn what_runs_unasked_gets_the_least() {
+        let mut settings = Settings::new("/nonexistent".into());
+        settings.memory = Some(1 << 20);
+        settings.processes = None;
+        let workspace = std::path::PathBuf::from("/w");
+        let read_only = Confinement::ReadOnly { workspace };
+        let of = |caller, confinement: &_| PerCommand::of(&settings, caller, confinement);
+        let unasked = of(Caller::Agent, &read_only);
+        assert_eq!(unasked.memory, Some(1 << 20));
+        assert_eq!(unasked.processes, settings.unasked_processes);
+        assert_eq!(unasked.disk, settings.tmp_size);
+        assert_eq!(of(Caller::Agent, &Confinement::Plain).disk, None);
+        assert!(of(Caller::Person, &read_only).is_empty());
+    }
+}
