@@ -18,6 +18,7 @@ mod quit;
 mod run_options;
 mod settings;
 mod shell;
+mod signals;
 mod slash;
 mod streams;
 mod trust;
