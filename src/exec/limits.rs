@@ -155,17 +155,12 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Returns a number of bytes in the largest unit that shows it within a tenth.
+/// Returns a number of bytes in the largest unit that it has at least one of, to a tenth.
 fn size(bytes: u64) -> String {
-    for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+    for (unit, name) in [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if bytes >= unit {
-            let tenths = bytes.saturating_mul(10) / unit;
-            let rest = if tenths % 10 == 0 {
-                String::new()
-            } else {
-                format!(".{}", tenths % 10)
-            };
-            return format!("{}{rest} {name}", tenths / 10);
+            let number = format!("{:.1}", bytes as f64 / unit as f64);
+            return format!("{} {name}", number.trim_end_matches(".0"));
         }
     }
     format!("{bytes} bytes")

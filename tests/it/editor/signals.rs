@@ -84,7 +84,7 @@ fn check(target: Target) {
     for signal in SIGNALS {
         let took = (0..rounds).map(|number| round(target, signal, number));
         let longest = took.max().unwrap_or_default();
-        println!("{target:?} after {signal}: {longest:?} at most");
+        eprintln!("{target:?} after {signal}: {longest:?} at most");
     }
 }
 
