@@ -100,6 +100,10 @@ def put(path, flags=os.O_WRONLY | os.O_CREAT, text=b"x"):
     os.close(descriptor)
 
 
+def openat2(path, flags):
+    return call("openat2", AT, path.encode(), struct.pack("QQQ", flags, 0, 0), 24)
+
+
 def add_flag(descriptor, flag):
     # Beside those that are set: ext4 cannot always take away the one for extents.
     flags = bytearray(8)
@@ -124,6 +128,16 @@ def _(p): put(p.file, os.O_RDWR)
 def _(p): os.truncate(p.file, 0)
 @row("empty while opening for reading")
 def _(p): os.open(p.file, os.O_RDONLY | os.O_TRUNC)
+@row("empty while opening for neither reading nor writing")
+def _(p): os.open(p.file, os.O_ACCMODE | os.O_TRUNC)
+@row("empty by the oldest call while opening for neither", lacks="" if X86 else "the call is of x86")
+def _(p): call("open", p.file.encode(), os.O_ACCMODE | os.O_TRUNC, 0)
+@row("empty by openat2 while opening for neither")
+def _(p): openat2(p.file, os.O_ACCMODE | os.O_TRUNC)
+@row("open a key for neither reading nor writing")
+def _(p): os.open(p.home + "/.ssh/id", os.O_ACCMODE)
+@row("open a key by openat2 for neither reading nor writing")
+def _(p): openat2(p.home + "/.ssh/id", os.O_ACCMODE)
 @row("a nameless file in the workspace")
 def _(p): os.open(p.dir, os.O_TMPFILE | os.O_RDWR, 0o600)
 @row("write through a shared mapping")
@@ -133,9 +147,7 @@ def _(p):
 @row("allocate room in a file")
 def _(p): os.posix_fallocate(os.open(p.file, os.O_WRONLY), 0, 9000)
 @row("write by openat2")
-def _(p):
-    how = struct.pack("QQQ", os.O_WRONLY, 0, 0)
-    call("openat2", AT, p.file.encode(), how, 24)
+def _(p): openat2(p.file, os.O_WRONLY)
 @row("write through /proc/self/cwd")
 def _(p): put("/proc/self/cwd/" + os.path.relpath(p.file), os.O_WRONLY)
 @row("write through /proc/self/root")
@@ -571,15 +583,44 @@ def _(p):
     return done.stdout.strip() == "0"
 @row("become somebody else", needs="root")
 def _(p): return in_child(lambda: os.setuid(12345))
+def own_terminal():
+    os.setsid()
+    fcntl.ioctl(0, 0x540E, 0)
+
+def set_modes(descriptor):
+    modes = bytearray(60)
+    fcntl.ioctl(descriptor, 0x5401, modes)
+    fcntl.ioctl(descriptor, 0x5402, bytes(modes))
+
+def set_size(descriptor):
+    fcntl.ioctl(descriptor, 0x5414, struct.pack("HHHH", 24, 80, 0, 0))
+
 @row("type into the terminal", needs="root", lacks="dev.tty.legacy_tiocsti may be off")
 def _(p):
     def type_in():
-        os.setsid()
-        fcntl.ioctl(0, 0x540E, 0)
+        own_terminal()
         fcntl.ioctl(0, 0x5412, b"x")
     return in_child(type_in)
 @row("write onto a terminal")
 def _(p): put(p.terminal, os.O_WRONLY | os.O_NOCTTY)
+@row("change the modes of a terminal")
+def _(p): set_modes(os.open(p.terminal, os.O_RDWR | os.O_NOCTTY))
+@row("change the modes of a terminal opened for neither reading nor writing")
+def _(p): set_modes(os.open(p.terminal, os.O_ACCMODE | os.O_NOCTTY))
+@row("change the modes of a terminal opened so by openat2")
+def _(p): set_modes(openat2(p.terminal, os.O_ACCMODE | os.O_NOCTTY))
+@row("change the size of a terminal opened for neither reading nor writing")
+def _(p): set_size(os.open(p.terminal, os.O_ACCMODE | os.O_NOCTTY))
+@row("change the size of a terminal opened so by openat2")
+def _(p): set_size(openat2(p.terminal, os.O_ACCMODE | os.O_NOCTTY))
+@row("open one's own terminal for neither reading nor writing")
+def _(p):
+    def act():
+        own_terminal()
+        descriptor = os.open("/dev/tty", os.O_ACCMODE)
+        set_modes(descriptor)
+        set_size(descriptor)
+    return in_child(act)
 @row("make a terminal", lacks="/dev/pts may not be there")
 def _(p): os.openpty()
 @row("name the machine", needs="root")

@@ -141,6 +141,8 @@ const OPENS: &[(i64, u8)] = &[(SYS_openat, 2)];
 /// Said not to exist, so that libraries take the older call, whose arguments can be looked at.
 const ABSENT: &[i64] = &[
     SYS_clone3,
+    // Its flags lie behind a pointer.
+    SYS_openat2,
     SYS_io_uring_setup,
     SYS_io_uring_enter,
     SYS_io_uring_register,
@@ -240,6 +242,7 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
     rules.extend(ABSENT.iter().map(|call| Rule::always(*call).errno(ENOSYS)));
     rules.extend(whole(NEVER));
     rules.extend(whole(OLD_NEVER));
+    rules.extend(OPENS.iter().map(without_access));
     if shape.level != Level::Workspace || !shape.mounted {
         rules.extend(whole(ATTRIBUTES));
         rules.extend(whole(OLD_ATTRIBUTES));
@@ -273,6 +276,12 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
     rules
 }
 
+/// Refuses the access mode that asks for neither reading nor writing: Landlock then allows every file to be opened.
+fn without_access((call, flags): &(i64, u8)) -> Rule {
+    let mode = O_ACCMODE as u32;
+    Rule::new(*call, When::Masked(*flags, mode, mode))
+}
+
 fn sockets(network: bool) -> Vec<Rule> {
     // A pair of datagram sockets can be pointed at any address later; of streams it cannot.
     let mut rules = vec![
@@ -298,10 +307,7 @@ fn truncation() -> Vec<Rule> {
     let emptied = |(call, flags): &(i64, u8)| {
         Rule::new(*call, When::Masked(*flags, emptying, O_TRUNC as u32))
     };
-    let mut rules = vec![
-        Rule::always(SYS_truncate),
-        Rule::always(SYS_openat2).errno(ENOSYS),
-    ];
+    let mut rules = vec![Rule::always(SYS_truncate)];
     rules.extend(OPENS.iter().map(emptied));
     rules
 }
