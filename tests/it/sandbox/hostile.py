@@ -38,6 +38,7 @@ NUMBERS = {
     "mq_open": (240, 180), "mq_unlink": (241, 181), "umount2": (166, 39), "mount": (165, 40), "renameat2": (316, 276),
     "truncate": (76, 45), "sched_setscheduler": (144, 119), "migrate_pages": (256, 238),
     "pidfd_send_signal": (424, 424), "io_uring_setup": (425, 425), "open_tree": (428, 428),
+    "inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
     "fsopen": (430, 430), "clone3": (435, 435), "openat2": (437, 437), "pidfd_getfd": (438, 438),
     "pidfd_open": (434, 434), "mount_setattr": (442, 442), "fchmodat2": (452, 452),
     "setxattrat": (463, 463), "file_setattr": (469, 469), "prlimit64": (302, 261),
@@ -502,12 +503,36 @@ def _(p):
 def _(p): return bool(os.listdir(p.home + "/.ssh"))
 @row("list the home directory")
 def _(p): return bool(os.listdir(p.home))
+@row("hear of what is done in the directory of keys")
+def _(p): call("inotify_add_watch", call("inotify_init1", 0), (p.home + "/.ssh").encode(), 0xFFF)
+@row("hear of it by the older call", lacks="" if X86 else "the call is of x86")
+def _(p): call("inotify_add_watch", call("inotify_init"), (p.home + "/.ssh").encode(), 0xFFF)
+@row("hear of what is done in the workspace")
+def _(p): call("inotify_add_watch", call("inotify_init1", 0), p.ws.encode(), 0xFFF)
+@row("hear of what is done in the directory of keys by the oldest way")
+def _(p): fcntl.fcntl(os.open(p.home + "/.ssh", os.O_RDONLY), fcntl.F_NOTIFY, fcntl.DN_ACCESS)
+@row("hear of what is done anywhere", lacks="may not be built in, or root's alone")
+def _(p): call("fanotify_init", 0x200, 0)
 @row("read the passwords' file", needs="root")
 def _(p):
     with open("/etc/shadow", "rb") as file:
         return bool(file.read())
 @row("read the disk", needs="root", lacks="a container has none")
 def _(p): os.open("/dev/" + p.disk, os.O_RDONLY)
+
+# Locks on what others use.
+
+LOCK = struct.pack("hhqqi", fcntl.F_RDLCK, 0, 0, 0, 0)
+
+for _name, _command in (("F_SETLK", fcntl.F_SETLK), ("F_SETLKW", fcntl.F_SETLKW), ("F_OFD_SETLK", 37),
+                        ("F_OFD_SETLKW", 38)):
+    row(f"lock a file that may be read by {_name}")(
+        lambda p, command=_command: fcntl.fcntl(os.open(p.file, os.O_RDONLY), command, LOCK) and None)
+for _name, _how in (("shared", fcntl.LOCK_SH), ("alone", fcntl.LOCK_EX | fcntl.LOCK_NB)):
+    row(f"lock a file that may be read by flock, {_name}")(
+        lambda p, how=_how: fcntl.flock(os.open(p.file, os.O_RDONLY), how))
+@row("hold up whoever opens a file")
+def _(p): fcntl.fcntl(os.open(p.file, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)
 
 # Another view of the system.
 

@@ -5,6 +5,7 @@
 mod absent;
 mod backend;
 mod bombs;
+mod fallbacks;
 mod gone;
 mod harmless;
 mod hostile;

@@ -149,6 +149,14 @@ const ABSENT: &[i64] = &[
     SYS_pidfd_send_signal,
 ];
 
+/// They tell of names and of what is done in directories that Landlock closes. Said not to exist, so that
+/// programs look by themselves from time to time.
+const WATCHES: &[i64] = &[SYS_inotify_init1, SYS_inotify_add_watch];
+#[cfg(target_arch = "x86_64")]
+const OLD_WATCHES: &[i64] = &[SYS_inotify_init];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_WATCHES: &[i64] = &[];
+
 /// Refused where there is no network; `socket` itself is dealt with apart.
 const PEERS: &[i64] = &[SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4];
 
@@ -239,7 +247,8 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
             .map(|call| Rule::always(*call))
             .collect::<Vec<_>>()
     };
-    rules.extend(ABSENT.iter().map(|call| Rule::always(*call).errno(ENOSYS)));
+    let absent = [ABSENT, WATCHES, OLD_WATCHES].concat();
+    rules.extend(absent.iter().map(|call| Rule::always(*call).errno(ENOSYS)));
     rules.extend(whole(NEVER));
     rules.extend(whole(OLD_NEVER));
     rules.extend(OPENS.iter().map(without_access));
@@ -266,6 +275,9 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
             When::In(1, &[libc::F_SETLEASE as u32, libc::F_NOTIFY as u32]),
         ),
     ]);
+    if shape.level != Level::Workspace {
+        rules.extend(locks());
+    }
     rules.extend(sockets(shape.network));
     if shape.abi < 3 {
         rules.extend(truncation());
@@ -280,6 +292,23 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
 fn without_access((call, flags): &(i64, u8)) -> Rule {
     let mode = O_ACCMODE as u32;
     Rule::new(*call, When::Masked(*flags, mode, mode))
+}
+
+/// A lock on a file that may only be read holds up the programs that want to write it. Who builds needs locks in
+/// the workspace, and a filter cannot see which file is meant.
+fn locks() -> [Rule; 2] {
+    const TAKE: &[u32] = &[
+        F_SETLK as u32,
+        F_SETLKW as u32,
+        F_OFD_SETLK as u32,
+        F_OFD_SETLKW as u32,
+    ];
+    [
+        // Cargo and Go take this for a file system without locks, and go on.
+        Rule::always(SYS_flock).errno(ENOSYS),
+        // Whoever takes these gives up; for other errors SQLite first tries again, or speaks of a broken disk.
+        Rule::new(SYS_fcntl, When::In(1, TAKE)),
+    ]
 }
 
 fn sockets(network: bool) -> Vec<Rule> {

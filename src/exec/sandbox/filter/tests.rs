@@ -153,6 +153,28 @@ fn nothing_is_opened_for_neither_reading_nor_writing() {
 }
 
 #[test]
+fn watches_are_absent_and_locks_are_where_files_may_be_written() {
+    let workspace = Shape {
+        level: Level::Workspace,
+        mounted: true,
+        ..READ_ONLY
+    };
+    for shape in [READ_ONLY, workspace] {
+        check(shape, SYS_inotify_init1, &[], Answer::Errno(ENOSYS));
+        check(shape, SYS_inotify_add_watch, &[], Answer::Errno(ENOSYS));
+    }
+    check(READ_ONLY, SYS_flock, &[], Answer::Errno(ENOSYS));
+    allowed(workspace, SYS_flock, &[]);
+    for command in [F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW] {
+        refused(READ_ONLY, SYS_fcntl, &[0, command as u64]);
+        allowed(workspace, SYS_fcntl, &[0, command as u64]);
+    }
+    for command in [F_GETLK, F_OFD_GETLK, F_SETFL, F_DUPFD_CLOEXEC] {
+        allowed(READ_ONLY, SYS_fcntl, &[0, command as u64]);
+    }
+}
+
+#[test]
 fn sockets_are_as_the_network_is() {
     let network = Shape {
         network: true,
