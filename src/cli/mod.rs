@@ -14,6 +14,7 @@ use crate::app;
 use crate::config::{Config, Layers, Read};
 use crate::exec::Hold;
 use crate::exec::guard::{self, Guard, Side, Until};
+use crate::exec::privacy;
 use crate::exec::sandbox::{Launcher, Refused};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
@@ -60,6 +61,10 @@ fn asks_for_help(arg: &String) -> bool {
 }
 
 fn guarded(until: Until, run: impl FnOnce(Guard) -> ExitCode) -> ExitCode {
+    if let Err(error) = privacy::protect() {
+        crate::logging::fatal(&format!("the keys cannot be kept from commands: {error}"));
+        return ExitCode::FAILURE;
+    }
     match guard::divide(until) {
         Ok(Side::Guarded(guard)) => run(guard),
         Ok(Side::Guard(code)) => code,

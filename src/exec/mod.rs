@@ -20,6 +20,7 @@ mod limits;
 mod login;
 mod mark;
 mod model;
+pub mod privacy;
 mod process;
 mod procfs;
 mod pty;

@@ -16,6 +16,7 @@ mod model_jobs;
 mod queue;
 mod quit;
 mod run_options;
+mod secrets;
 mod settings;
 mod shell;
 mod signals;

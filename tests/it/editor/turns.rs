@@ -274,11 +274,10 @@ fn a_torn_last_line_is_skipped_with_a_notice() {
     let mut scene = Scene::scripted([Reply::text("Aye."), Reply::text("Seven.")]);
     scene.co("remember seven");
     scene.wait_turns(1);
+    let all = scene.nvim.descendants();
     scene.nvim.kill9();
-    proc::wait_until(DEADLINE, "the file to be free", || {
-        let ended = scene.nvim.marked().is_empty();
-        ended.then_some(())
-    });
+    // Then the file is free.
+    wait_gone(&all);
     let path = scene.sessions()[0].clone();
     let mut file = std::fs::OpenOptions::new()
         .append(true)

@@ -10,5 +10,6 @@ mod gone;
 mod harmless;
 mod hostile;
 mod levels;
+mod privacy;
 mod programs;
 mod scene;

@@ -1,0 +1,137 @@
+//! No command finds the person's keys in the backend or its guard.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::hostile::python;
+use super::scene::{am_root, copy_programs};
+use crate::support::{DEADLINE, proc};
+
+/// Neither the tests' own user nor that of another test.
+const SOMEBODY: u32 = 54_323;
+
+/// Prints what can be done to the backend and the guard.
+const REACH: &str = r#"
+import ctypes, os
+def parent(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rsplit(") ", 1)[1].split()[1])
+libc = ctypes.CDLL(None, use_errno=True)
+backend = os.getppid()
+for pid in (backend, parent(backend)):
+    for name in ("environ", "mem", "maps", "fd"):
+        try:
+            path = f"/proc/{pid}/{name}"
+            os.listdir(path) if name == "fd" else open(path, "rb").close()
+            print(name)
+        except PermissionError:
+            pass
+    if libc.ptrace(0x4206, pid, 0, 0) == 0:
+        print("ptrace")
+print("done")
+"#;
+
+/// A place of a user, and a process of theirs that has the key.
+struct Place {
+    dir: TempDir,
+    user: Option<u32>,
+    key: String,
+    control: Child,
+}
+
+impl Place {
+    fn new(user: Option<u32>) -> Self {
+        let key = format!("sk-{}-{}", std::process::id(), user.unwrap_or(0));
+        let dir = tempfile::Builder::new()
+            .prefix("co-keys-")
+            .tempdir()
+            .unwrap();
+        copy_programs(dir.path());
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(dir.path().join("home")).unwrap();
+        if let Some(user) = user {
+            let path = dir.path().join("home");
+            std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
+        }
+        let mut sleep = Command::new("sleep");
+        sleep.arg("300").env("KEY", &key).stdout(Stdio::null());
+        if let Some(user) = user {
+            sleep.uid(user).gid(user);
+        }
+        let control = sleep.spawn().unwrap();
+        let environ = format!("/proc/{}/environ", control.id());
+        proc::wait_until(DEADLINE, "a process with the key", || {
+            let environ = fs::read(&environ).ok()?;
+            String::from_utf8_lossy(&environ)
+                .contains(&key)
+                .then_some(())
+        });
+        Self {
+            dir,
+            user,
+            key,
+            control,
+        }
+    }
+
+    /// Runs a command unconfined by a backend whose environment holds keys.
+    fn exec(&self, argv: &[&str]) -> String {
+        let mut command = Command::new(self.dir.path().join("co-nvim"));
+        let home = self.dir.path().join("home");
+        command.args(["exec", "--backend", "subprocess"]).args(argv);
+        command.current_dir(&home).env_clear().env("HOME", &home);
+        command.env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("OPENAI_API_KEY", &self.key);
+        command
+            .env("CO_CLI_API_KEY_ENV", "WORK")
+            .env("WORK", &self.key);
+        command.env("CO_CLI_HEADERS", format!("X-Api-Key={}", self.key));
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        let done = command.stdin(Stdio::null()).output().unwrap();
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = self.control.kill();
+        let _ = self.control.wait();
+    }
+}
+
+fn users() -> Vec<Option<u32>> {
+    if am_root() {
+        vec![None, Some(SOMEBODY)]
+    } else {
+        vec![None]
+    }
+}
+
+#[test]
+fn no_process_shows_a_key_in_its_environment() {
+    for user in users() {
+        let place = Place::new(user);
+        // The pattern is no key itself.
+        let pattern = place.key.replacen("sk", "s[k]", 1);
+        let search = format!("grep -la '{pattern}' /proc/[0-9]*/environ 2> /dev/null");
+        let found = place.exec(&[&search]);
+        let control = format!("/proc/{}/environ", place.control.id());
+        assert_eq!(found.lines().collect::<Vec<_>>(), [control], "{user:?}");
+    }
+}
+
+#[test]
+fn an_ordinary_user_s_command_cannot_look_into_the_backend_or_its_guard() {
+    let user = if am_root() { Some(SOMEBODY) } else { None };
+    let place = Place::new(user);
+    fs::write(place.dir.path().join("reach.py"), REACH).unwrap();
+    let line = format!("exec {} ../reach.py", python());
+    let reached = place.exec(&[&line]);
+    assert_eq!(reached, "done\n");
+}
