@@ -26,6 +26,8 @@ pub(super) use request::{HELP, USAGE};
 
 /// How long the last of what is shown is safe from signals once it has ended: the one that cancelled may come twice.
 const UNREAD: Duration = Duration::from_secs(1);
+/// The longest wait for the removal of the files that the command left. The next backend removes the rest.
+const REMOVAL: Duration = Duration::from_secs(30);
 
 /// The settings and the launcher that commands run with.
 pub struct Machine {
@@ -99,6 +101,7 @@ async fn run(args: &[OsString], machine: Machine, guard: Guard) -> u8 {
     } else {
         executor.shutdown().await;
     }
+    executor.finish_removals(REMOVAL).await;
     code
 }
 

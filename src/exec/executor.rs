@@ -25,6 +25,8 @@ use super::{
 const SWEEP: Duration = Duration::from_millis(100);
 /// How long all that runs is given to end.
 const SHUTDOWN: Duration = Duration::from_secs(2);
+/// How long the files that commands left are removed at the end. The next backend removes the rest.
+const REMOVAL: Duration = Duration::from_secs(2);
 
 /// What an executor is made of.
 #[derive(Debug)]
@@ -270,7 +272,7 @@ impl Executor {
 
     /// Ends every command and all that any of them left, kept or not, and starts none any more.
     ///
-    /// Returns when nothing is left, or after 2 s.
+    /// Returns when nothing is left, or after 2 s for the commands and 2 s for the files that they left.
     pub async fn shutdown(&self) {
         let inner = &self.inner;
         inner.root.cancel();
@@ -279,6 +281,14 @@ impl Executor {
         if inner.sole {
             // Nothing else goes on any more, so this may block.
             tree::end_children(children::is_outside);
+        }
+        self.finish_removals(REMOVAL).await;
+    }
+
+    /// Waits until the temporary directories of ended commands are removed, up to `limit`.
+    pub async fn finish_removals(&self, limit: Duration) {
+        if let Some(launcher) = &self.inner.launcher {
+            launcher.finish_removals(limit).await;
         }
     }
 }

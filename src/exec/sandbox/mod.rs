@@ -16,6 +16,7 @@ mod launch;
 mod mounts;
 mod names;
 mod plan;
+mod removal;
 #[cfg(target_os = "linux")]
 mod rules;
 mod seatbelt;
@@ -38,6 +39,7 @@ pub(super) use tmp::prune;
 use self::choice::{Chosen, Limits};
 use self::grants::{Grants, Place};
 use self::plan::{Level, Plan, Text};
+use self::removal::Removals;
 use super::Confinement;
 use super::limits::PerProcess;
 
@@ -55,6 +57,7 @@ pub struct Launcher {
     limits: Limits,
     chosen: Arc<OnceLock<Chosen>>,
     grants: Arc<Grants>,
+    removals: Removals,
 }
 
 /// The things that a command is held to, and where it runs.
@@ -72,7 +75,7 @@ pub struct Wrapped {
     pub argv: Vec<OsString>,
     /// What the kernel will hold it to: `plain`, `read-only`, `workspace`.
     pub level: &'static str,
-    /// The command's private TMPDIR, removed when dropped.
+    /// The command's private TMPDIR. It is removed when this is dropped; see [`PrivateTmp`].
     pub guard: Option<PrivateTmp>,
     /// Names that other programs run unasked, that did not exist, and that could not be held.
     pub unheld: Vec<PathBuf>,
@@ -99,6 +102,7 @@ impl Launcher {
             limits: Limits::default(),
             chosen: Arc::default(),
             grants: Arc::new(Grants::new(home, own)),
+            removals: Removals::default(),
         }
     }
 
@@ -177,6 +181,11 @@ impl Launcher {
             .get_or_init(|| Chosen::try_out(&self.exe, self.limits))
     }
 
+    /// Waits until the temporary directories of all commands that have ended are removed, up to `limit`.
+    pub(super) async fn finish_removals(&self, limit: Duration) {
+        self.removals.finished(limit).await;
+    }
+
     /// Makes of a command line and its environment one that runs confined.
     ///
     /// # Errors
@@ -212,7 +221,7 @@ impl Launcher {
             }
         };
         self.check()?;
-        let guard = private_tmp()?;
+        let guard = private_tmp(&self.removals)?;
         clean(env, guard.path());
         let place = Place {
             workspace,
@@ -334,8 +343,8 @@ fn name(program: &Path) -> Cow<'_, str> {
     name.to_string_lossy()
 }
 
-fn private_tmp() -> Result<PrivateTmp, Refused> {
-    PrivateTmp::new().map_err(|error| {
+fn private_tmp(removals: &Removals) -> Result<PrivateTmp, Refused> {
+    PrivateTmp::new(removals).map_err(|error| {
         Refused(format!(
             "no private temporary directory could be made ({error}): make room in {} or set TMPDIR",
             std::env::temp_dir().display()

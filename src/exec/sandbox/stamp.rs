@@ -45,6 +45,7 @@ mod tests {
         "grants.rs",
         "mod.rs",
         "names.rs",
+        "removal.rs",
         "seatbelt.rs",
         "stamp.rs",
         "tests.rs",

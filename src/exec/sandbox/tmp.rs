@@ -1,41 +1,37 @@
-//! A confined command's private temporary directory, removed with whatever the command left in it.
+//! A confined command's private temporary directory.
 
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use super::removal::{Removals, remove_tree};
 
 /// What its name begins with.
 const PREFIX: &str = "co-tmp-";
 /// What nobody holds is nobody's after this time; one that was made just now may not be held yet.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// A directory as such, however little may be done in it, and never where a link leads.
-const DIRECTORY: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-/// Each level takes a descriptor.
-const DEPTH: usize = 100;
-
-/// The directory, which only its owner may enter; it is removed when this is dropped.
+/// The directory, which only its owner may enter. When this is dropped, it is removed: at once if it is empty, else
+/// by a thread of its own.
 #[derive(Debug)]
 pub struct PrivateTmp {
-    dir: tempfile::TempDir,
+    path: PathBuf,
     /// Locked for as long as the directory is ours: see [`prune`].
-    _held: OwnedFd,
+    held: Option<OwnedFd>,
+    removals: Removals,
 }
 
 impl PrivateTmp {
-    pub(super) fn new() -> io::Result<Self> {
-        Self::new_in(&std::env::temp_dir())
+    pub(super) fn new(removals: &Removals) -> io::Result<Self> {
+        Self::new_in(&std::env::temp_dir(), removals)
     }
 
-    fn new_in(parent: &Path) -> io::Result<Self> {
+    fn new_in(parent: &Path, removals: &Removals) -> io::Result<Self> {
         let dir = tempfile::Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
@@ -43,17 +39,24 @@ impl PrivateTmp {
         let held = open(dir.path())?;
         // On a file system without locks nobody else gets one either, and nothing is pruned.
         let _ = lock(&held);
-        Ok(Self { dir, _held: held })
+        Ok(Self {
+            path: dir.keep(),
+            held: Some(held),
+            removals: removals.clone(),
+        })
     }
 
     pub fn path(&self) -> &Path {
-        self.dir.path()
+        &self.path
     }
 }
 
 impl Drop for PrivateTmp {
     fn drop(&mut self) {
-        remove(self.path());
+        // Most commands leave nothing.
+        if fs::remove_dir(&self.path).is_err() {
+            self.removals.start(&self.path, self.held.take());
+        }
     }
 }
 
@@ -75,7 +78,7 @@ fn prune_in(parent: &Path, fresh: Duration) {
             && is_left(&held, fresh)
             && lock(&held).is_ok()
         {
-            remove(&path);
+            remove_tree(&path);
         }
     }
 }
@@ -103,40 +106,9 @@ fn lock(dir: &OwnedFd) -> io::Result<()> {
     )?)
 }
 
-fn remove(path: &Path) {
-    if fs::remove_dir_all(path).is_err() {
-        open_up(path);
-        // What is left then stays, as where the file system went read-only.
-        let _ = fs::remove_dir_all(path);
-    }
-}
-
 /// The name of what is open.
 fn itself(dir: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", dir.as_raw_fd())
-}
-
-/// Gives its owner back the directories of a tree that a command closed: one that cannot be listed cannot be
-/// emptied. By descriptors all the way: what a process of the command puts in a directory's place is not touched.
-fn open_up(root: &Path) {
-    if let Ok(root) = rustix::fs::open(root, DIRECTORY, Mode::empty()) {
-        open_below(&root, DEPTH);
-    }
-}
-
-/// What fails shows when the tree is removed.
-fn open_below(dir: &OwnedFd, depth: usize) {
-    let itself = itself(dir);
-    let _ = fs::set_permissions(&itself, Permissions::from_mode(0o700));
-    let entries = fs::read_dir(&itself).into_iter().flatten().flatten();
-    if depth == 0 {
-        return;
-    }
-    for entry in entries.filter(|it| it.file_type().is_ok_and(|kind| kind.is_dir())) {
-        if let Ok(inner) = rustix::fs::openat(dir, entry.file_name(), DIRECTORY, Mode::empty()) {
-            open_below(&inner, depth - 1);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -148,27 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn closed_directories_are_opened_and_links_let_be() {
-        let outside = tempfile::tempdir().unwrap();
-        let tmp = PrivateTmp::new().unwrap();
-        let inner = tmp.path().join("a/b");
-        fs::create_dir_all(&inner).unwrap();
-        std::os::unix::fs::symlink(outside.path(), tmp.path().join("link")).unwrap();
-        let close = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o0)).unwrap();
-        close(outside.path());
-        close(&inner);
-        close(&tmp.path().join("a"));
-        open_up(tmp.path());
-        assert_eq!([mode(&tmp.path().join("a")), mode(&inner)], [0o700, 0o700]);
-        assert_eq!(mode(outside.path()), 0);
-        fs::set_permissions(outside.path(), Permissions::from_mode(0o700)).unwrap();
-        let path = tmp.path().to_owned();
-        drop(tmp);
-        assert!(!path.exists() && outside.path().exists());
-    }
-    #[test]
     fn nobody_else_may_enter_it() {
-        let tmp = PrivateTmp::new().unwrap();
+        let tmp = PrivateTmp::new(&Removals::default()).unwrap();
         assert_eq!(mode(tmp.path()), 0o700);
     }
 
@@ -181,7 +134,7 @@ mod tests {
         let elsewhere = root.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, root.path().join("co-tmp-link")).unwrap();
-        let held = PrivateTmp::new_in(root.path()).unwrap();
+        let held = PrivateTmp::new_in(root.path(), &Removals::default()).unwrap();
         prune_in(root.path(), FRESH);
         assert!(left.exists());
         prune_in(root.path(), Duration::ZERO);

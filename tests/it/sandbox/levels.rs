@@ -11,7 +11,7 @@ use co::exec::Confinement;
 use co::exec::sandbox::{Launcher, Support};
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
-use crate::support::{BACKEND, LAUNCHER};
+use crate::support::{BACKEND, DEADLINE, LAUNCHER, proc};
 
 /// What must not change in a workspace: each line would change it.
 const HELD: &[&str] = &[
@@ -370,5 +370,5 @@ fn the_temporary_directory_goes_with_the_guard() {
     assert_eq!(wrapped.guard.as_ref().unwrap().path(), tmp);
     assert_eq!(fs::read_to_string(tmp.join("x")).unwrap(), "x\n");
     drop(wrapped);
-    assert!(!tmp.exists());
+    proc::wait_until(DEADLINE, "its removal", || (!tmp.exists()).then_some(()));
 }

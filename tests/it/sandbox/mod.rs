@@ -9,6 +9,7 @@ mod fallbacks;
 mod gone;
 mod harmless;
 mod hostile;
+mod leftover_files;
 mod levels;
 mod privacy;
 mod programs;

@@ -1,0 +1,174 @@
+//! Removes what commands left in their directories: closed trees of any depth, without keeping anybody waiting.
+
+use std::ffi::{CStr, CString};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::Errno;
+use tokio_util::task::TaskTracker;
+
+/// A directory as such, however little may be done in it, and never where a link leads.
+const DIRECTORY: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// The removals that are under way. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Removals(TaskTracker);
+
+impl Removals {
+    /// Removes a directory in a thread of its own. Until then `kept` stays.
+    pub(super) fn start<T: Send + 'static>(&self, path: &Path, kept: T) {
+        let under_way = self.0.token();
+        let thread = std::thread::Builder::new().name("remove".to_owned());
+        let own: PathBuf = path.to_owned();
+        let removing = move || {
+            remove_tree(&own);
+            drop((kept, under_way));
+        };
+        if thread.spawn(removing).is_err() {
+            remove_tree(path);
+        }
+    }
+
+    /// Waits until nothing is removed any more, up to `limit`.
+    pub(super) async fn finished(&self, limit: Duration) {
+        self.0.close();
+        // The next backend removes what is left.
+        let _ = tokio::time::timeout(limit, self.0.wait()).await;
+    }
+}
+
+/// Removes a directory with everything in it. Nothing is told of what cannot be removed.
+///
+/// Takes few descriptors and names no long path: what lies deep is moved up first. What a process puts in a
+/// directory's place meanwhile is not followed.
+pub(super) fn remove_tree(root: &Path) {
+    if let Ok(top) = rustix::fs::open(root, DIRECTORY, Mode::empty()) {
+        let full = names(&top).filter(|name| !remove_one(&top, name));
+        let mut tree = Tree {
+            full: full.collect(),
+            top,
+            moved: 0,
+        };
+        while let Some(name) = tree.full.pop() {
+            tree.remove_dir(&name);
+        }
+    }
+    let _ = fs::remove_dir(root);
+}
+
+struct Tree {
+    top: OwnedFd,
+    /// The directories in `top` that are not empty yet.
+    full: Vec<CString>,
+    /// The number in the name of the directory that was moved up last.
+    moved: u64,
+}
+
+impl Tree {
+    /// Removes a directory in `top`; what is in it and not empty either moves to `top`.
+    fn remove_dir(&mut self, name: &CStr) {
+        let Ok(dir) = rustix::fs::openat(&self.top, name, DIRECTORY, Mode::empty()) else {
+            return;
+        };
+        for inner in names(&dir) {
+            if !remove_one(&dir, &inner) {
+                // Where it fails, `dir` stays.
+                let _ = self.move_up(&dir, &inner);
+            }
+        }
+        remove_one(&self.top, name);
+    }
+
+    fn move_up(&mut self, dir: &OwnedFd, name: &CStr) -> io::Result<()> {
+        // A directory that moves is written to: it names its parent.
+        open_up(&rustix::fs::openat(dir, name, DIRECTORY, Mode::empty())?)?;
+        loop {
+            self.moved += 1;
+            let new = CString::new(format!("co-moved-{}", self.moved))?;
+            match rustix::fs::renameat(dir, name, &self.top, &new) {
+                // The command took the name.
+                Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(()) => {
+                    self.full.push(new);
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Removes a file or an empty directory. Returns whether it did.
+fn remove_one(dir: &OwnedFd, name: &CStr) -> bool {
+    let remove = |how| rustix::fs::unlinkat(dir, name, how);
+    match remove(AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => remove(AtFlags::REMOVEDIR).is_ok(),
+        done => done.is_ok(),
+    }
+}
+
+/// Returns the names in a directory, which is opened up before.
+fn names(dir: &OwnedFd) -> impl Iterator<Item = CString> + use<> {
+    // Where it fails, the listing does too.
+    let _ = open_up(dir);
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listed = rustix::fs::openat(dir, c".", how, Mode::empty()).and_then(Dir::new);
+    let entries = listed.into_iter().flatten();
+    let names = entries.map_while(|entry| Some(entry.ok()?.file_name().to_owned()));
+    names.filter(|name| !matches!(name.to_bytes(), b"." | b".."))
+}
+
+/// Gives the owner of a directory back what a command took: one that cannot be listed cannot be emptied.
+fn open_up(dir: &OwnedFd) -> io::Result<()> {
+    let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    fs::set_permissions(itself, Permissions::from_mode(0o700))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(path: &Path) {
+        fs::set_permissions(path, Permissions::from_mode(0o0)).unwrap();
+    }
+
+    #[test]
+    fn closed_directories_are_removed_and_links_let_be() {
+        let [tmp, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("file"), "").unwrap();
+        close(outside.path());
+        let root = tmp.path().join("root");
+        fs::create_dir_all(root.join("a/b/c")).unwrap();
+        fs::write(root.join("a/b/file"), "").unwrap();
+        std::os::unix::fs::symlink(outside.path(), root.join("a/link")).unwrap();
+        for name in ["a/b/c", "a/b", "a", ""] {
+            close(&root.join(name));
+        }
+        remove_tree(&root);
+        assert!(!root.exists());
+        let mode = outside.path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0);
+        fs::set_permissions(outside.path(), Permissions::from_mode(0o700)).unwrap();
+        assert!(outside.path().join("file").exists());
+    }
+
+    #[test]
+    fn names_that_a_command_took_are_no_obstacle() {
+        let tmp = tempfile::tempdir().unwrap();
+        let root = tmp.path().join("root");
+        fs::create_dir_all(root.join("a/b/c")).unwrap();
+        fs::create_dir_all(root.join("co-moved-1/full")).unwrap();
+        fs::create_dir(root.join("a/co-moved-2")).unwrap();
+        fs::write(root.join("co-moved-3"), "").unwrap();
+        remove_tree(&root);
+        assert!(!root.exists());
+    }
+}

@@ -1,0 +1,133 @@
+//! Whatever a command leaves in its private TMPDIR is removed, and nobody waits for that.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use co::exec::sandbox::Launcher;
+use co::exec::{Caller, Confinement, Environment, Executor, Program, Settings, Setup, Spec};
+use tempfile::TempDir;
+
+use super::hostile::python;
+use super::scene::{am_root, copy_programs};
+use crate::support::BACKEND;
+
+/// Neither the tests' own user nor that of another test.
+const SOMEBODY: u32 = 54_324;
+
+/// Makes directories in each other, which cannot be listed; it prints how deep it came. Their path is longer than any
+/// that can be named, and there are more of them than files that may be open.
+const DEEP: &str = "
+import os
+os.chdir(os.environ['TMPDIR'])
+for depth in range(5000):
+    os.mkdir('d' * 8, 0o300)
+    if depth % 100 == 0:
+        os.mkdir('beside', 0)
+        open('file', 'w').close()
+    os.chdir('d' * 8)
+print(depth + 1)
+";
+
+/// Makes so many files that their removal takes a while, and prints where they are.
+const MANY: &str = "
+import os
+os.chdir(os.environ['TMPDIR'])
+for number in range(30_000):
+    os.close(os.open(str(number), os.O_CREAT | os.O_WRONLY))
+print(os.environ['TMPDIR'])
+";
+
+/// A directory that is in memory where there is such a place: disks take their time.
+fn in_memory() -> TempDir {
+    let named = || {
+        let mut name = tempfile::Builder::new();
+        name.prefix("co-deep-");
+        name
+    };
+    let dir = named().tempdir_in("/dev/shm");
+    dir.or_else(|_| named().tempdir()).unwrap()
+}
+
+#[test]
+fn a_deep_closed_tree_is_removed() {
+    let dir = tempfile::Builder::new()
+        .prefix("co-deep-")
+        .tempdir()
+        .unwrap();
+    copy_programs(dir.path());
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let user = am_root().then_some(SOMEBODY);
+    let home = dir.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let memory = in_memory();
+    let tmp = memory.path();
+    for path in [&home, tmp] {
+        std::os::unix::fs::chown(path, user, user).unwrap();
+    }
+    let mut command = Command::new(dir.path().join("co-nvim"));
+    command.args(["exec", "--read-only", "--", python(), "-c", DEEP]);
+    command.current_dir(&home).env_clear();
+    command.env("HOME", &home).env("TMPDIR", tmp);
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    let done = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "5000\n", "{done:?}");
+    let left: Vec<_> = fs::read_dir(tmp).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// An executor that confines, in a directory of its own.
+struct Bench {
+    dir: TempDir,
+    executor: Executor,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let launcher = Launcher::new(BACKEND.into(), dir.path().join("home"), Vec::new());
+        let executor = Executor::new(Setup {
+            launcher: Some(launcher),
+            ..Setup::new(Settings::new(dir.path().join("spill")))
+        });
+        let executor = executor.unwrap();
+        Self { dir, executor }
+    }
+
+    async fn run(&self, argv: &[&str]) -> String {
+        let workspace = self.dir.path().to_owned();
+        let spec = Spec {
+            program: Program::Argv(argv.iter().map(|word| (*word).to_owned()).collect()),
+            cwd: workspace.clone(),
+            caller: Caller::Agent,
+            stdin: None,
+            timeout: Duration::from_secs(60),
+            confinement: Confinement::ReadOnly { workspace },
+            environment: Environment::default(),
+            extra_env: Vec::new(),
+        };
+        let job = self.executor.start(spec).await.unwrap();
+        job.outcome().await.output
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_while_many_files_are_removed_but_the_end_does() {
+    let bench = Bench::new();
+    let output = bench.run(&[python(), "-c", MANY]).await;
+    let tmp = PathBuf::from(output.trim_end());
+    assert!(tmp.is_absolute(), "{output}");
+    assert!(
+        tmp.exists(),
+        "the end of the command waited for the removal"
+    );
+    assert_eq!(bench.run(&["echo", "on"]).await, "on\n");
+    bench.executor.shutdown().await;
+    assert!(!Path::new(&tmp).exists());
+}
