@@ -22,7 +22,7 @@ use crate::exec::sandbox::Launcher;
 use crate::exec::{self, Executor, Streams};
 use crate::llm;
 use crate::logging;
-use crate::nvim;
+use crate::nvim::{self, Connection};
 use crate::paths::{self, Paths};
 use crate::policy::redact::Redactor;
 use crate::protocol::{FromEditor, Level, PROTOCOL, ToEditor};
@@ -43,7 +43,11 @@ const SHUTDOWN: Duration = Duration::from_secs(4);
 
 /// Serves one Neovim on standard input and output until it goes.
 pub async fn serve() -> ExitCode {
-    let (mut inbox, editor) = match nvim::connect() {
+    let Connection {
+        messages,
+        editor,
+        mut broken,
+    } = match nvim::connect() {
         Ok(connection) => connection,
         Err(error) => {
             return fail(&format!(
@@ -51,11 +55,20 @@ pub async fn serve() -> ExitCode {
             ));
         }
     };
+    let code = serve_neovim(messages, &editor).await;
+    // Lua reads it when the process has ended: by then nothing is left to wait for.
+    match broken.try_recv() {
+        Ok(error) => fail(&error.to_string()),
+        Err(_) => code,
+    }
+}
+
+async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) -> ExitCode {
     let Some(hello) = inbox.recv().await else {
         return ExitCode::FAILURE;
     };
-    let settings = greet(hello, &editor);
-    let (_log, kit) = make(settings, &editor, Here::find).await;
+    let settings = greet(hello, editor);
+    let (_log, kit) = make(settings, editor, Here::find).await;
     match kit {
         Ok((kit, settings)) => {
             tokio::spawn(tell_isolation(Arc::clone(&kit)));
@@ -63,7 +76,7 @@ pub async fn serve() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(why) => {
-            refuse(why, inbox, &editor).await;
+            refuse(why, inbox, editor).await;
             ExitCode::FAILURE
         }
     }

@@ -18,6 +18,7 @@ local version = require('co.version')
 ---@field settings table<string, any> the last it was sent
 ---@field successor? fun() called when another was started in its place
 ---@field later? co.FromEditor[] sent to the next backend, after `successor`
+---@field stderr string the end of what it wrote to standard error
 
 ---@type co.backend.Process?
 local process
@@ -31,6 +32,9 @@ local isolation
 local mourners = {}
 
 local ANSWER_MS = 10000
+
+-- Enough for the sentence that a backend ends with.
+local STDERR_KEPT = 4096
 
 ---@return string
 local function plugin_root()
@@ -106,6 +110,19 @@ local function succeed(dead, reason, successor)
   end
 end
 
+--- Returns why a backend ended by itself: its own last sentence, if it has one.
+---@param dead co.backend.Process
+---@param code integer
+---@return string
+local function reason_of(dead, code)
+  local said
+  for line in vim.gsplit(dead.stderr, '\n') do
+    said = line:match('^co%-nvim: (.+)$') or said
+  end
+  return code ~= 0 and said
+    or ('the backend ended (exit %d); the next :Co starts it again'):format(code)
+end
+
 ---@param dead co.backend.Process
 ---@param code integer
 local function on_exit(dead, code)
@@ -113,8 +130,7 @@ local function on_exit(dead, code)
     return
   end
   process = nil
-  local reason = dead.ending
-    or ('the backend ended (exit %d); the next :Co starts it again'):format(code)
+  local reason = dead.ending or reason_of(dead, code)
   if not dead.ending and vim.v.exiting == vim.NIL then
     notify.error(reason .. ', :Co /log says more')
   end
@@ -173,11 +189,14 @@ local function launch()
     ready = false,
     bin = config.get().bin,
     settings = config.settings(),
+    stderr = '',
   }
   local ok, channel = pcall(vim.fn.jobstart, { path }, {
     rpc = true,
     on_stderr = function(_, data)
-      log.add('backend', table.concat(data, '\n'))
+      local text = table.concat(data, '\n')
+      log.add('backend', text)
+      new.stderr = (new.stderr .. text):sub(-STDERR_KEPT)
     end,
     on_exit = function(_, code)
       on_exit(new, code)

@@ -3,18 +3,22 @@
 //! What comes in is decoded and queued, nothing more: nvim-rs handles notifications one at a time, so
 //! waiting here would stop everything. What goes out is the business of one task, the writer.
 
+mod bounded;
 mod stdio;
 mod text;
 mod writer;
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use nvim_rs::error::LoopError;
 use nvim_rs::{Handler, Neovim};
 use rmpv::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
+use self::bounded::{Bounded, LARGEST, Unfinished};
 use crate::editor::Editor;
 use crate::protocol::{FromEditor, Level, ToEditor};
 
@@ -23,29 +27,83 @@ type Pipe = Compat<stdio::Writer>;
 /// What Neovim may have sent before the app got to it. A person cannot fill it; a runaway script is told.
 const INBOX: usize = 1024;
 
+/// Why no more messages are read, if not for the end of Neovim.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "a message to the backend was longer than {} MiB, which ended it; the next :Co starts it again",
+        LARGEST >> 20
+    )]
+    TooLong,
+    #[error(
+        "what came on standard input is not a message of Neovim's, which ended the backend; the next :Co starts it again"
+    )]
+    Malformed,
+    #[error(
+        "the backend could not read a message of its plugin ({0}): restart Neovim if co was updated"
+    )]
+    Unknown(String),
+}
+
+/// A Neovim that was connected to.
+pub struct Connection {
+    /// What it sends; they end when it does.
+    pub messages: mpsc::Receiver<FromEditor>,
+    /// The handle to tell it something.
+    pub editor: Editor,
+    /// Why they ended, once they did.
+    pub broken: oneshot::Receiver<Error>,
+}
+
 /// Takes standard input and output and speaks RPC on them.
-///
-/// Returns the messages from Neovim, which end when Neovim does, and the handle to tell it something.
 ///
 /// # Errors
 /// Where standard input and output are not Neovim's.
-pub fn connect() -> io::Result<(mpsc::Receiver<FromEditor>, Editor)> {
-    let (reader, output) = stdio::take()?;
+pub fn connect() -> io::Result<Connection> {
+    let (input, output) = stdio::take()?;
     let (editor, outbox) = Editor::new();
     let (inbox, messages) = mpsc::channel(INBOX);
+    let (breaks, broken) = oneshot::channel();
+    let (unknown, unreadable) = oneshot::channel();
+    let unfinished = Unfinished::default();
     let handler = Inbox {
         messages: inbox,
         editor: editor.clone(),
+        unfinished: unfinished.clone(),
+        unknown: Arc::new(Mutex::new(Some(unknown))),
     };
-    let (neovim, io_loop) = Neovim::new(reader.compat(), output.compat_write(), handler);
+    let input = Bounded {
+        input,
+        unfinished: unfinished.clone(),
+    };
+    let (neovim, io_loop) = Neovim::new(input.compat(), output.compat_write(), handler);
+    tokio::spawn(writer::run(neovim, outbox, unfinished.clone()));
     tokio::spawn(async move {
-        // The inbox is dropped with the loop's handler: that is how the app learns that Neovim is gone.
-        if let Err(error) = io_loop.await {
-            tracing::info!(%error, "neovim closed the channel");
+        let error = tokio::select! {
+            biased;
+            Ok(error) = unreadable => Some(error),
+            ended = io_loop => ended.err().and_then(|error| reason(&error, &unfinished)),
+        };
+        if let Some(error) = error {
+            tracing::error!(%error, "no more is read");
+            let _ = breaks.send(error);
         }
+        // The inbox is dropped with the loop's handler: that is how the app learns that Neovim is gone.
     });
-    tokio::spawn(writer::run(neovim, outbox));
-    Ok((messages, editor))
+    Ok(Connection {
+        messages,
+        editor,
+        broken,
+    })
+}
+
+/// Returns why the loop has ended; none if Neovim is gone.
+fn reason(error: &LoopError, unfinished: &Unfinished) -> Option<Error> {
+    tracing::info!(%error, "neovim closed the channel");
+    if unfinished.is_too_long() {
+        return Some(Error::TooLong);
+    }
+    (!error.is_reader_error()).then_some(Error::Malformed)
 }
 
 /// Decodes notifications.
@@ -53,6 +111,9 @@ pub fn connect() -> io::Result<(mpsc::Receiver<FromEditor>, Editor)> {
 struct Inbox {
     messages: mpsc::Sender<FromEditor>,
     editor: Editor,
+    unfinished: Unfinished,
+    /// Told of the first message that cannot be read.
+    unknown: Arc<Mutex<Option<oneshot::Sender<Error>>>>,
 }
 
 #[async_trait]
@@ -60,6 +121,7 @@ impl Handler for Inbox {
     type Writer = Pipe;
 
     async fn handle_notify(&self, name: String, args: Vec<Value>, _: Neovim<Pipe>) {
+        self.unfinished.reset();
         if name != "co" {
             tracing::debug!(name, "a notification that is not for co");
             return;
@@ -70,15 +132,19 @@ impl Handler for Inbox {
             }
             match rmpv::ext::from_value::<FromEditor>(arg) {
                 Ok(message) => self.queue(message),
-                Err(error) => {
-                    tracing::error!(%error, "undecodable message");
-                    // The log begins with the handshake, which this may have been.
-                    self.complain(&format!(
-                        "co could not read a message from its Lua side ({error}); restart Neovim after an update"
-                    ));
-                }
+                Err(error) => self.give_up(&error),
             }
         }
+    }
+
+    async fn handle_request(
+        &self,
+        _name: String,
+        _args: Vec<Value>,
+        _: Neovim<Pipe>,
+    ) -> Result<Value, Value> {
+        self.unfinished.reset();
+        Err("co takes no requests, only notifications".into())
     }
 }
 
@@ -87,12 +153,16 @@ impl Inbox {
         if let Err(mpsc::error::TrySendError::Full(_)) = self.messages.try_send(message) {
             // What was dropped may hold a password: it is not logged.
             tracing::error!("inbox full");
-            self.complain("co is busy and dropped a message; try again");
+            self.tell(Level::Error, "co is busy and dropped a message; try again");
         }
     }
 
-    fn complain(&self, message: &str) {
-        self.tell(Level::Error, message);
+    /// Has no more read: one side was updated, and the other would not understand what follows either.
+    fn give_up(&self, error: &rmpv::ext::Error) {
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(unknown) = unknown.take() {
+            let _ = unknown.send(Error::Unknown(shown(error)));
+        }
     }
 
     fn tell(&self, level: Level, message: &str) {
@@ -101,4 +171,12 @@ impl Inbox {
             message: message.to_owned(),
         });
     }
+}
+
+/// Returns the first part of what serde says: the rest lists all that would have been known.
+fn shown(error: &rmpv::ext::Error) -> String {
+    let rmpv::ext::Error::Syntax(said) = error;
+    let first = said.split(", expected").next().unwrap_or_default();
+    let shown = first.chars().take(100).flat_map(char::escape_debug);
+    shown.collect()
 }

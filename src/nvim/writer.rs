@@ -7,6 +7,7 @@ use rmpv::Value;
 use tokio::time::Instant;
 
 use super::Pipe;
+use super::bounded::Unfinished;
 use crate::editor::Outbox;
 use crate::exec::Patch;
 use crate::protocol::ToEditor;
@@ -18,9 +19,20 @@ const SLOWEST: Duration = Duration::from_millis(250);
 
 const RECEIVE: &str = "return require('co.sink').receive(...)";
 
+const WARN: &str = "vim.notify(..., vim.log.levels.ERROR, { title = 'co' })";
+
+/// Told once of calls that fail, however many do.
+const REFUSED: &str =
+    "co: Neovim refuses what the backend has to show: restart Neovim if co was updated or removed";
+
 /// Runs until Neovim is gone.
-pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox) {
+pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox, unfinished: Unfinished) {
     let mut next = Instant::now();
+    let mut calls = Calls {
+        neovim,
+        unfinished,
+        failed: false,
+    };
     loop {
         outbox.filled().await;
         tokio::select! {
@@ -32,7 +44,7 @@ pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox) {
             continue;
         }
         let started = Instant::now();
-        if !send(&neovim, frame).await {
+        if calls.send(frame).await.is_err() {
             return;
         }
         next = started + pause(started.elapsed());
@@ -44,29 +56,49 @@ fn pause(latency: Duration) -> Duration {
     (latency * 2).clamp(FRAME, SLOWEST)
 }
 
-/// Returns false where Neovim is gone.
-async fn send(neovim: &Neovim<Pipe>, frame: Vec<ToEditor>) -> bool {
-    let messages = match encode(frame) {
-        Ok(messages) => messages,
-        Err(error) => {
-            tracing::error!(%error, "a message could not be encoded");
-            return true;
+/// Calls of Neovim, one after the other.
+struct Calls {
+    neovim: Neovim<Pipe>,
+    unfinished: Unfinished,
+    /// Whether one has failed, and that was told.
+    failed: bool,
+}
+
+/// Neovim is gone.
+struct Gone;
+
+impl Calls {
+    async fn send(&mut self, frame: Vec<ToEditor>) -> Result<(), Gone> {
+        let messages = match encode(frame) {
+            Ok(messages) => messages,
+            Err(error) => {
+                tracing::error!(%error, "a message could not be encoded");
+                return Ok(());
+            }
+        };
+        let received = self.lua(RECEIVE, messages).await?;
+        if let Err(error) = received
+            && !std::mem::replace(&mut self.failed, true)
+        {
+            tracing::error!(%error, "Neovim refuses messages; this is logged once");
+            // If it refuses that too, the log has it.
+            let _ = self.lua(WARN, REFUSED.into()).await?;
         }
-    };
-    // Whoever drops a pending call breaks the connection: nobody drops this task.
-    let call = neovim.call(
-        "nvim_exec_lua",
-        vec![Value::from(RECEIVE), Value::Array(vec![messages])],
-    );
-    match call.await {
-        Ok(Ok(_)) => true,
-        Ok(Err(error)) => {
-            tracing::error!(%error, "the Lua side failed");
-            true
-        }
-        Err(error) => {
-            tracing::info!(%error, "neovim is gone");
-            false
+        Ok(())
+    }
+
+    /// Calls Lua; returns its error if it has one.
+    async fn lua(&self, code: &str, argument: Value) -> Result<Result<(), Value>, Gone> {
+        let args = vec![code.into(), Value::Array(vec![argument])];
+        // Whoever drops a pending call breaks the connection: nobody drops this task.
+        let called = self.neovim.call("nvim_exec_lua", args).await;
+        self.unfinished.reset();
+        match called {
+            Ok(response) => Ok(response.map(drop)),
+            Err(error) => {
+                tracing::info!(%error, "neovim is gone");
+                Err(Gone)
+            }
         }
     }
 }

@@ -144,6 +144,56 @@ fn a_backend_that_is_no_backend_is_said() {
     nvim.wait_for("vim.bo.filetype == 'co-log'", "the log");
 }
 
+/// Sends the backend messages that it cannot read.
+const BAD: &str = "local process = vim.iter(vim.api.nvim_list_chans()):find(function(channel)
+        return channel.mode == 'rpc' and channel.stream == 'job'
+    end)
+    for _ = 1, 1000 do vim.rpcnotify(process.id, 'co', { type = 'bogus' }) end";
+
+/// Returns how many sentences the person was told.
+fn sentences(scene: &Scene, part: &str) -> serde_json::Value {
+    let count = "local part = ...
+        return #vim.iter(require('co.log').lines()):filter(function(line)
+            return line:find('notice: ', 1, true) and line:find(part, 1, true)
+        end):totable()";
+    scene.nvim.lua(count, json!([part]))
+}
+
+#[test]
+fn many_bad_messages_end_the_backend_with_one_sentence() {
+    let scene = Scene::new();
+    scene.run("echo o$((0))ne");
+    scene.wait_shell("\no0ne");
+    scene.nvim.lua(BAD, json!([]));
+    scene
+        .nvim
+        .wait_text("could not read a message of its plugin");
+    assert_eq!(sentences(&scene, ""), 1);
+    assert_eq!(sentences(&scene, "unknown variant `bogus`"), 1);
+    scene.run("echo al$((0))ve");
+    scene.wait_shell("\nal0ve");
+}
+
+#[test]
+fn a_plugin_that_takes_no_messages_is_said_once() {
+    let scene = Scene::new();
+    scene.run("echo o$((0))ne");
+    scene.wait_shell("\no0ne");
+    let breaks = "_G.calls, _G.said = 0, {}
+        vim.notify = function(text) table.insert(said, text) end
+        require('co.sink').receive = function() calls = calls + 1; error('no') end";
+    scene.nvim.lua(breaks, json!([]));
+    scene.run("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done");
+    scene.nvim.wait_for("calls > 4", "some frames");
+    let said = scene.nvim.lua("return said", json!([]));
+    let first = said[0].as_str().unwrap();
+    assert!(first.contains("Neovim refuses"), "{said}");
+    assert_eq!(said.as_array().unwrap().len(), 1, "{said}");
+    let log = scene.home.path().join("state/co-nvim/co.log");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert_eq!(log.matches("Neovim refuses").count(), 1, "{log}");
+}
+
 #[test]
 fn a_missing_backend_is_named() {
     let nvim = with_backend("/nowhere/co-nvim");

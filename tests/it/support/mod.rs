@@ -10,6 +10,7 @@ pub(crate) mod recorder;
 mod rpc;
 pub(crate) mod scene;
 mod screen;
+pub(crate) mod wire;
 pub(crate) mod workspace;
 
 use std::time::Duration;
