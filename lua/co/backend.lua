@@ -6,6 +6,7 @@ local M = {}
 local config = require('co.config')
 local lock = require('co.lock')
 local log = require('co.log')
+local message_limit = require('co.message_limit')
 local notify = require('co.notify')
 local version = require('co.version')
 
@@ -232,10 +233,16 @@ function M.start()
   return process ~= nil or launch() ~= nil
 end
 
---- Sends, starting the backend where there is none; waits in a queue for the handshake, or for a restart.
+--- Sends, starting the backend where there is none; waits in a queue for the handshake, or for a restart. Says so if
+--- the message is too long.
 ---@param message co.FromEditor
 ---@return boolean taken
 function M.send(message)
+  local problem = message_limit.problem(message)
+  if problem then
+    notify.error(problem)
+    return false
+  end
   if process and process.later then
     table.insert(process.later, message)
     return true

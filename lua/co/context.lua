@@ -3,26 +3,12 @@ local M = {}
 
 local api = vim.api
 local disk = require('co.disk')
+local limit = require('co.context_limit')
 local last_window = require('co.last_window')
 local notify = require('co.notify')
 
--- The backend has a budget of its own; this keeps one message from being endless.
-local LONGEST = 512 * 1024
-
 -- Stands for an escaped blank; no prompt and no file's name has it.
 local ESCAPED = '\1'
-
----@param name string
----@param text string
----@return co.Context
-local function piece(name, text)
-  if #text > LONGEST then
-    -- Between two characters: half of one is no text.
-    text = text:sub(1, LONGEST + vim.str_utf_start(text, LONGEST + 1))
-      .. ('\n… cut after %d bytes'):format(LONGEST)
-  end
-  return { name = name, text = text }
-end
 
 ---@param buf integer
 ---@return string
@@ -31,15 +17,14 @@ local function name_of(buf)
   return name ~= '' and vim.fn.fnamemodify(name, ':~:.') or ('[buffer %d]'):format(buf)
 end
 
---- Lines of a buffer, which end as those of a file do.
 ---@param name string
 ---@param buf integer
 ---@param first integer
 ---@param last integer
 ---@return co.Context
 local function lines_of(name, buf, first, last)
-  local lines = api.nvim_buf_get_lines(buf, first - 1, last, false)
-  return piece(name, table.concat(lines, '\n') .. '\n')
+  local text, size = limit.lines(buf, first, last)
+  return { name = name, text = text, size = size }
 end
 
 ---@param buf integer
@@ -89,7 +74,7 @@ local function diagnostics(buf)
     )
   end
   local text = #lines > 0 and table.concat(lines, '\n') or 'none'
-  return piece('@diagnostics ' .. name_of(buf), text)
+  return { name = '@diagnostics ' .. name_of(buf), text = text }
 end
 
 ---@return co.Context
@@ -100,7 +85,7 @@ local function quickfix()
       or ''
     lines[#lines + 1] = where .. item.text
   end
-  return piece('@quickfix', #lines > 0 and table.concat(lines, '\n') or 'empty')
+  return { name = '@quickfix', text = #lines > 0 and table.concat(lines, '\n') or 'empty' }
 end
 
 --- What is not saved of a buffer yet.
@@ -112,12 +97,14 @@ local function unsaved(buf)
     or ''
   local text = diff == '' and ('%s has no unsaved changes'):format(name)
     or ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name, name, diff)
-  return piece('@diff ' .. name, text)
+  return { name = '@diff ' .. name, text = text }
 end
 
+--- Returns what a file holds, without an end of line after the last if the editor has it open.
 ---@param path string
 ---@param cwd string
----@return string?
+---@return string? text
+---@return integer? size bytes of all of it
 local function file(path, cwd)
   -- A `$` is a part of a name, such as that of a route.
   local full = vim.fs.normalize(path, { expand_env = false })
@@ -126,9 +113,10 @@ local function file(path, cwd)
   end
   local open = disk.buffer(full)
   if open then
-    return table.concat(api.nvim_buf_get_lines(open, 0, -1, false), '\n')
+    local text, size = limit.lines(open, 1, api.nvim_buf_line_count(open))
+    return text:sub(1, -2), size - 1
   end
-  return disk.read(full, LONGEST + 1)
+  return disk.read(full, limit.LONGEST + 1), vim.fn.getfsize(full)
 end
 
 --- The names that stand alone.
@@ -190,8 +178,8 @@ function M.gather(text, given, range)
         return vim.uv.fs_stat(path) and tail or ''
       end)
       add('@file:' .. path, function()
-        local content = file(path, cwd)
-        return content and piece('@file:' .. path, content)
+        local content, size = file(path, cwd)
+        return content and { name = '@file:' .. path, text = content, size = size }
       end)
     elseif readers[name] then
       add('@' .. name, function()
@@ -199,7 +187,7 @@ function M.gather(text, given, range)
       end)
     end
   end
-  return vim.list_extend(found, given or {})
+  return limit.fit(vim.list_extend(found, given or {}))
 end
 
 return M

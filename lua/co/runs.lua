@@ -94,11 +94,14 @@ function M.run(command, cwd, stdin, options)
     request.terminal = size
   end
   request.open = mode == 'open' or nil
+  -- Sent first: the command starts while Neovim draws. What it says is heard after that.
+  if not backend.send(request) then
+    terminal.ended(request.run, 'not run')
+    return nil
+  end
   newest = request.run
   local run = add(newest, command, cwd)
   run.stdin, run.mode, run.options = stdin, mode, options
-  -- Sent first: the command starts while Neovim draws. What it says is heard after that.
-  backend.send(request)
   if mode ~= 'pty' then
     open_block(run)
     if not pcall(shell.show) then

@@ -9,6 +9,7 @@
 ---@class (exact) co.Context
 ---@field name string the word of the prompt and the file: `@buffer src/app.py`, `@file:src/main.rs`
 ---@field text string
+---@field size? integer before it is cut: bytes of all of it, where `text` is not all
 
 ---@class (exact) co.Hello
 ---@field type 'hello'

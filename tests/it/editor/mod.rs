@@ -10,6 +10,7 @@ mod harness;
 mod idle;
 mod jobs;
 mod keys;
+mod large;
 mod legal;
 mod model;
 mod model_jobs;

@@ -1,0 +1,71 @@
+//! Selections, prompts and commands that are too large to be sent.
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+
+use super::scene::Scene;
+
+/// Fills the current buffer with so many MiB.
+fn fill(scene: &Scene, mib: usize) {
+    let fill = "vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.fn['repeat']({ ('x'):rep(1023) }, ... * 1024))";
+    scene.nvim.lua(fill, json!([mib]));
+}
+
+fn log_says(scene: &Scene, part: &str) {
+    scene.nvim.wait_for(
+        &format!("table.concat(require('co.log').lines(), '\\n'):find({part:?}, 1, true)"),
+        part,
+    );
+}
+
+#[test]
+fn lines_that_are_too_many_for_a_command_are_refused_and_fewer_arrive() {
+    let scene = Scene::new();
+    fill(&scene, 20);
+    scene.nvim.type_keys(":%Co! wc -c<CR>");
+    scene
+        .nvim
+        .wait_text("not run: 20.0 MiB are more than the 16 MiB");
+    log_says(&scene, "save its input to a file and read that");
+    assert_eq!(scene.nvim.buffer_text("co://shell"), None);
+    scene.nvim.type_keys(":1,15360Co! wc -c<CR>");
+    scene.wait_shell("\n15728640");
+}
+
+#[test]
+fn a_prompt_that_is_too_long_is_refused_and_stays() {
+    let scene = Scene::scripted([Reply::text("Aye.")]);
+    scene.co("hello");
+    scene.wait_turns(1);
+    scene.co("");
+    scene
+        .nvim
+        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+    let paste = "vim.api.nvim_put({ ('x'):rep(17 * 1024 * 1024) }, 'c', true, true)";
+    scene.nvim.lua(paste, json!([]));
+    scene.nvim.type_keys("<Esc><CR>");
+    scene
+        .nvim
+        .wait_text("not sent: 17.0 MiB are more than the 16 MiB");
+    log_says(&scene, "name that with @file:");
+    let kept = "return #vim.api.nvim_buf_get_lines(0, -2, -1, false)[1]";
+    assert_eq!(scene.nvim.lua(kept, json!([])), json!(17 << 20));
+    assert_eq!(scene.server.requests().len(), 1);
+}
+
+#[test]
+fn a_large_buffer_is_cut_and_the_chat_says_so() {
+    let scene = Scene::scripted([Reply::text("Aye.")]);
+    fill(&scene, 100);
+    scene.nvim.command("file big.log");
+    scene.co("what is in @buffer");
+    scene
+        .nvim
+        .wait_text("too long to be sent whole: @buffer big.log, first 512 KiB of 100.0 MiB");
+    scene.wait_chat("with @buffer big.log, first 512 KiB of 100.0 MiB");
+    scene.wait_turns(1);
+    let sent = scene.server.requests()[0].last("user").unwrap();
+    assert!(sent.contains("cut after 524288 of 104857600 bytes"));
+    assert!(sent.len() < 600 << 10, "{}", sent.len());
+}

@@ -1,0 +1,178 @@
+local neovim = require('neovim')
+
+describe('context', function()
+  local function gather(nvim, text)
+    return nvim:lua("return require('co.context').gather(...)", text)
+  end
+
+  --- The sentences that the person was told.
+  local function told(nvim)
+    return nvim:lua([[
+      return vim.tbl_map(function(line)
+        return line:match('notice: (.*)')
+      end, require('co.log').lines())
+    ]])
+  end
+
+  it('is read from the editor for what a prompt names', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    vim.fn.writefile({ 'in a file' }, dir .. '/f.txt')
+    nvim:lua(
+      [[
+        vim.cmd('cd ' .. ...) vim.cmd('edit b.lua')
+        vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two', 'three' })
+        vim.fn.setpos("'<", { 0, 2, 1, 0 }) vim.fn.setpos("'>", { 0, 3, 1, 0 })
+        vim.diagnostic.set(vim.api.nvim_create_namespace('x'), 0, {
+          { lnum = 1, col = 0, message = 'bad\nword', severity = 1 } })
+        vim.fn.setqflist({ { bufnr = vim.api.nvim_get_current_buf(), lnum = 3, col = 1, text = 'here' } })
+      ]],
+      dir
+    )
+    local found = gather(
+      nvim,
+      '@buffer (@selection) fix @diagnostics, @quickfix @diff and @file:f.txt. me@buffer'
+    )
+    same({
+      { name = '@buffer b.lua', text = 'one\ntwo\nthree\n' },
+      { name = '@selection b.lua:2-3', text = 'two\nthree\n' },
+      { name = '@diagnostics b.lua', text = 'b.lua:2:1: error: bad word' },
+      { name = '@quickfix', text = 'b.lua:3:1: here' },
+      {
+        name = '@diff b.lua',
+        text = '--- b.lua (saved)\n+++ b.lua (in the editor)\n@@ -0,0 +1,3 @@\n+one\n+two\n+three\n',
+      },
+      { name = '@file:f.txt', text = 'in a file\n' },
+    }, found)
+    same({}, gather(nvim, 'mail me@example.com, @nobody'))
+    same({}, gather(nvim, '@file:missing.txt'))
+    nvim:wait("return table.concat(_G.notices):find('@file:missing.txt is left out') ~= nil")
+  end)
+
+  it('of what is not saved has no line that is, however the file is written', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    nvim:lua('vim.cmd.cd(...)', dir)
+    for name, bytes in pairs({
+      ['dos'] = 'a\r\nb\r\n',
+      ['no end'] = 'a\nb',
+      ['mark'] = '\239\187\191a\nb\n',
+      ['latin1'] = 'se\241or\nb\n',
+      ['none'] = '',
+    }) do
+      local handle = assert(io.open(dir .. '/f', 'wb'))
+      handle:write(bytes)
+      handle:close()
+      nvim:lua("vim.cmd('edit! f')")
+      same('f has no unsaved changes', gather(nvim, '@diff')[1].text, name)
+      if name ~= 'none' then
+        nvim:lua("vim.fn.setline(2, 'c')")
+        local diff = gather(nvim, '@diff')[1].text
+        yes(diff:find('\n-b\n', 1, true) and diff:find('\n+c\n', 1, true), diff)
+        yes(not diff:match('\n@.*'):find('\n[-+][^bc]'), diff)
+      end
+    end
+  end)
+
+  it('of a file is what the editor has of it, whatever it is called and by', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    for _, name in ipairs({ '[id].ts', '$id.ts', 'a b.ts', 'plain.ts' }) do
+      vim.fn.writefile({ 'saved' }, dir .. '/' .. name)
+      nvim:lua(
+        "local dir, name = ... vim.cmd.cd(dir) vim.cmd('edit! ' .. vim.fn.fnameescape(name)) vim.fn.setline(1, 'edited')",
+        dir,
+        name
+      )
+      local found = gather(nvim, 'see @file:' .. name:gsub(' ', '\\ '))
+      same({ { name = '@file:' .. name, text = 'edited' } }, found)
+    end
+    vim.fn.system({ 'ln', '-s', dir .. '/plain.ts', dir .. '/link.ts' })
+    same('edited', gather(nvim, '@file:link.ts')[1].text)
+  end)
+
+  it('that is too long is cut between two characters', function()
+    local nvim = neovim.start()
+    nvim:lua("vim.fn.setline(1, ('ä'):rep(300000))")
+    local piece = gather(nvim, '@buffer')[1]
+    yes(piece.text:find('ä\n… cut after 524288 of 600001 bytes', 1, true), piece.text:sub(-80))
+    same('@buffer [buffer 1], first 512 KiB of 586 KiB', piece.name)
+    same({ 'too long to be sent whole: ' .. piece.name }, told(nvim))
+  end)
+
+  it('that is too long is not read to its end', function()
+    local nvim = neovim.start()
+    local read = nvim:lua([[
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.fn['repeat']({ ('x'):rep(99) }, 100000))
+      local read, get_lines = 0, vim.api.nvim_buf_get_lines
+      vim.api.nvim_buf_get_lines = function(...)
+        local lines = get_lines(...)
+        read = read + #lines
+        return lines
+      end
+      local pieces = require('co.context').gather('@buffer', { require('co.context').range(2, 90000) })
+      return { read = read, names = { pieces[1].name, pieces[2].name } }
+    ]])
+    same({
+      '@buffer [buffer 1], first 512 KiB of 9.5 MiB',
+      '@selection [buffer 1]:2-90000, first 512 KiB of 8.6 MiB',
+    }, read.names)
+    same(2 * 5243, read.read)
+  end)
+
+  it('of many files stays within what can be sent', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    local names = {}
+    for index = 1, 10 do
+      names[index] = '@file:' .. index
+      vim.fn.writefile({ ('x'):rep(600 * 1024 - 1) }, dir .. '/' .. index)
+    end
+    nvim:lua('vim.cmd.cd(...)', dir)
+    local found = gather(nvim, table.concat(names, ' '))
+    same(8, #found)
+    local size = #vim.mpack.encode(found)
+    yes(size < 4.1 * 1024 * 1024, tostring(size))
+    same('@file:8, first 512 KiB of 600 KiB', found[8].name)
+    local said = told(nvim)[1] or ''
+    yes(said:find('; @file:10, left out', 1, true), said)
+  end)
+
+  it('of a range goes along', function()
+    local nvim = neovim.start()
+    nvim:lua(
+      "vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'a', 'b', 'c' }) vim.cmd('2,3Co explain')"
+    )
+    local sent = nvim:sent('prompt')[1]
+    same({ 'explain', '@selection [buffer 1]:2-3' }, { sent.text, sent.context[1].name })
+    yes(sent.context[1].text:find('b\nc', 1, true))
+  end)
+
+  it('of a range is what @selection means in its prompt, also in one typed later', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'a', 'b', 'c' })
+      vim.cmd('1,2Co explain @selection')
+    ]])
+    nvim:lua("vim.cmd('2,3Co')")
+    nvim:keys('imend @selection<C-s>')
+    nvim:wait('return #_G.sent == 2')
+    nvim:keys('<Esc>isee @buffer<C-s>')
+    nvim:wait('return #_G.sent == 3')
+    local found = {}
+    for _, prompt in ipairs(nvim:sent('prompt')) do
+      same(1, #prompt.context)
+      found[#found + 1] = prompt.context[1].name
+    end
+    same({
+      '@selection [buffer 1]:1-2',
+      '@selection [buffer 1]:2-3',
+      '@buffer [buffer 1]',
+    }, found)
+    yes(not nvim:lua('return table.concat(_G.notices)'):find('left out', 1, true))
+  end)
+end)
