@@ -118,7 +118,8 @@ end
 local function reason_of(dead, code)
   local said
   for line in vim.gsplit(dead.stderr, '\n') do
-    said = line:match('^co%-nvim: (.+)$') or said
+    -- The system's loader says the program's path.
+    said = line:match('^%S-co%-nvim[^%s/]*: (.+)$') or said
   end
   return code ~= 0 and said
     or ('the backend ended (exit %d); the next :Co starts it again'):format(code)

@@ -232,7 +232,8 @@ fn code(outcome: &Outcome) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-fn fail(message: &str) -> u8 {
+/// Says why no command was started; returns the code that says so.
+pub(super) fn fail(message: &str) -> u8 {
     let _ = writeln!(io::stderr().lock(), "co-nvim: {message}");
     125
 }

@@ -1,6 +1,7 @@
 //! The command line: the same library with and without an editor.
 
 pub mod check;
+mod descriptors;
 pub mod doctor;
 pub mod exec;
 
@@ -41,16 +42,20 @@ pub fn main(args: &[OsString]) -> ExitCode {
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
     match words.split_first() {
-        None => guarded(Until::EndOfInput, |guard| {
-            let code = serve();
-            drop(guard);
-            code
-        }),
+        None => {
+            let done = guarded(Until::EndOfInput, |guard| {
+                let code = serve();
+                drop(guard);
+                code
+            });
+            done.unwrap_or_else(|why| failed(&why))
+        }
         Some((command, rest)) if command == "exec" && rest.first().is_some_and(asks_for_help) => {
             print(&format!("{}\n{}", exec::USAGE, exec::HELP))
         }
         Some((command, _)) if command == "exec" => {
-            guarded(Until::Done, |guard| exec(&args[1..], guard))
+            let done = guarded(Until::Done, |guard| exec(&args[1..], guard));
+            done.unwrap_or_else(|why| ExitCode::from(exec::fail(&why)))
         }
         Some((command, rest)) => without_guard(command, rest.to_vec()),
     }
@@ -60,25 +65,34 @@ fn asks_for_help(arg: &String) -> bool {
     arg == "--help" || arg == "-h"
 }
 
-fn guarded(until: Until, run: impl FnOnce(Guard) -> ExitCode) -> ExitCode {
-    if let Err(error) = privacy::protect() {
-        crate::logging::fatal(&format!("the keys cannot be kept from commands: {error}"));
-        return ExitCode::FAILURE;
-    }
+/// Runs below a guard; returns why that cannot be.
+fn guarded(until: Until, run: impl FnOnce(Guard) -> ExitCode) -> Result<ExitCode, String> {
+    descriptors::check().map_err(|error| error.to_string())?;
+    privacy::protect()
+        .map_err(|error| format!("the keys cannot be kept from commands: {error}"))?;
     match guard::divide(until) {
-        Ok(Side::Guarded(guard)) => run(guard),
-        Ok(Side::Guard(code)) => code,
-        Err(error) => {
-            crate::logging::fatal(&error.to_string());
-            ExitCode::FAILURE
-        }
+        Ok(Side::Guarded(guard)) => Ok(run(guard)),
+        Ok(Side::Guard(code)) => Ok(code),
+        Err(error) => Err(error.to_string()),
     }
 }
 
+fn failed(why: &str) -> ExitCode {
+    crate::logging::fatal(why);
+    ExitCode::FAILURE
+}
+
 fn without_guard(command: &str, rest: Vec<String>) -> ExitCode {
+    match (command, descriptors::check()) {
+        ("check" | "doctor", Err(error)) => failed(&error.to_string()),
+        ("check", Ok(())) => check(rest),
+        ("doctor", Ok(())) => block_on(doctor(rest)),
+        _ => words_only(command),
+    }
+}
+
+fn words_only(command: &str) -> ExitCode {
     match command {
-        "check" => check(rest),
-        "doctor" => block_on(doctor(rest)),
         "--version" | "-V" => print(&format!(
             "co-nvim {} (protocol {PROTOCOL})\n",
             env!("CARGO_PKG_VERSION")
@@ -113,10 +127,9 @@ fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            crate::logging::fatal(&format!(
+            return failed(&format!(
                 "the runtime did not start ({error}): raise the limit of open files (ulimit -n)"
             ));
-            return ExitCode::FAILURE;
         }
     };
     let code = runtime.block_on(work);
@@ -172,7 +185,7 @@ fn exec(args: &[OsString], guard: Guard) -> ExitCode {
     });
     match machine {
         Ok(machine) => exec::main(args, machine, guard),
-        Err(error) => refuse(&error),
+        Err(error) => ExitCode::from(exec::fail(&error.to_string())),
     }
 }
 
@@ -188,13 +201,8 @@ fn check(args: Vec<String>) -> ExitCode {
     });
     match setup {
         Ok(setup) => check::run(args, setup),
-        Err(error) => refuse(&error),
+        Err(error) => failed(&error.to_string()),
     }
-}
-
-fn refuse(error: &paths::Error) -> ExitCode {
-    crate::logging::fatal(&error.to_string());
-    ExitCode::FAILURE
 }
 
 async fn doctor(args: Vec<String>) -> ExitCode {

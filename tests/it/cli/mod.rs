@@ -1,5 +1,6 @@
 //! Tests of cli.
 
+mod descriptors;
 mod messages;
 mod settings;
 mod settings_help;

@@ -144,6 +144,16 @@ fn a_backend_that_is_no_backend_is_said() {
     nvim.wait_for("vim.bo.filetype == 'co-log'", "the log");
 }
 
+#[test]
+fn too_few_files_are_said_to_the_person() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = format!("ulimit -n 8; exec '{BACKEND}' \"$@\"");
+    let nvim = with_backend(&stand_in(directory.path(), &script));
+    nvim.type_keys(":Co! echo hi<CR>");
+    nvim.wait_text("co: co-nvim may open");
+    nvim.wait_text("(ulimit -n)");
+}
+
 /// Sends the backend messages that it cannot read.
 const BAD: &str = "local process = vim.iter(vim.api.nvim_list_chans()):find(function(channel)
         return channel.mode == 'rpc' and channel.stream == 'job'
