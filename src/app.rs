@@ -152,11 +152,14 @@ async fn make(
     let editor = editor.clone();
     let making = tokio::task::spawn_blocking(move || {
         let here = find().map_err(|error| error.to_string());
-        let log = here.as_ref().ok();
-        let log = log.and_then(|here| start_log(&here.paths, &editor));
+        let started = here.as_ref().ok().map(|here| start_log(&here.paths));
+        let (log, problem) = started.unwrap_or_default();
         let kit = settings.and_then(|settings| kit(&editor, here?, &settings));
-        if let Err(why) = &kit {
-            tracing::error!(why, "not served");
+        match (&kit, problem) {
+            // The reason is told, and one that the log has too is not told twice.
+            (Err(why), _) => tracing::error!(why, "not served"),
+            (Ok(_), Some(problem)) => warn(&editor, problem),
+            (Ok(_), None) => {}
         }
         (log, kit.map(|(kit, settings)| (Arc::new(kit), settings)))
     });
@@ -179,23 +182,20 @@ async fn make(
     }
 }
 
-fn start_log(paths: &Paths, editor: &Editor) -> Option<logging::Log> {
+/// Returns the log, if there is one, and what is wrong with it.
+fn start_log(paths: &Paths) -> (Option<logging::Log>, Option<String>) {
     let start = || {
         let file = paths.log_file().map_err(|error| error.to_string())?;
         let filter = env(logging::VARIABLE);
         logging::start(&file, filter.as_deref()).map_err(|error| error.to_string())
     };
-    let (log, problem) = match start() {
+    match start() {
         Ok(mut log) => {
             let problem = log.problem.take();
             (Some(log), problem)
         }
         Err(why) => (None, Some(why)),
-    };
-    if let Some(problem) = problem {
-        warn(editor, problem);
     }
-    log
 }
 
 fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<(Kit, Settings), String> {

@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+
 /// The directory's name below each of the person's own.
 const NAME: &str = "co-nvim";
 
@@ -34,6 +36,8 @@ pub enum Error {
     NotText { path: PathBuf, variable: String },
     #[error("cannot make the directory {path}: {source}; check who owns it and its parent")]
     Create { path: PathBuf, source: io::Error },
+    #[error("cannot write in {path}: {source}; check who owns it and how its disk is mounted")]
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl Paths {
@@ -95,9 +99,16 @@ impl Paths {
     /// Where whole outputs of commands go.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// It cannot be made or written.
     pub fn spill_dir(&self) -> Result<PathBuf, Error> {
-        made(self.state.join("output"))
+        let path = made(self.state.join("output"))?;
+        match rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK) {
+            Ok(()) => Ok(path),
+            Err(error) => Err(Error::Write {
+                source: error.into(),
+                path,
+            }),
+        }
     }
 
     /// Where sessions are recorded.

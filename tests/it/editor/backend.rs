@@ -9,6 +9,8 @@ use crate::support::http::Reply;
 use crate::support::nvim::{Nvim, Options};
 use crate::support::{BACKEND, DEADLINE, proc};
 
+use crate::cli::state::{may_mount, read_only};
+
 use super::scene::{Scene, below, wait_gone};
 
 /// A script in place of the backend.
@@ -318,6 +320,31 @@ fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
     let all = "table.concat(vim.api.nvim_buf_get_lines(require('co.chat').current().buf, -3, -1, false), '|')";
     let all = scene.nvim.lua(&format!("return {all}"), json!([]));
     assert_eq!(all, "!true|these words");
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_written_is_said_once() {
+    if !may_mount() {
+        return;
+    }
+    for made in [
+        "true",
+        "mkdir -m 700 -p co-nvim co-nvim/output co-nvim/trust",
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let before = read_only(Path::new("$XDG_STATE_HOME"), made);
+        let script = format!(
+            "exec unshare --map-root-user --mount sh -c '{before} && exec \"$0\"' '{BACKEND}'"
+        );
+        let nvim = with_backend(&stand_in(directory.path(), &script));
+        nvim.type_keys(":Co! echo never<CR>");
+        nvim.wait_text("state/co-nvim/output: Read-only");
+        let told = "return vim.tbl_filter(function(line)
+            return line:find('notice: ', 1, true) ~= nil
+        end, require('co.log').lines())";
+        let told = nvim.lua(told, json!([]));
+        assert_eq!(told.as_array().unwrap().len(), 1, "{made}: {told}");
+    }
 }
 
 #[test]
