@@ -328,6 +328,11 @@ impl App {
                 options,
             } => {
                 let message = match name.as_str() {
+                    "sandbox" if !self.confine(args.trim()).await => return,
+                    "sandbox" => Msg::Command {
+                        name,
+                        args: String::new(),
+                    },
                     "!" => Msg::Run {
                         command: args,
                         options,

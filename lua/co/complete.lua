@@ -65,6 +65,8 @@ local function arguments(name, lead)
       vim.list_extend(ids, { 'command', 'prefix', 'prefix_saved', 'everything' })
     end
     return starting(ids, lead)
+  elseif name == 'sandbox' then
+    return starting({ 'landlock', 'subprocess' }, lead)
   elseif name == 'cd' then
     return vim.fn.getcompletion(lead, 'dir')
   elseif name == 'export' then

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{App, HANGS, env, variables};
-use crate::config::{Applies, Given, Layers, Read};
+use crate::config::{Applies, Backend, Given, Layers, Read};
 use crate::llm;
 use crate::protocol::Level;
 use crate::session::Msg;
@@ -61,11 +61,8 @@ impl App {
             }
         }
         let old = std::mem::replace(&mut self.settings, new);
+        self.spread();
         let new = &self.settings;
-        self.shell.take_settings(Arc::clone(&self.kit));
-        for session in self.sessions.values() {
-            session.send(Msg::Settings(Arc::clone(&self.kit)));
-        }
         let later = Later {
             next_chat: match self.sessions.is_empty() {
                 true => Vec::new(),
@@ -75,6 +72,40 @@ impl App {
         };
         if let Some(sentence) = later.sentence() {
             self.kit.notice(Level::Info, sentence);
+        }
+    }
+
+    /// Has approved commands confined by the backend that `/sandbox` names; none keeps the one that is. Returns false,
+    /// and says why, if it cannot be.
+    pub(super) async fn confine(&mut self, word: &str) -> bool {
+        if word.is_empty() {
+            return true;
+        }
+        let Some(backend @ (Backend::Landlock | Backend::Subprocess)) = Backend::from_word(word)
+        else {
+            let why = format!("/sandbox takes landlock or subprocess, not \"{word}\"");
+            self.kit.notice(Level::Error, why);
+            return false;
+        };
+        let why = match tokio::time::timeout(HANGS, self.kit.confined_by(backend)).await {
+            Ok(Ok(kit)) => {
+                self.kit = Arc::new(kit);
+                self.spread();
+                return true;
+            }
+            Ok(Err(refused)) => refused.to_string(),
+            Err(_) => "the sandbox is still being tried, try again in a moment".to_owned(),
+        };
+        let why = format!("nothing is changed: {why}");
+        self.kit.notice(Level::Error, why);
+        false
+    }
+
+    /// Gives all that runs the services as they are now.
+    fn spread(&mut self) {
+        self.shell.take_settings(Arc::clone(&self.kit));
+        for session in self.sessions.values() {
+            session.send(Msg::Settings(Arc::clone(&self.kit)));
         }
     }
 

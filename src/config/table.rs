@@ -480,7 +480,8 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "Where approved commands run: as plain processes, or held to the workspace by the kernel \
          (landlock). One that cannot work here refuses every such command with the reason; auto takes \
-         the strongest that can. docker is not in this version: with it, no approved command runs.",
+         the strongest that can. docker is not in this version: with it, no approved command runs. \
+         :Co /sandbox chooses another until the backend ends.",
     )
     .applies(Applies::Restart),
     setting(

@@ -24,6 +24,8 @@ const MAY_NOT_EXECUTE: i32 = 126;
 pub(super) struct Conditions {
     /// In the read-only level.
     pub confined: bool,
+    /// The confinement of approved commands when it started, in a word.
+    pub backend: &'static str,
     /// The time that the model asked for.
     pub asked: Option<Duration>,
     /// The time that the command was given; none if it had no limit.
@@ -88,6 +90,7 @@ mod tests {
 
     const FREE: Conditions = Conditions {
         confined: false,
+        backend: "subprocess",
         asked: None,
         limit: Some(Duration::from_secs(120)),
         ceiling: Duration::from_secs(600),

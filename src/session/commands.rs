@@ -10,6 +10,7 @@ use super::jobs::Jobs;
 use super::render;
 use super::turn::{Purpose, Standing};
 use super::{Place, Session, State};
+use crate::config::Backend;
 use crate::error;
 use crate::protocol::{Choice, Level, ToEditor};
 use crate::store::{self, Entry};
@@ -42,13 +43,19 @@ impl Session {
         }
     }
 
-    /// What holds unasked commands, and approved ones.
+    /// Returns what holds approved commands and unasked ones, and the other choice.
     async fn sandbox_words(&self) -> String {
         let isolation = self.kit.trial.isolation().await;
-        let approved = isolation.session_words();
-        let approved =
-            approved.unwrap_or_else(|refused| format!("approved ones are refused: {refused}"));
-        format!("{}; {approved}", isolation.words())
+        let approved = match isolation.session_words() {
+            Ok(words) => words,
+            Err(refused) => format!("approved commands are refused: {refused}"),
+        };
+        let other = match isolation.other() {
+            Some(Backend::Landlock) => " (/sandbox landlock holds them to the workspace)",
+            Some(_) => " (/sandbox subprocess lifts that)",
+            None => "",
+        };
+        format!("{approved}{other}; {}", isolation.words())
     }
 
     pub(super) fn say(&self, message: impl Into<String>) {

@@ -11,8 +11,9 @@ use super::foreground::Foreground;
 use super::instructions::Instructions;
 use super::jobs::Board;
 use crate::audit::{self, Audit};
-use crate::config::{Applies, Config, Given};
+use crate::config::{Applies, Backend, Config, Given};
 use crate::editor::Editor;
+use crate::exec::sandbox::Refused;
 use crate::exec::{self, Executor};
 use crate::llm::{Fault, Provider};
 use crate::policy;
@@ -143,9 +144,23 @@ impl Kit {
             given,
             // No setting of the executor waits for the next chat.
             executor: new.executor.clone(),
+            trial: new.trial.clone(),
             redactor: new.redactor.clone(),
             ..self.clone()
         }
+    }
+
+    /// Returns a copy whose approved commands are confined by another backend, with what that comes to.
+    ///
+    /// # Errors
+    /// It cannot work here: the reason.
+    pub async fn confined_by(&self, backend: Backend) -> Result<Self, Refused> {
+        let trial = self.trial.with(backend);
+        trial.isolation().await.session_words()?;
+        Ok(Self {
+            trial,
+            ..self.clone()
+        })
     }
 
     /// A number no other question or block of this backend has.

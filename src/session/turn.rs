@@ -191,8 +191,13 @@ impl Turn {
 
     async fn steps(&mut self) -> Result<(), Halt> {
         self.orient().await?;
+        let mut told = self.kit.trial.name();
         loop {
             self.renew();
+            if told != self.kit.trial.name() {
+                self.orient().await?;
+                told = self.kit.trial.name();
+            }
             let may_call = match self.guard.step() {
                 StepVerdict::Go => true,
                 StepVerdict::Summarise => {
@@ -260,7 +265,7 @@ impl Turn {
             () = self.cancel.cancelled() => return Err(Halt::Cancelled),
             isolation = kit.trial.isolation() => isolation,
         };
-        let now = self.surroundings(isolation);
+        let now = self.surroundings(&isolation);
         let items = self.snapshot().await?;
         let told = transcript::last_surroundings(&items);
         let anew = told.is_some_and(|told| told.ends_instructions(&now));

@@ -52,6 +52,15 @@ impl Isolation {
         }
     }
 
+    /// Returns the same for a person who chose another confinement of approved commands.
+    #[must_use]
+    pub fn with(&self, backend: Backend) -> Self {
+        Self {
+            backend,
+            ..self.clone()
+        }
+    }
+
     /// How what nobody was asked about runs here.
     pub fn unasked(&self) -> Unasked {
         match (&self.read_only, self.auto_without_sandbox) {
@@ -91,6 +100,15 @@ impl Isolation {
                 "the docker backend is not part of this version; set sandbox_backend to subprocess or landlock"
                     .to_owned(),
             )),
+        }
+    }
+
+    /// Returns the other backend that the person may choose for approved commands; none if there is no other here.
+    pub fn other(&self) -> Option<Backend> {
+        match self.session(Path::new("/")) {
+            Ok(Confinement::Plain) if self.read_only.is_err() => None,
+            Ok(Confinement::Plain) => Some(Backend::Landlock),
+            _ => Some(Backend::Subprocess),
         }
     }
 
@@ -136,7 +154,7 @@ impl Isolation {
                 "approved commands write in the workspace and a private temporary directory only, {} network",
                 if network { "with" } else { "without" }
             ),
-            _ => "approved commands run unconfined, as you".to_owned(),
+            _ => "approved commands run unconfined, with all that you may do".to_owned(),
         })
     }
 

@@ -42,9 +42,22 @@ impl Trial {
         }
     }
 
+    /// Returns the same trial for a person who chose another confinement of approved commands.
+    #[must_use]
+    pub fn with(&self, backend: Backend) -> Self {
+        Self {
+            backend,
+            found: Arc::clone(&self.found),
+        }
+    }
+
     /// Waits for its end.
-    pub async fn isolation(&self) -> &Isolation {
-        self.found.wait().await
+    pub async fn isolation(&self) -> Isolation {
+        self.found.wait().await.with(self.backend)
+    }
+
+    fn known(&self) -> Option<Isolation> {
+        Some(self.found.get()?.with(self.backend))
     }
 
     /// How what nobody was asked about runs; never, as long as nothing is known.
@@ -79,7 +92,7 @@ impl Trial {
 
     /// The session's backend in a word; as it is set, where what that comes to is not known yet.
     pub fn name(&self) -> &'static str {
-        match self.found.get() {
+        match self.known() {
             Some(isolation) => isolation.name(),
             None => self.backend.word(),
         }
@@ -108,6 +121,22 @@ mod tests {
         assert_eq!(trial.name(), "auto");
         let session = trial.session(|| "/w");
         assert_eq!(futures::FutureExt::now_or_never(session), None);
+    }
+
+    #[tokio::test]
+    async fn another_choice_holds_from_then_on() {
+        let (config, _) = crate::config::load(None, &serde_json::json!({}), &|_| None);
+        let trial = Trial::ended(&config, Isolation::held(&config, Ok(())));
+        let held = trial.with(Backend::Landlock);
+        assert_eq!((trial.name(), held.name()), ("subprocess", "landlock"));
+        assert!(matches!(
+            held.session(|| "/w").await,
+            Ok(Confinement::Workspace { .. })
+        ));
+        assert_eq!(trial.session(|| "/w").await, Ok(Confinement::Plain));
+        let cannot = Isolation::held(&config, Err(Refused("no Landlock".to_owned())));
+        let held = Trial::ended(&config, cannot).with(Backend::Landlock);
+        assert!(held.session(|| "/w").await.is_err());
     }
 
     #[tokio::test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::chat::{Chat, calls, says};
-use crate::config::{Given, Layers};
+use super::jobs::{asks_for, job};
+use crate::config::{Backend, Given, Layers};
 use crate::protocol::{Answer, ToEditor};
 use crate::session::Msg;
 use crate::session::kit::Kit;
@@ -173,4 +174,39 @@ async fn keys_of_old_and_new_settings_are_hidden() {
             .redact("first-very-own-word second-very-own-word");
         assert!(!text.contains("very-own"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn another_confinement_holds_what_starts_later_and_is_asked_about_anew() {
+    let mut chat = Chat::new([
+        job("1", "cat > out"),
+        asks_for("2", "job_write", json!({ "job": 1, "text": "x\n" })),
+        calls(&[("3", "touch b")]),
+        says("done"),
+    ]);
+    chat.say("go on");
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Once);
+    let typing = chat.asked().await;
+    // The job runs already, and what is typed goes to it: that question stays.
+    let mut kit = Kit::clone(&chat.kit);
+    kit.trial = kit.trial.with(Backend::Landlock);
+    chat.send(Msg::Settings(Arc::new(kit)));
+    let told = |message: &ToEditor| match message {
+        ToEditor::State { backend, .. } => (backend == "landlock").then_some(()),
+        _ => None,
+    };
+    chat.until(told).await;
+    assert_eq!(
+        (typing.job, typing.backend.as_str()),
+        (Some(1), "subprocess")
+    );
+    chat.answer(typing.id, Answer::Once);
+    let later = chat.asked().await;
+    assert_eq!((later.job, later.backend.as_str()), (None, "landlock"));
+    chat.answer(later.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.asks(), 3);
+    // No kernel holds anything in these tests, so nothing ran.
+    assert!(!chat.work.join("b").exists());
 }

@@ -312,7 +312,7 @@ impl Turn {
     fn level_of(&self, seen: &Seen) -> &'static str {
         match seen.conditions.confined {
             true => READ_ONLY,
-            false => self.kit.trial.name(),
+            false => seen.conditions.backend,
         }
     }
 

@@ -177,6 +177,7 @@ impl Turn {
         let ceiling = self.kit.config.max_timeout();
         Conditions {
             confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
+            backend: self.kit.trial.name(),
             asked: cleared.request.timeout,
             limit: cleared.request.limit(ceiling),
             ceiling,

@@ -17,6 +17,7 @@ mod model_jobs;
 mod queue;
 mod quit;
 mod run_options;
+mod sandbox;
 mod secrets;
 mod settings;
 mod shell;

@@ -1,0 +1,128 @@
+//! `:Co /sandbox`: what an approved command may do, chosen while co runs.
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+
+use super::scene::{Scene, gate, open_gate};
+
+/// Waits until the person was told a sentence with that part.
+#[track_caller]
+fn wait_told(scene: &Scene, part: &str) {
+    scene.nvim.wait_for(
+        &format!("table.concat(require('co.log').lines(), '\\n'):find({part:?}, 1, true)"),
+        part,
+    );
+}
+
+/// A command that writes outside of the workspace, and whether one did.
+fn outside(scene: &Scene, name: &str) -> String {
+    format!("touch {}", scene.home.path().join(name).display())
+}
+
+fn made(scene: &Scene, name: &str) -> bool {
+    scene.home.path().join(name).exists()
+}
+
+#[test]
+fn it_says_what_an_approved_command_may_do_and_offers_landlock() {
+    let scene = Scene::new();
+    scene.co("/sandbox");
+    wait_told(
+        &scene,
+        "approved commands run unconfined, with all that you may do (/sandbox landlock holds them to the workspace)",
+    );
+    scene.co("/sandbox landlock");
+    wait_told(
+        &scene,
+        "approved commands write in the workspace and a private temporary directory only, without network (/sandbox subprocess lifts that)",
+    );
+}
+
+#[test]
+fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
+    let scene = Scene::scripted([Reply::text("Aye.")]);
+    scene.co("hello");
+    scene.wait_turns(1);
+    scene.co("/new");
+    scene.nvim.wait_for(
+        "vim.api.nvim_buf_get_name(0) == 'co://chat/2'",
+        "another chat",
+    );
+    scene.nvim.type_keys("<C-w>p");
+    let go = gate(&scene.workspace, "go");
+    scene.run(&format!("read x < go; {}", outside(&scene, "before")));
+    scene.co("/sandbox landlock");
+    wait_told(&scene, "approved commands write in the workspace");
+    // What runs is not changed.
+    open_gate(&go);
+    scene.wait_shell("exit 0, after");
+    assert!(made(&scene, "before"));
+    scene.run(&outside(&scene, "held"));
+    scene.wait_shell("cannot touch");
+    scene.run("touch inside && echo in$((0))side");
+    scene.wait_shell("\nin0side");
+    let chat = "require('co.chat').all()[1].state.backend == 'landlock'";
+    scene.nvim.wait_for(chat, "the first chat to know");
+    scene.co("/sandbox subprocess");
+    wait_told(&scene, "approved commands run unconfined");
+    scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
+    scene.wait_shell("\nfr0ee");
+    assert!(!made(&scene, "held") && made(&scene, "free"));
+}
+
+#[test]
+fn a_question_that_waits_is_asked_again_and_the_model_is_told() {
+    let scene = Scene::new();
+    let command = outside(&scene, "held");
+    scene.server.reply(Reply::shell("c1", &command));
+    scene.server.reply(Reply::text("Done."));
+    scene.co("make it");
+    scene.wait_ask("1/1");
+    scene.nvim.wait_text(" · subprocess");
+    scene.co("/sandbox landlock");
+    scene.nvim.wait_text(" · landlock");
+    scene.answer("y");
+    scene.wait_turns(1);
+    assert!(!made(&scene, "held"));
+    let requests = scene.server.requests();
+    let last = &requests[1];
+    assert!(
+        last.last("tool").unwrap().contains("cannot touch"),
+        "{}",
+        last.body
+    );
+    let told = "From now on: Approved commands can write in the workspace";
+    assert!(last.body.to_string().contains(told), "{}", last.body);
+    let audit = scene.home.path().join("state/co-nvim/audit.jsonl");
+    let audit = std::fs::read_to_string(audit).unwrap();
+    assert!(audit.contains("\"backend\":\"workspace\""), "{audit}");
+    let noted = scene
+        .items()
+        .iter()
+        .any(|item| item.to_string().contains(told));
+    assert!(noted, "{:#?}", scene.items());
+}
+
+#[test]
+fn another_word_changes_nothing() {
+    let scene = Scene::new();
+    for word in ["docker", "auto", "none", "landlock x"] {
+        scene.co(&format!("/sandbox {word}"));
+        wait_told(
+            &scene,
+            &format!("/sandbox takes landlock or subprocess, not \"{word}\""),
+        );
+    }
+    scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
+    scene.wait_shell("\nfr0ee");
+}
+
+#[test]
+fn its_words_are_completed() {
+    let scene = Scene::new();
+    let completed = "return vim.fn.getcompletion(..., 'cmdline')";
+    let of = |line: &str| scene.nvim.lua(completed, json!([line]));
+    assert_eq!(of("Co /sandbox "), json!(["landlock", "subprocess"]));
+    assert_eq!(of("Co /sandbox l"), json!(["landlock"]));
+}
