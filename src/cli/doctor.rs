@@ -2,6 +2,7 @@
 //!
 //! Looks only: it sends no request to a provider, runs no program that prints a key, and never shows one.
 
+mod landlock;
 mod provider;
 mod system;
 
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::config::{self, Config, Layers, Read};
+use crate::config::{self, Backend, Config, Layers, Read};
 use crate::exec::Hold;
 use crate::exec::sandbox::Refused;
 use crate::paths::Paths;
@@ -40,6 +41,8 @@ pub struct Probe {
     /// Whether that was found out.
     pub known: bool,
     pub limits: Hold,
+    /// The version of Landlock, if there is one.
+    pub landlock: Option<u32>,
 }
 
 /// How good one thing is.
@@ -128,6 +131,7 @@ pub async fn look(args: &Args, probe: &Probe, env: config::Env<'_>) -> Vec<Check
     checks.push(system::shell(env).await);
     checks.extend(provider::look(&config, env).await);
     checks.push(sandbox(probe, &config));
+    checks.extend(landlock::look(probe.landlock));
     checks.push(backend(probe, &config));
     let root = rustix::process::geteuid().is_root();
     checks.push(limits(&probe.limits, root));
@@ -173,9 +177,17 @@ fn sandbox(probe: &Probe, config: &Config) -> Check {
     }
 }
 
-/// Where approved commands run.
+/// What approved commands may do.
 fn backend(probe: &Probe, config: &Config) -> Check {
-    match Isolation::held(config, probe.held.clone()).session_words() {
+    let isolation = Isolation::held(config, probe.held.clone());
+    match isolation.session_words() {
+        Ok(words) if isolation.other() == Some(Backend::Landlock) => Check::ok(
+            "backend",
+            format!(
+                "{words}; sandbox_backend = \"landlock\", or :Co /sandbox landlock for a while, lets them write in the \
+                 workspace only"
+            ),
+        ),
         Ok(words) => Check::ok("backend", words),
         Err(refused) => Check::bad(
             "backend",

@@ -239,6 +239,7 @@ fn probe() -> doctor::Probe {
                 held: launcher.check(),
                 known: !launcher.is_untold(),
                 limits: Hold::find(),
+                landlock: launcher.support().abi,
             }
         }
         Err(error) => doctor::Probe {
@@ -246,6 +247,7 @@ fn probe() -> doctor::Probe {
             held: Err(Refused(error.to_string())),
             known: true,
             limits: Hold::find(),
+            landlock: None,
         },
     }
 }

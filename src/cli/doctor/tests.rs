@@ -12,6 +12,7 @@ async fn looked(args: Args, variables: &[(&str, &str)]) -> Vec<Check> {
         held: Ok(()),
         known: true,
         limits: Hold::Watched,
+        landlock: Some(5),
     };
     let env = |name: &str| {
         let given = variables.iter().find(|(variable, _)| *variable == name);
@@ -169,6 +170,7 @@ fn a_trial_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
         held: Err(Refused(why.into())),
         known: false,
         limits: Hold::Watched,
+        landlock: Some(5),
     };
     let check = sandbox(&probe, &Config::default());
     assert!(
@@ -185,6 +187,7 @@ fn without_a_sandbox_the_advice_follows_the_setting() {
         held: Err(Refused("this kernel has no Landlock".into())),
         known: true,
         limits: Hold::Watched,
+        landlock: Some(5),
     };
     let mut config = Config::default();
     let said = |config: &Config| {
@@ -201,6 +204,16 @@ fn without_a_sandbox_the_advice_follows_the_setting() {
     assert_eq!(backend(&probe, &config).level, Level::Ok);
     config.sandbox_backend = config::Backend::Landlock;
     assert_eq!(backend(&probe, &config).level, Level::Error);
+}
+
+#[tokio::test]
+async fn it_says_what_approved_commands_may_do_and_offers_landlock() {
+    let offer =
+        "with all that you may do; sandbox_backend = \"landlock\", or :Co /sandbox landlock";
+    check(&[], "backend", &[(Level::Ok, offer)]).await;
+    let held = [("CO_CLI_SANDBOX_BACKEND", "landlock")];
+    check(&held, "backend", &[(Level::Ok, "only, without network")]).await;
+    check(&[], "landlock", &[(Level::Warn, "version 5 lacks")]).await;
 }
 
 #[test]

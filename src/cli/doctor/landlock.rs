@@ -1,0 +1,71 @@
+//! The version of Landlock: what the kernel does not hold by itself yet.
+
+use super::{Check, Level};
+
+/// The first version that has all that co uses.
+const WHOLE: u32 = 6;
+
+/// What a version of Landlock is the first to hold, and what commands do without before it.
+const HELD_FROM: [(u32, &str); 4] = [
+    (2, "files cannot be moved to another directory"),
+    (3, "the system call filter alone refuses to empty files"),
+    (
+        5,
+        "the system call filter alone refuses requests to devices",
+    ),
+    (
+        6,
+        "a command cannot signal by process number (kill 123), also not its own processes",
+    ),
+];
+
+/// Says which version holds commands, and what it lacks; none if there is no Landlock.
+pub(super) fn look(version: Option<u32>) -> Option<Check> {
+    let version = version?;
+    let lacks = HELD_FROM.iter().filter(|(from, _)| version < *from);
+    let lacks: Vec<&str> = lacks.map(|(_, what)| *what).collect();
+    Some(match lacks.is_empty() {
+        true => Check::ok(
+            "landlock",
+            format!("version {version} has all that co uses"),
+        ),
+        false => Check::bad(
+            "landlock",
+            Level::Warn,
+            format!(
+                "version {version} lacks some of version {WHOLE}: {}",
+                lacks.join("; ")
+            ),
+            "use Linux 6.12 or later, which has it",
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_what_an_older_version_lacks() {
+        let check = |version, level, lacks: usize| {
+            let told = look(Some(version)).unwrap();
+            assert_eq!(told.level, level, "{told:?}");
+            let parts = HELD_FROM.iter();
+            let named = parts
+                .filter(|(_, what)| told.message.contains(what))
+                .count();
+            assert_eq!(named, lacks, "{told:?}");
+            assert!(
+                told.message.contains(&format!("version {version} ")),
+                "{told:?}"
+            );
+        };
+        check(1, Level::Warn, 4);
+        check(2, Level::Warn, 3);
+        check(4, Level::Warn, 2);
+        check(5, Level::Warn, 1);
+        check(6, Level::Ok, 0);
+        check(9, Level::Ok, 0);
+        assert_eq!(look(None), None);
+    }
+}
