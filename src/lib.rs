@@ -17,6 +17,7 @@ pub mod paths;
 pub mod policy;
 pub mod protocol;
 mod regular;
+mod repository;
 pub mod session;
 mod shared_file;
 pub mod shell;

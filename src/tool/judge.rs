@@ -13,6 +13,7 @@ use crate::policy::review::Segment;
 use crate::policy::saved::Tightening;
 use crate::policy::{self, Assessment, Pattern, Reason, Rules, Verdict, paths};
 use crate::regular;
+use crate::repository;
 
 /// What the judge of a workspace is given.
 pub struct Bench {
@@ -234,7 +235,10 @@ fn rules(settings: &policy::Settings, saved: Vec<Pattern>, problems: &mut Vec<St
 /// Returns the nearest directory above that holds `.git`, else the directory itself.
 pub fn workspace_of(cwd: &Path) -> PathBuf {
     cwd.ancestors()
-        .find(|dir| dir.join(".git").symlink_metadata().is_ok())
+        .find(|dir| {
+            let dot = dir.join(".git");
+            dot.symlink_metadata().is_ok() && !repository::is_empty(&dot)
+        })
         .unwrap_or(cwd)
         .to_owned()
 }

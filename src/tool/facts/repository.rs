@@ -11,6 +11,7 @@ use super::Stamp;
 use crate::policy::HARDENING;
 use crate::policy::facts::GitFact;
 use crate::regular;
+use crate::repository::{self, Dirs};
 
 /// A git index larger than this is taken to hold submodules.
 const MAX_INDEX: u64 = 64 << 20;
@@ -64,27 +65,29 @@ impl Repositories {
                 .push("the workspace looks like a bare repository, whose configuration is a file like any other".to_owned());
             return fact;
         }
-        let dot = self.root.join(".git");
-        if dot.symlink_metadata().is_err() {
-            return fact;
-        }
-        match git_dirs(&dot) {
-            Some((own, common)) => self.directories(&own, &common, &mut fact),
-            None => fact
-                .hazards
-                .push("where the repository's data lies cannot be told".to_owned()),
+        match repository::find(&self.root) {
+            Ok(Some(dirs)) => self.directories(&dirs, &mut fact),
+            Ok(None) => {}
+            Err(untrusted) => fact.hazards.push(untrusted.to_string()),
         }
         fact
     }
 
-    fn directories(&self, own: &Path, common: &Path, fact: &mut GitFact) {
+    fn directories(&self, dirs: &Dirs, fact: &mut GitFact) {
+        let Dirs { own, common } = dirs;
+        if !repository::is_own(own) {
+            fact.hazards
+                .push("`.git` belongs to another user".to_owned());
+        }
+        let here = self.is_work_tree_of(dirs);
         let mut ignores = false;
         for file in [common.join("config"), own.join("config.worktree")] {
             match self.keys(&file) {
                 Ok(keys) => {
                     for key in keys {
                         ignores |= key.starts_with("submodule.") && key.ends_with(".ignore");
-                        if let Some(what) = hazard(&key) {
+                        if let Some(what) = hazard(&key).filter(|_| !here || key != "core.worktree")
+                        {
                             fact.hazards.push(format!(
                                 "git's configuration of this repository sets `{key}`, which {what}"
                             ));
@@ -99,6 +102,17 @@ impl Repositories {
                 "a submodule asks git to look into it, with its own configuration".to_owned(),
             );
         }
+    }
+
+    /// Whether `core.worktree`, if it is set, leaves the work tree where it is: so it is set in each submodule, and
+    /// linked work trees do not obey it.
+    fn is_work_tree_of(&self, dirs: &Dirs) -> bool {
+        if dirs.own == dirs.common {
+            return repository::names_work_tree(&dirs.own, &self.root);
+        }
+        let obeys = |key: &String| key.eq_ignore_ascii_case("extensions.worktreeConfig");
+        let keys = self.keys(&dirs.common.join("config"));
+        keys.is_ok_and(|keys| !keys.iter().any(obeys))
     }
 
     /// The keys a configuration file sets, includes not followed.
@@ -163,7 +177,7 @@ impl Repositories {
         if !self.look(cwd).hazards.is_empty() {
             return None;
         }
-        let (own, _) = git_dirs(&self.root.join(".git"))?;
+        let Dirs { own, .. } = repository::find(&self.root).ok()??;
         let stamp = Stamp::of(&own.join("index"))?;
         let mut files = self
             .files
@@ -235,23 +249,6 @@ fn is_repository(dir: &Path) -> bool {
 
 fn is_bare(dir: &Path) -> bool {
     dir.join("HEAD").symlink_metadata().is_ok() && dir.join("objects").is_dir()
-}
-
-/// The repository's own directory and the one it shares with other work trees.
-fn git_dirs(dot: &Path) -> Option<(PathBuf, PathBuf)> {
-    let own = if dot.is_dir() {
-        dot.canonicalize().ok()?
-    } else {
-        let text = regular::text(dot).ok()?;
-        let path = text.strip_prefix("gitdir:")?.trim();
-        dot.parent()?.join(path).canonicalize().ok()?
-    };
-    let common = match regular::text(&own.join("commondir")) {
-        Ok(text) => own.join(text.trim()).canonicalize().ok()?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => own.clone(),
-        Err(_) => return None,
-    };
-    Some((own, common))
 }
 
 /// True where `.gitmodules` may say `ignore`, or is not there to be looked at.

@@ -1,0 +1,240 @@
+//! The git directories of a workspace, and whether they can be trusted.
+//!
+//! Anybody can write a `.git` file, and an archive can carry a whole `.git` directory. So a directory outside the
+//! workspace is trusted only if it belongs to the same user and its own files name this workspace. Runs nothing.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::regular;
+
+#[cfg(test)]
+mod tests;
+
+/// Names of our temporary directories begin with this; commands write there.
+pub(crate) const OUR_TMP: &str = "co-tmp-";
+
+/// The git directories of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dirs {
+    /// The directory of this work tree.
+    pub own: PathBuf,
+    /// The directory that all work trees of the repository share; it may be the same.
+    pub common: PathBuf,
+}
+
+/// Why the git directories of a workspace are not trusted, as a sentence for a person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Untrusted(pub String);
+
+/// Returns the git directories of `workspace`, a real path; none if there is no repository.
+///
+/// # Errors
+/// `.git` is there, but leads to a directory that nothing proves to be this workspace's own.
+pub(crate) fn find(workspace: &Path) -> Result<Option<Dirs>, Untrusted> {
+    let dot = workspace.join(".git");
+    let Ok(kind) = dot.symlink_metadata() else {
+        return Ok(None);
+    };
+    let dirs = if dot.is_dir() {
+        if is_empty(&dot) {
+            return Ok(None);
+        }
+        inside(workspace, &dot)?
+    } else if kind.is_file() {
+        outside(workspace, &dot)?
+    } else {
+        return Err(Untrusted("`.git` is neither a directory nor a file".into()));
+    };
+    for dir in [&dirs.own, &dirs.common] {
+        keeps_to_itself(dir)?;
+    }
+    Ok(Some(dirs))
+}
+
+/// Returns whether this is a directory with nothing in it, which git takes for no repository.
+pub(crate) fn is_empty(dir: &Path) -> bool {
+    dir.read_dir()
+        .is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Returns whether git takes this for a git directory.
+pub(crate) fn is_git_dir(dir: &Path) -> bool {
+    dir.join("HEAD").symlink_metadata().is_ok()
+        && dir.join("objects").is_dir()
+        && dir.join("refs").is_dir()
+}
+
+/// Returns whether the user that we run as owns this.
+pub(crate) fn is_own(path: &Path) -> bool {
+    let owner = path.metadata().map(|meta| meta.uid());
+    owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
+}
+
+/// A `.git` directory.
+fn inside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
+    let dir = real(dot)?;
+    if !dir.starts_with(workspace) {
+        return Err(Untrusted(format!(
+            "`.git` is a link that leads out of the workspace, to `{}`",
+            dir.display()
+        )));
+    }
+    shares_nothing(&dir)?;
+    Ok(Dirs {
+        own: dir.clone(),
+        common: dir,
+    })
+}
+
+/// A `.git` file: that of a linked work tree or of a submodule.
+fn outside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
+    let told = regular::text(dot).ok();
+    let own = told
+        .as_deref()
+        .and_then(|text| text.strip_prefix("gitdir:"))
+        .and_then(|path| workspace.join(path.trim()).canonicalize().ok())
+        .ok_or_else(|| Untrusted("`.git` is a file that names no directory".into()))?;
+    let common = if is_worktree(&own, dot) {
+        let common = own.ancestors().nth(2).unwrap_or(&own).to_owned();
+        shares_nothing(&common)?;
+        common
+    } else if is_module(&own, workspace) {
+        shares_nothing(&own)?;
+        own.clone()
+    } else {
+        return Err(Untrusted(format!(
+            "`.git` leads to `{}`, which does not name this workspace as its work tree",
+            own.display()
+        )));
+    };
+    for dir in [&own, &common] {
+        if !is_own(dir) {
+            let dir = dir.display();
+            return Err(Untrusted(format!(
+                "`.git` leads to `{dir}`, which belongs to another user"
+            )));
+        }
+    }
+    let ours = |part: &Path| {
+        let name = part.file_name().unwrap_or_default();
+        name.as_encoded_bytes().starts_with(OUR_TMP.as_bytes())
+    };
+    if common.starts_with(workspace) || common.ancestors().any(ours) {
+        return Err(Untrusted(format!(
+            "`.git` leads to `{}`, which a command could have written",
+            common.display()
+        )));
+    }
+    Ok(Dirs { own, common })
+}
+
+/// Whether `own` is `COMMON/worktrees/NAME` and both ends name each other.
+fn is_worktree(own: &Path, dot: &Path) -> bool {
+    let Some(list) = own.parent() else {
+        return false;
+    };
+    let Some(common) = list.parent() else {
+        return false;
+    };
+    list.ends_with("worktrees")
+        && is_git_dir(common)
+        && pointed(own, "commondir").as_deref() == Some(common)
+        && pointed(own, "gitdir").as_deref() == Some(dot)
+}
+
+/// Whether `own` is `COMMON/modules/NAME` and its configuration names the workspace. NAME may have slashes.
+fn is_module(own: &Path, workspace: &Path) -> bool {
+    let holds = |git: &Path| {
+        // A linked work tree has submodules of its own, beside its `HEAD`.
+        let common = git.parent().filter(|list| list.ends_with("worktrees"));
+        let common = common.and_then(Path::parent).unwrap_or(git);
+        is_git_dir(common) && is_own(common) && !common.starts_with(workspace)
+    };
+    let mut above = own.ancestors().skip(1);
+    let within = above.any(|dir| dir.ends_with("modules") && dir.parent().is_some_and(holds));
+    within && is_git_dir(own) && names_work_tree(own, workspace)
+}
+
+/// Whether all settings of `core.worktree` in a git directory, at least one, lead to `workspace`.
+pub(crate) fn names_work_tree(dir: &Path, workspace: &Path) -> bool {
+    let files = ["config", "config.worktree"].map(|name| regular::text(&dir.join(name)));
+    let texts = files.into_iter().flatten().collect::<Vec<_>>();
+    let mut values = texts.iter().flat_map(|text| work_trees(text)).peekable();
+    let leads = |value: &str| {
+        dir.join(value)
+            .canonicalize()
+            .is_ok_and(|it| it == workspace)
+    };
+    values.peek().is_some() && values.all(leads)
+}
+
+/// The values of `core.worktree` in a configuration as git writes it.
+fn work_trees(text: &str) -> Vec<&str> {
+    let mut core = false;
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            core = line.eq_ignore_ascii_case("[core]");
+        } else if let Some((key, value)) = line.split_once('=')
+            && core
+            && key.trim().eq_ignore_ascii_case("worktree")
+        {
+            found.push(value.trim().trim_matches('"'));
+        }
+    }
+    found
+}
+
+/// Refuses a `commondir` that leads elsewhere; one that leads to its own directory changes nothing.
+fn shares_nothing(dir: &Path) -> Result<(), Untrusted> {
+    let there = dir.join("commondir").symlink_metadata().is_ok();
+    if there && pointed(dir, "commondir").as_deref() != Some(dir) {
+        return Err(Untrusted(format!(
+            "`{}` leads git to another repository",
+            dir.join("commondir").display()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a git directory that shows files or objects of another one through links or alternates.
+///
+/// A link in place of `hooks` is no matter: reading runs no hooks.
+fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
+    for below in ["", "objects", "objects/pack", "objects/info"] {
+        let entries = dir.join(below).read_dir().into_iter().flatten();
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let is_hooks = below.is_empty() && entry.file_name() == "hooks";
+            if link && !is_hooks && !path.canonicalize().is_ok_and(|it| it.starts_with(dir)) {
+                return Err(Untrusted(format!(
+                    "`{}` is a link that leads out of the repository",
+                    path.display()
+                )));
+            }
+        }
+    }
+    let alternates = dir.join("objects/info/alternates");
+    if fs::metadata(&alternates).is_ok_and(|meta| meta.len() > 0) {
+        return Err(Untrusted(format!(
+            "`{}` lends git the objects of another repository",
+            alternates.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The real path that a file of git's in `dir` names.
+fn pointed(dir: &Path, name: &str) -> Option<PathBuf> {
+    let text = regular::text(&dir.join(name)).ok()?;
+    dir.join(text.trim()).canonicalize().ok()
+}
+
+fn real(path: &Path) -> Result<PathBuf, Untrusted> {
+    path.canonicalize()
+        .map_err(|error| Untrusted(format!("`{}` cannot be read ({error})", path.display())))
+}

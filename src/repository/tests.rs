@@ -1,0 +1,207 @@
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+/// A directory with a repository `.git`, and a workspace `work` beside it.
+struct Place {
+    _top: tempfile::TempDir,
+    top: PathBuf,
+    work: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let work = top.join("work");
+        fs::create_dir(&work).unwrap();
+        let place = Self {
+            _top: dir,
+            top,
+            work,
+        };
+        place.git_dir(".git");
+        place
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let file = self.top.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    fn git_dir(&self, name: &str) {
+        self.write(&format!("{name}/HEAD"), "ref: refs/heads/main\n");
+        for below in ["objects/pack", "refs"] {
+            fs::create_dir_all(self.top.join(name).join(below)).unwrap();
+        }
+    }
+
+    /// The workspace as a linked work tree of the repository in `common`.
+    fn link(&self, common: &str) {
+        let own = format!("{common}/worktrees/tree");
+        self.write("work/.git", &format!("gitdir: ../{own}\n"));
+        self.write(&format!("{own}/HEAD"), "ref: refs/heads/tree\n");
+        self.write(&format!("{own}/commondir"), "../..\n");
+        let dot = self.work.join(".git");
+        self.write(&format!("{own}/gitdir"), dot.to_str().unwrap());
+    }
+
+    /// The workspace as a submodule whose directory is `own`.
+    fn module(&self, own: &str) {
+        self.git_dir(own);
+        self.write("work/.git", &format!("gitdir: ../{own}\n"));
+        let text = format!("[core]\n\tworktree = {}\n", self.work.display());
+        self.write(&format!("{own}/config"), &text);
+    }
+
+    #[track_caller]
+    fn is_trusted(&self, common: &str) {
+        let found = find(&self.work).unwrap().map(|dirs| dirs.common);
+        assert_eq!(found, Some(self.top.join(common)));
+    }
+
+    #[track_caller]
+    fn is_not(&self, why: &str) {
+        let untrusted = find(&self.work).unwrap_err().to_string();
+        assert!(untrusted.contains(why), "{untrusted}");
+        assert_eq!(untrusted.lines().count(), 1, "{untrusted}");
+    }
+}
+
+#[test]
+fn nothing_and_an_empty_directory_are_no_repository() {
+    let place = Place::new();
+    assert_eq!(find(&place.work), Ok(None));
+    fs::create_dir(place.work.join(".git")).unwrap();
+    assert_eq!(find(&place.work), Ok(None));
+}
+
+#[test]
+fn a_directory_is_trusted_unless_it_leads_out() {
+    let place = Place::new();
+    place.git_dir("work/.git");
+    place.is_trusted("work/.git");
+    place.write("work/.git/commondir", ".\n");
+    place.is_trusted("work/.git");
+    place.write("work/.git/commondir", "../../.git\n");
+    place.is_not("commondir` leads git to another repository");
+    fs::remove_dir_all(place.work.join(".git")).unwrap();
+    symlink("../.git", place.work.join(".git")).unwrap();
+    place.is_not("a link that leads out of the workspace");
+    fs::remove_file(place.work.join(".git")).unwrap();
+    place.git_dir("work/data");
+    symlink("data", place.work.join(".git")).unwrap();
+    place.is_trusted("work/data");
+}
+
+#[test]
+fn a_directory_that_shows_another_repository_is_not_trusted() {
+    for name in ["refs", "objects", "HEAD", "objects/pack/one.pack"] {
+        let place = Place::new();
+        place.git_dir("work/.git");
+        let path = place.work.join(".git").join(name);
+        let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        symlink(place.top.join(".git"), path).unwrap();
+        place.is_not("a link that leads out of the repository");
+    }
+    let place = Place::new();
+    place.git_dir("work/.git");
+    symlink("../../githooks", place.work.join(".git/hooks")).unwrap();
+    place.is_trusted("work/.git");
+    place.write("work/.git/objects/info/alternates", "/elsewhere\n");
+    place.is_not("lends git the objects of another repository");
+}
+
+#[test]
+fn a_linked_work_tree_is_trusted_if_both_ends_name_each_other() {
+    let place = Place::new();
+    place.link(".git");
+    place.is_trusted(".git");
+    let own = place.top.join(".git/worktrees/tree");
+    for (file, text) in [("commondir", "../../.."), ("gitdir", "/elsewhere/.git")] {
+        place.link(".git");
+        fs::write(own.join(file), text).unwrap();
+        place.is_not("does not name this workspace");
+        fs::remove_file(own.join(file)).unwrap();
+        place.is_not("does not name this workspace");
+    }
+    place.link(".git");
+    place.write(".git/commondir", "../elsewhere");
+    place.is_not("leads git to another repository");
+    fs::remove_file(place.top.join(".git/commondir")).unwrap();
+    fs::remove_dir_all(place.top.join(".git/refs")).unwrap();
+    place.is_not("does not name this workspace");
+}
+
+#[test]
+fn a_submodule_is_trusted_if_its_configuration_names_the_workspace() {
+    for own in [
+        ".git/modules/sub",
+        ".git/modules/deep/sub",
+        ".git/modules/sub/modules/inner",
+        ".git/worktrees/tree/modules/sub",
+    ] {
+        let place = Place::new();
+        place.module(own);
+        place.is_trusted(own);
+        place.write(&format!("{own}/commondir"), "../../..");
+        place.is_not("leads git to another repository");
+        place.write(&format!("{own}/commondir"), ".");
+        place.is_trusted(own);
+        place.write(&format!("{own}/config"), "[core]\n\tbare = false\n");
+        place.is_not("does not name this workspace");
+        place.write(
+            &format!("{own}/config"),
+            "[x]\n\tworktree = ../../../work\n",
+        );
+        place.is_not("does not name this workspace");
+    }
+    let place = Place::new();
+    place.module("elsewhere/modules/sub");
+    place.is_not("does not name this workspace");
+    let place = Place::new();
+    place.module(".git/modules/sub");
+    place.link(".git/modules/sub");
+    place.is_trusted(".git/modules/sub");
+}
+
+#[test]
+fn what_a_command_could_have_written_is_not_trusted() {
+    let place = Place::new();
+    place.git_dir("work/data");
+    place.link("work/data");
+    place.is_not("a command could have written");
+    let place = Place::new();
+    place.git_dir("co-tmp-x/data");
+    place.link("co-tmp-x/data");
+    place.is_not("a command could have written");
+    let place = Place::new();
+    place.git_dir("work/data");
+    place.module("work/data/modules/sub");
+    place.is_not("does not name this workspace");
+}
+
+#[test]
+fn what_belongs_to_another_user_is_not_trusted() {
+    if rustix::process::geteuid().is_root() {
+        for owned in [".git", ".git/worktrees/tree"] {
+            let place = Place::new();
+            place.link(".git");
+            std::os::unix::fs::chown(place.top.join(owned), Some(54_321), None).unwrap();
+            place.is_not("belongs to another user");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_names_nothing_is_not_trusted() {
+    let place = Place::new();
+    for text in ["", "gitdir: nowhere\n", "../.git\n"] {
+        place.write("work/.git", text);
+        place.is_not("a file that names no directory");
+    }
+    fs::remove_file(place.work.join(".git")).unwrap();
+    nix::unistd::mkfifo(&place.work.join(".git"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    place.is_not("neither a directory nor a file");
+}
