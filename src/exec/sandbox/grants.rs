@@ -3,16 +3,16 @@
 
 #[cfg(test)]
 mod tests;
+mod tools;
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::plan::{Grant, Level, Mounts, Right, Text};
 use super::{Refused, git, names};
-use crate::exec::settings::TOOLCHAINS;
 
 /// What is not under a directory that was listed is looked up again after this long.
 const KEPT: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ pub(super) struct Found {
 #[derive(Debug)]
 struct Kept {
     workspace: PathBuf,
-    elsewhere: Vec<PathBuf>,
+    named: Vec<tools::Named>,
     at: Instant,
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
     /// The workspace's real path.
@@ -125,23 +125,23 @@ impl Grants {
     }
 
     fn kept(&self, place: &Place<'_>) -> Result<Arc<Kept>, Refused> {
-        let elsewhere = elsewhere(place.env);
+        let named = tools::named(place.env);
         let mut slot = self
             .kept
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(kept) = slot
             .as_ref()
-            .filter(|kept| kept.serves(place.workspace, &elsewhere))
+            .filter(|kept| kept.serves(place.workspace, &named))
         {
             return Ok(Arc::clone(kept));
         }
-        let kept = Arc::new(self.look(place.workspace, elsewhere)?);
+        let kept = Arc::new(self.look(place.workspace, named)?);
         *slot = Some(Arc::clone(&kept));
         Ok(kept)
     }
 
-    fn look(&self, workspace: &Path, elsewhere: Vec<PathBuf>) -> Result<Kept, Refused> {
+    fn look(&self, workspace: &Path, named: Vec<tools::Named>) -> Result<Kept, Refused> {
         let real = workspace.canonicalize().map_err(|error| {
             Refused(format!(
                 "{} cannot be entered ({error}): work in a directory that exists",
@@ -152,7 +152,7 @@ impl Grants {
             .home
             .canonicalize()
             .unwrap_or_else(|_| self.home.clone());
-        let secrets = self.secrets(&home, &elsewhere);
+        let secrets = self.secrets(&home, &named);
         if secrets.iter().any(|secret| real.starts_with(secret)) {
             return Err(Refused(format!(
                 "{} holds credentials or co's own files, so nothing runs confined there: work in another directory",
@@ -162,15 +162,8 @@ impl Grants {
         let mut reads = BTreeSet::new();
         let mut listed = vec![home.clone()];
         let mut places = self.system(&mut listed);
-        places.extend(names::TOOLCHAINS.iter().map(|name| home.join(name)));
+        places.extend(tools::places(&home, &named, &mut listed));
         places.extend(git::configuration(&home));
-        // A directory above the home is no toolchain, whatever a variable says.
-        places.extend(
-            elsewhere
-                .iter()
-                .filter(|path| !home.starts_with(path))
-                .cloned(),
-        );
         let git = git::Layout::of(&real);
         places.extend(git.outside.iter().cloned());
         for path in places.iter().filter_map(|path| path.canonicalize().ok()) {
@@ -186,7 +179,7 @@ impl Grants {
         let reads = outermost(reads);
         Ok(Kept {
             workspace: workspace.to_owned(),
-            elsewhere,
+            named,
             at: Instant::now(),
             stamps: listed
                 .into_iter()
@@ -220,13 +213,13 @@ impl Grants {
     }
 
     /// The real paths of everything that must not be read, of what there is.
-    fn secrets(&self, home: &Path, elsewhere: &[PathBuf]) -> Vec<PathBuf> {
+    fn secrets(&self, home: &Path, named: &[tools::Named]) -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> = names::SECRETS.iter().map(|name| home.join(name)).collect();
         all.extend(self.own.iter().cloned());
         all.extend(
-            elsewhere
-                .iter()
-                .flat_map(|path| ["credentials", "credentials.toml"].map(|name| path.join(name))),
+            named.iter().flat_map(|(_, path)| {
+                ["credentials", "credentials.toml"].map(|name| path.join(name))
+            }),
         );
         if self.root {
             all.extend(names::SYSTEM_SECRETS.iter().map(PathBuf::from));
@@ -238,10 +231,10 @@ impl Grants {
 }
 
 impl Kept {
-    fn serves(&self, workspace: &Path, elsewhere: &[PathBuf]) -> bool {
+    fn serves(&self, workspace: &Path, named: &[tools::Named]) -> bool {
         self.at.elapsed() < KEPT
             && self.workspace == workspace
-            && self.elsewhere == elsewhere
+            && self.named == named
             && self
                 .stamps
                 .iter()
@@ -318,27 +311,6 @@ fn outermost(grants: BTreeSet<Grant>) -> Vec<Grant> {
         }
     }
     kept
-}
-
-/// The directories that the command's own variables name.
-fn elsewhere(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
-    let value = |name: &str| {
-        env.iter()
-            .rev()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v.as_os_str())
-    };
-    let paths = value("PATH").into_iter().flat_map(std::env::split_paths);
-    let homes = TOOLCHAINS.iter().filter_map(|name| value(name));
-    let configuration = value("XDG_CONFIG_HOME").map(|path| Path::new(path).join("git"));
-    let global = value("GIT_CONFIG_GLOBAL").map(PathBuf::from);
-    let homes = homes.flat_map(std::env::split_paths::<OsStr>);
-    paths
-        .chain(homes)
-        .chain(configuration)
-        .chain(global)
-        .filter(|path| path.is_absolute())
-        .collect()
 }
 
 fn changed(path: &Path) -> Option<SystemTime> {

@@ -23,6 +23,7 @@ mod seatbelt;
 mod stamp;
 mod support;
 mod tmp;
+mod toolchains;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::names;
+use super::toolchains::{TOOLCHAINS, Toolchain};
 
 pub(super) const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
@@ -40,7 +41,16 @@ pub(super) fn profile(request: &Request<'_>) -> String {
         "(deny file-read* (subpath {}))",
         quoted(request.home)
     ));
-    let tools = names::TOOLCHAINS.iter().map(|name| request.home.join(name));
+    let below = |tool: &'static Toolchain| {
+        let homes = tool.homes.iter().map(|name| Path::new(name));
+        homes.flat_map(|name| tool.places.iter().map(move |place| name.join(place)))
+    };
+    // Its language has no stars for paths like these.
+    let tools = TOOLCHAINS
+        .iter()
+        .flat_map(below)
+        .filter(|place| !place.to_string_lossy().contains('*'))
+        .map(|place| request.home.join(place).components().collect());
     for path in tools.chain([request.workspace.to_owned(), request.tmp.to_owned()]) {
         lines.push(format!("(allow file-read* (subpath {}))", quoted(&path)));
     }

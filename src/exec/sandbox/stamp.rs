@@ -50,6 +50,7 @@ mod tests {
         "stamp.rs",
         "tests.rs",
         "tmp.rs",
+        "toolchains.rs",
     ];
 
     #[test]

@@ -14,3 +14,4 @@ mod levels;
 mod privacy;
 mod programs;
 mod scene;
+mod toolchains;

@@ -183,12 +183,45 @@ fn what_is_kept_is_looked_up_again_when_a_listed_directory_changes() {
         first
     );
     // A new entry of the home: the toolchain is seen at once.
-    fs::create_dir(home.real.join(".rustup")).unwrap();
+    fs::create_dir_all(home.real.join(".rustup/toolchains")).unwrap();
     let second = home.find(&grants, "work", Level::ReadOnly, true).unwrap();
     assert!(
         home.below(&second, Right::Read)
-            .contains(&".rustup".to_owned())
+            .contains(&".rustup/toolchains".to_owned())
     );
     let other = home.find(&grants, "", Level::ReadOnly, true).unwrap();
     assert_ne!(other, second);
+}
+
+#[test]
+fn a_path_that_names_the_home_of_a_tool_opens_its_programs_alone() {
+    let home = Home::new();
+    for name in [
+        ".dotnet/dotnet",
+        ".dotnet/corefx/key",
+        ".dotnet/token",
+        "tools/a",
+        "tools/b",
+    ] {
+        let path = home.real.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+    }
+    let program = home.real.join(".dotnet/extra");
+    fs::write(&program, "").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&program, mode).unwrap();
+    let path = ["tools", ".dotnet", ""].map(|name| home.real.join(name));
+    let path = std::env::join_paths(path).unwrap();
+    let workspace = home.real.join("work");
+    let found = home.grants().find(&Place {
+        workspace: &workspace,
+        tmp: Path::new("/tmp/private"),
+        env: &[("PATH".into(), path)],
+        level: Level::ReadOnly,
+        namespaces: true,
+    });
+    let mut reads = home.below(&found.unwrap(), Right::Read);
+    reads.retain(|path| path.starts_with(".dotnet") || path.starts_with("tools"));
+    assert_eq!(reads, [".dotnet/dotnet", ".dotnet/extra", "tools"]);
 }
