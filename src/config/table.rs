@@ -478,10 +478,10 @@ pub(super) static TABLE: &[Setting] = &[
             of: &["subprocess", "landlock", "docker", "auto"],
             set: |c, v| c.sandbox_backend = Backend::from_word(v).unwrap_or(Backend::Subprocess),
         },
-        "Where approved commands run: as plain processes, or held to the workspace by the kernel \
-         (landlock). One that cannot work here refuses every such command with the reason; auto takes \
-         the strongest that can. docker is not in this version: with it, no approved command runs. \
-         :Co /sandbox chooses another until the backend ends.",
+        "Where approved commands run: as plain processes, or held to the workspace by the kernel (landlock), \
+         which keeps what git runs: `git init` and `git config` fail. One that cannot work here refuses every \
+         such command with the reason; auto takes the strongest that can. docker is not in this version: \
+         with it, no approved command runs. :Co /sandbox chooses another until the backend ends.",
     )
     .applies(Applies::Restart),
     setting(

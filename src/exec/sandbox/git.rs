@@ -1,120 +1,204 @@
-//! Where git keeps its files: directories outside the workspace, names in them that run code.
+//! Git's directories of a workspace: which are granted, and what in them a command may change.
 
 use std::path::{Path, PathBuf};
 
 use super::names;
 use crate::regular;
+use crate::repository::{self, Dirs};
+
+mod configured;
+#[cfg(test)]
+mod tests;
+
+pub(super) use configured::{Configured, Place};
 
 /// How deep the directories of submodules are looked for: their names may contain slashes.
 const DEPTH: usize = 4;
 
-/// Git's directories of a workspace.
+/// Of more submodules or work trees than this all stay as they are: each name to hold costs every start.
+const MOST: usize = 32;
+
+/// The commands that an interrupted rebase has yet to run.
+const TODO: &str = "git-rebase-todo";
+
+/// The git directories of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Directories that the workspace's own `.git` file leads to, if they lead back.
-    pub outside: Vec<PathBuf>,
+    workspace: PathBuf,
+    /// None where there are none, or none that are trusted.
+    dirs: Option<Dirs>,
+    pub trusted: bool,
+}
+
+/// What a command that writes in the workspace may and may not change in git's directories.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Directories of submodules, which lie in a held one and may be changed all the same.
+    pub writable: Vec<PathBuf>,
     /// Directories that hold names to be held: they must not be renamed.
     pub pinned: Vec<PathBuf>,
-    held: Vec<PathBuf>,
+    /// What stays as it is.
+    pub held: Vec<PathBuf>,
+    /// What must not be made or changed, there or not; it is held too.
+    pub obeyed: Vec<PathBuf>,
+    /// What is there and may be changed.
+    pub allowed: Vec<PathBuf>,
+    /// What would run later, and is only looked at in the end.
+    pub watched: Vec<PathBuf>,
 }
 
 impl Layout {
     pub(super) fn of(workspace: &Path) -> Self {
-        let mut layout = Self::default();
-        let dot = workspace.join(".git");
-        let Ok(kind) = dot.symlink_metadata().map(|m| m.file_type()) else {
-            return layout;
-        };
-        if kind.is_dir() {
-            layout.add(&dot);
-            return layout;
+        let found = repository::find(workspace);
+        Self {
+            workspace: workspace.to_owned(),
+            trusted: found.is_ok(),
+            dirs: found.ok().flatten(),
         }
-        layout.held.push(dot.clone());
-        if kind.is_symlink() {
-            // The link itself can be replaced; where it leads is held if it is ours.
-            let target = dot.canonicalize().ok();
-            if let Some(target) = target.filter(|target| target.starts_with(workspace)) {
-                layout.add(&target);
+    }
+
+    /// The directory outside the workspace that holds its repository, if it is trusted.
+    pub(super) fn outside(&self) -> Option<&Path> {
+        let common = self.dirs.as_ref().map(|dirs| dirs.common.as_path());
+        common.filter(|common| !common.starts_with(&self.workspace))
+    }
+
+    /// The files of configuration that git reads here.
+    pub(super) fn configuration(&self) -> Vec<PathBuf> {
+        let dirs = self.dirs.iter();
+        dirs.flat_map(|dirs| [dirs.common.join("config"), dirs.own.join("config.worktree")])
+            .collect()
+    }
+
+    /// What may be changed, as git's directories are now.
+    pub(super) fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        let dot = self.workspace.join(".git");
+        match &self.dirs {
+            None if self.trusted => {
+                limits.obeyed.push(dot);
+                // A bare repository: git takes any directory for one that looks like it.
+                if repository::is_git_dir(&self.workspace) {
+                    let names = names::GIT_OBEYS.iter();
+                    limits
+                        .obeyed
+                        .extend(names.map(|name| self.workspace.join(name)));
+                } else {
+                    limits.watched.push(self.workspace.join("HEAD"));
+                }
             }
-            return layout;
+            None => limits.held.push(dot),
+            Some(dirs) => {
+                if dirs.common != dot {
+                    limits.held.push(dot);
+                }
+                limits.repository(&dirs.common, &dirs.own, DEPTH);
+            }
         }
-        let Some(directory) = pointed(workspace, &dot, "gitdir:") else {
-            return layout;
-        };
-        if !leads_back(&directory, workspace, &dot) {
-            return layout;
+        limits
+    }
+}
+
+impl Limits {
+    /// A git directory with all that it needs; `own` is that of the workspace's work tree.
+    fn repository(&mut self, dir: &Path, own: &Path, depth: usize) {
+        self.directory(dir, names::GIT_OBEYS, depth);
+        let list = dir.join("worktrees");
+        let mut trees = directories(&list);
+        if trees.len() > MOST {
+            trees.retain(|tree| tree == own);
+            self.writable.extend(trees.iter().cloned());
+            self.allowed.retain(|path| *path != list);
+            self.held.push(list);
+        } else if !trees.is_empty() {
+            self.pinned.push(list);
         }
-        let common = pointed(&directory, &directory.join("commondir"), "");
-        let common = common.unwrap_or(directory);
-        if !common.starts_with(workspace) {
-            layout.outside.push(common.clone());
+        for tree in trees {
+            self.directory(&tree, names::WORK_TREE_OBEYS, depth);
         }
-        layout.add(&common);
-        layout
     }
 
-    /// Names whose contents git runs or obeys, existing or not.
-    pub(super) fn held(&self) -> Vec<PathBuf> {
-        self.held.clone()
-    }
-
-    fn add(&mut self, directory: &Path) {
-        self.hold(directory);
-        self.below(&directory.join("modules"), DEPTH);
-        self.below(&directory.join("worktrees"), 1);
-    }
-
-    /// The repositories under `directory`, which are told by their `HEAD`.
-    fn below(&mut self, directory: &Path, depth: usize) {
-        let Ok(entries) = directory.read_dir() else {
+    fn directory(&mut self, dir: &Path, obeys: &[&str], depth: usize) {
+        self.pinned.push(dir.to_owned());
+        self.obeyed.extend(obeys.iter().map(|name| dir.join(name)));
+        for entry in dir.read_dir().into_iter().flatten().flatten() {
+            let (name, path) = (entry.file_name(), entry.path());
+            if may_change(&name.to_string_lossy()) {
+                self.allowed.push(path);
+            } else if !obeys.iter().any(|obeyed| name == *obeyed) {
+                self.held.push(path);
+            }
+        }
+        self.watched.push(dir.join("rebase-merge").join(TODO));
+        let mut modules = Vec::new();
+        find_modules(&dir.join("modules"), depth, &mut modules);
+        if modules.len() > MOST {
             return;
-        };
-        self.pinned.push(directory.to_owned());
-        for entry in entries.flatten() {
-            let path = entry.path();
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
-            }
-            if path.join("HEAD").is_file() {
-                self.hold(&path);
-                self.below(&path.join("modules"), depth.saturating_sub(1));
-            } else if depth > 1 {
-                self.below(&path, depth - 1);
-            }
+        }
+        for module in modules {
+            self.writable.push(module.clone());
+            self.repository(&module, &module, depth.saturating_sub(1));
         }
     }
+}
 
-    fn hold(&mut self, directory: &Path) {
-        self.pinned.push(directory.to_owned());
-        self.held.extend(
-            names::GIT_RUNS_LATER
-                .iter()
-                .map(|name| directory.join(name)),
-        );
+/// Adds the repositories under `dir`, which are told by their `HEAD`, without those within them.
+fn find_modules(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    if depth == 0 {
+        return;
+    }
+    for path in directories(dir) {
+        if path.join("HEAD").is_file() {
+            found.push(path);
+        } else {
+            find_modules(&path, depth - 1, found);
+        }
     }
 }
 
-/// The real path that a file of git's names, relative to `base`.
-fn pointed(base: &Path, file: &Path, before: &str) -> Option<PathBuf> {
-    let text = regular::text(file).ok()?;
-    let path = text.strip_prefix(before)?.trim();
-    base.join(path).canonicalize().ok()
+fn directories(dir: &Path) -> Vec<PathBuf> {
+    let entries = dir.read_dir().into_iter().flatten().flatten();
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.map(|entry| entry.path()).collect()
 }
 
-/// Whether a directory outside says that the workspace is its own: anybody can write a `.git` file.
-fn leads_back(directory: &Path, workspace: &Path, dot: &Path) -> bool {
-    if pointed(directory, &directory.join("gitdir"), "").is_some_and(|back| back == dot) {
-        return true;
+/// Whether a command may change what has this name in a git directory.
+fn may_change(name: &str) -> bool {
+    let name = name.strip_suffix(".lock").unwrap_or(name);
+    let reference = name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_');
+    reference || names::GIT_CHANGES.contains(&name) || name.starts_with("sharedindex.")
+}
+
+/// Whether something that was not held will run later: what is left of a rebase only if it names commands.
+pub(super) fn runs_later(path: &Path) -> bool {
+    if !path.ends_with(TODO) {
+        return path.symlink_metadata().is_ok();
     }
-    let Ok(config) = regular::text(&directory.join("config")) else {
-        return false;
+    let runs = |line: &str| {
+        let word = line.split_whitespace().next();
+        matches!(word, Some("x" | "exec"))
     };
-    values(&config, &["worktree"])
-        .filter_map(|value| directory.join(value).canonicalize().ok())
-        .any(|back| back == workspace)
+    match regular::text(path) {
+        Ok(text) => text.lines().any(runs),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
 }
 
-/// The files that the person's own configuration of git names.
+/// Where the links lead that git follows to what it runs: a name itself, or what is in a directory of hooks.
+pub(super) fn links(name: &Path) -> Vec<PathBuf> {
+    let mut links = Vec::new();
+    if name.is_symlink() {
+        links.extend(name.canonicalize());
+    }
+    for entry in name.read_dir().into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            links.extend(entry.path().canonicalize());
+        }
+    }
+    links
+}
+
+/// The files, and directories of hooks, that the person's own configuration of git names.
 pub(super) fn configuration(home: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for base in [home.join(".gitconfig"), home.join(".config/git/config")] {
@@ -128,7 +212,7 @@ pub(super) fn configuration(home: &Path) -> Vec<PathBuf> {
                 .map_or_else(|| beside.join(value), |below| home.join(below))
         }));
     }
-    files.retain(|path| path.is_file());
+    files.retain(|path| path.exists());
     files
 }
 
@@ -141,105 +225,4 @@ fn values<'a>(text: &'a str, keys: &'a [&str]) -> impl Iterator<Item = &'a str> 
             .any(|wanted| key.trim().eq_ignore_ascii_case(wanted));
         wanted.then(|| value.trim().trim_matches('"'))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn a_git_file_that_leads_elsewhere_opens_nothing() {
-        let top = tempfile::tempdir().unwrap();
-        let top = top.path().canonicalize().unwrap();
-        fs::create_dir_all(top.join("private/objects")).unwrap();
-        fs::write(top.join("private/config"), "[core]\n").unwrap();
-        fs::create_dir(top.join("work")).unwrap();
-        fs::write(top.join("work/.git"), "gitdir: ../private\n").unwrap();
-        let layout = Layout::of(&top.join("work"));
-        assert!(layout.outside.is_empty());
-        assert_eq!(layout.held(), [top.join("work/.git")]);
-    }
-
-    #[test]
-    fn a_git_file_that_never_ends_is_not_waited_for() {
-        let top = tempfile::tempdir().unwrap();
-        let dot = top.path().join(".git");
-        nix::unistd::mkfifo(&dot, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
-        let work = top.path().to_owned();
-        std::thread::spawn(move || tell.send(Layout::of(&work).outside.len()));
-        let told = told.recv_timeout(std::time::Duration::from_secs(20));
-        assert_eq!(told, Ok(0));
-    }
-
-    #[test]
-    fn a_submodule_and_a_worktree_open_theirs() {
-        let top = tempfile::tempdir().unwrap();
-        let top = top.path().canonicalize().unwrap();
-        let modules = top.join("super/.git/modules/sub");
-        fs::create_dir_all(&modules).unwrap();
-        fs::create_dir_all(top.join("super/sub")).unwrap();
-        fs::write(
-            modules.join("config"),
-            "[core]\n\tworktree = ../../../sub\n",
-        )
-        .unwrap();
-        fs::write(top.join("super/sub/.git"), "gitdir: ../.git/modules/sub\n").unwrap();
-        assert_eq!(Layout::of(&top.join("super/sub")).outside, [modules]);
-
-        let own = top.join("super/.git/worktrees/other");
-        fs::create_dir_all(&own).unwrap();
-        fs::create_dir_all(top.join("other")).unwrap();
-        let dot = top.join("other/.git");
-        fs::write(own.join("gitdir"), dot.to_str().unwrap()).unwrap();
-        fs::write(own.join("commondir"), "../..\n").unwrap();
-        fs::write(&dot, format!("gitdir: {}\n", own.display())).unwrap();
-        assert_eq!(
-            Layout::of(&top.join("other")).outside,
-            [top.join("super/.git")]
-        );
-    }
-
-    #[test]
-    fn modules_are_held_at_every_depth_of_their_names() {
-        let top = tempfile::tempdir().unwrap();
-        let git = top.path().join(".git");
-        for name in ["modules/one", "modules/a/two", "modules/one/modules/three"] {
-            fs::create_dir_all(git.join(name)).unwrap();
-            fs::write(git.join(name).join("HEAD"), "ref: refs/heads/main\n").unwrap();
-        }
-        let layout = Layout::of(top.path());
-        for name in [
-            "",
-            "modules/one",
-            "modules/a/two",
-            "modules/one/modules/three",
-        ] {
-            assert!(
-                layout.held().contains(&git.join(name).join("hooks")),
-                "{name}"
-            );
-            assert!(layout.pinned.contains(&git.join(name)), "{name}");
-        }
-        assert!(layout.pinned.contains(&git.join("modules/a")));
-    }
-
-    #[test]
-    fn configuration_names_further_files() {
-        let home = tempfile::tempdir().unwrap();
-        let home = home.path();
-        fs::write(
-            home.join(".gitconfig"),
-            "[include]\n\tpath = ~/more\n[core]\n\texcludesFile = \"ignored\"\n",
-        )
-        .unwrap();
-        fs::write(home.join("more"), "").unwrap();
-        fs::write(home.join("ignored"), "").unwrap();
-        assert_eq!(
-            configuration(home),
-            [home.join("more"), home.join("ignored")]
-        );
-    }
 }

@@ -4,11 +4,12 @@
 #[cfg(test)]
 mod tests;
 mod tools;
+mod writes;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::plan::{Grant, Level, Mounts, Right, Text};
@@ -42,6 +43,8 @@ pub(super) struct Found {
     pub mounts: Option<Mounts>,
     /// Names to hold that do not exist, where only existing ones can be held.
     pub unheld: Vec<PathBuf>,
+    /// Names to hold that must be made first if they do not exist.
+    pub missing: Vec<PathBuf>,
 }
 
 /// What does not depend on the level or the temporary directory.
@@ -55,7 +58,10 @@ struct Kept {
     real: PathBuf,
     reads: Vec<Grant>,
     secrets: Vec<PathBuf>,
-    git: git::Layout,
+    home: PathBuf,
+    trusted: bool,
+    /// What git's configuration names, asked for by the first command that writes.
+    configured: OnceLock<Result<git::Configured, Refused>>,
 }
 
 impl Grants {
@@ -91,34 +97,7 @@ impl Grants {
         );
         grants.insert(Grant(Right::Write, Text::from(place.tmp)));
         if place.level == Level::Workspace {
-            let writable = kept.writable();
-            if place.namespaces {
-                let mounts = kept.mounts(&writable, place.tmp);
-                for path in &writable {
-                    around(
-                        path,
-                        Right::Write,
-                        &kept.secrets,
-                        &mut grants,
-                        &mut Vec::new(),
-                    );
-                }
-                found.unheld = kept
-                    .git
-                    .held()
-                    .into_iter()
-                    .chain(kept.run_later())
-                    .filter(|p| p.symlink_metadata().is_err())
-                    .collect();
-                found.mounts = Some(mounts);
-            } else {
-                let mut avoid = kept.secrets.clone();
-                avoid.extend(kept.run_later());
-                avoid.extend(kept.git.held());
-                for path in &writable {
-                    around(path, Right::Write, &avoid, &mut grants, &mut Vec::new());
-                }
-            }
+            writes::add(&kept, place, &mut found, &mut grants)?;
         }
         found.grants = kept.reads.iter().cloned().chain(grants).collect();
         Ok(found)
@@ -165,7 +144,12 @@ impl Grants {
         places.extend(tools::places(&home, &named, &mut listed));
         places.extend(git::configuration(&home));
         let git = git::Layout::of(&real);
-        places.extend(git.outside.iter().cloned());
+        places.extend(git.outside().map(Path::to_owned));
+        // Where a file appears or changes, so may all that was found.
+        let dot = real.join(".git");
+        listed.extend((!dot.is_dir()).then_some(dot));
+        listed.extend(git.configuration());
+        listed.extend([".gitconfig", ".config/git/config"].map(|name| home.join(name)));
         for path in places.iter().filter_map(|path| path.canonicalize().ok()) {
             if !home.starts_with(&path) {
                 around(&path, Right::Read, &secrets, &mut reads, &mut listed);
@@ -188,7 +172,9 @@ impl Grants {
             real,
             reads,
             secrets,
-            git,
+            home,
+            trusted: git.trusted,
+            configured: OnceLock::new(),
         })
     }
 
@@ -241,35 +227,17 @@ impl Kept {
                 .all(|(path, stamp)| changed(path) == *stamp)
     }
 
-    /// What a command in this workspace works on.
-    fn writable(&self) -> Vec<PathBuf> {
-        let mut all = vec![self.real.clone()];
-        all.extend(self.git.outside.iter().cloned());
-        all
-    }
-
-    fn run_later(&self) -> Vec<PathBuf> {
-        names::RUN_LATER
-            .iter()
-            .map(|name| self.real.join(name))
-            .collect()
-    }
-
-    fn mounts(&self, writable: &[PathBuf], tmp: &Path) -> Mounts {
-        let exists = |path: &PathBuf| path.symlink_metadata().is_ok_and(|m| !m.is_symlink());
-        let inside = |path: &&PathBuf| writable.iter().any(|w| path.starts_with(w));
-        let mut held = self.run_later();
-        held.extend(self.git.held());
-        held.extend(self.secrets.iter().filter(inside).cloned());
-        held.retain(exists);
-        let texts = |paths: &[PathBuf]| paths.iter().map(Text::from).collect::<Vec<_>>();
-        let mut open = texts(writable);
-        open.push(Text::from(tmp));
-        Mounts {
-            writable: open,
-            pinned: texts(&self.git.pinned),
-            held: texts(&held),
-        }
+    /// What git's configuration names.
+    fn configured(&self, place: &Place<'_>) -> Result<git::Configured, Refused> {
+        let ask = || {
+            git::Configured::ask(&git::Place {
+                workspace: &self.real,
+                home: &self.home,
+                env: place.env,
+                trusted: self.trusted,
+            })
+        };
+        self.configured.get_or_init(ask).clone()
     }
 }
 

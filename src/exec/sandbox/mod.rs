@@ -15,6 +15,7 @@ mod launch;
 #[cfg(target_os = "linux")]
 mod mounts;
 mod names;
+mod placeholder;
 mod plan;
 mod removal;
 #[cfg(target_os = "linux")]
@@ -38,7 +39,8 @@ pub use tmp::PrivateTmp;
 pub(super) use tmp::prune;
 
 use self::choice::{Chosen, Limits};
-use self::grants::{Grants, Place};
+use self::grants::{Found, Grants, Place};
+use self::placeholder::Placeholders;
 use self::plan::{Level, Plan, Text};
 use self::removal::Removals;
 use super::Confinement;
@@ -80,6 +82,8 @@ pub struct Wrapped {
     pub guard: Option<PrivateTmp>,
     /// Names that other programs run unasked, that did not exist, and that could not be held.
     pub unheld: Vec<PathBuf>,
+    /// What stands where the command must not make anything, removed when dropped.
+    _placeholders: Placeholders,
 }
 
 /// Why a command cannot be confined as asked, in one sentence with what to do.
@@ -231,17 +235,14 @@ impl Launcher {
             level,
             namespaces: self.namespaces && self.support().namespaces,
         };
-        let (argv, unheld) = if cfg!(target_os = "macos") {
-            (self.by_profile(&place, network, argv), Vec::new())
+        let mut wrapped = if cfg!(target_os = "macos") {
+            Wrapped::plain(self.by_profile(&place, network, argv))
         } else {
             self.by_launcher(&place, network, held, argv)?
         };
-        Ok(Wrapped {
-            argv,
-            level: level.name(),
-            guard: Some(guard),
-            unheld,
-        })
+        wrapped.level = level.name();
+        wrapped.guard = Some(guard);
+        Ok(wrapped)
     }
 
     fn by_profile(&self, place: &Place<'_>, network: bool, argv: Vec<OsString>) -> Vec<OsString> {
@@ -256,23 +257,35 @@ impl Launcher {
         seatbelt::argv(profile, argv)
     }
 
-    /// The command line through the launcher, and the names that it cannot hold.
+    /// The command line through the launcher, with what that cannot hold.
     fn by_launcher(
         &self,
         place: &Place<'_>,
         network: bool,
         held: &Held<'_>,
         argv: Vec<OsString>,
-    ) -> Result<(Vec<OsString>, Vec<PathBuf>), Refused> {
-        let found = self.grants.find(place)?;
+    ) -> Result<Wrapped, Refused> {
+        let Found {
+            grants,
+            mounts,
+            unheld,
+            missing,
+        } = self.grants.find(place)?;
+        let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
+            let path = path.display();
+            Refused(format!(
+                "{path} could not be kept from changes ({error}): make its directory writable, or set \
+                 sandbox_backend = \"subprocess\""
+            ))
+        })?;
         let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
         let plan = Plan {
             level: place.level,
             abi: abi.unwrap_or(0),
             network,
             cwd: Text::from(held.cwd),
-            grants: found.grants,
-            mounts: found.mounts,
+            grants,
+            mounts,
             limits: held.limits,
             group: held.group.map(Text::from),
         };
@@ -282,19 +295,17 @@ impl Launcher {
                 place.workspace.display()
             ))
         })?;
-        Ok((self.launch(plan, argv), found.unheld))
+        Ok(Wrapped {
+            unheld,
+            _placeholders: placeholders,
+            ..Wrapped::plain(self.launch(plan, argv))
+        })
     }
 
     /// The command line of a command that is limited, and confined to nothing.
     fn limited(&self, held: &Held<'_>, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
-        let wrapped = |argv| Wrapped {
-            argv,
-            level: Level::Plain.name(),
-            guard: None,
-            unheld: Vec::new(),
-        };
         if held.limits.is_empty() && held.group.is_none() {
-            return Ok(wrapped(argv));
+            return Ok(Wrapped::plain(argv));
         }
         let plan = Plan {
             level: Level::Plain,
@@ -309,7 +320,7 @@ impl Launcher {
         let plan = plan
             .encode()
             .ok_or_else(|| Refused(format!("the path of {} is too long", held.cwd.display())))?;
-        Ok(wrapped(self.launch(plan, argv)))
+        Ok(Wrapped::plain(self.launch(plan, argv)))
     }
 
     fn launch(&self, plan: String, argv: Vec<OsString>) -> Vec<OsString> {
@@ -320,10 +331,20 @@ impl Launcher {
 }
 
 impl Wrapped {
+    fn plain(argv: Vec<OsString>) -> Self {
+        Self {
+            argv,
+            level: Level::Plain.name(),
+            guard: None,
+            unheld: Vec::new(),
+            _placeholders: Placeholders::default(),
+        }
+    }
+
     /// What the command made of the names that could not be held, to be told to the person.
     pub fn appeared(&self) -> Vec<PathBuf> {
-        let exists = |path: &&PathBuf| path.symlink_metadata().is_ok();
-        self.unheld.iter().filter(exists).cloned().collect()
+        let runs = |path: &&PathBuf| git::runs_later(path);
+        self.unheld.iter().filter(runs).cloned().collect()
     }
 }
 

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use nix::libc;
 use nix::sched::CloneFlags;
-use rustix::fs::{CWD, FileType, Mode, OFlags};
-use rustix::mount::{MountPropagationFlags, mount_bind, mount_bind_recursive, mount_change};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::mount::{MountPropagationFlags, mount_bind_recursive, mount_change};
 
 use super::plan::Mounts;
 
@@ -55,8 +55,8 @@ fn unshare() -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Makes a mount of a directory or file in the workspace, so that it cannot be renamed, removed or
-/// replaced; one that went away or is a symbolic link by now is left alone.
+/// Makes a mount of a directory, file or symbolic link in the workspace, so that it cannot be renamed, removed
+/// or replaced; one that went away is left alone. Mounts below it stay.
 fn bind(path: &Path) -> io::Result<bool> {
     // A link in place of the name would lead the mount elsewhere, so it is not followed.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -64,12 +64,8 @@ fn bind(path: &Path) -> io::Result<bool> {
         Err(rustix::io::Errno::NOENT) => return Ok(false),
         place => place?,
     };
-    let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
-    if kind.is_symlink() {
-        return Ok(false);
-    }
     let here = format!("/proc/self/fd/{}", place.as_raw_fd());
-    mount_bind(&here, &here)?;
+    mount_bind_recursive(&here, &here)?;
     Ok(true)
 }
 

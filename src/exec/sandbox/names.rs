@@ -208,12 +208,54 @@ pub(super) const SECRETS: &[&str] = &[
 ];
 
 /// In a workspace: what other programs run, or obey, without being asked to.
-pub(super) const RUN_LATER: &[&str] = &[".envrc", ".nvim.lua", ".exrc", ".vscode", ".co"];
+pub(super) const RUN_LATER: &[&str] = &[
+    ".envrc",
+    ".nvim.lua",
+    ".nvimrc",
+    ".exrc",
+    ".lazy.lua",
+    ".vscode",
+    ".co",
+];
 
-/// In git's directory: the same. `commondir` moves the configuration elsewhere.
-pub(super) const GIT_RUNS_LATER: &[&str] = &["hooks", "config", "config.worktree", "commondir"];
+/// In a git directory: what git runs or obeys. What is missing of it must not be made.
+pub(super) const GIT_OBEYS: &[&str] = &[
+    "config",
+    "config.worktree",
+    "commondir",
+    "hooks",
+    "info",
+    "modules",
+    "branches",
+    "remotes",
+];
 
-/// Keys in git's configuration that name further files git reads.
+/// In `worktrees/NAME` of a git directory: the same.
+pub(super) const WORK_TREE_OBEYS: &[&str] = &["config.worktree", "modules"];
+
+/// In a git directory: what commit, merge, rebase, stash, gc and the like change. So do they with names in
+/// capitals (`HEAD`, `MERGE_MSG`), and with locks.
+pub(super) const GIT_CHANGES: &[&str] = &[
+    "objects",
+    "refs",
+    "reftable",
+    "logs",
+    "index",
+    "packed-refs",
+    "shallow",
+    "worktrees",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "rr-cache",
+    "lost-found",
+    "lfs",
+    "gc.pid",
+    "gc.log",
+    "ADD_EDIT.patch",
+];
+
+/// Keys in git's configuration that name further files, or a directory of hooks.
 pub(super) const GIT_FILE_KEYS: &[&str] = &[
     "path",
     "excludesfile",

@@ -42,7 +42,7 @@ pub(super) fn profile(request: &Request<'_>) -> String {
         quoted(request.home)
     ));
     let below = |tool: &'static Toolchain| {
-        let homes = tool.homes.iter().map(|name| Path::new(name));
+        let homes = tool.homes.iter().map(Path::new);
         homes.flat_map(|name| tool.places.iter().map(move |place| name.join(place)))
     };
     // Its language has no stars for paths like these.
@@ -63,9 +63,7 @@ pub(super) fn profile(request: &Request<'_>) -> String {
             "(allow file-write* (subpath {}))",
             quoted(request.workspace)
         ));
-        let git = names::GIT_RUNS_LATER
-            .iter()
-            .map(|name| format!(".git/{name}"));
+        let git = names::GIT_OBEYS.iter().map(|name| format!(".git/{name}"));
         for name in names::RUN_LATER.iter().map(ToString::to_string).chain(git) {
             let path = request.workspace.join(name);
             lines.push(format!("(deny file-write* (subpath {}))", quoted(&path)));

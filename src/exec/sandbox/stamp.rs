@@ -46,6 +46,7 @@ mod tests {
         "mod.rs",
         "names.rs",
         "removal.rs",
+        "placeholder.rs",
         "seatbelt.rs",
         "stamp.rs",
         "tests.rs",

@@ -149,14 +149,14 @@ impl Support {
 }
 
 /// What a program said, as a part of a sentence.
-fn one_line(said: &str) -> String {
+pub(super) fn one_line(said: &str) -> String {
     let words = said.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ").chars().take(SAID_MAX).collect()
 }
 
 /// Runs a command and returns what it said; none where it had to be ended after `limit`.
-fn told(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
+pub(super) fn told(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     // What it starts may hold its streams open, and is ended with it.
     let streams = command
         .process_group(0)

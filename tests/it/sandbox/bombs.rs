@@ -77,10 +77,10 @@ impl Place {
         copy_programs(dir.path());
         let exe = dir.path().join("co-nvim");
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        fs::create_dir(dir.path().join("home")).unwrap();
-        if let Some(user) = user {
-            let path = dir.path().join("home");
-            std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
+        for name in ["home", "home/work"] {
+            let path = dir.path().join(name);
+            fs::create_dir(&path).unwrap();
+            std::os::unix::fs::chown(path, user, user).unwrap();
         }
         Some(Self { dir, exe, pids })
     }
@@ -94,7 +94,7 @@ impl Place {
             .env("HOME", self.dir.path().join("home"))
             // It passes to commands.
             .env("LC_CO_TEST", token)
-            .current_dir(self.dir.path().join("home"))
+            .current_dir(self.dir.path().join("home/work"))
             .stderr(Stdio::null());
         command
     }

@@ -21,6 +21,9 @@ impl Home {
             ".gitconfig",
             "work/src/main.rs",
             "work/.git/HEAD",
+            "work/.git/config",
+            "work/.git/objects/x",
+            "work/.git/refs/x",
             "work/.envrc",
             "state/co/session",
             "notes",
@@ -117,9 +120,25 @@ fn the_workspace_is_written_whole_where_mounts_hold_the_rest() {
         [Text::from(&work), Text::from("/tmp/private")]
     );
     assert_eq!(mounts.pinned, [Text::from(&work.join(".git"))]);
-    assert_eq!(mounts.held, [Text::from(&work.join(".envrc"))]);
-    assert!(found.unheld.contains(&work.join(".git/config")));
+    assert!(mounts.held.contains(&Text::from(&work.join(".envrc"))));
+    for name in crate::exec::sandbox::names::GIT_OBEYS {
+        let path = work.join(".git").join(name);
+        assert!(mounts.held.contains(&Text::from(&path)), "{name}");
+        assert!(found.missing.contains(&path), "{name}");
+    }
+    assert!(found.unheld.contains(&work.join(".exrc")));
     assert!(!found.unheld.contains(&work.join(".envrc")));
+}
+
+#[test]
+fn no_command_writes_in_a_home() {
+    let home = Home::new();
+    for namespaces in [true, false] {
+        let refused = home.find(&home.grants(), "", Level::Workspace, namespaces);
+        let refused = refused.unwrap_err().0;
+        assert!(refused.contains("is your home directory"), "{refused}");
+        assert_eq!(refused.lines().count(), 1);
+    }
 }
 
 #[test]
@@ -130,7 +149,12 @@ fn the_workspace_is_written_around_what_runs_later_where_there_are_no_mounts() {
         .unwrap();
     assert_eq!(
         home.below(&found, Right::Write),
-        ["work/.git/HEAD", "work/src"]
+        [
+            "work/.git/HEAD",
+            "work/.git/objects",
+            "work/.git/refs",
+            "work/src"
+        ]
     );
     assert_eq!(found.mounts, None);
     assert!(found.unheld.is_empty());

@@ -1,0 +1,151 @@
+//! What git's configuration leads to: directories of hooks, and further files of configuration.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::super::{Refused, support};
+
+/// A file of configuration can be a FIFO, which git would wait for.
+const LIMIT: Duration = Duration::from_secs(2);
+/// Included files that are read at most.
+const MOST: usize = 50;
+
+const KEYS: &str = r"^(core\.hookspath|include\.path|includeif\..*\.path)$";
+
+/// Variables that say where the person's configuration lies.
+const VARIABLES: [&str; 2] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"];
+
+/// Where to look.
+pub(in super::super) struct Place<'a> {
+    pub workspace: &'a Path,
+    pub home: &'a Path,
+    pub env: &'a [(OsString, OsString)],
+    /// Whether git's directories are trusted here, or there are none: else git may fail, and the person's own
+    /// configuration is all there is to ask for.
+    pub trusted: bool,
+}
+
+/// What to ask git for.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    /// All that holds in the workspace.
+    Workspace,
+    /// The person's own and the system's.
+    Person,
+    /// A single file.
+    File(&'a Path),
+}
+
+/// What the configuration names, there or not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in super::super) struct Configured {
+    /// Directories of hooks.
+    pub hooks: Vec<PathBuf>,
+    /// Included files.
+    pub files: Vec<PathBuf>,
+}
+
+impl Configured {
+    /// Asks git, which runs nothing for it.
+    ///
+    /// # Errors
+    /// Git cannot read its configuration.
+    pub(in super::super) fn ask(place: &Place<'_>) -> Result<Self, Refused> {
+        let mut found = Self::default();
+        let Some(git) = program(place) else {
+            return Ok(found);
+        };
+        let mut todo = match found.read(place, &git, Source::Workspace) {
+            Err(_) if !place.trusted => found.read(place, &git, Source::Person)?,
+            todo => todo?,
+        };
+        let mut seen = Vec::new();
+        while let Some(file) = todo.pop() {
+            if seen.len() == MOST || seen.contains(&file) || !file.is_file() {
+                continue;
+            }
+            todo.extend(found.read(place, &git, Source::File(&file))?);
+            seen.push(file);
+        }
+        Ok(found)
+    }
+
+    /// Reads one source; returns the included files that were not read with it.
+    fn read(
+        &mut self,
+        place: &Place<'_>,
+        git: &Path,
+        source: Source<'_>,
+    ) -> Result<Vec<PathBuf>, Refused> {
+        let mut command = Command::new(git);
+        command.args(["config", "-z", "--show-origin", "--type=path"]);
+        if let Source::File(file) = source {
+            command.arg("--no-includes").arg("--file").arg(file);
+        }
+        command.args(["--get-regexp", KEYS]).env_clear();
+        let known = |(name, _): &&(OsString, OsString)| VARIABLES.iter().any(|it| name == it);
+        command.envs(
+            place
+                .env
+                .iter()
+                .filter(known)
+                .map(|(name, value)| (name, value)),
+        );
+        command.env("HOME", place.home);
+        command.current_dir(match source {
+            Source::Person => Path::new("/"),
+            _ => place.workspace,
+        });
+        let output = match support::told(&mut command, LIMIT) {
+            Ok(Some(output)) if matches!(output.status.code(), Some(0 | 1)) => output,
+            Ok(Some(output)) => return Err(refused(&String::from_utf8_lossy(&output.stderr))),
+            Ok(None) => return Err(refused("it did not come to an end")),
+            Err(error) => return Err(refused(&error.to_string())),
+        };
+        let mut unread = Vec::new();
+        let mut parts = output.stdout.split(|byte| *byte == 0);
+        while let (Some(origin), Some(entry)) = (parts.next(), parts.next()) {
+            let Some(end) = entry.iter().position(|byte| *byte == b'\n') else {
+                continue;
+            };
+            let (key, value) = (&entry[..end], OsStr::from_bytes(&entry[end + 1..]));
+            if key == b"core.hookspath" {
+                self.hooks.push(place.workspace.join(value));
+                continue;
+            }
+            let origin = origin.strip_prefix(b"file:").unwrap_or_default();
+            let origin = place.workspace.join(OsStr::from_bytes(origin));
+            let target = origin.parent().unwrap_or(&origin).join(value);
+            if matches!(source, Source::File(_)) || key.starts_with(b"includeif.") {
+                unread.push(target.clone());
+            }
+            self.files.push(target);
+        }
+        Ok(unread)
+    }
+}
+
+fn refused(why: &str) -> Refused {
+    let why = support::one_line(why);
+    Refused(format!(
+        "git cannot read its configuration here ({why}), so what it runs cannot be kept from changes: run \
+         `git config --list` and mend what it names, or set sandbox_backend = \"subprocess\""
+    ))
+}
+
+/// The person's git, never one of the workspace.
+fn program(place: &Place<'_>) -> Option<PathBuf> {
+    let path = place.env.iter().rev().find(|(name, _)| name == "PATH")?;
+    std::env::split_paths(&path.1)
+        .filter(|dir| dir.is_absolute())
+        .filter_map(|dir| dir.join("git").canonicalize().ok())
+        .filter(|git| !git.starts_with(place.workspace))
+        .find(|git| {
+            let meta = git.metadata();
+            meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        })
+}

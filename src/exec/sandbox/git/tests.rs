@@ -1,0 +1,146 @@
+use std::fs;
+
+use super::*;
+
+/// A directory with files in it, at its real path.
+fn lay(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
+    let top = tempfile::tempdir().unwrap();
+    let real = top.path().canonicalize().unwrap();
+    for name in files {
+        let path = real.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    (top, real)
+}
+
+#[test]
+fn a_git_file_that_leads_elsewhere_opens_nothing() {
+    let (_top, top) = lay(&["private/objects/x", "private/config"]);
+    fs::create_dir(top.join("work")).unwrap();
+    fs::write(top.join("work/.git"), "gitdir: ../private\n").unwrap();
+    let layout = Layout::of(&top.join("work"));
+    assert_eq!(layout.outside(), None);
+    assert_eq!(layout.limits().held, [top.join("work/.git")]);
+}
+
+#[test]
+fn a_git_file_that_never_ends_is_not_waited_for() {
+    let (_top, top) = lay(&[]);
+    nix::unistd::mkfifo(&top.join(".git"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(Layout::of(&top).outside().is_none()));
+    let told = told.recv_timeout(std::time::Duration::from_secs(20));
+    assert_eq!(told, Ok(true));
+}
+
+#[test]
+fn modules_are_held_at_every_depth_of_their_names() {
+    let modules = ["modules/one", "modules/a/two", "modules/one/modules/three"];
+    let files = ["", "objects/x", "refs/x"];
+    let mut all: Vec<String> = files
+        .iter()
+        .map(|name| format!(".git/{name}/HEAD"))
+        .collect();
+    all.extend(modules.iter().map(|name| format!(".git/{name}/HEAD")));
+    let (_top, top) = lay(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    let (limits, git) = (Layout::of(&top).limits(), top.join(".git"));
+    assert!(limits.obeyed.contains(&git.join("modules")));
+    for name in modules {
+        assert!(
+            limits.obeyed.contains(&git.join(name).join("hooks")),
+            "{name}"
+        );
+        assert!(limits.writable.contains(&git.join(name)), "{name}");
+    }
+    assert!(!limits.writable.contains(&git.join("modules/a")));
+}
+
+#[test]
+fn of_very_many_all_stay_as_they_are() {
+    let own = [".git/HEAD", ".git/objects/x", ".git/refs/x"].map(str::to_owned);
+    let modules = (0..MOST).map(|n| format!(".git/modules/m{n}/HEAD"));
+    let trees = (0..MOST).map(|n| format!(".git/worktrees/t{n}/HEAD"));
+    let files: Vec<String> = own.into_iter().chain(modules).chain(trees).collect();
+    let (_top, top) = lay(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    let (limits, git) = (Layout::of(&top).limits(), top.join(".git"));
+    assert_eq!(limits.writable.len(), MOST);
+    assert!(limits.allowed.contains(&git.join("worktrees")));
+    for name in ["modules/more/HEAD", "worktrees/more/HEAD"] {
+        let path = git.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    let limits = Layout::of(&top).limits();
+    assert!(limits.writable.is_empty());
+    assert!(limits.obeyed.contains(&git.join("modules")));
+    assert!(limits.held.contains(&git.join("worktrees")));
+    assert!(!limits.allowed.contains(&git.join("worktrees")));
+}
+
+#[test]
+fn what_no_command_of_git_changes_is_held() {
+    let (_top, top) = lay(&[
+        ".git/HEAD",
+        ".git/objects/x",
+        ".git/refs/x",
+        ".git/index.lock",
+        ".git/MERGE_RR",
+        ".git/description",
+        ".git/worktrees/tree/HEAD",
+        ".git/worktrees/tree/gitdir",
+        ".git/worktrees/tree/locked",
+    ]);
+    let (mut limits, git) = (Layout::of(&top).limits(), top.join(".git"));
+    let paths = |names: &[&str]| names.iter().map(|name| git.join(name)).collect::<Vec<_>>();
+    limits.held.sort();
+    limits.allowed.sort();
+    let held = [
+        "description",
+        "worktrees/tree/gitdir",
+        "worktrees/tree/locked",
+    ];
+    assert_eq!(limits.held, paths(&held));
+    let allowed = [
+        "HEAD",
+        "MERGE_RR",
+        "index.lock",
+        "objects",
+        "refs",
+        "worktrees",
+        "worktrees/tree/HEAD",
+    ];
+    assert_eq!(limits.allowed, paths(&allowed));
+}
+
+#[test]
+fn what_is_left_of_a_rebase_runs_later_only_if_it_names_commands() {
+    let (_top, top) = lay(&["other"]);
+    assert!(runs_later(&top.join("other")) && !runs_later(&top.join("none")));
+    let todo = top.join(TODO);
+    for (text, runs) in [
+        ("pick 1234 one\nexec make\n", true),
+        ("x make\n", true),
+        ("pick 1234 exec\n# exec\n", false),
+    ] {
+        fs::write(&todo, text).unwrap();
+        assert_eq!(runs_later(&todo), runs, "{text}");
+    }
+}
+
+#[test]
+fn configuration_names_further_files() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    fs::write(
+        home.join(".gitconfig"),
+        "[include]\n\tpath = ~/more\n[core]\n\texcludesFile = \"ignored\"\n",
+    )
+    .unwrap();
+    fs::write(home.join("more"), "").unwrap();
+    fs::write(home.join("ignored"), "").unwrap();
+    assert_eq!(
+        configuration(home),
+        [home.join("more"), home.join("ignored")]
+    );
+}

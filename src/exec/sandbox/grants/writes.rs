@@ -1,0 +1,140 @@
+//! What a command at the workspace level may write.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::super::git::{self, Configured, Layout, Limits};
+use super::super::plan::{Grant, Mounts, Right, Text};
+use super::super::{Refused, names};
+use super::{Found, Kept, Place, around};
+
+/// What stays as it is while a command writes.
+struct Still {
+    limits: Limits,
+    /// What other programs run or obey, outside git's directories.
+    later: Vec<PathBuf>,
+    /// All of it: there or not.
+    all: BTreeSet<PathBuf>,
+}
+
+/// Adds to `found` and `grants` what the command may write.
+pub(super) fn add(
+    kept: &Kept,
+    place: &Place<'_>,
+    found: &mut Found,
+    grants: &mut BTreeSet<Grant>,
+) -> Result<(), Refused> {
+    if kept.home.starts_with(&kept.real) {
+        return Err(Refused(format!(
+            "{} is your home directory or holds it, so a command that may write there could change what your shell and \
+             other programs run: work in a directory below it, or set sandbox_backend = \"subprocess\"",
+            place.workspace.display()
+        )));
+    }
+    let layout = Layout::of(&kept.real);
+    let mut writable = vec![kept.real.clone()];
+    writable.extend(layout.outside().map(Path::to_owned));
+    let still = Still::new(kept, place, &layout, &writable)?;
+    if place.namespaces {
+        for path in &writable {
+            around(path, Right::Write, &kept.secrets, grants, &mut Vec::new());
+        }
+        let watched = still.later.iter().chain(&still.limits.watched);
+        found.unheld = watched.filter(|it| !git::runs_later(it)).cloned().collect();
+        found.mounts = Some(still.mounts(kept, writable, place.tmp));
+        found.missing = still.limits.obeyed;
+    } else {
+        let mut avoid = kept.secrets.clone();
+        avoid.extend(still.all);
+        for path in still.limits.allowed.iter().filter(|it| !it.is_symlink()) {
+            around(path, Right::Write, &avoid, grants, &mut Vec::new());
+        }
+        avoid.push(kept.real.join(".git"));
+        avoid.extend(still.limits.pinned);
+        around(&kept.real, Right::Write, &avoid, grants, &mut Vec::new());
+    }
+    Ok(())
+}
+
+impl Still {
+    fn new(
+        kept: &Kept,
+        place: &Place<'_>,
+        layout: &Layout,
+        writable: &[PathBuf],
+    ) -> Result<Self, Refused> {
+        let limits = layout.limits();
+        let inside = |path: &PathBuf| writable.iter().any(|it| path.starts_with(it) && path != it);
+        let mut later: Vec<PathBuf> = names::RUN_LATER
+            .iter()
+            .map(|name| kept.real.join(name))
+            .collect();
+        let Configured { hooks, files } = kept.configured(place)?;
+        let hooks: Vec<PathBuf> = hooks.iter().map(|path| resolved(path)).collect();
+        if let Some(hooks) = hooks.iter().find(|hooks| kept.real.starts_with(hooks)) {
+            return Err(Refused(format!(
+                "git's core.hooksPath is {}, which holds the workspace, so everything in it may be run: name a directory \
+                 that holds hooks alone, or set sandbox_backend = \"subprocess\"",
+                hooks.display()
+            )));
+        }
+        let files = files.iter().map(|path| resolved(path));
+        later.extend(hooks.into_iter().chain(files).filter(inside));
+        let mut all: BTreeSet<PathBuf> = [&later, &limits.held, &limits.obeyed]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        let links: Vec<PathBuf> = all.iter().flat_map(|path| git::links(path)).collect();
+        all.extend(links.into_iter().filter(inside));
+        Ok(Self { limits, later, all })
+    }
+
+    fn mounts(&self, kept: &Kept, mut writable: Vec<PathBuf>, tmp: &Path) -> Mounts {
+        let roots = writable.clone();
+        writable.extend(self.limits.writable.iter().cloned());
+        writable.push(tmp.to_owned());
+        let mut held = self.all.clone();
+        let below = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+        held.extend(kept.secrets.iter().filter(|path| below(path)).cloned());
+        // What is missing and obeyed is made before the command starts.
+        let there = |path: &PathBuf| path.symlink_metadata().is_ok();
+        held.retain(|path| there(path) || self.limits.obeyed.contains(path));
+        let mut pinned: BTreeSet<PathBuf> = self.limits.pinned.iter().cloned().collect();
+        for path in &held {
+            // In a held directory nothing can be renamed, and a mount there could be written.
+            let above = path.ancestors().skip(1);
+            let above = above.take_while(|dir| below(dir) && !roots.iter().any(|root| root == dir));
+            pinned.extend(
+                above
+                    .filter(|dir| !dir.ancestors().any(|it| held.contains(it)))
+                    .map(Path::to_owned),
+            );
+        }
+        Mounts {
+            writable: texts(&writable),
+            pinned: texts(&pinned),
+            held: texts(&held),
+        }
+    }
+}
+
+fn texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<Text> {
+    paths.into_iter().map(Text::from).collect()
+}
+
+/// The real path as far as it exists, and the rest as written.
+fn resolved(path: &Path) -> PathBuf {
+    let mut rest = Vec::new();
+    let mut at = path;
+    loop {
+        if let Ok(real) = at.canonicalize() {
+            return rest.iter().rev().fold(real, |path, name| path.join(name));
+        }
+        let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
+            return path.to_owned();
+        };
+        rest.push(name);
+        at = parent;
+    }
+}

@@ -1,0 +1,134 @@
+//! `co-nvim exec` as a person has it, with a home and repositories of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use super::scene::stdout;
+use crate::support::BACKEND;
+
+/// A home with a `.bashrc`, and beside it room for workspaces and repositories.
+pub(super) struct Machine {
+    _top: TempDir,
+    pub(super) top: PathBuf,
+    pub(super) home: PathBuf,
+}
+
+impl Machine {
+    pub(super) fn new() -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("co-git-")
+            .tempdir()
+            .unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let home = top.join("home");
+        fs::create_dir(&home).unwrap();
+        fs::write(home.join(".bashrc"), "mine\n").unwrap();
+        let who = "[user]\n\tname = A\n\temail = a@example.org\n[init]\n\tdefaultBranch = main\n";
+        fs::write(home.join(".gitconfig"), who).unwrap();
+        Self {
+            _top: dir,
+            top,
+            home,
+        }
+    }
+
+    /// A command with the person's environment and nothing else.
+    pub(super) fn command(&self, program: &str, cwd: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", &self.home)
+            .current_dir(cwd);
+        command
+    }
+
+    /// Runs a line of bash as the person does.
+    #[track_caller]
+    pub(super) fn bash(&self, cwd: &Path, line: &str) {
+        let done = self.command("bash", cwd).args(["-c", line]).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{line}: {done:?}");
+    }
+
+    pub(super) fn exec(&self, cwd: &Path, level: &[&str], line: &str) -> Output {
+        let mut command = self.command(BACKEND, cwd);
+        command.arg("exec").args(level).arg(line);
+        command.output().unwrap()
+    }
+
+    /// The same from now on without namespaces.
+    pub(super) fn without_namespaces(self) -> Self {
+        let config = self.home.join(".config/co-nvim");
+        fs::create_dir_all(&config).unwrap();
+        fs::write(config.join("config.toml"), "sandbox_namespaces = false\n").unwrap();
+        self
+    }
+
+    /// Runs a line of bash at the workspace level.
+    pub(super) fn write(&self, cwd: &Path, line: &str) -> Output {
+        self.exec(cwd, &["--backend", "landlock"], line)
+    }
+
+    /// A directory with files, made as needed.
+    pub(super) fn lay(&self, name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let dir = self.top.join(name);
+        fs::create_dir_all(&dir).unwrap();
+        for (file, text) in files {
+            let file = dir.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        dir
+    }
+
+    /// A line of bash at the workspace level changes nothing of the home, nor reads it.
+    #[track_caller]
+    pub(super) fn home_is_closed(&self, ws: &Path) {
+        let home = self.home.display();
+        for line in [
+            format!("echo x >> {home}/.bashrc"),
+            format!("cat {home}/.bashrc"),
+            format!("echo x > {home}/new"),
+        ] {
+            let done = self.write(ws, &line);
+            assert_eq!(done.status.code(), Some(1), "{line}: {done:?}");
+        }
+        let text = fs::read_to_string(self.home.join(".bashrc")).unwrap();
+        assert_eq!(text, "mine\n");
+        assert!(!self.home.join("new").exists());
+    }
+
+    /// A repository with one commit.
+    pub(super) fn repository(&self, name: &str) -> PathBuf {
+        let dir = self.lay(name, &[("one.txt", "one\n")]);
+        self.bash(&dir, "git init -q && git add . && git commit -qm first");
+        dir
+    }
+
+    /// Each line fails at the workspace level; all run in one confinement.
+    #[track_caller]
+    pub(super) fn each_is_held(&self, ws: &Path, lines: &[&str]) {
+        let each =
+            |line: &&str| format!("( {line} ) 2> /dev/null && echo 'WENT THROUGH: {line}'\n");
+        let script: String = lines.iter().map(each).collect();
+        let done = self.write(ws, &format!("{script}echo 'AT THE END'"));
+        assert_eq!(stdout(&done), "AT THE END\n", "{done:?}");
+    }
+
+    /// Each line does its deed where nothing holds it: else it would show nothing.
+    #[track_caller]
+    pub(super) fn each_works_free(&self, ws: &Path, lines: &[&str]) {
+        for line in lines {
+            let copy = self.top.join("copy");
+            self.bash(
+                &self.top,
+                &format!("rm -rf copy && cp -a {} copy", ws.display()),
+            );
+            self.bash(&copy, line);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What a command at the workspace level could leave behind for other programs to run.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+use super::machine::Machine;
+use super::scene::stdout;
+use crate::support::{BACKEND, DEADLINE};
+
+/// How a command could make a repository where there is none.
+const INIT: &[&str] = &[
+    "git init",
+    "mkdir .git",
+    "mkdir .git/hooks",
+    "rmdir .git && git init",
+    "mv .git x && git init",
+    "echo gitdir: x > .git",
+    "ln -s x .git",
+    "mkdir x; mv -T x .git",
+];
+
+#[test]
+fn a_command_makes_no_repository_of_the_workspace() {
+    for machine in [Machine::new(), Machine::new().without_namespaces()] {
+        let ws = machine.lay("ws", &[("src/a", "")]);
+        machine.each_is_held(&ws, INIT);
+        assert!(!ws.join(".git").exists());
+    }
+    let machine = Machine::new();
+    let ws = machine.lay("ws", &[]);
+    // Git sees no repository, and everything else at the top can be made.
+    let done = machine.write(&ws, "echo x > new; ls -A; git rev-parse");
+    let told = stdout(&done);
+    assert!(
+        told.starts_with(".git\nnew\nfatal: not a git repository"),
+        "{done:?}"
+    );
+    machine.bash(&ws, "git init -q");
+    let done = machine.write(
+        &ws,
+        "git add new && git commit -qm first && git log --format=%s",
+    );
+    assert_eq!(stdout(&done), "first\n", "{done:?}");
+}
+
+#[test]
+fn a_bare_repository_at_the_top_is_told_and_one_that_was_there_is_held() {
+    let machine = Machine::new();
+    let ws = machine.lay("ws", &[]);
+    let done = machine.write(&ws, "git init -q --bare .");
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(told.contains("/ws/HEAD"), "{told}");
+    let deeds = &[
+        "git config core.pager ./evil",
+        "echo x > hooks/pre-push",
+        "echo x > commondir",
+        "mv hooks hooks2",
+        "echo gitdir: x > .git",
+    ];
+    machine.each_works_free(&ws, deeds);
+    machine.each_is_held(&ws, deeds);
+    assert!(!ws.join("commondir").exists());
+}
+
+/// Starts a command of a backend of its own, which tries to make a repository once there is a file `go`.
+fn waiting(machine: &Machine, ws: &Path, name: &str) -> Child {
+    let line = format!(
+        "echo > {name}; while test ! -e go; do sleep 0.02; done; git init -q 2> /dev/null && echo MADE; echo end"
+    );
+    let mut command = machine.command(BACKEND, ws);
+    command.args(["exec", "--backend", "landlock", &line]);
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + DEADLINE;
+    while !ws.join(name).exists() {
+        assert!(Instant::now() < until, "it did not start");
+        std::thread::yield_now();
+    }
+    child
+}
+
+#[test]
+fn commands_side_by_side_do_not_free_it_for_each_other() {
+    let machine = Machine::new();
+    let ws = machine.lay("ws", &[]);
+    let commands = ["first", "second"].map(|name| waiting(&machine, &ws, name));
+    assert!(machine.write(&ws, "true").status.success());
+    assert!(ws.join(".git").is_dir());
+    fs::write(ws.join("go"), "").unwrap();
+    for command in commands {
+        let done = command.wait_with_output().unwrap();
+        assert_eq!(stdout(&done), "end\n");
+    }
+    assert!(!ws.join(".git").exists());
+}
+
+#[test]
+fn one_that_a_killed_backend_left_is_removed_by_the_next() {
+    let machine = Machine::new();
+    let ws = machine.lay("ws", &[]);
+    // As a backend leaves it that is killed with its guard.
+    fs::create_dir(ws.join(".git")).unwrap();
+    let marked = std::os::unix::fs::PermissionsExt::from_mode(0o1755);
+    fs::set_permissions(ws.join(".git"), marked).unwrap();
+    machine.each_is_held(&ws, INIT);
+    assert!(!ws.join(".git").exists());
+    // What the person made stays.
+    fs::create_dir(ws.join(".git")).unwrap();
+    machine.each_is_held(&ws, INIT);
+    assert!(ws.join(".git").exists());
+}
+
+#[test]
+fn directories_of_hooks_and_included_files_are_held() {
+    for machine in [Machine::new(), Machine::new().without_namespaces()] {
+        let ws = machine.repository("ws");
+        machine.lay(
+            "ws",
+            &[
+                ("tools/hooks/pre-commit", "#!/bin/sh\n"),
+                ("conf/more", "[include]\n\tpath = nested\n"),
+                ("conf/nested", "[core]\n\teditor = vi\n"),
+                ("conf/on-branch", "[include]\n\tpath = deeper\n"),
+                ("conf/deeper", ""),
+                ("conf/global", ""),
+                ("src/main", ""),
+            ],
+        );
+        machine.bash(
+            &ws,
+            "git config core.hooksPath tools/hooks && git config include.path ../conf/more && \
+             git config includeIf.onbranch:other.path ../conf/on-branch && \
+             git config --global include.path $PWD/conf/global",
+        );
+        let deeds = &[
+            "echo x > tools/hooks/pre-push",
+            "echo x > tools/hooks/pre-commit",
+            "mv tools/hooks tools/hooks2",
+            "mv tools tools2",
+            "echo x > conf/more",
+            "echo x > conf/nested",
+            "rm conf/nested",
+            "echo x > new; mv new conf/nested",
+            "echo x > conf/on-branch",
+            "echo x > conf/deeper",
+            "echo x > conf/global",
+            "mv conf conf2",
+        ];
+        machine.each_works_free(&ws, deeds);
+        machine.each_is_held(&ws, deeds);
+        let done = machine.write(&ws, "echo x > src/new && cat src/new");
+        assert_eq!(stdout(&done), "x\n", "{done:?}");
+    }
+}
+
+#[test]
+fn a_directory_of_hooks_that_is_missing_is_told_when_it_appears() {
+    let machine = Machine::new();
+    let ws = machine.repository("ws");
+    machine.bash(&ws, "git config core.hooksPath .githooks");
+    let done = machine.write(&ws, "mkdir .githooks");
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(told.contains("/ws/.githooks"), "{told}");
+    machine.each_is_held(&ws, &["echo x > .githooks/pre-commit"]);
+    machine.bash(&ws, "git config core.hooksPath .");
+    let done = machine.write(&ws, "true");
+    assert_eq!(done.status.code(), Some(125), "{done:?}");
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(told.contains("core.hooksPath"), "{told}");
+}
+
+#[test]
+fn a_configuration_that_git_cannot_read_is_refused_in_time() {
+    let machine = Machine::new();
+    let ws = machine.repository("ws");
+    machine.bash(&ws, "git config include.path ../fifo && mkfifo fifo");
+    let done = machine.write(&ws, "true");
+    assert_eq!(done.status.code(), Some(125), "{done:?}");
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(told.contains("git cannot read its configuration"), "{told}");
+    assert!(machine.exec(&ws, &["--read-only"], "true").status.success());
+}
+
+#[test]
+fn a_home_can_be_read_and_not_written() {
+    let machine = Machine::new();
+    for ws in [&machine.home, &machine.top] {
+        for line in ["echo x >> $HOME/.bashrc", "true"] {
+            let done = machine.write(ws, line);
+            assert_eq!(done.status.code(), Some(125), "{done:?}");
+            let told = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert!(
+                told.contains("is your home directory or holds it"),
+                "{told}"
+            );
+            assert_eq!(told.lines().count(), 1, "{told}");
+        }
+        let done = machine.exec(ws, &["--read-only"], "ls -A");
+        assert!(done.status.success(), "{done:?}");
+    }
+    assert_eq!(
+        fs::read_to_string(machine.home.join(".bashrc")).unwrap(),
+        "mine\n"
+    );
+}
+
+#[test]
+fn files_that_editors_obey_are_held() {
+    let machine = Machine::new();
+    let ws = machine.repository("ws");
+    machine.lay("ws", &[(".nvimrc", ""), (".lazy.lua", "")]);
+    let deeds = &[
+        "echo x > .nvimrc",
+        "rm .nvimrc",
+        "echo x > .lazy.lua",
+        "mv .lazy.lua x",
+    ];
+    machine.each_works_free(&ws, deeds);
+    machine.each_is_held(&ws, deeds);
+}
