@@ -4,6 +4,7 @@
 
 mod cli;
 mod differential;
+mod elsewhere;
 mod forced;
 mod listed;
 mod repositories;

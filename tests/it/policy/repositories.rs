@@ -10,14 +10,14 @@ use co::tool::judge::Judge;
 
 use super::world::{World, verdict_in, word};
 
-struct Trap {
-    world: World,
+pub(super) struct Trap {
+    pub(super) world: World,
     mark: PathBuf,
     program: PathBuf,
 }
 
 /// Commands of git that run unasked in an honest repository.
-const COMMANDS: [&str; 14] = [
+pub(super) const COMMANDS: [&str; 14] = [
     "git status",
     "git status -sb",
     "git diff",
@@ -35,7 +35,7 @@ const COMMANDS: [&str; 14] = [
 ];
 
 impl Trap {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let world = World::new();
         fs::remove_dir_all(world.workspace.join("nested-repo")).unwrap();
         let mark = world.home.join("mark");
@@ -61,12 +61,12 @@ impl Trap {
         self.program.to_str().expect("temporary paths are text")
     }
 
-    fn judge(&self) -> Judge {
+    pub(super) fn judge(&self) -> Judge {
         self.world.judge(Settings::default()).0
     }
 
     /// Runs what the judge lets run, as it says, and returns how many commands it let run.
-    fn run_allowed(&self) -> usize {
+    pub(super) fn run_allowed(&self) -> usize {
         let judge = self.judge();
         let mut ran = 0;
         for command in COMMANDS {
@@ -112,19 +112,7 @@ impl Trap {
         fs::remove_file(&self.mark).unwrap();
     }
 
-    /// Shows that git, free, would print what another repository holds.
-    fn springs_secret(&self) {
-        let output = Command::new("git")
-            .args(["show", "HEAD:s.txt"])
-            .current_dir(&self.world.workspace)
-            .env("HOME", &self.world.home)
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(text, "OUTSIDE-SECRET\n", "{output:?}");
-    }
-
-    fn all_ask(&self) {
+    pub(super) fn all_ask(&self) {
         let judge = self.judge();
         for command in COMMANDS {
             let verdict = self.world.verdict(&judge, command);
@@ -394,97 +382,6 @@ fn a_submodule_that_wants_to_be_looked_into_asks() {
     trap.all_ask();
     fs::write(&modules, text).unwrap();
     trap.config("submodule.sub.ignore", "none");
-    trap.all_ask();
-}
-
-#[test]
-fn another_repository_is_not_read_through_a_file_a_link_or_a_commondir() {
-    let trap = Trap::new();
-    let work = &trap.world.workspace;
-    let other = trap.world.home.join("other");
-    fs::create_dir(&other).unwrap();
-    let as_person = ["-c", "user.name=x", "-c", "user.email=x@example.org"];
-    let path = other.to_str().unwrap();
-    trap.world.git(&["init", "-q", path]);
-    fs::write(other.join("s.txt"), "OUTSIDE-SECRET\n").unwrap();
-    trap.world.git(&["-C", path, "add", "s.txt"]);
-    trap.world
-        .git(&[&["-C", path][..], &as_person, &["commit", "-q", "-m", "x"]].concat());
-    let git = other.join(".git");
-    fs::rename(work.join(".git"), work.join("data")).unwrap();
-    let dot = work.join(".git");
-    let asks = |why: &str| {
-        trap.springs_secret();
-        let verdict = trap.world.verdict(&trap.judge(), "git show HEAD:s.txt");
-        assert_eq!(word(&verdict), "ask", "{verdict:?}");
-        assert!(format!("{verdict:?}").contains(why), "{verdict:?}");
-        trap.all_ask();
-    };
-
-    fs::write(&dot, format!("gitdir: {}\n", git.display())).unwrap();
-    asks("does not name this workspace as its work tree");
-    fs::remove_file(&dot).unwrap();
-    std::os::unix::fs::symlink(&git, &dot).unwrap();
-    asks("is a link that leads out of the workspace");
-    fs::remove_file(&dot).unwrap();
-    fs::rename(work.join("data"), &dot).unwrap();
-    assert_eq!(trap.run_allowed(), COMMANDS.len());
-    fs::write(dot.join("commondir"), git.to_str().unwrap()).unwrap();
-    fs::write(dot.join("HEAD"), fs::read(git.join("HEAD")).unwrap()).unwrap();
-    asks("leads git to another repository");
-    fs::write(dot.join("commondir"), ".\n").unwrap();
-    assert_eq!(trap.run_allowed(), COMMANDS.len());
-    fs::remove_file(dot.join("commondir")).unwrap();
-    for name in ["objects", "refs"] {
-        fs::rename(dot.join(name), work.join(name)).unwrap();
-        std::os::unix::fs::symlink(git.join(name), dot.join(name)).unwrap();
-    }
-    asks("is a link that leads out of the repository");
-}
-
-#[test]
-fn a_repository_whose_data_lies_in_the_workspace_asks() {
-    let trap = Trap::new();
-    let work = &trap.world.workspace;
-    fs::rename(work.join(".git"), work.join("data")).unwrap();
-    for leads in ["data", "nowhere"] {
-        fs::write(work.join(".git"), format!("gitdir: {leads}\n")).unwrap();
-        trap.all_ask();
-    }
-}
-
-#[test]
-fn real_work_trees_and_submodules_ask_nothing() {
-    let mut trap = Trap::new();
-    trap.world.git(&["worktree", "add", "-q", "../tree"]);
-    let top = trap.world.home.parent().unwrap().to_owned();
-    let path = |name: &str| top.join(name).to_str().unwrap().to_owned();
-    let tree = path("tree");
-    let submodule = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
-    trap.world.git(
-        &[
-            &["-C", &tree][..],
-            &submodule,
-            &["add", &path("work"), "deep/sub"],
-        ]
-        .concat(),
-    );
-    let sub = path("tree/deep/sub");
-    trap.world
-        .git(&["-C", &sub, "worktree", "add", "-q", &path("tree-of-sub")]);
-    let main = trap.world.workspace.clone();
-    trap.world
-        .git(&[&submodule[..], &["add", &path("tree"), "deep/sub"]].concat());
-    for work in [&tree, &sub, &path("tree-of-sub"), &path("work/deep/sub")] {
-        trap.world.workspace = work.into();
-        fs::write(trap.world.workspace.join("a.txt"), "one\nagain\n").unwrap();
-        assert_eq!(trap.run_allowed(), COMMANDS.len(), "{work}");
-    }
-    trap.world.workspace = main;
-    let own = top.join("work/.git/modules/deep/sub/config");
-    let text = fs::read_to_string(&own).unwrap();
-    fs::write(&own, format!("{text}[core]\n\tworktree = /\n")).unwrap();
-    trap.world.workspace = path("work/deep/sub").into();
     trap.all_ask();
 }
 
