@@ -49,6 +49,8 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Group {
     dir: PathBuf,
+    /// It holds memory and processes.
+    limits: bool,
 }
 
 impl Place {
@@ -83,7 +85,10 @@ impl Place {
         fs::create_dir(&dir)
             .inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
             .ok()?;
-        let group = Group { dir };
+        let group = Group {
+            dir,
+            limits: self.limits,
+        };
         group.set("pids.max", limits.processes);
         group.set("memory.max", limits.memory);
         group.set("memory.swap.max", limits.memory.map(|_| 0));
@@ -116,6 +121,11 @@ impl Group {
         self.dir.join("cgroup.procs")
     }
 
+    /// Returns whether the kernel holds what is in it to its limits of memory and processes.
+    pub(super) fn limits(&self) -> bool {
+        self.limits
+    }
+
     /// Kills all that is in it, in one call: nothing forks its way out.
     pub(super) fn kill(&self) {
         // Before Linux 5.14 there is no such file.
@@ -124,11 +134,21 @@ impl Group {
 
     /// Returns whether the kernel ended it for lack of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
-        let events = fs::read_to_string(self.dir.join("memory.events")).unwrap_or_default();
-        let kills = events
-            .lines()
-            .find_map(|line| line.strip_prefix("oom_kill "));
-        kills.is_some_and(|count| count.trim() != "0")
+        self.happened("memory.events", "oom_kill")
+    }
+
+    /// Returns whether the kernel refused it a process. As many as it may have are never exceeded, so who counts them
+    /// sees nothing.
+    pub(super) fn ran_out_of_processes(&self) -> bool {
+        self.happened("pids.events", "max")
+    }
+
+    fn happened(&self, file: &str, event: &str) -> bool {
+        let events = fs::read_to_string(self.dir.join(file)).unwrap_or_default();
+        let counts = events.lines().filter_map(|line| line.split_once(' '));
+        counts
+            .filter(|(name, _)| *name == event)
+            .any(|(_, count)| count.trim() != "0")
     }
 
     fn set(&self, file: &str, value: Option<u64>) {
@@ -188,5 +208,22 @@ mod tests {
         assert_eq!(found("0::/a/../other\n"), None);
         assert_eq!(found("1:name=systemd:/x\n"), None);
         assert_eq!(directory("", "0::/a\n"), None);
+    }
+
+    #[test]
+    fn what_the_kernel_held_it_to_is_read_of_its_events() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = Group {
+            dir: dir.path().to_owned(),
+            limits: true,
+        };
+        let told = |processes: &str, memory: &str| {
+            fs::write(dir.path().join("pids.events"), processes).unwrap();
+            fs::write(dir.path().join("memory.events"), memory).unwrap();
+            (group.ran_out_of_processes(), group.ran_out_of_memory())
+        };
+        assert_eq!(told("", ""), (false, false));
+        assert_eq!(told("max 0\n", "max 5\noom_kill 0\n"), (false, false));
+        assert_eq!(told("max 12\n", "oom 1\noom_kill 3\n"), (true, true));
     }
 }

@@ -179,11 +179,25 @@ impl Supervisor {
                 limit = &mut full => return Cause::Limited(limit),
                 () = tokio::time::sleep(pause), if !self.limits.is_empty() => {}
             }
-            if let Some(limit) = watch::exceeded(&self.limits, &self.tree.members()) {
+            if let Some(limit) = self.exceeded() {
                 return Cause::Limited(limit);
             }
             pause = (pause * 2).min(watch::LONGEST);
         }
+    }
+
+    /// Returns which limit of memory or processes it has come to.
+    fn exceeded(&mut self) -> Option<Limit> {
+        if let Some(most) = self.limits.processes
+            && self.tree.ran_out_of_processes()
+        {
+            return Some(Limit::Processes(most));
+        }
+        if self.tree.is_held() {
+            // To look at many processes takes long, where each has as much of the processor as this one.
+            return None;
+        }
+        watch::exceeded(&self.limits, &self.tree.members())
     }
 
     /// Returns once its private temporary directory takes more than it may; where there is no such limit, never.
@@ -246,7 +260,7 @@ impl Supervisor {
             timed_out: cause == Cause::TimedOut,
             cancelled: cause == Cause::Cancelled,
             flooded: cause == Cause::Flooded,
-            limit: self.limit(cause),
+            limit: self.limit(cause, &background),
             background,
             bytes,
             lines,
@@ -261,10 +275,14 @@ impl Supervisor {
     }
 
     /// Returns the limit that ended it.
-    fn limit(&self, cause: Cause) -> Option<Limit> {
+    fn limit(&self, cause: Cause, left: &[Background]) -> Option<Limit> {
         match cause {
             Cause::Limited(limit) => Some(limit),
             _ if self.tree.ran_out_of_memory() => self.limits.memory.map(Limit::Memory),
+            // What it left running went on until there was no more to be had.
+            Cause::Exit if !left.is_empty() && self.tree.ran_out_of_processes() => {
+                self.limits.processes.map(Limit::Processes)
+            }
             _ => None,
         }
     }

@@ -74,6 +74,16 @@ impl Tree {
         self.group.as_ref().is_some_and(Group::ran_out_of_memory)
     }
 
+    /// Returns whether the kernel holds it to its limits of memory and processes.
+    pub(super) fn is_held(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::limits)
+    }
+
+    /// Returns whether the kernel refused it a process, for its group had all it may have.
+    pub(super) fn ran_out_of_processes(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::ran_out_of_processes)
+    }
+
     /// Returns whether there was ever more to it than the leader.
     pub(super) fn saw_orphans(&self) -> bool {
         self.grown
@@ -107,7 +117,8 @@ impl Tree {
         left
     }
 
-    /// Ends all of it: TERM, a grace, then KILL until nothing is left. Returns whether nothing is.
+    /// Ends all of it: TERM, a grace, then KILL until nothing is left. Returns whether nothing is. What forks until
+    /// its group refuses it has no grace.
     ///
     /// Takes [`GRACE`] and [`LIMIT`] at most. Needs no thread and no process: a command that forks in a
     /// loop may have taken all there are.
@@ -115,6 +126,12 @@ impl Tree {
         if !self.reaped {
             // In one call before it is looked up: what forks in a loop is fewer afterwards.
             self.signal_group(Signal::TERM);
+        }
+        if let Some(group) = &self.group
+            && group.ran_out_of_processes()
+        {
+            // A look at so many that fork takes long, where each of them has as much of the processor as this process.
+            group.kill();
         }
         let members = self.members();
         self.signal(&members, Signal::TERM);

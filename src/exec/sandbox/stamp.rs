@@ -6,7 +6,7 @@ use crate::fnv;
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// All that a launcher reads a plan with and holds a command by.
-const SOURCES: [&[u8]; 8] = [
+const SOURCES: [&[u8]; 9] = [
     include_bytes!("filter.rs"),
     include_bytes!("filter/tables.rs"),
     include_bytes!("launch.rs"),
@@ -15,6 +15,7 @@ const SOURCES: [&[u8]; 8] = [
     include_bytes!("rules.rs"),
     include_bytes!("support.rs"),
     include_bytes!("../inherited.rs"),
+    include_bytes!("../limits.rs"),
 ];
 
 const BUILD: u64 = fnv::hash(&SOURCES);
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     /// How many of the sources lie elsewhere.
-    const ELSEWHERE: usize = 1;
+    const ELSEWHERE: usize = 2;
     /// What only prepares plans, or tests.
     const OTHERS: &[&str] = &[
         "choice.rs",
@@ -45,8 +46,8 @@ mod tests {
         "grants.rs",
         "mod.rs",
         "names.rs",
-        "removal.rs",
         "placeholder.rs",
+        "removal.rs",
         "seatbelt.rs",
         "stamp.rs",
         "tests.rs",
