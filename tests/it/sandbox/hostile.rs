@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 
-use super::scene::{SOMEBODY, Scene, am_root, support};
+use super::scene::{SOMEBODY, Scene, am_root, older, support};
 
 const TABLE: &str = include_str!("hostile.py");
 
@@ -208,7 +208,7 @@ fn as_an_ordinary_user_nothing_harms() {
 fn older_landlocks_and_the_filter_hold_as_much() {
     let users = [None, Some(SOMEBODY)];
     for user in &users[..if am_root() { 2 } else { 1 }] {
-        for abi in [1, 2, 3, 4, 5] {
+        for abi in older([1, 2, 3, 4, 5]) {
             let how = How {
                 user: *user,
                 abi: Some(abi),

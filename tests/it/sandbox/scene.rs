@@ -295,6 +295,12 @@ pub(super) fn support() -> &'static Support {
     })
 }
 
+/// Those of the versions of Landlock that this kernel can play.
+pub(super) fn older<const N: usize>(versions: [u32; N]) -> impl Iterator<Item = u32> {
+    let own = support().abi.unwrap_or(0);
+    versions.into_iter().filter(move |version| *version <= own)
+}
+
 /// By another process: while this one has a program open to write it, a child of another test holds it
 /// open too, and it cannot be started.
 pub(super) fn copy_programs(to: &Path) {
