@@ -30,6 +30,8 @@ pub(super) struct Shape {
 struct Rule {
     call: i64,
     when: When,
+    /// What must hold besides.
+    and: When,
     errno: i32,
 }
 
@@ -43,6 +45,8 @@ enum When {
     Masked(u8, u32, u32),
     In(u8, &'static [u32]),
     NotIn(u8, &'static [u32]),
+    /// The argument, a pointer, leads somewhere.
+    Some(u8),
 }
 
 impl Rule {
@@ -54,8 +58,13 @@ impl Rule {
         Self {
             call,
             when,
+            and: When::Always,
             errno: libc::EPERM,
         }
+    }
+
+    const fn and(self, and: When) -> Self {
+        Self { and, ..self }
     }
 
     const fn errno(self, errno: i32) -> Self {
@@ -138,37 +147,49 @@ fn number(rules: &[Rule]) -> u32 {
 
 /// The steps for a call whose number is in the accumulator, which is in it again after them.
 fn body(rule: Rule) -> Vec<sock_filter> {
-    let refuse = fail(rule.errno);
-    let again = step(LOAD, NUMBER_AT);
-    match rule.when {
-        When::Always => vec![refuse],
+    let and = condition(rule.and, 1);
+    let mut steps = condition(rule.when, and.len() + 1);
+    steps.extend(and);
+    let looked = !steps.is_empty();
+    steps.push(fail(rule.errno));
+    if looked {
+        steps.push(step(LOAD, NUMBER_AT));
+    }
+    steps
+}
+
+/// The steps that look at an argument. Where the condition does not hold, they skip the `rest` that comes after them.
+fn condition(when: When, rest: usize) -> Vec<sock_filter> {
+    let skip = u8::try_from(rest).unwrap_or(u8::MAX);
+    match when {
+        When::Always => Vec::new(),
         When::AnyBit(argument, mask) => vec![
             step(LOAD, argument_at(argument)),
-            jump(ANY_BIT, mask, 0, 1),
-            refuse,
-            again,
+            jump(ANY_BIT, mask, 0, skip),
         ],
         When::Masked(argument, mask, value) => vec![
             step(LOAD, argument_at(argument)),
             step(AND, mask),
-            jump(EQUAL, value, 0, 1),
-            refuse,
-            again,
+            jump(EQUAL, value, 0, skip),
         ],
         When::In(argument, values) => {
-            // A hit goes to the refusal, which stands after a jump around it.
             let mut steps = vec![step(LOAD, argument_at(argument))];
+            // A hit skips the jump of those that hit nothing.
             steps.extend(each(values, 1));
-            steps.push(jump(EQUAL, 0, 1, 1));
-            steps.extend([refuse, again]);
+            steps.push(step(ALWAYS, rest as u32));
             steps
         }
         When::NotIn(argument, values) => {
             let mut steps = vec![step(LOAD, argument_at(argument))];
-            steps.extend(each(values, 1));
-            steps.extend([refuse, again]);
+            steps.extend(each(values, rest));
             steps
         }
+        When::Some(argument) => vec![
+            step(LOAD, argument_at(argument)),
+            jump(EQUAL, 0, 0, 2),
+            step(LOAD, argument_at(argument) + 4),
+            jump(EQUAL, 0, skip, 0),
+        ],
     }
 }
 

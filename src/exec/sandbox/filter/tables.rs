@@ -225,6 +225,9 @@ const REQUESTS: &[u32] = &[
 /// Of a user: the number 0 is then oneself with all the processes one has (`linux/ioprio.h`).
 const IOPRIO_WHO_USER: u32 = 3;
 
+const F_SET_RW_HINT: u32 = 1036;
+const F_SET_FILE_RW_HINT: u32 = 1038;
+
 /// Process priorities, limits and placement: of oneself, by the number 0.
 const OF_OTHERS: &[(i64, u8)] = &[
     (SYS_setpriority, 1),
@@ -237,6 +240,18 @@ const OF_OTHERS: &[(i64, u8)] = &[
     (SYS_migrate_pages, 0),
     (SYS_move_pages, 0),
 ];
+
+/// Calls that set a mode, and which of their arguments it is.
+const MODES: &[(i64, u8)] = &[
+    (SYS_fchmod, 1),
+    (SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (SYS_mknodat, 2),
+];
+#[cfg(target_arch = "x86_64")]
+const OLD_MODES: &[(i64, u8)] = &[(SYS_chmod, 1), (SYS_mknod, 1), (SYS_creat, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_MODES: &[(i64, u8)] = &[];
 
 /// All rules of a shape.
 pub(super) fn rules(shape: Shape) -> Vec<Rule> {
@@ -252,6 +267,8 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
     rules.extend(whole(NEVER));
     rules.extend(whole(OLD_NEVER));
     rules.extend(OPENS.iter().map(without_access));
+    rules.extend(setuid());
+    rules.extend(marks());
     if shape.level != Level::Workspace || !shape.mounted {
         rules.extend(whole(ATTRIBUTES));
         rules.extend(whole(OLD_ATTRIBUTES));
@@ -269,10 +286,19 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
     rules.extend([
         Rule::new(SYS_setpriority, When::In(0, &[PRIO_USER])),
         Rule::new(SYS_ioprio_set, When::In(0, &[IOPRIO_WHO_USER])),
-        // A lease holds up whoever opens the file next; the other tells of what is done in a directory.
+        // A lease holds up whoever opens the file next; the second tells of what is done in a directory; the others
+        // change how the file is written.
         Rule::new(
             SYS_fcntl,
-            When::In(1, &[libc::F_SETLEASE as u32, libc::F_NOTIFY as u32]),
+            When::In(
+                1,
+                &[
+                    libc::F_SETLEASE as u32,
+                    libc::F_NOTIFY as u32,
+                    F_SET_RW_HINT,
+                    F_SET_FILE_RW_HINT,
+                ],
+            ),
         ),
     ]);
     if shape.level != Level::Workspace {
@@ -292,6 +318,28 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
 fn without_access((call, flags): &(i64, u8)) -> Rule {
     let mode = O_ACCMODE as u32;
     Rule::new(*call, When::Masked(*flags, mode, mode))
+}
+
+/// A setuid program would do for everybody on the machine what its owner may do.
+fn setuid() -> impl Iterator<Item = Rule> {
+    let sets = |argument: u8| When::AnyBit(argument, S_ISUID);
+    let modes = MODES.iter().chain(OLD_MODES);
+    let by_mode = modes.map(move |(call, mode)| Rule::new(*call, sets(*mode)));
+    // The mode comes behind the flags, and means nothing where no file is made.
+    let made = (O_CREAT | O_TMPFILE & !O_DIRECTORY) as u32;
+    let by_flags = OPENS.iter().map(move |(call, flags)| {
+        Rule::new(*call, When::AnyBit(*flags, made)).and(sets(flags + 1))
+    });
+    by_mode.chain(by_flags)
+}
+
+/// The executor knows a command's processes by their limit of file locks.
+fn marks() -> [Rule; 2] {
+    const LOCKS: &[u32] = &[RLIMIT_LOCKS];
+    [
+        Rule::new(SYS_setrlimit, When::In(0, LOCKS)),
+        Rule::new(SYS_prlimit64, When::In(1, LOCKS)).and(When::Some(2)),
+    ]
 }
 
 /// A lock on a file that may only be read holds up the programs that want to write it. Who builds needs locks in

@@ -175,6 +175,44 @@ fn watches_are_absent_and_locks_are_where_files_may_be_written() {
 }
 
 #[test]
+fn nothing_becomes_setuid() {
+    let workspace = Shape {
+        level: Level::Workspace,
+        mounted: true,
+        ..READ_ONLY
+    };
+    let (create, nameless) = (O_CREAT as u64, O_TMPFILE as u64);
+    for mode in [0o4755, 0o6755, S_IFREG as u64 | 0o4000] {
+        refused(workspace, SYS_fchmod, &[0, mode]);
+        refused(workspace, SYS_fchmodat, &[0, 0, mode]);
+        refused(workspace, 452, &[0, 0, mode]);
+        for shape in [workspace, READ_ONLY] {
+            refused(shape, SYS_mknodat, &[0, 0, mode]);
+            refused(shape, SYS_openat, &[0, 0, create, mode]);
+            refused(shape, SYS_openat, &[0, 0, nameless, mode]);
+            // There is no mode then: it is whatever was in the register.
+            allowed(shape, SYS_openat, &[0, 0, O_DIRECTORY as u64, mode]);
+        }
+    }
+    for mode in [0o755, 0o2755, 0o1777] {
+        allowed(workspace, SYS_fchmodat, &[0, 0, mode]);
+        allowed(workspace, SYS_openat, &[0, 0, create, mode]);
+    }
+}
+
+#[test]
+fn the_limit_of_locks_stays_and_can_be_asked() {
+    let locks = u64::from(RLIMIT_LOCKS);
+    refused(READ_ONLY, SYS_setrlimit, &[locks]);
+    for new in [8, 1 << 32] {
+        refused(READ_ONLY, SYS_prlimit64, &[0, locks, new]);
+        allowed(READ_ONLY, SYS_prlimit64, &[0, u64::from(RLIMIT_CORE), new]);
+    }
+    allowed(READ_ONLY, SYS_prlimit64, &[0, locks, 0, 8]);
+    refused(READ_ONLY, SYS_prlimit64, &[4000, locks, 0, 8]);
+}
+
+#[test]
 fn sockets_are_as_the_network_is() {
     let network = Shape {
         network: true,
@@ -323,7 +361,14 @@ fn every_rule_is_found_by_the_search() {
             When::AnyBit(_, mask) => mask.into(),
             When::Masked(_, _, value) => value.into(),
             When::In(_, values) => values[0].into(),
+            When::Some(_) => 1,
         };
-        check(READ_ONLY, rule.call, &[hit; 6], Answer::Errno(rule.errno));
+        let mut arguments = [hit; 6];
+        match rule.and {
+            When::AnyBit(argument, mask) => arguments[usize::from(argument)] = mask.into(),
+            When::Some(argument) => arguments[usize::from(argument)] = 1,
+            _ => {}
+        }
+        check(READ_ONLY, rule.call, &arguments, Answer::Errno(rule.errno));
     }
 }
