@@ -15,7 +15,14 @@ use serde_json::Value;
 
 use super::scene::{SOMEBODY, Scene, am_root, older, support};
 
-const TABLE: &str = include_str!("hostile.py");
+const TABLE: &str = concat!(
+    include_str!("hostile/base.py"),
+    include_str!("hostile/files.py"),
+    include_str!("hostile/others.py"),
+    include_str!("hostile/secrets.py"),
+    include_str!("hostile/system.py"),
+    include_str!("hostile/main.py"),
+);
 
 /// What the rows reach for outside the scene's files; all of it ends with the test.
 struct Outside {
@@ -24,6 +31,7 @@ struct Outside {
     tcp: TcpListener,
     udp: UdpSocket,
     inherited: OwnedFd,
+    inherited_dir: OwnedFd,
     terminal: nix::pty::OpenptyResult,
     _sockets: (UnixListener, UnixListener, UnixDatagram, UnixListener),
 }
@@ -50,24 +58,29 @@ impl Outside {
         // Without O_CLOEXEC, as a careless library would have it.
         let flags = OFlags::WRONLY | OFlags::CREATE;
         let inherited = rustix::fs::open(scene.ws.join("inherited"), flags, Mode::RWXU).unwrap();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let inherited_dir =
+            rustix::fs::open(scene.home.join(".cargo"), flags, Mode::empty()).unwrap();
         Self {
             victim: victim.stdout(Stdio::null()).spawn().unwrap(),
             token,
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
             udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
             inherited,
+            inherited_dir,
             terminal,
             _sockets: sockets,
         }
     }
 
-    fn describe(&self, scene: &Scene, tmp: &std::path::Path, free: bool) -> String {
+    fn describe(&self, scene: &Scene, tmp: &std::path::Path, run: &Run) -> String {
         let disk = fs::read_dir("/sys/block")
             .ok()
             .and_then(|mut disks| disks.next());
         let disk = disk.and_then(Result::ok).map(|disk| disk.file_name());
         serde_json::json!({
-            "ws": scene.ws, "home": scene.home, "out": scene.out, "tmp": tmp, "free": free,
+            "ws": scene.ws, "home": scene.home, "out": scene.out, "tmp": tmp, "free": *run == Run::Free,
+            "writes": *run == Run::Workspace, "inherited_dir": self.inherited_dir.as_raw_fd(),
             "victim": self.victim.id(), "token": self.token, "inherited": self.inherited.as_raw_fd(),
             "tcp": self.tcp.local_addr().unwrap().port(), "udp": self.udp.local_addr().unwrap().port(),
             "terminal": nix::unistd::ttyname(&self.terminal.slave).unwrap(),
@@ -103,6 +116,14 @@ fn rows(mut command: Command, terminal: &OwnedFd) -> BTreeMap<String, Value> {
         .map(|line| serde_json::from_str::<Value>(line).unwrap());
     each.map(|row| (row["row"].as_str().unwrap().to_owned(), row))
         .collect()
+}
+
+/// What holds a run of the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Run {
+    Free,
+    ReadOnly,
+    Workspace,
 }
 
 /// How a table is run.
@@ -156,7 +177,7 @@ impl How {
         let tmp = scene.out.join("tmp");
         fs::create_dir(&tmp).unwrap();
         scene.hand_over_one(&tmp);
-        let place = outside.describe(&scene, &tmp, true);
+        let place = outside.describe(&scene, &tmp, &Run::Free);
         let command = scene.free(&[python(), "-c", TABLE, "run", &place, self.kinds()]);
         let rows = rows(command, &outside.terminal.slave);
         let idle = rows.values().filter(|row| row["did"] == false);
@@ -167,12 +188,21 @@ impl How {
         assert!(idle.is_empty(), "free, these did nothing: {idle:#?}");
     }
 
-    /// No row does its deed, and no file changes in any way.
     fn confined(self, name: &str) {
+        self.confined_at(name, Run::ReadOnly);
+        self.confined_at(name, Run::Workspace);
+    }
+
+    /// No row does its deed, and no file changes in any way.
+    fn confined_at(self, name: &str, run: Run) {
         let (scene, outside) = self.prepare(name);
         let before = scene.snapshot();
-        let (command, _wrapped) = scene.confined_in_tmp(&scene.read_only(), |tmp| {
-            let place = outside.describe(&scene, tmp, false);
+        let level = match run {
+            Run::Workspace => scene.workspace(),
+            _ => scene.read_only(),
+        };
+        let (command, _wrapped) = scene.confined_in_tmp(&level, |tmp| {
+            let place = outside.describe(&scene, tmp, &run);
             [python(), "-c", TABLE, "run", &place, self.kinds()].map(str::to_owned)
         });
         let rows = rows(command, &outside.terminal.slave);
