@@ -18,4 +18,5 @@ mod privacy;
 mod programs;
 mod runs_later;
 mod scene;
+mod signals;
 mod toolchains;

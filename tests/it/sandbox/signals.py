@@ -1,0 +1,77 @@
+"""Tries to stop and to end the backend that started it, the backend's guard, and a process of the person.
+
+    signals.py PID deadly|harmless
+
+It prints every way by which one of them is reached; it is to be started by the backend itself.
+"""
+
+import ctypes
+import os
+import signal
+import struct
+import sys
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+X86 = os.uname().machine == "x86_64"
+TKILL, TGKILL, QUEUE = (200, 234, 129) if X86 else (130, 131, 138)
+
+
+def parent(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rsplit(") ", 1)[1].split()[1])
+
+
+def call(number, *arguments):
+    if LIBC.syscall(number, *arguments) == -1:
+        raise OSError(ctypes.get_errno(), "refused")
+
+
+def join(group, number):
+    """Joins a group, and signals whoever is in it."""
+    os.setpgid(0, group)
+    os.kill(0, number)
+
+
+def ways(pid, number):
+    information = struct.pack("iii", number, 0, -1) + bytes(116)
+    yield "by its number", lambda: os.kill(pid, number)
+    yield "by its thread", lambda: call(TKILL, pid, number)
+    yield "by its process and thread", lambda: call(TGKILL, pid, pid, number)
+    yield "by a queue", lambda: call(QUEUE, pid, number, information)
+    yield "by a descriptor", lambda: signal.pidfd_send_signal(os.pidfd_open(pid), number)
+    for group in {os.getpgid(pid), os.getsid(pid)}:
+        yield "by its group", lambda group=group: os.killpg(group, number)
+        yield "by joining its group", lambda group=group: join(group, number)
+        yield "by the priority of its group", lambda group=group: lower(group)
+
+
+def lower(group):
+    os.setpgid(0, group)
+    os.setpriority(os.PRIO_PGRP, 0, os.getpriority(os.PRIO_PROCESS, 0))
+
+
+def attempt(name, act):
+    """In a process of its own, which may meet what is meant for another."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        except OSError:
+            os._exit(0)
+        os._exit(1)
+    if os.waitpid(child, 0)[1] != 0:
+        print(name, flush=True)
+
+
+def main():
+    backend = os.getppid()
+    targets = {"the backend": backend, "its guard": parent(backend), "the person's": int(sys.argv[1])}
+    deadly = [signal.SIGSTOP, signal.SIGTERM, signal.SIGKILL] if sys.argv[2] == "deadly" else []
+    for number in [signal.SIGCONT, *deadly]:
+        for name, pid in targets.items():
+            for way, act in ways(pid, number):
+                attempt(f"{name} {way}", act)
+    print("done")
+
+
+main()

@@ -1,0 +1,130 @@
+//! No confined command stops or ends the backend, its guard or another process of the person, whatever the kernel's Landlock.
+
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::hostile::python;
+use super::scene::{am_root, copy_programs};
+use crate::support::{DEADLINE, proc};
+
+/// Neither the tests' own user nor that of another test.
+const SOMEBODY: u32 = 54_325;
+
+/// Tries all ways to signal, and prints those that reached anybody.
+const ACTIONS: &str = include_str!("signals.py");
+
+/// Answers for a kernel of another version.
+const OLDER: &str = include_str!("older.py");
+
+/// The kernel's own version comes first.
+const VERSIONS: [&str; 4] = ["0", "1", "4", "5"];
+
+/// A user's place, with a process of theirs.
+struct Place {
+    dir: TempDir,
+    user: Option<u32>,
+    victim: Child,
+}
+
+impl Place {
+    fn new(user: Option<u32>) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("co-signals-")
+            .tempdir()
+            .unwrap();
+        copy_programs(dir.path());
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        let home = dir.path().join("home");
+        fs::create_dir(&home).unwrap();
+        std::os::unix::fs::chown(home, user, user).unwrap();
+        let mut sleep = Command::new("sleep");
+        sleep.arg("300").process_group(0);
+        Self {
+            dir,
+            user,
+            victim: as_user(&mut sleep, user).spawn().unwrap(),
+        }
+    }
+
+    /// Returns what the actions of a command at a level print.
+    #[track_caller]
+    fn reached(&self, version: &str, level: &[&str], how: &str) -> String {
+        let home = self.dir.path().join("home");
+        let mut command = Command::new(python());
+        command.args(["-c", OLDER, version]);
+        command.arg(self.dir.path().join("co-nvim")).arg("exec");
+        command.args(level).args(["--", python(), "-c", ACTIONS]);
+        command.args([&self.victim.id().to_string(), how]);
+        command.current_dir(&home).env("HOME", &home);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(Stdio::null());
+        let mut running = Running(as_user(&mut command, self.user).spawn().unwrap());
+        // One that is stopped does not end.
+        let ended = || running.0.try_wait().unwrap();
+        proc::wait_until(DEADLINE, "the end of the backend", ended);
+        let mut printed = String::new();
+        let mut output = running.0.stdout.take().unwrap();
+        output.read_to_string(&mut printed).unwrap();
+        printed
+    }
+}
+
+/// A backend; it is ended with all that it started when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.0.id()).unwrap();
+        let all = proc::descendants(pid);
+        all.into_iter().chain([pid]).for_each(proc::kill9);
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+    }
+}
+
+fn as_user(command: &mut Command, user: Option<u32>) -> &mut Command {
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    command
+}
+
+#[track_caller]
+fn nobody_is_reached(user: Option<u32>) {
+    let mut place = Place::new(user);
+    let free = place.reached("5", &["--backend", "subprocess"], "harmless");
+    for name in ["the backend", "its guard", "the person's"] {
+        assert!(free.contains(&format!("{name} by its number")), "{free}");
+    }
+    for version in VERSIONS {
+        for level in [&["--read-only"][..], &["--backend", "landlock"]] {
+            let reached = place.reached(version, level, "deadly");
+            assert_eq!(reached, "done\n", "version {version}, {level:?}");
+        }
+    }
+    assert_eq!(place.victim.try_wait().unwrap(), None);
+}
+
+#[test]
+fn whoever_runs_the_tests_reaches_nobody() {
+    nobody_is_reached(None);
+}
+
+#[test]
+fn an_ordinary_user_reaches_nobody() {
+    // Where the tests run as an ordinary user, the other test has shown it.
+    if am_root() {
+        nobody_is_reached(Some(SOMEBODY));
+    }
+}
