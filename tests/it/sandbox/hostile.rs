@@ -196,7 +196,6 @@ impl How {
     /// No row does its deed, and no file changes in any way.
     fn confined_at(self, name: &str, run: Run) {
         let (scene, outside) = self.prepare(name);
-        let before = scene.snapshot();
         let level = match run {
             Run::Workspace => scene.workspace(),
             _ => scene.read_only(),
@@ -205,6 +204,8 @@ impl How {
             let place = outside.describe(&scene, tmp, &run);
             [python(), "-c", TABLE, "run", &place, self.kinds()].map(str::to_owned)
         });
+        // With the placeholders that the command needs.
+        let before = scene.snapshot();
         let rows = rows(command, &outside.terminal.slave);
         assert!(rows.len() >= 80, "{} rows", rows.len());
         let did: Vec<_> = rows.iter().filter(|(_, row)| row["did"] == true).collect();

@@ -39,9 +39,11 @@ impl Place {
             .unwrap();
         copy_programs(dir.path());
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        let home = dir.path().join("home");
-        fs::create_dir(&home).unwrap();
-        std::os::unix::fs::chown(home, user, user).unwrap();
+        for name in ["home", "work"] {
+            let made = dir.path().join(name);
+            fs::create_dir(&made).unwrap();
+            std::os::unix::fs::chown(made, user, user).unwrap();
+        }
         let mut sleep = Command::new("sleep");
         sleep.arg("300").process_group(0);
         Self {
@@ -60,7 +62,8 @@ impl Place {
         command.arg(self.dir.path().join("co-nvim")).arg("exec");
         command.args(level).args(["--", python(), "-c", ACTIONS]);
         command.args([&self.victim.id().to_string(), how]);
-        command.current_dir(&home).env("HOME", &home);
+        command.current_dir(self.dir.path().join("work"));
+        command.env("HOME", &home);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(Stdio::null());
         let mut running = Running(as_user(&mut command, self.user).spawn().unwrap());
