@@ -402,7 +402,8 @@ pub(super) static TABLE: &[Setting] = &[
             least: 16 * MIB,
             set: |c, v| c.exec.memory = v,
         },
-        "Memory of a model's command with all that it started. One that takes more is ended.",
+        "Most memory that a model's command and all that it started may use together. co kills a command that \
+         uses more.",
     ),
     setting(
         "shell_processes",
@@ -412,7 +413,8 @@ pub(super) static TABLE: &[Setting] = &[
             most: 4_194_304,
             set: |c, v| c.exec.processes = v,
         },
-        "Processes and threads of a model's command. One that has more is ended.",
+        "Most processes and threads that a model's command and all that it started may have together. co \
+         kills a command that has more.",
     ),
     setting(
         "shell_tmp_size",
@@ -421,7 +423,8 @@ pub(super) static TABLE: &[Setting] = &[
             least: MIB,
             set: |c, v| c.exec.tmp_size = v,
         },
-        "Size of the private $TMPDIR of a confined command of a model. One that takes more is ended.",
+        "Most bytes that a model's command may keep in its private $TMPDIR, if it is confined. co kills a \
+         command that keeps more.",
     ),
     setting(
         "unasked_memory",
@@ -430,7 +433,7 @@ pub(super) static TABLE: &[Setting] = &[
             least: 16 * MIB,
             set: |c, v| c.exec.unasked_memory = v,
         },
-        "The same as |co-shell_memory| for what runs unasked, if it is less.",
+        "The same as |co-shell_memory| for commands that run unasked, if it is less.",
     ),
     setting(
         "unasked_processes",
@@ -440,7 +443,7 @@ pub(super) static TABLE: &[Setting] = &[
             most: 4_194_304,
             set: |c, v| c.exec.unasked_processes = v,
         },
-        "The same as |co-shell_processes| for what runs unasked, if it is less.",
+        "The same as |co-shell_processes| for commands that run unasked, if it is less.",
     ),
     setting(
         "shell_cpu_seconds",
@@ -478,10 +481,11 @@ pub(super) static TABLE: &[Setting] = &[
             of: &["subprocess", "landlock", "docker", "auto"],
             set: |c, v| c.sandbox_backend = Backend::from_word(v).unwrap_or(Backend::Subprocess),
         },
-        "Where approved commands run: as plain processes, or held to the workspace by the kernel (landlock), \
-         which keeps what git runs: `git init` and `git config` fail. One that cannot work here refuses every \
-         such command with the reason; auto takes the strongest that can. docker is not in this version: \
-         with it, no approved command runs. :Co /sandbox chooses another until the backend ends.",
+        "The way approved commands run: as plain processes (subprocess), or confined to the workspace by the \
+         kernel (landlock). Landlock also protects git's hooks and configuration, so `git init` and `git \
+         config` fail. If the chosen way cannot work here, co refuses every such command with the reason; \
+         auto takes the strongest that can. docker is not in this version: with it, no approved command runs. \
+         :Co /sandbox chooses another until the backend ends.",
     )
     .applies(Applies::Restart),
     setting(
