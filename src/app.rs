@@ -56,7 +56,7 @@ pub async fn serve() -> ExitCode {
         }
     };
     let code = serve_neovim(messages, &editor).await;
-    // Lua reads it when the process has ended: by then nothing is left to wait for.
+    // Lua reads this when the process has ended: then there is nothing else to wait for.
     match broken.try_recv() {
         Ok(error) => fail(&error.to_string()),
         Err(_) => code,
@@ -156,7 +156,7 @@ async fn make(
         let (log, problem) = started.unwrap_or_default();
         let kit = settings.and_then(|settings| kit(&editor, here?, &settings));
         match (&kit, problem) {
-            // The reason is told, and one that the log has too is not told twice.
+            // Reports the reason. Lua does not show a reason twice that the log already has.
             (Err(why), _) => tracing::error!(why, "not served"),
             (Ok(_), Some(problem)) => warn(&editor, problem),
             (Ok(_), None) => {}
@@ -182,7 +182,7 @@ async fn make(
     }
 }
 
-/// Returns the log, if there is one, and what is wrong with it.
+/// Returns the log, if there is one, and the reason why it cannot be written.
 fn start_log(paths: &Paths) -> (Option<logging::Log>, Option<String>) {
     let start = || {
         let file = paths.log_file().map_err(|error| error.to_string())?;

@@ -99,7 +99,7 @@ impl Paths {
     /// Where whole outputs of commands go.
     ///
     /// # Errors
-    /// It cannot be made or written.
+    /// The directory cannot be made or written.
     pub fn spill_dir(&self) -> Result<PathBuf, Error> {
         let path = made(self.state.join("output"))?;
         match rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK) {

@@ -1,4 +1,4 @@
-//! The git directories of a workspace, and whether they can be trusted.
+//! The trusted git directories of a workspace.
 //!
 //! Anybody can write a `.git` file, and an archive can carry a whole `.git` directory. So a directory outside the
 //! workspace is trusted only if it belongs to the same user and its own files name this workspace. Runs nothing.
@@ -12,7 +12,7 @@ use crate::regular;
 #[cfg(test)]
 mod tests;
 
-/// Names of our temporary directories begin with this; commands write there.
+/// The prefix of co's temporary directories, in which commands can write.
 pub(crate) const OUR_TMP: &str = "co-tmp-";
 
 /// The git directories of a workspace.
@@ -24,7 +24,7 @@ pub(crate) struct Dirs {
     pub common: PathBuf,
 }
 
-/// Why the git directories of a workspace are not trusted, as a sentence for a person.
+/// The reason for a person why the git directories of a workspace are not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Untrusted(pub String);
@@ -32,7 +32,7 @@ pub(crate) struct Untrusted(pub String);
 /// Returns the git directories of `workspace`, a real path; none if there is no repository.
 ///
 /// # Errors
-/// `.git` is there, but leads to a directory that nothing proves to be this workspace's own.
+/// `.git` exists, but co cannot prove that the directory which it names belongs to this workspace.
 pub(crate) fn find(workspace: &Path) -> Result<Option<Dirs>, Untrusted> {
     let dot = workspace.join(".git");
     let Ok(kind) = dot.symlink_metadata() else {
@@ -54,26 +54,26 @@ pub(crate) fn find(workspace: &Path) -> Result<Option<Dirs>, Untrusted> {
     Ok(Some(dirs))
 }
 
-/// Returns whether this is a directory with nothing in it, which git takes for no repository.
+/// Returns whether this is an empty directory, which git does not take for a repository.
 pub(crate) fn is_empty(dir: &Path) -> bool {
     dir.read_dir()
         .is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Returns whether git takes this for a git directory.
+/// Returns whether git takes this directory for a git directory.
 pub(crate) fn is_git_dir(dir: &Path) -> bool {
     dir.join("HEAD").symlink_metadata().is_ok()
         && dir.join("objects").is_dir()
         && dir.join("refs").is_dir()
 }
 
-/// Returns whether the user that we run as owns this.
+/// Returns whether our user owns this.
 pub(crate) fn is_own(path: &Path) -> bool {
     let owner = path.metadata().map(|meta| meta.uid());
     owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
 }
 
-/// A `.git` directory.
+/// Returns the directories for a `.git` directory.
 fn inside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     let dir = real(dot)?;
     if !dir.starts_with(workspace) {
@@ -89,14 +89,14 @@ fn inside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     })
 }
 
-/// A `.git` file: that of a linked work tree or of a submodule.
+/// Returns the directories for a `.git` file of a linked work tree or of a submodule.
 fn outside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     let told = regular::text(dot).ok();
     let own = told
         .as_deref()
         .and_then(|text| text.strip_prefix("gitdir:"))
         .and_then(|path| workspace.join(path.trim()).canonicalize().ok())
-        .ok_or_else(|| Untrusted("`.git` is a file that names no directory".into()))?;
+        .ok_or_else(|| Untrusted("the file `.git` names no directory".into()))?;
     let common = if is_worktree(&own, dot) {
         let common = own.ancestors().nth(2).unwrap_or(&own).to_owned();
         shares_nothing(&common)?;
@@ -124,14 +124,14 @@ fn outside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     };
     if common.starts_with(workspace) || common.ancestors().any(ours) {
         return Err(Untrusted(format!(
-            "`.git` leads to `{}`, which a command could have written",
+            "`.git` leads to `{}`, where commands can write",
             common.display()
         )));
     }
     Ok(Dirs { own, common })
 }
 
-/// Whether `own` is `COMMON/worktrees/NAME` and both ends name each other.
+/// Returns whether `own` is `COMMON/worktrees/NAME` and both ends name each other.
 fn is_worktree(own: &Path, dot: &Path) -> bool {
     let Some(list) = own.parent() else {
         return false;
@@ -145,10 +145,10 @@ fn is_worktree(own: &Path, dot: &Path) -> bool {
         && pointed(own, "gitdir").as_deref() == Some(dot)
 }
 
-/// Whether `own` is `COMMON/modules/NAME` and its configuration names the workspace. NAME may have slashes.
+/// Returns whether `own` is `COMMON/modules/NAME` and its configuration names the workspace. NAME may have slashes.
 fn is_module(own: &Path, workspace: &Path) -> bool {
     let holds = |git: &Path| {
-        // A linked work tree has submodules of its own, beside its `HEAD`.
+        // A linked work tree has its own submodules, beside its `HEAD`.
         let common = git.parent().filter(|list| list.ends_with("worktrees"));
         let common = common.and_then(Path::parent).unwrap_or(git);
         is_git_dir(common) && is_own(common) && !common.starts_with(workspace)
@@ -158,7 +158,7 @@ fn is_module(own: &Path, workspace: &Path) -> bool {
     within && is_git_dir(own) && names_work_tree(own, workspace)
 }
 
-/// Whether all settings of `core.worktree` in a git directory, at least one, lead to `workspace`.
+/// Returns whether `core.worktree` is set in a git directory, and always to `workspace`.
 pub(crate) fn names_work_tree(dir: &Path, workspace: &Path) -> bool {
     let files = ["config", "config.worktree"].map(|name| regular::text(&dir.join(name)));
     let texts = files.into_iter().flatten().collect::<Vec<_>>();
@@ -171,7 +171,7 @@ pub(crate) fn names_work_tree(dir: &Path, workspace: &Path) -> bool {
     values.peek().is_some() && values.all(leads)
 }
 
-/// The values of `core.worktree` in a configuration as git writes it.
+/// Returns the values of `core.worktree` in a configuration that git wrote.
 fn work_trees(text: &str) -> Vec<&str> {
     let mut core = false;
     let mut found = Vec::new();
@@ -188,21 +188,21 @@ fn work_trees(text: &str) -> Vec<&str> {
     found
 }
 
-/// Refuses a `commondir` that leads elsewhere; one that leads to its own directory changes nothing.
+/// Refuses a `commondir` that names another directory. One that names its own directory has no effect.
 fn shares_nothing(dir: &Path) -> Result<(), Untrusted> {
     let there = dir.join("commondir").symlink_metadata().is_ok();
     if there && pointed(dir, "commondir").as_deref() != Some(dir) {
         return Err(Untrusted(format!(
-            "`{}` leads git to another repository",
+            "`{}` names another repository",
             dir.join("commondir").display()
         )));
     }
     Ok(())
 }
 
-/// Refuses a git directory that shows files or objects of another one through links or alternates.
+/// Refuses a git directory that contains files or objects of another one, by links or alternates.
 ///
-/// A link in place of `hooks` is no matter: reading runs no hooks.
+/// A link in place of `hooks` is allowed, because reading runs no hooks.
 fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
     for below in ["", "objects", "objects/pack", "objects/info"] {
         let entries = dir.join(below).read_dir().into_iter().flatten();
@@ -221,14 +221,14 @@ fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
     let alternates = dir.join("objects/info/alternates");
     if fs::metadata(&alternates).is_ok_and(|meta| meta.len() > 0) {
         return Err(Untrusted(format!(
-            "`{}` lends git the objects of another repository",
+            "`{}` names objects of another repository",
             alternates.display()
         )));
     }
     Ok(())
 }
 
-/// The real path that a file of git's in `dir` names.
+/// Returns the real path that a git file in `dir` names.
 fn pointed(dir: &Path, name: &str) -> Option<PathBuf> {
     let text = regular::text(&dir.join(name)).ok()?;
     dir.join(text.trim()).canonicalize().ok()

@@ -19,7 +19,7 @@ local version = require('co.version')
 ---@field settings table<string, any> the last it was sent
 ---@field successor? fun() called when another was started in its place
 ---@field later? co.FromEditor[] sent to the next backend, after `successor`
----@field stderr string the end of what it wrote to standard error
+---@field stderr string the last part of its standard error
 
 ---@type co.backend.Process?
 local process
@@ -34,7 +34,7 @@ local mourners = {}
 
 local ANSWER_MS = 10000
 
--- Enough for the sentence that a backend ends with.
+-- Enough for the last sentence of a backend.
 local STDERR_KEPT = 4096
 
 ---@return string
@@ -111,14 +111,14 @@ local function succeed(dead, reason, successor)
   end
 end
 
---- Returns why a backend ended by itself: its own last sentence, if it has one.
+--- Returns the reason why a backend ended by itself: its own last sentence, if it has one.
 ---@param dead co.backend.Process
 ---@param code integer
 ---@return string
 local function reason_of(dead, code)
   local said
   for line in vim.gsplit(dead.stderr, '\n') do
-    -- The system's loader says the program's path.
+    -- The system's loader starts its lines with the program's path, not its name.
     said = line:match('^%S-co%-nvim[^%s/]*: (.+)$') or said
   end
   return code ~= 0 and said
@@ -234,8 +234,8 @@ function M.start()
   return process ~= nil or launch() ~= nil
 end
 
---- Sends, starting the backend where there is none; waits in a queue for the handshake, or for a restart. Says so if
---- the message is too long.
+--- Sends, starting the backend where there is none; waits in a queue for the handshake, or for a restart. Refuses a
+--- message that is too long, with a notice.
 ---@param message co.FromEditor
 ---@return boolean taken
 function M.send(message)

@@ -100,11 +100,11 @@ local function unsaved(buf)
   return { name = '@diff ' .. name, text = text }
 end
 
---- Returns what a file holds, without an end of line after the last if the editor has it open.
+--- Returns the text of a file. If the editor has it open, the text has no final end of line.
 ---@param path string
 ---@param cwd string
 ---@return string? text
----@return integer? size bytes of all of it
+---@return integer? size bytes of the whole file
 local function file(path, cwd)
   -- A `$` is a part of a name, such as that of a route.
   local full = vim.fs.normalize(path, { expand_env = false })

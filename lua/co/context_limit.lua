@@ -1,4 +1,4 @@
---- Keeps what goes along with a prompt short enough to be sent.
+--- Cuts the context of a prompt to a length that can be sent.
 local M = {}
 
 local api = vim.api
@@ -17,17 +17,17 @@ local function words(bytes)
   return mib >= 1 and ('%.1f MiB'):format(mib) or ('%d KiB'):format(math.ceil(bytes / 1024))
 end
 
---- Returns lines of a buffer, which end as those of a file do: all of them, or as many as make one piece too long.
+--- Returns lines of a buffer with their ends, as in a file. Stops once they are too long for one piece.
 ---@param buf integer
 ---@param first integer
 ---@param last integer
 ---@return string text
----@return integer size bytes of all of them
+---@return integer size bytes of all the lines
 function M.lines(buf, first, last)
   local start = api.nvim_buf_get_offset(buf, first - 1)
   local size = api.nvim_buf_get_offset(buf, last) - start
   if size > M.LONGEST then
-    -- The first line that ends too late, by halves: a look at each would take as long as reading them.
+    -- Binary search for the line that exceeds the limit: checking each line takes as long as reading all.
     local low, high = first, last
     while low < high do
       local middle = math.floor((low + high) / 2)
@@ -43,7 +43,7 @@ function M.lines(buf, first, last)
   return text, math.max(size, #text)
 end
 
---- Cuts a piece after `most` bytes, between two characters: half of one is no text.
+--- Cuts a piece after `most` bytes, between two characters.
 ---@param piece co.Context
 ---@param most integer
 ---@return co.Context
@@ -56,7 +56,7 @@ local function cut(piece, most)
   }
 end
 
---- Cuts the pieces that are too long and says which; leaves out those for which there is no room.
+--- Cuts pieces that are too long, leaves out pieces above the total limit, and shows a notice that names both.
 ---@param pieces co.Context[]
 ---@return co.Context[]
 function M.fit(pieces)
@@ -75,7 +75,7 @@ function M.fit(pieces)
     end
   end
   if #shortened > 0 then
-    notify.warn('too long to be sent whole: ' .. table.concat(shortened, '; '))
+    notify.warn('too long to send in full, name fewer lines: ' .. table.concat(shortened, '; '))
   end
   return fitting
 end

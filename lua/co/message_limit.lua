@@ -1,26 +1,26 @@
---- The longest message that the backend reads.
+--- Refuses messages that are too long for the backend.
 local M = {}
 
--- 16 MiB in the backend. Neovim packs some short strings a byte longer than what is measured here.
+-- 16 MiB in the backend. Neovim packs some short strings one byte longer than this measures.
 local LARGEST = 16 * 1024 * 1024 - 64 * 1024
 
 ---@type table<string, string>
 local advice = {
-  prompt = 'save the long part to a file and name that with @file:',
-  run = 'save its input to a file and read that, as in :Co! wc < file',
+  prompt = 'save the long part to a file and name it with @file:',
+  run = 'save the input to a file and redirect it, as in :Co! wc < file',
   run_input = 'send it in smaller parts',
 }
 
---- Returns why a message cannot be sent, and what to do; nil if it can.
+--- Returns the reason why a message cannot be sent, with advice; nil if it can be sent.
 ---@param message co.FromEditor
 ---@return string?
 function M.problem(message)
   local packed, bytes = pcall(vim.mpack.encode, message)
-  -- What cannot be packed is not sent either, and logged then.
+  -- A message that cannot be packed is refused and logged later, when it is sent.
   if not packed or #bytes <= LARGEST then
     return nil
   end
-  return ('%s: %.1f MiB are more than the 16 MiB that the backend reads, %s'):format(
+  return ('%s: the message has %.1f MiB, the most is 16 MiB; %s'):format(
     message.type == 'run' and 'not run' or 'not sent',
     #bytes / 1024 / 1024,
     advice[message.type] or 'shorten it'

@@ -94,7 +94,7 @@ function M.run(command, cwd, stdin, options)
     request.terminal = size
   end
   request.open = mode == 'open' or nil
-  -- Sent first: the command starts while Neovim draws. What it says is heard after that.
+  -- Sent first: the command starts while Neovim draws. Neovim reads its output after that.
   if not backend.send(request) then
     terminal.ended(request.run, 'not run')
     return nil

@@ -200,7 +200,7 @@ M.commands = {
   delete = { about = 'delete an earlier conversation' },
   fork = { about = 'go on in a copy of the conversation' },
   usage = { about = 'say what the conversation has used' },
-  sandbox = { about = 'say what holds commands; landlock or subprocess: choose it' },
+  sandbox = { about = 'show the confinement of commands, or choose it: landlock, subprocess' },
 }
 
 --- Carries out a slash command; an unknown one is an error and goes nowhere.

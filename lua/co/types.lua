@@ -9,7 +9,7 @@
 ---@class (exact) co.Context
 ---@field name string the word of the prompt and the file: `@buffer src/app.py`, `@file:src/main.rs`
 ---@field text string
----@field size? integer before it is cut: bytes of all of it, where `text` is not all
+---@field size? integer bytes of the whole piece, if `text` is only a part of it; absent once it is cut
 
 ---@class (exact) co.Hello
 ---@field type 'hello'

@@ -75,8 +75,8 @@ impl App {
         }
     }
 
-    /// Has approved commands confined by the backend that `/sandbox` names; none keeps the one that is. Returns false,
-    /// and says why, if it cannot be.
+    /// Confines approved commands by the backend that the argument of `/sandbox` names; no argument changes nothing.
+    /// Returns false, and reports the reason, if this fails.
     pub(super) async fn confine(&mut self, word: &str) -> bool {
         if word.is_empty() {
             return true;
@@ -94,14 +94,14 @@ impl App {
                 return true;
             }
             Ok(Err(refused)) => refused.to_string(),
-            Err(_) => "the sandbox is still being tried, try again in a moment".to_owned(),
+            Err(_) => "co is still testing the sandbox, try again in a moment".to_owned(),
         };
-        let why = format!("nothing is changed: {why}");
+        let why = format!("the sandbox is not changed: {why}");
         self.kit.notice(Level::Error, why);
         false
     }
 
-    /// Gives all that runs the services as they are now.
+    /// Sends the current services to the shell and to all chats.
     fn spread(&mut self) {
         self.shell.take_settings(Arc::clone(&self.kit));
         for session in self.sessions.values() {

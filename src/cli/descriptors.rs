@@ -1,4 +1,4 @@
-//! Checks that the process may open as many files as it needs; libraries that cannot open theirs panic.
+//! Checks that the process may open enough files; some libraries panic if they cannot open theirs.
 
 use std::os::fd::OwnedFd;
 
@@ -7,16 +7,16 @@ use rustix::io::fcntl_dupfd_cloexec;
 /// Enough for the backend, a chat and a few commands; an idle backend has 14 files open.
 const NEEDED: usize = 32;
 
-/// Why nothing can be done.
+/// The limit of open files is too low.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "co-nvim may open {allowed} more files and needs {NEEDED}: raise the limit of open files (ulimit -n) where it is started"
+    "co-nvim may open only {allowed} more files and needs {NEEDED}: raise the limit of open files (ulimit -n)"
 )]
 pub(super) struct TooFew {
     allowed: usize,
 }
 
-/// Opens that many descriptors for a moment: the limit alone does not say how many are taken.
+/// Opens the needed number of descriptors for a moment, because the limit does not show how many are in use.
 pub(super) fn check() -> Result<(), TooFew> {
     let stdin = rustix::stdio::stdin();
     let opened: Vec<OwnedFd> = (0..NEEDED)

@@ -177,15 +177,15 @@ fn sandbox(probe: &Probe, config: &Config) -> Check {
     }
 }
 
-/// What approved commands may do.
+/// Shows the permissions of approved commands.
 fn backend(probe: &Probe, config: &Config) -> Check {
     let isolation = Isolation::held(config, probe.held.clone());
     match isolation.session_words() {
         Ok(words) if isolation.other() == Some(Backend::Landlock) => Check::ok(
             "backend",
             format!(
-                "{words}; sandbox_backend = \"landlock\", or :Co /sandbox landlock for a while, lets them write in the \
-                 workspace only"
+                "{words}; sandbox_backend = \"landlock\", or :Co /sandbox landlock until the backend ends, confines \
+                 them to the workspace"
             ),
         ),
         Ok(words) => Check::ok("backend", words),
@@ -198,33 +198,34 @@ fn backend(probe: &Probe, config: &Config) -> Check {
     }
 }
 
-/// How the limits of a model's commands hold.
+/// Shows how the limits of a model's commands are enforced.
 fn limits(hold: &Hold, root: bool) -> Check {
-    let watched = "memory and processes of a model's command are watched";
+    let watched = "co itself checks the memory and processes of a model's command";
     match hold {
         Hold::Kernel(dir) => Check::ok(
             "limits",
             format!(
-                "the kernel holds a model's command to its memory and processes, in {}",
+                "the kernel enforces the limits of memory and processes of a model's command, in {}",
                 dir.display()
             ),
         ),
         Hold::Group(_) | Hold::Watched if root => Check::bad(
             "limits",
             Level::Warn,
-            format!(
-                "{watched}, and nothing holds a loop of forks that runs as root until it is ended"
-            ),
-            "run Neovim as an ordinary user, or where cgroup v2 has the controllers memory and pids",
+            format!("{watched}; a fork bomb that runs as root may first make the machine unusable"),
+            "run Neovim as an ordinary user, or in a cgroup v2 with memory and pids controllers",
         ),
         Hold::Group(dir) => Check::ok(
             "limits",
             format!(
-                "{watched}, and all of it ends in one call, in {}",
+                "{watched}, and kills its process tree in one call, in {}",
                 dir.display()
             ),
         ),
-        Hold::Watched => Check::ok("limits", format!("{watched}; no control group can be made")),
+        Hold::Watched => Check::ok(
+            "limits",
+            format!("{watched}; it cannot make a control group here"),
+        ),
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) use request::{HELP, USAGE};
 
 /// How long the last of what is shown is safe from signals once it has ended: the one that cancelled may come twice.
 const UNREAD: Duration = Duration::from_secs(1);
-/// The longest wait for the removal of the files that the command left. The next backend removes the rest.
+/// The longest wait for the removal of the command's files. The next backend removes the rest.
 const REMOVAL: Duration = Duration::from_secs(30);
 
 /// The settings and the launcher that commands run with.
@@ -232,7 +232,7 @@ fn code(outcome: &Outcome) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// Says why no command was started; returns the code that says so.
+/// Prints the reason why no command was started; returns the exit status for that.
 pub(super) fn fail(message: &str) -> u8 {
     let _ = writeln!(io::stderr().lock(), "co-nvim: {message}");
     125

@@ -65,11 +65,12 @@ fn asks_for_help(arg: &String) -> bool {
     arg == "--help" || arg == "-h"
 }
 
-/// Runs below a guard; returns why that cannot be.
+/// Runs below a guard; returns the reason if that fails.
 fn guarded(until: Until, run: impl FnOnce(Guard) -> ExitCode) -> Result<ExitCode, String> {
     descriptors::check().map_err(|error| error.to_string())?;
-    privacy::protect()
-        .map_err(|error| format!("the keys cannot be kept from commands: {error}"))?;
+    privacy::protect().map_err(|error| {
+        format!("co-nvim cannot hide your keys from commands ({error}): allow it to call prctl")
+    })?;
     match guard::divide(until) {
         Ok(Side::Guarded(guard)) => Ok(run(guard)),
         Ok(Side::Guard(code)) => Ok(code),

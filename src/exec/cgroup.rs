@@ -1,8 +1,8 @@
-//! Control groups: one for each command of a model, where the person may make one.
+//! Control groups: one for each command of a model, if the person may make one.
 //!
-//! A group holds its processes to a number and to an amount of memory, root's too, and ends them all in one call. It
-//! needs cgroup v2, and a directory that the person may write: the desktop's session manager gives them one, a login
-//! by ssh mostly does not.
+//! The kernel limits the processes and the memory of a group, also for root, and kills the whole group in one call. A
+//! group needs cgroup v2 and a directory that the person may write: a desktop's session manager provides one, an ssh
+//! login mostly does not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use rustix::fs::Access;
 use super::children;
 use super::limits::PerCommand;
 
-/// How the limits of a model's command hold on this machine.
+/// The way in which the limits of a model's command are enforced on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
-    /// The kernel holds a command to them, in a control group below this directory.
+    /// The kernel enforces them, in a control group below this directory.
     Kernel(PathBuf),
-    /// They are watched; a command that exceeds one is ended in one call, by a control group below this directory.
+    /// co checks them. It kills a command that exceeds one in one call, by a control group below this directory.
     Group(PathBuf),
-    /// They are watched, for no control group can be made.
+    /// co checks them, because no control group can be made.
     Watched,
 }
 
 impl Hold {
-    /// Finds it out for this process.
+    /// Returns the way for this process.
     pub fn find() -> Self {
         match Place::find() {
             Some(place) if place.limits => Self::Kernel(place.dir),
@@ -34,34 +34,35 @@ impl Hold {
     }
 }
 
-/// The beginning of a group's name; the backend's process id follows.
+/// The prefix of a group's name; the backend's process id follows.
 const PREFIX: &str = "co-";
 
-/// The place where groups are made.
+/// The directory in which groups are made.
 #[derive(Debug)]
 pub(super) struct Place {
     dir: PathBuf,
-    /// The groups in it hold memory and processes, and not only end together.
+    /// True if its groups also limit memory and processes. Otherwise they only kill all processes in one call.
     limits: bool,
 }
 
-/// The group of one command; removed when dropped, if nothing runs in it any more.
+/// The group of one command. Removed when dropped, if it has no process any more.
 #[derive(Debug)]
 pub(super) struct Group {
     dir: PathBuf,
-    /// It holds memory and processes.
+    /// True if it limits memory and processes.
     limits: bool,
 }
 
 impl Place {
-    /// Returns the nearest place above this process, if there is one; one that holds limits goes before others.
+    /// Returns the nearest directory above this process that may be used, if there is one. One with controllers comes
+    /// before others.
     pub(super) fn find() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let (own, mount) = directory(&mounts, &own)?;
         let may_write = |dir: &Path| {
             let writable = |path: &Path| rustix::fs::access(path, Access::WRITE_OK).is_ok();
-            // To move a process takes leave at the group that both places are in.
+            // Moving a process needs write permission in the group that contains both groups.
             writable(dir) && writable(&dir.join("cgroup.procs"))
         };
         let places = own.ancestors().take_while(|dir| dir.starts_with(&mount));
@@ -78,7 +79,7 @@ impl Place {
         Some(place)
     }
 
-    /// Makes the group of a command; none where the system refuses.
+    /// Makes the group of a command; none if the system refuses.
     pub(super) fn make(&self, number: u64, limits: &PerCommand) -> Option<Group> {
         let name = format!("{PREFIX}{}-{number}", children::own_pid());
         let dir = self.dir.join(name);
@@ -108,7 +109,7 @@ impl Place {
                 continue;
             };
             if !Path::new("/proc").join(pid).exists() {
-                // It fails where something runs in it.
+                // This fails if a process runs in it.
                 let _ = fs::remove_dir(entry.path());
             }
         }
@@ -116,29 +117,29 @@ impl Place {
 }
 
 impl Group {
-    /// Returns the file that takes the id of a process that enters.
+    /// Returns the file to which a process writes its id to enter the group.
     pub(super) fn entrance(&self) -> PathBuf {
         self.dir.join("cgroup.procs")
     }
 
-    /// Returns whether the kernel holds what is in it to its limits of memory and processes.
+    /// Returns whether the kernel enforces the group's limits of memory and processes.
     pub(super) fn limits(&self) -> bool {
         self.limits
     }
 
-    /// Kills all that is in it, in one call: nothing forks its way out.
+    /// Kills all processes of the group in one call, so that no fork escapes.
     pub(super) fn kill(&self) {
-        // Before Linux 5.14 there is no such file.
+        // Before Linux 5.14, this file does not exist.
         let _ = fs::write(self.dir.join("cgroup.kill"), "1");
     }
 
-    /// Returns whether the kernel ended it for lack of memory.
+    /// Returns whether the kernel killed a process of the group for lack of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.happened("memory.events", "oom_kill")
     }
 
-    /// Returns whether the kernel refused it a process. As many as it may have are never exceeded, so who counts them
-    /// sees nothing.
+    /// Returns whether the kernel refused a process to the group. The kernel never lets the group exceed its limit,
+    /// so counting processes cannot detect this.
     pub(super) fn ran_out_of_processes(&self) -> bool {
         self.happened("pids.events", "max")
     }
@@ -153,7 +154,7 @@ impl Group {
 
     fn set(&self, file: &str, value: Option<u64>) {
         if let Some(value) = value {
-            // There may be no such file: then the limit is watched, like all of them.
+            // This file may be missing: then co checks the limit, as it checks the others.
             let _ = fs::write(self.dir.join(file), value.to_string());
         }
     }
@@ -161,7 +162,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // One that is not empty is removed by a later backend.
+        // A later backend removes a group that is not empty.
         let _ = fs::remove_dir(&self.dir);
     }
 }
@@ -172,17 +173,17 @@ fn holds_limits(dir: &Path) -> bool {
     given.contains(&"memory") && given.contains(&"pids")
 }
 
-/// Returns the directory of this process's group and the place where its file system is mounted, of the contents of
+/// Returns the directory of this process's group and the mount point of its file system, from the contents of
 /// `/proc/self/mountinfo` and `/proc/self/cgroup`.
 fn directory(mounts: &str, own: &str) -> Option<(PathBuf, PathBuf)> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let line = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
     let mut fields = line.split(' ').skip(3);
     let (root, mount) = (fields.next()?, Path::new(fields.next()?));
-    // A part of it may be mounted, as in a container.
+    // Only a part of it may be mounted, as in a container.
     let below = Path::new("/").join(path);
     let below = below.strip_prefix(root).ok()?;
-    // Where the process is in a group beside the ones that it can see.
+    // The process may be in a group outside the mounted part.
     let seen = !below.components().any(|part| part.as_os_str() == "..");
     seen.then(|| (mount.join(below), mount.to_owned()))
 }

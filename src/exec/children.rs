@@ -30,19 +30,19 @@ pub(super) fn own_session() -> i32 {
     nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw)
 }
 
-/// Starts a command with `start`, which is given the mark of the command; until [`reap`] nobody else waits for it.
+/// Starts a command with `start`, which gets the mark of the command. Until [`reap`], no other code waits for it.
 ///
 /// Where [`reap`] is never called, a [`sweep`] does it for what the first thread has started.
 ///
 /// # Errors
-/// What `start` returns.
+/// The error of `start`.
 pub(super) fn spawn(start: impl FnOnce() -> io::Result<Pid>) -> io::Result<(Pid, Mark)> {
-    // Held over the spawn: a sweep must not see the child before its name is down, and the mark is the whole
-    // process's.
+    // Locked during the spawn: a sweep must not see the child before it is listed, and the mark belongs to the whole
+    // process.
     let mut owned = owned();
     let mark = Mark::next();
     let started = start();
-    // What this process starts by other ways is no command's.
+    // Other children of this process belong to no command.
     Mark::next();
     let pid = started?;
     owned.insert(pid.as_raw_nonzero().get());
@@ -91,7 +91,7 @@ pub(super) fn sweep(ours: impl Fn(&Process) -> bool) {
     }
 }
 
-/// Returns whether a child belongs to another session than this process: a command's does, and nothing else.
+/// Returns whether a child is in another session than this process. Only commands are.
 pub(super) fn is_outside(process: &Process) -> bool {
     process.session != own_session()
 }
@@ -100,7 +100,7 @@ pub(super) fn is_outside(process: &Process) -> bool {
 pub(super) mod tests {
     use super::*;
 
-    /// Starts a command line with a mark of its own; returns it once it runs what it is to become.
+    /// Starts a command line with its own mark; returns it once it has become the program.
     pub(in super::super) fn marked(line: &str) -> (Mark, i32) {
         let mut command = std::process::Command::new("bash");
         command.args(["-c", line]);

@@ -25,18 +25,18 @@ use super::{
 const SWEEP: Duration = Duration::from_millis(100);
 /// How long all that runs is given to end.
 const SHUTDOWN: Duration = Duration::from_secs(2);
-/// How long the files that commands left are removed at the end. The next backend removes the rest.
+/// The longest wait at the end for the removal of files that commands left. The next backend removes the rest.
 const REMOVAL: Duration = Duration::from_secs(2);
 
 /// What an executor is made of.
 #[derive(Debug)]
 pub struct Setup {
     pub settings: Settings,
-    /// Confines and limits commands; without it every [`Confinement`](super::Confinement) but plain is refused, and
-    /// what a model runs is watched only.
+    /// Confines and limits commands. Without it, co refuses every [`Confinement`](super::Confinement) but plain, and
+    /// only checks the limits of a model's commands.
     pub launcher: Option<Launcher>,
-    /// This process starts nothing that leaves its session but through this executor: what does is ended when it is
-    /// shut down, whoever started it.
+    /// True if this process starts processes that leave its session only through this executor. At shutdown, the
+    /// executor then kills every process that left the session.
     pub sole: bool,
     /// The environment that the allowlist picks from.
     pub env: Vec<(OsString, OsString)>,
@@ -66,7 +66,7 @@ struct Inner {
     launcher: Option<Launcher>,
     groups: OnceLock<Option<Place>>,
     env: Vec<(OsString, OsString)>,
-    /// In the names of the files of its commands' output; no other executor's hold it.
+    /// A part of the names of its commands' output files. Each executor has its own.
     token: String,
     sole: bool,
     next: AtomicU64,
@@ -222,7 +222,7 @@ impl Executor {
         Ok(job)
     }
 
-    /// Makes the control group of a command that has limits, where one can be had.
+    /// Makes the control group of a command that has limits, if the system allows one.
     fn group(&self, number: u64, limits: &PerCommand) -> Option<Group> {
         if limits.is_empty() || self.inner.launcher.is_none() {
             return None;
@@ -231,7 +231,7 @@ impl Executor {
         place.as_ref()?.make(number, limits)
     }
 
-    /// Returns the limits of each process. Without a launcher, only those that a person set.
+    /// Returns the limits of each process. Without a launcher, these are only the limits that a person set.
     fn per_process(&self, limits: &PerCommand) -> PerProcess {
         let watched = PerCommand::default();
         let limits = self.inner.launcher.as_ref().map_or(&watched, |_| limits);
@@ -272,14 +272,14 @@ impl Executor {
 
     /// Ends every command and all that any of them left, kept or not, and starts none any more.
     ///
-    /// Returns when nothing is left, or after 2 s for the commands and 2 s for the files that they left.
+    /// Returns when no process is left, or after 2 s for the commands and 2 s for their files.
     pub async fn shutdown(&self) {
         let inner = &self.inner;
         inner.root.cancel();
         inner.keepers.tasks.close();
         let _ = tokio::time::timeout(SHUTDOWN, inner.keepers.tasks.wait()).await;
         if inner.sole {
-            // Nothing else goes on any more, so this may block.
+            // No other work is left, so this may block.
             tree::end_children(children::is_outside);
         }
         self.finish_removals(REMOVAL).await;
@@ -332,7 +332,7 @@ fn hear_ignored() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns what no other executor has.
+/// Returns a part of names that no other executor uses.
 fn token() -> String {
     use std::hash::{BuildHasher, Hasher};
     // Keyed from the system's randomness.

@@ -1,8 +1,9 @@
-//! The parent of the process that starts commands: however that one ends, SIGKILL included, it ends what is left.
+//! The parent of the process that starts commands. If that process ends, also by SIGKILL, the guard kills the
+//! remaining processes.
 //!
 //! Orphans of a process that has ended go to the nearest ancestor that asked for them, and that is the
-//! guard. So nothing is out of its reach: no session of its own, no cleared environment, no chain of forks. It also
-//! ends a guarded process that was told to end and does not, for it may have been stopped.
+//! guard. So the guard finds every process, whatever its session, environment or parents. It also kills a guarded
+//! process that was told to end and does not, because it may have been stopped.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -28,7 +29,7 @@ const HEAD_START: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 10_000_000,
 };
-/// From SIGTERM, or the end of the input, to SIGKILL.
+/// The time from SIGTERM, or the end of the input, to SIGKILL.
 const TIME_TO_END: Duration = Duration::from_secs(2);
 /// What is passed on. Others end the guard, and then the guarded process is told to end.
 const FORWARDED: [Signal; 4] = [
@@ -38,7 +39,7 @@ const FORWARDED: [Signal; 4] = [
     Signal::SIGQUIT,
 ];
 
-/// What a process with a guard has of it.
+/// The guarded process's handle to its guard.
 #[derive(Debug)]
 pub struct Guard {
     pipe: File,
@@ -49,17 +50,17 @@ pub struct Guard {
 impl Guard {
     /// Has the guard leave alone what is left when this process ends.
     pub fn release(mut self) {
-        // It fails where the guard is gone already.
+        // This fails if the guard has just ended.
         let _ = self.pipe.write_all(&[RELEASE]);
     }
 }
 
 impl Drop for Guard {
-    /// Has a guard that was stopped go on, so that it ends too.
+    /// Continues a stopped guard, so that it can end too.
     fn drop(&mut self) {
         let parent = nix::unistd::getppid();
         if parent.as_raw() == self.pid {
-            // It fails where the guard is gone just now.
+            // This fails if the guard has just ended.
             let _ = nix::sys::signal::kill(parent, Signal::SIGCONT);
         }
     }
@@ -74,12 +75,12 @@ pub enum Side {
     Guard(ExitCode),
 }
 
-/// What tells the guarded process to end, beside signals.
+/// The event, beside signals, after which the guarded process must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// Nothing: it ends when it is done.
+    /// No event: it ends when its work is done.
     Done,
-    /// The end of its standard input: nobody is left to serve.
+    /// The end of its standard input: Neovim has ended.
     EndOfInput,
 }
 
@@ -123,12 +124,12 @@ fn two(until: Until) -> io::Result<Side> {
             give_way(&read);
             let input = match until {
                 Until::Done => None,
-                // Only its end is waited for: what comes is for the other.
+                // Reads only to find the end; the guarded process reads the contents.
                 Until::EndOfInput => {
                     Some(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?)
                 }
             };
-            // Who waits for their end waits for the guarded process.
+            // A program that waits for the end of these files waits for the guarded process.
             rustix::stdio::dup2_stdin(&null)?;
             rustix::stdio::dup2_stdout(&null)?;
             let watch = Watch {
@@ -158,14 +159,14 @@ fn give_way(pipe: &impl AsFd) {
     let _ = rustix::event::poll(&mut ended, Some(&HEAD_START));
 }
 
-/// The guard at work.
+/// The state of a running guard.
 struct Watch {
     child: Pid,
     handle: OwnedFd,
-    /// It ends with the guarded process, which alone has the other end.
+    /// This pipe ends with the guarded process, which alone has the other end.
     end: File,
     signals: SignalFd,
-    /// The guarded process is to end when this one's other end is closed.
+    /// The guarded process must end when the other end of this pipe is closed.
     input: Option<OwnedFd>,
 }
 
@@ -180,7 +181,7 @@ impl Watch {
         Ok(ExitCode::from(code.unwrap_or(1)))
     }
 
-    /// Waits for the end of the guarded process; returns whether what it leaves is to be left alone.
+    /// Waits for the end of the guarded process; returns whether the guard must not kill the remaining processes.
     fn wait(&mut self) -> io::Result<bool> {
         let mut released = false;
         let mut deadline: Option<Instant> = None;
@@ -202,15 +203,15 @@ impl Watch {
                 self.input = None;
             }
             if deadline.is_some_and(|at| Instant::now() >= at) {
-                // It ends a stopped process too.
+                // SIGKILL ends a stopped process too.
                 self.signal(rustix::process::Signal::KILL);
                 deadline = None;
             }
         }
     }
 
-    /// Waits until something happens, and returns which: words or the end of the guarded process, a signal, the end
-    /// of the input.
+    /// Waits for the next event and returns it: words or the end of the guarded process, a signal, or the end of the
+    /// input.
     fn poll(&self, deadline: Option<Instant>) -> io::Result<[bool; 3]> {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -231,7 +232,7 @@ impl Watch {
         Ok([happened(0), happened(1), happened(2)])
     }
 
-    /// Passes a signal on; returns whether it was the one that says to end.
+    /// Passes a signal on; returns whether it was the signal to end.
     fn pass_on(&self) -> io::Result<bool> {
         let Some(told) = self.signals.read_signal()? else {
             return Ok(false);
@@ -245,7 +246,7 @@ impl Watch {
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
-        // It may have ended just now.
+        // The process may have just ended.
         let _ = rustix::process::pidfd_send_signal(&self.handle, signal);
     }
 }

@@ -1,4 +1,5 @@
-//! Limits: those that the kernel holds each process to, and those of a whole command, which are watched.
+//! Limits: those of each process, which the kernel enforces, and those of a whole command, which co or a control
+//! group enforces.
 
 use std::fmt;
 use std::io;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Caller, Confinement, Settings};
 
-/// What the kernel holds each process of a command to.
+/// The limits that the kernel enforces for each process of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PerProcess {
@@ -16,22 +17,22 @@ pub(super) struct PerProcess {
     pub(super) open_files: Option<u64>,
     /// Bytes.
     pub(super) file_size: Option<u64>,
-    /// Threads of the user that there can be beside those there are already. The kernel does not hold root to it.
+    /// Threads that the user may have beside the existing ones. Does not apply to root.
     pub(super) more_threads: Option<u64>,
 }
 
-/// What a command may take with all that it started.
+/// The limits of a command together with all processes that it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PerCommand {
     /// Bytes.
     pub(super) memory: Option<u64>,
-    /// Processes, each thread counted.
+    /// Processes and threads.
     pub(super) processes: Option<u64>,
     /// Bytes in its private temporary directory.
     pub(super) disk: Option<u64>,
 }
 
-/// A limit that ended a command.
+/// A limit for which co killed a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Limit {
@@ -44,7 +45,7 @@ pub enum Limit {
 }
 
 impl PerCommand {
-    /// Returns the limits of a command: none for one that a person typed.
+    /// Returns the limits of a command: none if a person typed it.
     pub(super) fn of(settings: &Settings, caller: Caller, confinement: &Confinement) -> Self {
         if caller == Caller::Person {
             return Self::default();
@@ -62,7 +63,7 @@ impl PerCommand {
         }
     }
 
-    /// Returns whether there is nothing to watch.
+    /// Returns whether there is no limit to check.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -82,15 +83,15 @@ impl PerProcess {
         }
     }
 
-    /// Returns whether there is nothing to set.
+    /// Returns whether there is no limit to set.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Sets them for this process and all that it starts.
+    /// Sets the limits for this process and its descendants.
     ///
     /// # Errors
-    /// The system refuses one, which is named.
+    /// The system refuses a limit, which the error names.
     pub(super) fn set(&self) -> Result<(), String> {
         let threads = self.more_threads.map(|more| more.saturating_add(threads()));
         for (resource, name, value) in [
@@ -100,7 +101,7 @@ impl PerProcess {
             (Resource::Nproc, "processes", threads),
         ] {
             if let Some(value) = value {
-                set(resource, value).map_err(|error| format!("no limit of {name} ({error})"))?;
+                set(resource, value).map_err(|error| format!("cannot limit {name} ({error})"))?;
             }
         }
         Ok(())
@@ -108,10 +109,10 @@ impl PerProcess {
 }
 
 fn set(resource: Resource, value: u64) -> io::Result<()> {
-    // What the system allows less of is limited already, and to raise that is its owner's alone.
+    // A limit cannot exceed the system's maximum, which only root may raise.
     let most = rustix::process::getrlimit(resource).maximum;
     let within = |value: u64| Some(most.map_or(value, |most| value.min(most)));
-    // Where both are the same SIGKILL comes at once, which says nothing; SIGXCPU does.
+    // If both are equal, SIGKILL comes at once and gives no reason; SIGXCPU does.
     let grace = u64::from(resource == Resource::Cpu);
     let limit = Rlimit {
         current: within(value),
@@ -120,7 +121,7 @@ fn set(resource: Resource, value: u64) -> io::Result<()> {
     Ok(rustix::process::setrlimit(resource, limit)?)
 }
 
-/// Returns how many threads the machine has, which is no less than the user has.
+/// Returns the number of threads of the machine, which is at least the number of the user.
 fn threads() -> u64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let count = load.split_ascii_whitespace().nth(3);
@@ -128,7 +129,7 @@ fn threads() -> u64 {
     count.unwrap_or(0)
 }
 
-/// Returns three quarters of the machine's memory, in bytes; none where that cannot be told.
+/// Returns three quarters of the machine's memory, in bytes; none if the size is unknown.
 pub(super) fn most_memory() -> Option<u64> {
     let facts = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = facts
@@ -138,8 +139,8 @@ pub(super) fn most_memory() -> Option<u64> {
     Some(kibibytes * 1024 / 4 * 3)
 }
 
-/// Returns enough processes and threads for a build that keeps every processor busy, and few enough that a loop of
-/// forks is noticed while the machine still answers.
+/// Returns enough processes and threads for a build that uses every processor, and few enough that co notices a fork
+/// bomb while the machine still responds.
 pub(super) fn most_processes() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     512 + 64 * processors
@@ -155,7 +156,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Returns a number of bytes in the largest unit that it has at least one of, to a tenth.
+/// Returns a number of bytes in the largest unit of which it has at least one, rounded to a tenth.
 fn size(bytes: u64) -> String {
     for (unit, name) in [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if bytes >= unit {

@@ -1,8 +1,8 @@
-//! The number by which a process is known to be a command's, wherever it went.
+//! The mark of a command: a number that identifies its processes, also after they leave its session.
 //!
-//! Each command starts with a limit of file locks of its own (`RLIMIT_LOCKS`). The kernel has not used that limit
-//! since Linux 2.4.25, but still hands it on to every child: a cleared environment, a new session or a second fork
-//! do not shed it. A process can lower it, and nobody but root can raise it.
+//! Each command starts with a unique limit of file locks (`RLIMIT_LOCKS`). The kernel has ignored that limit since
+//! Linux 2.4.25, but each child still inherits it. A new environment, session or parent does not remove it. A process
+//! can lower it, and only root can raise it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,10 +10,10 @@ use rustix::process::{Resource, Rlimit};
 
 use super::{children, procfs};
 
-/// The least mark that a process has used; 0 before the first.
+/// The lowest mark that this process has used; 0 before the first.
 static LEAST: AtomicU64 = AtomicU64::new(0);
 
-/// How many marks a process leaves to those that started it: more than it can have commands.
+/// The count of marks reserved for the processes that started this one: more than it can have commands.
 const STRETCH: u32 = 24;
 
 /// The mark of one command.
@@ -21,9 +21,9 @@ const STRETCH: u32 = 24;
 pub(super) struct Mark(u64);
 
 impl Mark {
-    /// Puts a new mark on this process, which what it starts from then on has.
+    /// Puts a new mark on this process. Children that it starts from then on inherit it.
     ///
-    /// Where the system refuses, nothing is marked, and only the children of a command are known to be its own.
+    /// If the system refuses, nothing is marked, and co recognizes only the direct children of a command as its own.
     pub(super) fn next() -> Self {
         let last = match LEAST.load(Ordering::Acquire) {
             0 => first(),
@@ -47,8 +47,8 @@ impl Mark {
     }
 }
 
-/// Returns a number below which nobody has used one: where this process is a command of another one's, that one
-/// goes on counting from its own.
+/// Returns a number below which no process has used a mark. If this process is a command of another co, that co
+/// continues to count from its own mark.
 fn first() -> u64 {
     let given = rustix::process::getrlimit(Resource::Locks).maximum;
     let own = u64::from(children::own_pid().unsigned_abs()) << STRETCH;

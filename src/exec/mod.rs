@@ -124,7 +124,7 @@ pub struct Outcome {
     pub timed_out: bool,
     pub cancelled: bool,
     pub flooded: bool,
-    /// The limit that ended it.
+    /// The limit for which co killed the command.
     pub limit: Option<Limit>,
     /// What was still running when the command's own process ended.
     pub background: Vec<Background>,

@@ -5,11 +5,10 @@ use std::io;
 use nix::libc;
 use rustix::process::DumpableBehavior;
 
-/// Erases the environment that `/proc` shows of this process, and forbids other programs of the same user to read
-/// its memory or trace it. To this process, and to what it starts, the variables stay as they were.
+/// Erases the environment of this process in the memory that `/proc` shows, and forbids other programs of the same
+/// user to read its memory or trace it. This process, and its children, still see the same variables.
 ///
-/// Call it before any thread starts. A process that is forked later is protected as well; a program that is started
-/// is not.
+/// Call this before any thread starts. It also protects processes forked later, but not programs that they start.
 ///
 /// # Errors
 /// The system refuses.
@@ -20,7 +19,7 @@ pub fn protect() -> io::Result<()> {
     )?)
 }
 
-/// Moves the variables from the place where the kernel put them, and shows them, to the heap.
+/// Moves the variables to the heap, from the memory that the kernel shows.
 #[expect(
     unsafe_code,
     reason = "no safe call reaches the text that the kernel shows"
@@ -41,9 +40,9 @@ fn move_environment() {
         }
         libc::clearenv();
     }
-    // The first of a name counts, so it is set last.
+    // If a name occurs twice, the first value counts, so it is set last.
     for (name, value) in variables.iter().rev() {
-        // `set_var` panics for such a name, and nobody could ask for it.
+        // `set_var` panics for such a name, and no code could read it.
         if !name.as_encoded_bytes().contains(&b'=') {
             // SAFETY: as above.
             unsafe { std::env::set_var(name, value) };

@@ -66,7 +66,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
         // What confines a command looks into it too, and has its own words for one that is gone.
         check_cwd(plan.cwd)?;
         let launcher = plan.launcher.ok_or_else(|| {
-            let why = "this executor was set up without a launcher";
+            let why = "co has no launcher to confine or limit the command: see `co-nvim doctor`";
             Error::Sandbox(why.to_owned())
         })?;
         let entrance = plan.group.map(Group::entrance);
@@ -102,7 +102,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
             source,
         },
     })?;
-    // The other end of the output closes here: without that no end of it would ever show.
+    // This closes the other end of the output. Otherwise the output would never end.
     let streams::Ends { output, input, .. } = ends;
     let (ended, output, input) = watch(pid, output, input).map_err(|error| {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -122,7 +122,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
 
 type Watched = AsyncFd<OwnedFd>;
 
-/// Registers the end of a fresh process, its output and its input with the runtime.
+/// Registers the end of a new process, its output and its input with the runtime.
 fn watch(
     pid: Pid,
     output: OwnedFd,

@@ -109,7 +109,7 @@ pub(super) fn ignored() -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns the bytes of memory that `pid` alone holds, or shares with a copy of itself; none where it has ended.
+/// Returns the bytes of memory that only `pid` uses, or shares with a copy of itself; none if it has ended.
 pub(super) fn private_memory(pid: i32) -> Option<u64> {
     let pages = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let mut pages = pages
@@ -120,8 +120,8 @@ pub(super) fn private_memory(pid: i32) -> Option<u64> {
     Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }
 
-/// Returns the bytes of memory that `pid` holds, with its share of what it has in common with others; as
-/// [`private_memory`] where that may not be read.
+/// Returns the bytes of memory that `pid` uses, with its share of common memory; falls back to [`private_memory`]
+/// without permission.
 pub(super) fn proportional_memory(pid: i32) -> Option<u64> {
     let share = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
     let share = share.as_ref().ok().and_then(|text| {
@@ -135,7 +135,7 @@ pub(super) fn proportional_memory(pid: i32) -> Option<u64> {
         .or_else(|| private_memory(pid))
 }
 
-/// Returns the limit of file locks of `pid`; none where there is no such process, or no limit.
+/// Returns the limit of file locks of `pid`; none if the process does not exist or has no limit.
 pub(super) fn limit_of_locks(pid: i32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = limits

@@ -41,13 +41,14 @@ pub struct Settings {
     /// Spill files older than this, or beyond this many bytes in all, are removed.
     pub spill_age: Duration,
     pub spill_total: u64,
-    /// Bytes that a model's command may hold in memory with all that it started. None is no limit, here and below.
+    /// The most bytes of memory that a model's command and all that it started may use together. None means no limit,
+    /// here and below.
     pub memory: Option<u64>,
-    /// Processes and threads of a model's command.
+    /// The most processes and threads of a model's command.
     pub processes: Option<u64>,
-    /// Bytes in the private temporary directory of a confined command of a model.
+    /// The most bytes in the private temporary directory of a model's confined command.
     pub tmp_size: Option<u64>,
-    /// The same as `memory` and `processes`, for what runs unasked, if it is less.
+    /// The same as `memory` and `processes` for commands that run unasked, if it is less.
     pub unasked_memory: Option<u64>,
     pub unasked_processes: Option<u64>,
     /// Limits of each process of any command: seconds, count, bytes.

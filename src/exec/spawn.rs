@@ -1,5 +1,5 @@
-//! Starts a program as the leader of a process session, by `posix_spawn`: its cost does not grow with this process's
-//! memory, as that of `fork` does.
+//! Starts a program as the leader of a process session, with `posix_spawn`. Unlike the cost of `fork`, its cost does
+//! not grow with the memory of this process.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -16,23 +16,23 @@ use rustix::process::Pid;
 
 use super::env::Variables;
 
-/// A program with all that it starts with.
+/// A program with its arguments, environment, directory and streams.
 pub(super) struct Start<'a> {
-    /// The first is the program's absolute path.
+    /// The first argument is the program's absolute path.
     pub(super) argv: &'a [std::ffi::OsString],
     pub(super) env: &'a Variables,
     pub(super) cwd: &'a Path,
     pub(super) stdin: &'a OwnedFd,
     /// Its standard output and standard error.
     pub(super) output: &'a OwnedFd,
-    /// The two are a terminal, which becomes that of the session.
+    /// True if both streams are a terminal, which becomes the terminal of the session.
     pub(super) terminal: bool,
 }
 
-/// Starts it.
+/// Starts the program.
 ///
 /// # Errors
-/// What the system says of the program, the directory or the number of processes.
+/// The system refuses the program, the directory or another process.
 pub(super) fn start(start: &Start<'_>) -> io::Result<Pid> {
     let argv = start.argv.iter().map(|it| text(it));
     let argv = argv.collect::<io::Result<Vec<_>>>()?;
@@ -64,8 +64,8 @@ fn text(text: &OsStr) -> io::Result<CString> {
 fn actions(start: &Start<'_>) -> io::Result<PosixSpawnFileActions> {
     let mut actions = PosixSpawnFileActions::init()?;
     if start.terminal {
-        // Who leads a session and opens a terminal that is nobody's gets it. Not by its path, which need not be
-        // this one's where /dev/pts is another's.
+        // A session leader that opens an unused terminal gets it as its own. This opens it by its descriptor, because
+        // /dev/pts may be another one than its path names.
         let itself = format!("/proc/self/fd/{}", start.stdin.as_raw_fd());
         actions.add_open(0, itself.as_str(), OFlag::O_RDWR, Mode::empty())?;
     } else {
@@ -77,25 +77,26 @@ fn actions(start: &Start<'_>) -> io::Result<PosixSpawnFileActions> {
     Ok(actions)
 }
 
-/// A session of its own, and all signals as they are by default.
+/// A new session, with default actions for all signals.
 fn attributes() -> io::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
-    // The library has no name for it. It is 0x80 in glibc and musl alike.
+    // The library has no name for this flag. It is 0x80 in glibc and musl.
     let session = PosixSpawnFlags::from_bits_retain(libc::POSIX_SPAWN_SETSID as _);
     attributes.set_flags(
         session | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK,
     )?;
-    // Rust has every program ignore it. What this process hears begins anew by itself.
+    // Rust ignores this signal in every program. Caught signals are reset by exec.
     attributes.set_sigdefault(&SigSet::from_iter([Signal::SIGPIPE]))?;
     attributes.set_sigmask(&SigSet::empty())?;
     Ok(attributes)
 }
 
-/// Runs `work` in the directory `cwd`, for `posix_spawn` hands on the one that this process is in.
+/// Runs `work` in the directory `cwd`, because `posix_spawn` passes on the current directory of this process.
 ///
-/// Nothing else in this process may depend on its working directory.
+/// No other code in this process may depend on its working directory.
 fn within<T>(cwd: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    // The thread's own then. Where the system refuses that, it is the whole process's for so long.
+    // This gives the thread its own directory. If the system refuses that, the whole process changes directory for
+    // this time.
     let _ = nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS);
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
     let before = rustix::fs::open(".", flags, rustix::fs::Mode::empty());
@@ -103,7 +104,7 @@ fn within<T>(cwd: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> 
     let done = work();
     match before {
         Ok(before) => rustix::process::fchdir(before)?,
-        // It was removed under this process.
+        // The previous directory was removed meanwhile.
         Err(_) => rustix::process::chdir("/")?,
     }
     done

@@ -186,7 +186,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns which limit of memory or processes it has come to.
+    /// Returns the limit of memory or processes that the command has reached.
     fn exceeded(&mut self) -> Option<Limit> {
         if let Some(most) = self.limits.processes
             && self.tree.ran_out_of_processes()
@@ -194,13 +194,13 @@ impl Supervisor {
             return Some(Limit::Processes(most));
         }
         if self.tree.is_held() {
-            // To look at many processes takes long, where each has as much of the processor as this one.
+            // Checking many processes takes long if each of them gets as much processor time as this one.
             return None;
         }
         watch::exceeded(&self.limits, &self.tree.members())
     }
 
-    /// Returns once its private temporary directory takes more than it may; where there is no such limit, never.
+    /// Returns once the private temporary directory exceeds its limit; never returns if there is no such limit.
     fn full_disk(&self) -> impl Future<Output = Limit> + use<> {
         let guard = self.confined.as_ref().and_then(|it| it.guard.as_ref());
         let watched = guard.map(|it| it.path().to_owned()).zip(self.limits.disk);
@@ -274,12 +274,12 @@ impl Supervisor {
         }
     }
 
-    /// Returns the limit that ended it.
+    /// Returns the limit for which co killed the command.
     fn limit(&self, cause: Cause, left: &[Background]) -> Option<Limit> {
         match cause {
             Cause::Limited(limit) => Some(limit),
             _ if self.tree.ran_out_of_memory() => self.limits.memory.map(Limit::Memory),
-            // What it left running went on until there was no more to be had.
+            // Its remaining processes continued until they reached the limit.
             Cause::Exit if !left.is_empty() && self.tree.ran_out_of_processes() => {
                 self.limits.processes.map(Limit::Processes)
             }

@@ -1,7 +1,7 @@
-//! All processes of a job: found wherever they went, and ended.
+//! The process tree of a command: finds and kills its processes.
 //!
-//! The command leads a session of its own. What it starts comes to this process, its subreaper, once the parent has
-//! ended; the [`Mark`] says whose it is.
+//! The command leads its own session. When the parent of a descendant ends, the descendant becomes a child of this
+//! process, its subreaper. The [`Mark`] tells to which command it belongs.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use super::{Background, children};
 
 /// From TERM to KILL.
 pub const GRACE: Duration = Duration::from_millis(200);
-/// From the end of the grace until it is given up.
+/// The time from the end of the grace period until co gives up.
 const LIMIT: Duration = Duration::from_secs(2);
-/// The longest pause between two looks at what is left.
+/// The longest pause between two checks of the remaining processes.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The processes of one job.
@@ -31,7 +31,7 @@ pub(super) struct Tree {
     exited: bool,
     /// Somebody waited for the leader: its id may be another's, unless its group still has members.
     reaped: bool,
-    /// There was more to it than the leader when it was last looked at.
+    /// True if the last check found more processes than the leader.
     grown: bool,
 }
 
@@ -69,17 +69,17 @@ impl Tree {
         members
     }
 
-    /// Returns whether the kernel ended it for lack of memory in its group.
+    /// Returns whether the kernel killed a process for lack of memory in the command's group.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.group.as_ref().is_some_and(Group::ran_out_of_memory)
     }
 
-    /// Returns whether the kernel holds it to its limits of memory and processes.
+    /// Returns whether the kernel enforces the command's limits of memory and processes.
     pub(super) fn is_held(&self) -> bool {
         self.group.as_ref().is_some_and(Group::limits)
     }
 
-    /// Returns whether the kernel refused it a process, for its group had all it may have.
+    /// Returns whether the kernel refused a process, because the command's group had reached its limit.
     pub(super) fn ran_out_of_processes(&self) -> bool {
         self.group.as_ref().is_some_and(Group::ran_out_of_processes)
     }
@@ -117,20 +117,20 @@ impl Tree {
         left
     }
 
-    /// Ends all of it: TERM, a grace, then KILL until nothing is left. Returns whether nothing is. What forks until
-    /// its group refuses it has no grace.
+    /// Kills the process tree: TERM, a grace period, then KILL until no process is left. Returns whether no process
+    /// is left. A command that forks until its group refuses gets no grace period.
     ///
     /// Takes [`GRACE`] and [`LIMIT`] at most. Needs no thread and no process: a command that forks in a
     /// loop may have taken all there are.
     pub(super) async fn end(&mut self) -> bool {
         if !self.reaped {
-            // In one call before it is looked up: what forks in a loop is fewer afterwards.
+            // This call kills the whole group first, so a fork bomb has fewer processes when they are looked up.
             self.signal_group(Signal::TERM);
         }
         if let Some(group) = &self.group
             && group.ran_out_of_processes()
         {
-            // A look at so many that fork takes long, where each of them has as much of the processor as this process.
+            // Checking a fork bomb takes long, because each of its processes gets as much processor time as this one.
             group.kill();
         }
         let members = self.members();
@@ -153,7 +153,7 @@ impl Tree {
         self.members().is_empty()
     }
 
-    /// Waits for the end of all of it, up to `most`; returns whether it came.
+    /// Waits for the end of all processes, up to `most`; returns whether they ended.
     async fn wait(&mut self, most: Duration) -> bool {
         let began = Instant::now();
         let mut pause = Duration::from_millis(1);
@@ -183,7 +183,7 @@ impl Tree {
 
     /// Signals the group in one call: a process that forks meanwhile cannot slip through.
     fn signal_group(&self, signal: Signal) {
-        // It fails where nobody is left, which is what is wanted.
+        // This fails if no process is left, which is the goal.
         let _ = rustix::process::kill_process_group(self.leader, signal);
     }
 }
@@ -197,8 +197,8 @@ impl Drop for Tree {
     }
 }
 
-/// Ends every child of this process that `ours` picks, and what they started: TERM, a grace, then KILL. Returns
-/// whether none is left.
+/// Kills every child of this process that `ours` selects, and their descendants: TERM, a grace period, then KILL.
+/// Returns whether no process is left.
 pub(super) fn end_children(ours: impl Fn(&Process) -> bool) -> bool {
     let find = || {
         children::sweep(&ours);
@@ -228,9 +228,9 @@ pub(super) fn end_children(ours: impl Fn(&Process) -> bool) -> bool {
     }
 }
 
-/// Stops all that `find` finds, until it finds none that was not stopped before, and returns them.
+/// Stops all processes that `find` returns, until it returns no new one, and returns them.
 ///
-/// One that is killed makes room for another that forks in a loop; one that is stopped does neither.
+/// Killing a process lets a fork bomb start another one. Stopping it does not.
 fn stop(mut find: impl FnMut() -> Vec<Process>, until: Instant) -> Vec<Process> {
     let mut stopped = HashSet::new();
     loop {
@@ -247,7 +247,7 @@ fn stop(mut find: impl FnMut() -> Vec<Process>, until: Instant) -> Vec<Process> 
     }
 }
 
-/// Returns the living ones of `pids` and of all below them.
+/// Returns the living processes among `pids` and their descendants.
 fn below(pids: Vec<i32>) -> Vec<Process> {
     let mut queue = pids;
     let mut seen = HashSet::from([children::own_pid()]);

@@ -1,4 +1,4 @@
-//! Watches what a command takes with all that it started.
+//! Checks the memory, processes and disk that a command and its descendants use.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,14 +10,14 @@ use tokio::sync::oneshot;
 use super::limits::{Limit, PerCommand};
 use super::procfs::{self, Process};
 
-/// The pause before the first look at memory and processes; each one after it is twice as long.
+/// The pause before the first check of memory and processes. Each later pause is twice as long.
 pub(super) const FIRST: Duration = Duration::from_millis(50);
-/// The longest pause between two looks.
+/// The longest pause between two checks.
 pub(super) const LONGEST: Duration = Duration::from_millis(500);
-/// The pause between two looks at the disk is so many times as long as a look takes.
+/// The pause between two checks of the disk, as a multiple of the duration of a check.
 const SPARING: u32 = 20;
 
-/// Returns which limit `members`, the processes of a command, exceed.
+/// Returns the limit that `members`, the processes of a command, exceed.
 pub(super) fn exceeded(limits: &PerCommand, members: &[Process]) -> Option<Limit> {
     let threads: u64 = members.iter().map(|process| process.threads).sum();
     if let Some(most) = limits.processes
@@ -29,12 +29,12 @@ pub(super) fn exceeded(limits: &PerCommand, members: &[Process]) -> Option<Limit
     let sum = |of: fn(i32) -> Option<u64>| -> u64 {
         members.iter().filter_map(|process| of(process.pid)).sum()
     };
-    // The first is cheap, and counts twice what two processes share.
+    // The first measure is cheap, and counts shared memory twice.
     let over = sum(procfs::private_memory) > most && sum(procfs::proportional_memory) > most;
     over.then_some(Limit::Memory(most))
 }
 
-/// Returns once the tree `dir` takes more than `most` bytes of the disk.
+/// Returns once the tree `dir` uses more than `most` bytes of the disk.
 pub(super) async fn disk(dir: PathBuf, most: u64) {
     let mut pause = LONGEST;
     loop {
@@ -43,7 +43,7 @@ pub(super) async fn disk(dir: PathBuf, most: u64) {
         let (tell, told) = oneshot::channel();
         let dir = dir.clone();
         let look = std::thread::Builder::new().name("disk".to_owned());
-        // Where there is no thread to be had, as beside a command that forks in a loop, the next look may have one.
+        // No thread may be available, as beside a fork bomb. Then the next check tries again.
         let _ = look.spawn(move || tell.send(used(&dir, most)));
         if told.await.is_ok_and(|used| used > most) {
             return;
@@ -52,7 +52,7 @@ pub(super) async fn disk(dir: PathBuf, most: u64) {
     }
 }
 
-/// Returns how many bytes of the disk a tree takes; more than `most` is not counted to its end.
+/// Returns the bytes of the disk that a tree uses. Stops counting above `most`.
 fn used(dir: &Path, most: u64) -> u64 {
     let mut sum = 0;
     let mut left = vec![dir.to_owned()];
@@ -61,7 +61,7 @@ fn used(dir: &Path, most: u64) -> u64 {
             let Ok(facts) = entry.metadata() else {
                 continue;
             };
-            // In units of 512 bytes, whatever the file system's are.
+            // The unit is 512 bytes on every file system.
             sum += facts.blocks() * 512;
             if sum > most {
                 return sum;

@@ -1,5 +1,5 @@
-//! Bounds the length of a message: nvim-rs takes any, and decodes it again from the start with each piece that it
-//! reads, so that the time grows with the square of the length.
+//! Limits the length of a message. nvim-rs accepts any length and decodes a message again from its start with each
+//! piece that it reads, so its time grows with the square of the length.
 
 use std::io;
 use std::pin::Pin;
@@ -14,23 +14,23 @@ use super::stdio;
 /// The most bytes of one message. Lua refuses to send a longer one.
 pub(super) const LARGEST: usize = 16 << 20;
 
-/// Bytes that were read since a message was last complete.
+/// The count of bytes read since the last complete message.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unfinished(Arc<AtomicUsize>);
 
 impl Unfinished {
-    /// A message was complete.
+    /// Starts a new count, because a message was complete.
     pub(super) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Returns whether there are more of them than a message has.
+    /// Returns whether there are more bytes than one message may have.
     pub(super) fn is_too_long(&self) -> bool {
         self.0.load(Ordering::Relaxed) > LARGEST
     }
 }
 
-/// Reads until a message gets too long.
+/// A reader that fails once a message is too long.
 pub(super) struct Bounded {
     pub(super) input: stdio::Reader,
     pub(super) unfinished: Unfinished,

@@ -27,31 +27,31 @@ type Pipe = Compat<stdio::Writer>;
 /// What Neovim may have sent before the app got to it. A person cannot fill it; a runaway script is told.
 const INBOX: usize = 1024;
 
-/// Why no more messages are read, if not for the end of Neovim.
+/// The reason why the backend stopped reading messages, other than the end of Neovim.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "a message to the backend was longer than {} MiB, which ended it; the next :Co starts it again",
+        "the backend ended because a message was longer than {} MiB; the next :Co starts it again",
         LARGEST >> 20
     )]
     TooLong,
     #[error(
-        "what came on standard input is not a message of Neovim's, which ended the backend; the next :Co starts it again"
+        "the backend ended because its standard input is not a message of Neovim; the next :Co starts it again"
     )]
     Malformed,
     #[error(
-        "the backend could not read a message of its plugin ({0}): restart Neovim if co was updated"
+        "the backend ended because it could not read a message of its plugin ({0}): restart Neovim if co was updated"
     )]
     Unknown(String),
 }
 
-/// A Neovim that was connected to.
+/// A connection to Neovim.
 pub struct Connection {
-    /// What it sends; they end when it does.
+    /// The messages of Neovim. The channel closes when Neovim ends.
     pub messages: mpsc::Receiver<FromEditor>,
-    /// The handle to tell it something.
+    /// The handle that sends to Neovim.
     pub editor: Editor,
-    /// Why they ended, once they did.
+    /// The reason for the end of the messages, once they have ended.
     pub broken: oneshot::Receiver<Error>,
 }
 
@@ -85,10 +85,10 @@ pub fn connect() -> io::Result<Connection> {
             ended = io_loop => ended.err().and_then(|error| reason(&error, &unfinished)),
         };
         if let Some(error) = error {
-            tracing::error!(%error, "no more is read");
+            tracing::error!(%error, "stopped reading messages");
             let _ = breaks.send(error);
         }
-        // The inbox is dropped with the loop's handler: that is how the app learns that Neovim is gone.
+        // This drops the inbox with the loop's handler, which tells the app that Neovim has ended.
     });
     Ok(Connection {
         messages,
@@ -97,7 +97,7 @@ pub fn connect() -> io::Result<Connection> {
     })
 }
 
-/// Returns why the loop has ended; none if Neovim is gone.
+/// Returns the reason for the end of the loop; none if Neovim has ended.
 fn reason(error: &LoopError, unfinished: &Unfinished) -> Option<Error> {
     tracing::info!(%error, "neovim closed the channel");
     if unfinished.is_too_long() {
@@ -112,7 +112,7 @@ struct Inbox {
     messages: mpsc::Sender<FromEditor>,
     editor: Editor,
     unfinished: Unfinished,
-    /// Told of the first message that cannot be read.
+    /// Receives the error of the first message that cannot be read.
     unknown: Arc<Mutex<Option<oneshot::Sender<Error>>>>,
 }
 
@@ -157,7 +157,7 @@ impl Inbox {
         }
     }
 
-    /// Has no more read: one side was updated, and the other would not understand what follows either.
+    /// Stops reading: one side was updated, and would not understand later messages either.
     fn give_up(&self, error: &rmpv::ext::Error) {
         let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(unknown) = unknown.take() {
@@ -173,7 +173,7 @@ impl Inbox {
     }
 }
 
-/// Returns the first part of what serde says: the rest lists all that would have been known.
+/// Returns the first part of serde's message, without the list of known names.
 fn shown(error: &rmpv::ext::Error) -> String {
     let rmpv::ext::Error::Syntax(said) = error;
     let first = said.split(", expected").next().unwrap_or_default();

@@ -21,9 +21,9 @@ const RECEIVE: &str = "return require('co.sink').receive(...)";
 
 const WARN: &str = "vim.notify(..., vim.log.levels.ERROR, { title = 'co' })";
 
-/// Told once of calls that fail, however many do.
+/// The notice for calls that fail. It is sent once.
 const REFUSED: &str =
-    "co: Neovim refuses what the backend has to show: restart Neovim if co was updated or removed";
+    "co: Neovim refuses messages of the backend: restart Neovim if co was updated or removed";
 
 /// Runs until Neovim is gone.
 pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox, unfinished: Unfinished) {
@@ -56,11 +56,11 @@ fn pause(latency: Duration) -> Duration {
     (latency * 2).clamp(FRAME, SLOWEST)
 }
 
-/// Calls of Neovim, one after the other.
+/// Calls Neovim, one call at a time.
 struct Calls {
     neovim: Neovim<Pipe>,
     unfinished: Unfinished,
-    /// Whether one has failed, and that was told.
+    /// True if a call has failed and the notice was sent.
     failed: bool,
 }
 
@@ -81,16 +81,16 @@ impl Calls {
             && !std::mem::replace(&mut self.failed, true)
         {
             tracing::error!(%error, "Neovim refuses messages; this is logged once");
-            // If it refuses that too, the log has it.
+            // If Neovim refuses this call too, the log still has the error.
             let _ = self.lua(WARN, REFUSED.into()).await?;
         }
         Ok(())
     }
 
-    /// Calls Lua; returns its error if it has one.
+    /// Calls Lua; returns Lua's error if the call failed.
     async fn lua(&self, code: &str, argument: Value) -> Result<Result<(), Value>, Gone> {
         let args = vec![code.into(), Value::Array(vec![argument])];
-        // Whoever drops a pending call breaks the connection: nobody drops this task.
+        // Dropping a pending call breaks the connection, so this task must not be dropped.
         let called = self.neovim.call("nvim_exec_lua", args).await;
         self.unfinished.reset();
         match called {

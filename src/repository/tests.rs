@@ -85,7 +85,7 @@ fn a_directory_is_trusted_unless_it_leads_out() {
     place.write("work/.git/commondir", ".\n");
     place.is_trusted("work/.git");
     place.write("work/.git/commondir", "../../.git\n");
-    place.is_not("commondir` leads git to another repository");
+    place.is_not("commondir` names another repository");
     fs::remove_dir_all(place.work.join(".git")).unwrap();
     symlink("../.git", place.work.join(".git")).unwrap();
     place.is_not("a link that leads out of the workspace");
@@ -110,7 +110,7 @@ fn a_directory_that_shows_another_repository_is_not_trusted() {
     symlink("../../githooks", place.work.join(".git/hooks")).unwrap();
     place.is_trusted("work/.git");
     place.write("work/.git/objects/info/alternates", "/elsewhere\n");
-    place.is_not("lends git the objects of another repository");
+    place.is_not("names objects of another repository");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_linked_work_tree_is_trusted_if_both_ends_name_each_other() {
     }
     place.link(".git");
     place.write(".git/commondir", "../elsewhere");
-    place.is_not("leads git to another repository");
+    place.is_not("names another repository");
     fs::remove_file(place.top.join(".git/commondir")).unwrap();
     fs::remove_dir_all(place.top.join(".git/refs")).unwrap();
     place.is_not("does not name this workspace");
@@ -146,7 +146,7 @@ fn a_submodule_is_trusted_if_its_configuration_names_the_workspace() {
         place.module(own);
         place.is_trusted(own);
         place.write(&format!("{own}/commondir"), "../../..");
-        place.is_not("leads git to another repository");
+        place.is_not("names another repository");
         place.write(&format!("{own}/commondir"), ".");
         place.is_trusted(own);
         place.write(&format!("{own}/config"), "[core]\n\tbare = false\n");
@@ -171,11 +171,11 @@ fn what_a_command_could_have_written_is_not_trusted() {
     let place = Place::new();
     place.git_dir("work/data");
     place.link("work/data");
-    place.is_not("a command could have written");
+    place.is_not("where commands can write");
     let place = Place::new();
     place.git_dir("co-tmp-x/data");
     place.link("co-tmp-x/data");
-    place.is_not("a command could have written");
+    place.is_not("where commands can write");
     let place = Place::new();
     place.git_dir("work/data");
     place.module("work/data/modules/sub");
@@ -199,7 +199,7 @@ fn a_file_that_names_nothing_is_not_trusted() {
     let place = Place::new();
     for text in ["", "gitdir: nowhere\n", "../.git\n"] {
         place.write("work/.git", text);
-        place.is_not("a file that names no directory");
+        place.is_not("the file `.git` names no directory");
     }
     fs::remove_file(place.work.join(".git")).unwrap();
     nix::unistd::mkfifo(&place.work.join(".git"), nix::sys::stat::Mode::S_IRWXU).unwrap();

@@ -24,7 +24,7 @@ const MAY_NOT_EXECUTE: i32 = 126;
 pub(super) struct Conditions {
     /// In the read-only level.
     pub confined: bool,
-    /// The confinement of approved commands when it started, in a word.
+    /// The confinement of approved commands at the start, in a word.
     pub backend: &'static str,
     /// The time that the model asked for.
     pub asked: Option<Duration>,

@@ -43,7 +43,7 @@ impl Session {
         }
     }
 
-    /// Returns what holds approved commands and unasked ones, and the other choice.
+    /// Returns how approved commands and commands that run unasked are confined, and the other choice.
     async fn sandbox_words(&self) -> String {
         let isolation = self.kit.trial.isolation().await;
         let approved = match isolation.session_words() {
@@ -51,8 +51,8 @@ impl Session {
             Err(refused) => format!("approved commands are refused: {refused}"),
         };
         let other = match isolation.other() {
-            Some(Backend::Landlock) => " (/sandbox landlock holds them to the workspace)",
-            Some(_) => " (/sandbox subprocess lifts that)",
+            Some(Backend::Landlock) => " (/sandbox landlock confines them to the workspace)",
+            Some(_) => " (/sandbox subprocess ends this)",
             None => "",
         };
         format!("{approved}{other}; {}", isolation.words())

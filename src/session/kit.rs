@@ -150,10 +150,10 @@ impl Kit {
         }
     }
 
-    /// Returns a copy whose approved commands are confined by another backend, with what that comes to.
+    /// Returns a copy whose approved commands are confined by another backend.
     ///
     /// # Errors
-    /// It cannot work here: the reason.
+    /// The backend cannot work here. The error has the reason.
     pub async fn confined_by(&self, backend: Backend) -> Result<Self, Refused> {
         let trial = self.trial.with(backend);
         trial.isolation().await.session_words()?;

@@ -52,7 +52,7 @@ impl Isolation {
         }
     }
 
-    /// Returns the same for a person who chose another confinement of approved commands.
+    /// Returns the same for another chosen confinement of approved commands.
     #[must_use]
     pub fn with(&self, backend: Backend) -> Self {
         Self {
@@ -144,7 +144,7 @@ impl Isolation {
         }
     }
 
-    /// Where approved commands run, in a sentence; why they cannot, where they cannot.
+    /// Returns the permissions of approved commands in a sentence, or the reason why they cannot run.
     ///
     /// # Errors
     /// As [`Isolation::session`].
@@ -154,7 +154,7 @@ impl Isolation {
                 "approved commands write in the workspace and a private temporary directory only, {} network",
                 if network { "with" } else { "without" }
             ),
-            _ => "approved commands run unconfined, with all that you may do".to_owned(),
+            _ => "approved commands run unconfined, with all your permissions".to_owned(),
         })
     }
 

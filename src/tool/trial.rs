@@ -42,7 +42,7 @@ impl Trial {
         }
     }
 
-    /// Returns the same trial for a person who chose another confinement of approved commands.
+    /// Returns the same trial for another chosen confinement of approved commands.
     #[must_use]
     pub fn with(&self, backend: Backend) -> Self {
         Self {

@@ -100,7 +100,7 @@ describe('context', function()
     local piece = gather(nvim, '@buffer')[1]
     yes(piece.text:find('ä\n… cut after 524288 of 600001 bytes', 1, true), piece.text:sub(-80))
     same('@buffer [buffer 1], first 512 KiB of 586 KiB', piece.name)
-    same({ 'too long to be sent whole: ' .. piece.name }, told(nvim))
+    same({ 'too long to send in full, name fewer lines: ' .. piece.name }, told(nvim))
   end)
 
   it('that is too long is not read to its end', function()

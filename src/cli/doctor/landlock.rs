@@ -1,25 +1,28 @@
-//! The version of Landlock: what the kernel does not hold by itself yet.
+//! The version of Landlock, and the features that it lacks.
 
 use super::{Check, Level};
 
-/// The first version that has all that co uses.
+/// The first version with all features that co uses.
 const WHOLE: u32 = 6;
 
-/// What a version of Landlock is the first to hold, and what commands do without before it.
+/// The first version with a feature, and the effect of its absence on commands.
 const HELD_FROM: [(u32, &str); 4] = [
-    (2, "files cannot be moved to another directory"),
-    (3, "the system call filter alone refuses to empty files"),
+    (2, "commands cannot move files to another directory"),
+    (
+        3,
+        "only the system call filter protects files from being emptied",
+    ),
     (
         5,
-        "the system call filter alone refuses requests to devices",
+        "only the system call filter refuses requests to devices (ioctl)",
     ),
     (
         6,
-        "a command cannot signal by process number (kill 123), also not its own processes",
+        "a command cannot signal a process by its number (kill 123), not even its own",
     ),
 ];
 
-/// Says which version holds commands, and what it lacks; none if there is no Landlock.
+/// Returns the version of Landlock and the features that it lacks; none if there is no Landlock.
 pub(super) fn look(version: Option<u32>) -> Option<Check> {
     let version = version?;
     let lacks = HELD_FROM.iter().filter(|(from, _)| version < *from);
@@ -27,16 +30,16 @@ pub(super) fn look(version: Option<u32>) -> Option<Check> {
     Some(match lacks.is_empty() {
         true => Check::ok(
             "landlock",
-            format!("version {version} has all that co uses"),
+            format!("version {version} has all features that co uses"),
         ),
         false => Check::bad(
             "landlock",
             Level::Warn,
             format!(
-                "version {version} lacks some of version {WHOLE}: {}",
+                "version {version} lacks features of version {WHOLE}: {}",
                 lacks.join("; ")
             ),
-            "use Linux 6.12 or later, which has it",
+            "use Linux 6.12 or later",
         ),
     })
 }

@@ -209,7 +209,7 @@ fn without_a_sandbox_the_advice_follows_the_setting() {
 #[tokio::test]
 async fn it_says_what_approved_commands_may_do_and_offers_landlock() {
     let offer =
-        "with all that you may do; sandbox_backend = \"landlock\", or :Co /sandbox landlock";
+        "with all your permissions; sandbox_backend = \"landlock\", or :Co /sandbox landlock";
     check(&[], "backend", &[(Level::Ok, offer)]).await;
     let held = [("CO_CLI_SANDBOX_BACKEND", "landlock")];
     check(&held, "backend", &[(Level::Ok, "only, without network")]).await;

@@ -30,7 +30,7 @@ pub(super) struct Shape {
 struct Rule {
     call: i64,
     when: When,
-    /// What must hold besides.
+    /// The condition on an argument.
     and: When,
     errno: i32,
 }
@@ -45,7 +45,7 @@ enum When {
     Masked(u8, u32, u32),
     In(u8, &'static [u32]),
     NotIn(u8, &'static [u32]),
-    /// The argument, a pointer, leads somewhere.
+    /// The argument, a pointer, is not null.
     Some(u8),
 }
 
@@ -158,7 +158,8 @@ fn body(rule: Rule) -> Vec<sock_filter> {
     steps
 }
 
-/// The steps that look at an argument. Where the condition does not hold, they skip the `rest` that comes after them.
+/// Returns the instructions that check an argument. If the condition is false, they skip the `rest` of the
+/// instructions after them.
 fn condition(when: When, rest: usize) -> Vec<sock_filter> {
     let skip = u8::try_from(rest).unwrap_or(u8::MAX);
     match when {
@@ -174,7 +175,7 @@ fn condition(when: When, rest: usize) -> Vec<sock_filter> {
         ],
         When::In(argument, values) => {
             let mut steps = vec![step(LOAD, argument_at(argument))];
-            // A hit skips the jump of those that hit nothing.
+            // A match skips the jump for non-matches.
             steps.extend(each(values, 1));
             steps.push(step(ALWAYS, rest as u32));
             steps

@@ -1,4 +1,4 @@
-//! Git's directories of a workspace: which are granted, and what in them a command may change.
+//! The git directories of a workspace: the granted ones, and the names in them that a command may change.
 
 use std::path::{Path, PathBuf};
 
@@ -15,35 +15,38 @@ pub(super) use configured::{Configured, Place};
 /// How deep the directories of submodules are looked for: their names may contain slashes.
 const DEPTH: usize = 4;
 
-/// Of more submodules or work trees than this all stay as they are: each name to hold costs every start.
+/// The most submodules or work trees whose files are protected one by one. If there are more, co protects all of them
+/// as a whole: each protected name makes every start slower.
 const MOST: usize = 32;
 
-/// The commands that an interrupted rebase has yet to run.
+/// The list of the next steps of an interrupted rebase.
 const TODO: &str = "git-rebase-todo";
 
 /// The git directories of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     workspace: PathBuf,
-    /// None where there are none, or none that are trusted.
+    /// None if there are none, or none that are trusted.
     dirs: Option<Dirs>,
     pub trusted: bool,
 }
 
-/// What a command that writes in the workspace may and may not change in git's directories.
+/// The names in git's directories that a command that writes in the workspace may and may not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Directories of submodules, which lie in a held one and may be changed all the same.
+    /// Directories of submodules. They are inside a protected directory, but a command may change them.
     pub writable: Vec<PathBuf>,
-    /// Directories that hold names to be held: they must not be renamed.
+    /// Directories that contain protected names: a command must not rename them.
     pub pinned: Vec<PathBuf>,
-    /// What stays as it is.
+    /// Existing paths that are read-only.
     pub held: Vec<PathBuf>,
-    /// What must not be made or changed, there or not; it is held too.
+    /// Paths that git reads as configuration. A command must not make or change them, so missing ones need a
+    /// placeholder.
     pub obeyed: Vec<PathBuf>,
-    /// What is there and may be changed.
+    /// Existing paths that a command may change.
     pub allowed: Vec<PathBuf>,
-    /// What would run later, and is only looked at in the end.
+    /// Paths that other programs would run later. co cannot protect them and only checks them when the command has
+    /// ended.
     pub watched: Vec<PathBuf>,
 }
 
@@ -57,27 +60,27 @@ impl Layout {
         }
     }
 
-    /// The directory outside the workspace that holds its repository, if it is trusted.
+    /// Returns the directory outside the workspace that contains its repository, if it is trusted.
     pub(super) fn outside(&self) -> Option<&Path> {
         let common = self.dirs.as_ref().map(|dirs| dirs.common.as_path());
         common.filter(|common| !common.starts_with(&self.workspace))
     }
 
-    /// The files of configuration that git reads here.
+    /// Returns the configuration files that git reads here.
     pub(super) fn configuration(&self) -> Vec<PathBuf> {
         let dirs = self.dirs.iter();
         dirs.flat_map(|dirs| [dirs.common.join("config"), dirs.own.join("config.worktree")])
             .collect()
     }
 
-    /// What may be changed, as git's directories are now.
+    /// Returns the limits for git's directories as they are now.
     pub(super) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         let dot = self.workspace.join(".git");
         match &self.dirs {
             None if self.trusted => {
                 limits.obeyed.push(dot);
-                // A bare repository: git takes any directory for one that looks like it.
+                // The workspace may be a bare repository: git accepts any directory that looks like one.
                 if repository::is_git_dir(&self.workspace) {
                     let names = names::GIT_OBEYS.iter();
                     limits
@@ -100,7 +103,8 @@ impl Layout {
 }
 
 impl Limits {
-    /// A git directory with all that it needs; `own` is that of the workspace's work tree.
+    /// Adds a git directory, its work trees and its submodules; `own` is the git directory of the workspace's work
+    /// tree.
     fn repository(&mut self, dir: &Path, own: &Path, depth: usize) {
         self.directory(dir, names::GIT_OBEYS, depth);
         let list = dir.join("worktrees");
@@ -142,7 +146,7 @@ impl Limits {
     }
 }
 
-/// Adds the repositories under `dir`, which are told by their `HEAD`, without those within them.
+/// Adds the repositories under `dir`, which are recognized by their `HEAD`, without those inside them.
 fn find_modules(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     if depth == 0 {
         return;
@@ -162,14 +166,15 @@ fn directories(dir: &Path) -> Vec<PathBuf> {
     directories.map(|entry| entry.path()).collect()
 }
 
-/// Whether a command may change what has this name in a git directory.
+/// Returns whether a command may change the entry with this name in a git directory.
 fn may_change(name: &str) -> bool {
     let name = name.strip_suffix(".lock").unwrap_or(name);
     let reference = name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_');
     reference || names::GIT_CHANGES.contains(&name) || name.starts_with("sharedindex.")
 }
 
-/// Whether something that was not held will run later: what is left of a rebase only if it names commands.
+/// Returns whether another program will run this unprotected path later. The list of a rebase counts only if it has
+/// `exec` lines.
 pub(super) fn runs_later(path: &Path) -> bool {
     if !path.ends_with(TODO) {
         return path.symlink_metadata().is_ok();
@@ -184,7 +189,8 @@ pub(super) fn runs_later(path: &Path) -> bool {
     }
 }
 
-/// Where the links lead that git follows to what it runs: a name itself, or what is in a directory of hooks.
+/// Returns the targets of links that git follows to code that it runs: of the name itself, and of the entries of a
+/// directory of hooks.
 pub(super) fn links(name: &Path) -> Vec<PathBuf> {
     let mut links = Vec::new();
     if name.is_symlink() {
@@ -198,7 +204,7 @@ pub(super) fn links(name: &Path) -> Vec<PathBuf> {
     links
 }
 
-/// The files, and directories of hooks, that the person's own configuration of git names.
+/// Returns the files, and directories of hooks, that the person's own configuration of git names.
 pub(super) fn configuration(home: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for base in [home.join(".gitconfig"), home.join(".config/git/config")] {

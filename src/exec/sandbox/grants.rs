@@ -43,7 +43,7 @@ pub(super) struct Found {
     pub mounts: Option<Mounts>,
     /// Names to hold that do not exist, where only existing ones can be held.
     pub unheld: Vec<PathBuf>,
-    /// Names to hold that must be made first if they do not exist.
+    /// Protected names that do not exist and need a placeholder.
     pub missing: Vec<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ struct Kept {
     secrets: Vec<PathBuf>,
     home: PathBuf,
     trusted: bool,
-    /// What git's configuration names, asked for by the first command that writes.
+    /// The paths that git's configuration names. The first command that writes asks git for them.
     configured: OnceLock<Result<git::Configured, Refused>>,
 }
 
@@ -145,7 +145,7 @@ impl Grants {
         places.extend(git::configuration(&home));
         let git = git::Layout::of(&real);
         places.extend(git.outside().map(Path::to_owned));
-        // Where a file appears or changes, so may all that was found.
+        // If a file appears or changes, all of these may change.
         let dot = real.join(".git");
         listed.extend((!dot.is_dir()).then_some(dot));
         listed.extend(git.configuration());
@@ -227,7 +227,7 @@ impl Kept {
                 .all(|(path, stamp)| changed(path) == *stamp)
     }
 
-    /// What git's configuration names.
+    /// Returns the paths that git's configuration names.
     fn configured(&self, place: &Place<'_>) -> Result<git::Configured, Refused> {
         let ask = || {
             git::Configured::ask(&git::Place {

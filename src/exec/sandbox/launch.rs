@@ -44,7 +44,7 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
         return "there is no command to run".to_owned();
     };
     if let Err(why) = limit(plan) {
-        return format!("the command was not started, for it could not be limited: {why}");
+        return format!("the command was not started, because its limits could not be set: {why}");
     }
     if plan.level != Level::Plain
         && let Err(why) = restrict(plan)
@@ -55,11 +55,13 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
     format!("{} did not start: {error}", program.display())
 }
 
-/// Sets what the command may take. It enters its group first: mounts may hide that.
+/// Sets the limits of the command. It enters its control group first, because mounts may hide the group's file.
 fn limit(plan: &Plan) -> Result<(), String> {
     if let Some(entrance) = &plan.group {
         // The number 0 is this process.
-        std::fs::write(&entrance.0, "0").map_err(|e| format!("no control group ({e})"))?;
+        std::fs::write(&entrance.0, "0").map_err(|e| {
+            format!("it cannot enter its control group ({e}), see `co-nvim doctor`")
+        })?;
     }
     plan.limits.set()
 }

@@ -63,12 +63,12 @@ pub struct Launcher {
     removals: Removals,
 }
 
-/// The things that a command is held to, and where it runs.
+/// The confinement and limits of a command, and its working directory.
 pub(super) struct Held<'a> {
     pub(super) confinement: &'a Confinement,
     pub(super) cwd: &'a Path,
     pub(super) limits: PerProcess,
-    /// The file through which it enters its control group.
+    /// The file through which the command enters its control group.
     pub(super) group: Option<&'a Path>,
 }
 
@@ -82,7 +82,7 @@ pub struct Wrapped {
     pub guard: Option<PrivateTmp>,
     /// Names that other programs run unasked, that did not exist, and that could not be held.
     pub unheld: Vec<PathBuf>,
-    /// What stands where the command must not make anything, removed when dropped.
+    /// The placeholders that the command needs. Those that no other command needs are removed when this is dropped.
     _placeholders: Placeholders,
 }
 
@@ -211,7 +211,7 @@ impl Launcher {
         self.hold(&held, argv, env)
     }
 
-    /// The same with limits.
+    /// Makes of a command line and its environment one that runs confined and with limits.
     pub(super) fn hold(
         &self,
         held: &Held<'_>,
@@ -257,7 +257,7 @@ impl Launcher {
         seatbelt::argv(profile, argv)
     }
 
-    /// The command line through the launcher, with what that cannot hold.
+    /// Returns the command line through the launcher, with the names that it cannot protect.
     fn by_launcher(
         &self,
         place: &Place<'_>,
@@ -274,7 +274,7 @@ impl Launcher {
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
             Refused(format!(
-                "{path} could not be kept from changes ({error}): make its directory writable, or set \
+                "co cannot protect {path} from changes ({error}): make its directory writable, or set \
                  sandbox_backend = \"subprocess\""
             ))
         })?;
@@ -302,7 +302,7 @@ impl Launcher {
         })
     }
 
-    /// The command line of a command that is limited, and confined to nothing.
+    /// Returns the command line of a command that has limits and is not confined.
     fn limited(&self, held: &Held<'_>, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
         if held.limits.is_empty() && held.group.is_none() {
             return Ok(Wrapped::plain(argv));
@@ -317,9 +317,12 @@ impl Launcher {
             limits: held.limits,
             group: held.group.map(Text::from),
         };
-        let plan = plan
-            .encode()
-            .ok_or_else(|| Refused(format!("the path of {} is too long", held.cwd.display())))?;
+        let plan = plan.encode().ok_or_else(|| {
+            Refused(format!(
+                "the path {} is too long: work in a directory with a shorter path",
+                held.cwd.display()
+            ))
+        })?;
         Ok(Wrapped::plain(self.launch(plan, argv)))
     }
 
@@ -341,7 +344,7 @@ impl Wrapped {
         }
     }
 
-    /// What the command made of the names that could not be held, to be told to the person.
+    /// Returns the unprotected names that the command made, to show them to the person.
     pub fn appeared(&self) -> Vec<PathBuf> {
         let runs = |path: &&PathBuf| git::runs_later(path);
         self.unheld.iter().filter(runs).cloned().collect()

@@ -55,8 +55,8 @@ fn unshare() -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Makes a mount of a directory, file or symbolic link in the workspace, so that it cannot be renamed, removed
-/// or replaced; one that went away is left alone. Mounts below it stay.
+/// Mounts a directory, file or symbolic link in the workspace on itself, so that a command cannot rename, remove or
+/// replace it. Does nothing if it no longer exists. Mounts below it stay.
 fn bind(path: &Path) -> io::Result<bool> {
     // A link in place of the name would lead the mount elsewhere, so it is not followed.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -218,7 +218,7 @@ pub(super) const RUN_LATER: &[&str] = &[
     ".co",
 ];
 
-/// In a git directory: what git runs or obeys. What is missing of it must not be made.
+/// Names in a git directory that git runs or reads as configuration. A command must not make missing ones.
 pub(super) const GIT_OBEYS: &[&str] = &[
     "config",
     "config.worktree",
@@ -230,11 +230,11 @@ pub(super) const GIT_OBEYS: &[&str] = &[
     "remotes",
 ];
 
-/// In `worktrees/NAME` of a git directory: the same.
+/// The same names in `worktrees/NAME` of a git directory.
 pub(super) const WORK_TREE_OBEYS: &[&str] = &["config.worktree", "modules"];
 
-/// In a git directory: what commit, merge, rebase, stash, gc and the like change. So do they with names in
-/// capitals (`HEAD`, `MERGE_MSG`), and with locks.
+/// Names in a git directory that commit, merge, rebase, stash, gc and the like change. They also change names in
+/// capitals (`HEAD`, `MERGE_MSG`) and locks.
 pub(super) const GIT_CHANGES: &[&str] = &[
     "objects",
     "refs",

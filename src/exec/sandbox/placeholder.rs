@@ -1,7 +1,7 @@
-//! Names that a command must not make: something without effect stands there while it runs.
+//! Placeholders: files without effect in place of missing git files, so that a command cannot make those.
 //!
-//! The mounts can hold only what exists. A placeholder is shared by all commands that need it, of this backend and of
-//! others: each has a lock on it, and the last one removes it.
+//! Mounts can protect only existing paths. All commands that need a placeholder share it, also commands of other
+//! backends. Each keeps a lock on it, and the last one removes it.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -12,29 +12,29 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-/// The sticky bit tells a placeholder from what somebody else made: a backend that was killed leaves them.
+/// The sticky bit marks a placeholder: a killed backend leaves placeholders behind, and other files are not co's.
 const MARK: u32 = 0o1000;
-/// How often another command may remove one while it is taken.
+/// The most attempts to take a placeholder that other commands remove meanwhile.
 const TRIES: usize = 1000;
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// The placeholders of one command; when dropped, those go that no other command needs.
+/// The placeholders of one command. Those that no other command needs are removed when this is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Placeholders(Vec<Placeholder>);
 
 #[derive(Debug)]
 struct Placeholder {
     path: PathBuf,
-    /// Locked for as long as the command may run.
+    /// Locked while the command may run.
     held: OwnedFd,
     made: bool,
 }
 
 impl Placeholders {
-    /// Puts one at each path where nothing is, and shares those that are there.
+    /// Puts a placeholder at each path that does not exist, and shares existing placeholders.
     ///
     /// # Errors
-    /// One cannot be made; the path comes with it.
+    /// A placeholder cannot be made. The error comes with its path.
     pub(super) fn place(paths: &[PathBuf]) -> Result<Self, (PathBuf, io::Error)> {
         let mut placed = Self::default();
         for path in paths {
@@ -51,24 +51,25 @@ impl Drop for Placeholders {
             let Placeholder { path, held, made } = placeholder;
             let last = lock(&held, FlockOperation::NonBlockingLockExclusive).is_ok();
             if last && stands(&path, &held) && is_neutral(&path) && (made || is_marked(&path)) {
-                // A directory goes only while it is empty.
+                // The system removes a directory only if it is empty.
                 let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
             }
         }
     }
 }
 
-/// Returns the placeholder at `path`; none where something else is.
+/// Returns the placeholder at `path`; none if another file is there.
 fn place(path: &Path) -> io::Result<Option<Placeholder>> {
     for _ in 0..TRIES {
         let made = match make(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            // There the command cannot make it either.
+            // The command cannot make the file there either.
             Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return Ok(None),
             made => made.map(|()| true)?,
         };
         let Ok(held) = open(path) else {
-            // What cannot be opened is none of ours, and what is gone was another command's.
+            // A file that cannot be opened is no placeholder of ours, and a missing one was removed by another
+            // command.
             if path.symlink_metadata().is_ok() {
                 return Ok(None);
             }
@@ -80,15 +81,15 @@ fn place(path: &Path) -> io::Result<Option<Placeholder>> {
             std::thread::sleep(PAUSE);
             continue;
         }
-        // On a file system without locks nobody can tell who needs it, and it stays.
+        // On a file system without locks, co cannot know which commands need the placeholder, so it stays.
         let path = path.to_owned();
         let ours = made || is_neutral(&path);
         return Ok(ours.then_some(Placeholder { path, held, made }));
     }
-    Err(io::Error::other("it goes as often as it is made"))
+    Err(io::Error::other("another process removes it each time"))
 }
 
-/// Makes what has no effect under this name, in one step.
+/// Makes a file or directory without effect under this name, in one step.
 fn make(path: &Path) -> io::Result<()> {
     if is_file(path) {
         let dir = path.parent().unwrap_or(path);
@@ -96,7 +97,7 @@ fn make(path: &Path) -> io::Result<()> {
             .permissions(Permissions::from_mode(0o644))
             .tempfile_in(dir)?;
         file.write_all(content(path).as_bytes())?;
-        // A file system that has no such bit loses the mark alone.
+        // On a file system without this bit, only the mark is missing.
         let _ = fs::set_permissions(file.path(), Permissions::from_mode(MARK | 0o644));
         file.persist_noclobber(path)?;
     } else {
@@ -110,7 +111,7 @@ fn is_file(path: &Path) -> bool {
     path.ends_with("config") || path.ends_with("config.worktree") || path.ends_with("commondir")
 }
 
-/// A `commondir` that names its own directory moves nothing.
+/// A `commondir` that names its own directory has no effect.
 fn content(path: &Path) -> &'static str {
     if path.ends_with("commondir") {
         ".\n"
@@ -141,7 +142,7 @@ fn lock(held: &OwnedFd, how: FlockOperation) -> io::Result<()> {
     Ok(rustix::fs::flock(held.as_fd(), how)?)
 }
 
-/// Whether what is open is still what stands at the path.
+/// Returns whether the open file is still the one at the path.
 fn stands(path: &Path, held: &OwnedFd) -> bool {
     let Ok(open) = rustix::fs::fstat(held) else {
         return false;
@@ -190,7 +191,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let killed = Placeholders::place(&names(dir.path())).unwrap();
         for placeholder in &killed.0 {
-            // As the kernel does when a process ends.
+            // The kernel does this when a process ends.
             lock(&placeholder.held, FlockOperation::Unlock).unwrap();
         }
         std::mem::forget(killed);

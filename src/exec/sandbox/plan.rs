@@ -29,7 +29,7 @@ pub(super) struct Plan {
     pub group: Option<Text>,
 }
 
-/// The level that confines nothing, the two that do, and the trial that finds out what a kernel holds.
+/// The level without confinement, the two confined levels, and the trial that tests the kernel's support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Level {

@@ -1,4 +1,5 @@
-//! Removes what commands left in their directories: closed trees of any depth, without keeping anybody waiting.
+//! Removes the files that commands left in their directories: unreadable trees of any depth, without blocking
+//! callers.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, Permissions};
@@ -12,18 +13,18 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use tokio_util::task::TaskTracker;
 
-/// A directory as such, however little may be done in it, and never where a link leads.
+/// Opens a directory even without permission to read it, and follows no link.
 const DIRECTORY: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// The removals that are under way. Clones share them.
+/// The removals in progress. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Removals(TaskTracker);
 
 impl Removals {
-    /// Removes a directory in a thread of its own. Until then `kept` stays.
+    /// Removes a directory in its own thread. Drops `kept` only after that.
     pub(super) fn start<T: Send + 'static>(&self, path: &Path, kept: T) {
         let under_way = self.0.token();
         let thread = std::thread::Builder::new().name("remove".to_owned());
@@ -37,18 +38,18 @@ impl Removals {
         }
     }
 
-    /// Waits until nothing is removed any more, up to `limit`.
+    /// Waits until no removal is in progress, up to `limit`.
     pub(super) async fn finished(&self, limit: Duration) {
         self.0.close();
-        // The next backend removes what is left.
+        // The next backend removes the remaining files.
         let _ = tokio::time::timeout(limit, self.0.wait()).await;
     }
 }
 
-/// Removes a directory with everything in it. Nothing is told of what cannot be removed.
+/// Removes a directory with its contents. Ignores files that cannot be removed.
 ///
-/// Takes few descriptors and names no long path: what lies deep is moved up first. What a process puts in a
-/// directory's place meanwhile is not followed.
+/// Needs few descriptors and no long paths: it moves deep directories up first. It does not follow a link that a
+/// process puts in a directory's place meanwhile.
 pub(super) fn remove_tree(root: &Path) {
     if let Ok(top) = rustix::fs::open(root, DIRECTORY, Mode::empty()) {
         let full = names(&top).filter(|name| !remove_one(&top, name));
@@ -73,14 +74,14 @@ struct Tree {
 }
 
 impl Tree {
-    /// Removes a directory in `top`; what is in it and not empty either moves to `top`.
+    /// Removes a directory in `top`. Moves its non-empty directories to `top`.
     fn remove_dir(&mut self, name: &CStr) {
         let Ok(dir) = rustix::fs::openat(&self.top, name, DIRECTORY, Mode::empty()) else {
             return;
         };
         for inner in names(&dir) {
             if !remove_one(&dir, &inner) {
-                // Where it fails, `dir` stays.
+                // If this fails, `dir` stays.
                 let _ = self.move_up(&dir, &inner);
             }
         }
@@ -88,13 +89,13 @@ impl Tree {
     }
 
     fn move_up(&mut self, dir: &OwnedFd, name: &CStr) -> io::Result<()> {
-        // A directory that moves is written to: it names its parent.
+        // Moving a directory writes to it, because it names its parent.
         open_up(&rustix::fs::openat(dir, name, DIRECTORY, Mode::empty())?)?;
         loop {
             self.moved += 1;
             let new = CString::new(format!("co-moved-{}", self.moved))?;
             match rustix::fs::renameat(dir, name, &self.top, &new) {
-                // The command took the name.
+                // The command already uses this name.
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
                 Err(error) => return Err(error.into()),
                 Ok(()) => {
@@ -106,7 +107,7 @@ impl Tree {
     }
 }
 
-/// Removes a file or an empty directory. Returns whether it did.
+/// Removes a file or an empty directory. Returns whether it succeeded.
 fn remove_one(dir: &OwnedFd, name: &CStr) -> bool {
     let remove = |how| rustix::fs::unlinkat(dir, name, how);
     match remove(AtFlags::empty()) {
@@ -115,9 +116,9 @@ fn remove_one(dir: &OwnedFd, name: &CStr) -> bool {
     }
 }
 
-/// Returns the names in a directory, which is opened up before.
+/// Makes a directory readable and returns its names.
 fn names(dir: &OwnedFd) -> impl Iterator<Item = CString> + use<> {
-    // Where it fails, the listing does too.
+    // If this fails, the listing fails too.
     let _ = open_up(dir);
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listed = rustix::fs::openat(dir, c".", how, Mode::empty()).and_then(Dir::new);
@@ -126,7 +127,8 @@ fn names(dir: &OwnedFd) -> impl Iterator<Item = CString> + use<> {
     names.filter(|name| !matches!(name.to_bytes(), b"." | b".."))
 }
 
-/// Gives the owner of a directory back what a command took: one that cannot be listed cannot be emptied.
+/// Gives the owner access to a directory again, which a command may have removed: a directory must be listed to be
+/// emptied.
 fn open_up(dir: &OwnedFd) -> io::Result<()> {
     let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
     fs::set_permissions(itself, Permissions::from_mode(0o700))

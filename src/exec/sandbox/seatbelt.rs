@@ -45,7 +45,7 @@ pub(super) fn profile(request: &Request<'_>) -> String {
         let homes = tool.homes.iter().map(Path::new);
         homes.flat_map(|name| tool.places.iter().map(move |place| name.join(place)))
     };
-    // Its language has no stars for paths like these.
+    // The profile language has no wildcards for such paths.
     let tools = TOOLCHAINS
         .iter()
         .flat_map(below)

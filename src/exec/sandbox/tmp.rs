@@ -16,8 +16,8 @@ const PREFIX: &str = "co-tmp-";
 /// What nobody holds is nobody's after this time; one that was made just now may not be held yet.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// The directory, which only its owner may enter. When this is dropped, it is removed: at once if it is empty, else
-/// by a thread of its own.
+/// The directory, which only its owner may enter. When this is dropped, an empty directory is removed at once, others
+/// in their own thread.
 #[derive(Debug)]
 pub struct PrivateTmp {
     path: PathBuf,
@@ -53,7 +53,7 @@ impl PrivateTmp {
 
 impl Drop for PrivateTmp {
     fn drop(&mut self) {
-        // Most commands leave nothing.
+        // Most commands leave no files.
         if fs::remove_dir(&self.path).is_err() {
             self.removals.start(&self.path, self.held.take());
         }

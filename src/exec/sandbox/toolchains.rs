@@ -1,14 +1,15 @@
-//! Where toolchains keep code, and what they read to work: names, and nothing else.
+//! The paths where toolchains keep code and the files that it needs. This module contains only names.
 //!
-//! A tool's home often holds keys beside the code. So each place is named, and the home itself is never granted.
+//! A tool's home often contains keys beside the code. So each path is listed, and the home itself is never granted.
 
-/// A tool: where it lies, and what of that is readable.
+/// A tool: its directories, and the readable paths in them.
 pub(super) struct Toolchain {
-    /// Below the home directory.
+    /// Its directories below the home directory.
     pub homes: &'static [&'static str],
-    /// Variables that name a home elsewhere.
+    /// Variables that name another home of the tool.
     pub variables: &'static [&'static str],
-    /// Below each home. A star ends a beginning of a name; none at all is the whole of it, which holds code alone.
+    /// The readable paths below each home. A trailing star matches any end of a name. An empty list means the whole
+    /// home, which contains only code.
     pub places: &'static [&'static str],
 }
 
@@ -32,7 +33,7 @@ const fn named(
     }
 }
 
-/// What git reads of its own directory below `~/.config`.
+/// The files that git reads in its directory below `~/.config`.
 pub(super) const GIT: &[&str] = &[
     "config",
     "ignore",
@@ -42,10 +43,10 @@ pub(super) const GIT: &[&str] = &[
     "message*",
 ];
 
-/// A directory as `python -m venv` makes it.
+/// A directory that `python -m venv` makes.
 const VENV: &[&str] = &["bin", "include", "lib", "lib64", "pyvenv.cfg", "share"];
 
-/// Managers of versions that are made after rbenv.
+/// Version managers that work like rbenv.
 const ENV: &[&str] = &[
     "*.d",
     "available-plugins",

@@ -188,7 +188,7 @@ async fn another_confinement_holds_what_starts_later_and_is_asked_about_anew() {
     let ask = chat.asked().await;
     chat.answer(ask.id, Answer::Once);
     let typing = chat.asked().await;
-    // The job runs already, and what is typed goes to it: that question stays.
+    // The job is already running and receives the typed text, so that question stays.
     let mut kit = Kit::clone(&chat.kit);
     kit.trial = kit.trial.with(Backend::Landlock);
     chat.send(Msg::Settings(Arc::new(kit)));
@@ -207,6 +207,6 @@ async fn another_confinement_holds_what_starts_later_and_is_asked_about_anew() {
     chat.answer(later.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 3);
-    // No kernel holds anything in these tests, so nothing ran.
+    // No kernel confines commands in these tests, so no command ran.
     assert!(!chat.work.join("b").exists());
 }

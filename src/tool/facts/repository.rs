@@ -104,8 +104,8 @@ impl Repositories {
         }
     }
 
-    /// Whether `core.worktree`, if it is set, leaves the work tree where it is: so it is set in each submodule, and
-    /// linked work trees do not obey it.
+    /// Returns whether `core.worktree` keeps the work tree in its place, if it is set: each submodule sets it, and
+    /// linked work trees ignore it.
     fn is_work_tree_of(&self, dirs: &Dirs) -> bool {
         if dirs.own == dirs.common {
             return repository::names_work_tree(&dirs.own, &self.root);

@@ -26,7 +26,7 @@ fn lines_that_are_too_many_for_a_command_are_refused_and_fewer_arrive() {
     scene.nvim.type_keys(":%Co! wc -c<CR>");
     scene
         .nvim
-        .wait_text("not run: 20.0 MiB are more than the 16 MiB");
+        .wait_text("not run: the message has 20.0 MiB, the most is 16 MiB");
     log_says(&scene, "save its input to a file and read that");
     assert_eq!(scene.nvim.buffer_text("co://shell"), None);
     scene.nvim.type_keys(":1,15360Co! wc -c<CR>");
@@ -47,7 +47,7 @@ fn a_prompt_that_is_too_long_is_refused_and_stays() {
     scene.nvim.type_keys("<Esc><CR>");
     scene
         .nvim
-        .wait_text("not sent: 17.0 MiB are more than the 16 MiB");
+        .wait_text("not sent: the message has 17.0 MiB, the most is 16 MiB");
     log_says(&scene, "name that with @file:");
     let kept = "return #vim.api.nvim_buf_get_lines(0, -2, -1, false)[1]";
     assert_eq!(scene.nvim.lua(kept, json!([])), json!(17 << 20));
@@ -60,9 +60,9 @@ fn a_large_buffer_is_cut_and_the_chat_says_so() {
     fill(&scene, 100);
     scene.nvim.command("file big.log");
     scene.co("what is in @buffer");
-    scene
-        .nvim
-        .wait_text("too long to be sent whole: @buffer big.log, first 512 KiB of 100.0 MiB");
+    scene.nvim.wait_text(
+        "too long to send in full, name fewer lines: @buffer big.log, first 512 KiB of 100.0 MiB",
+    );
     scene.wait_chat("with @buffer big.log, first 512 KiB of 100.0 MiB");
     scene.wait_turns(1);
     let sent = scene.server.requests()[0].last("user").unwrap();

@@ -30,12 +30,12 @@ fn it_says_what_an_approved_command_may_do_and_offers_landlock() {
     scene.co("/sandbox");
     wait_told(
         &scene,
-        "approved commands run unconfined, with all that you may do (/sandbox landlock holds them to the workspace)",
+        "approved commands run unconfined, with all your permissions (/sandbox landlock confines them to the workspace)",
     );
     scene.co("/sandbox landlock");
     wait_told(
         &scene,
-        "approved commands write in the workspace and a private temporary directory only, without network (/sandbox subprocess lifts that)",
+        "approved commands write in the workspace and a private temporary directory only, without network (/sandbox subprocess ends this)",
     );
 }
 

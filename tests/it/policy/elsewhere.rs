@@ -52,7 +52,7 @@ fn another_repository_is_not_read_through_a_file_a_link_or_a_commondir() {
     assert_eq!(trap.run_allowed(), COMMANDS.len());
     fs::write(dot.join("commondir"), git.to_str().unwrap()).unwrap();
     fs::write(dot.join("HEAD"), fs::read(git.join("HEAD")).unwrap()).unwrap();
-    asks("leads git to another repository");
+    asks("names another repository");
     fs::write(dot.join("commondir"), ".\n").unwrap();
     assert_eq!(trap.run_allowed(), COMMANDS.len());
     fs::remove_file(dot.join("commondir")).unwrap();

@@ -209,13 +209,13 @@ fn it_cannot_be_chosen_later_either() {
     let chat = backend.chat(&json!({}));
     chat.co(" /sandbox landlock");
     chat.nvim
-        .wait_text("nothing is changed: this system cannot confine a command");
+        .wait_text("the sandbox is not changed: this system cannot confine a command");
     chat.nvim.type_keys("<CR>");
     chat.co("! echo r$((0))an > made && cat made");
     chat.wait_buffer("co://shell", "\nr0an");
     chat.co(" /sandbox");
     chat.nvim.wait_for(
-        "table.concat(require('co.log').lines(), '\\n'):find('with all that you may do', 1, true)",
+        "table.concat(require('co.log').lines(), '\\n'):find('with all your permissions', 1, true)",
         "what holds commands",
     );
     let log = "return table.concat(require('co.log').lines(), '\\n')";

@@ -191,7 +191,7 @@ fn a_home_can_be_read_and_not_written() {
             assert_eq!(done.status.code(), Some(125), "{done:?}");
             let told = String::from_utf8_lossy(&done.stderr).into_owned();
             assert!(
-                told.contains("is your home directory or holds it"),
+                told.contains("is your home directory or contains it"),
                 "{told}"
             );
             assert_eq!(told.lines().count(), 1, "{told}");

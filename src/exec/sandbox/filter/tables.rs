@@ -141,7 +141,7 @@ const OPENS: &[(i64, u8)] = &[(SYS_openat, 2)];
 /// Said not to exist, so that libraries take the older call, whose arguments can be looked at.
 const ABSENT: &[i64] = &[
     SYS_clone3,
-    // Its flags lie behind a pointer.
+    // Its flags are behind a pointer, which a filter cannot follow.
     SYS_openat2,
     SYS_io_uring_setup,
     SYS_io_uring_enter,
@@ -149,8 +149,8 @@ const ABSENT: &[i64] = &[
     SYS_pidfd_send_signal,
 ];
 
-/// They tell of names and of what is done in directories that Landlock closes. Said not to exist, so that
-/// programs look by themselves from time to time.
+/// These calls report names and changes in directories that Landlock closes. The filter answers that they do not
+/// exist, so that programs poll instead.
 const WATCHES: &[i64] = &[SYS_inotify_init1, SYS_inotify_add_watch];
 #[cfg(target_arch = "x86_64")]
 const OLD_WATCHES: &[i64] = &[SYS_inotify_init];
@@ -241,7 +241,7 @@ const OF_OTHERS: &[(i64, u8)] = &[
     (SYS_move_pages, 0),
 ];
 
-/// Calls that set a mode, and which of their arguments it is.
+/// Calls that set a mode, and the number of that argument.
 const MODES: &[(i64, u8)] = &[
     (SYS_fchmod, 1),
     (SYS_fchmodat, 2),
@@ -286,8 +286,8 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
     rules.extend([
         Rule::new(SYS_setpriority, When::In(0, &[PRIO_USER])),
         Rule::new(SYS_ioprio_set, When::In(0, &[IOPRIO_WHO_USER])),
-        // A lease holds up whoever opens the file next; the second tells of what is done in a directory; the others
-        // change how the file is written.
+        // A lease blocks other programs that open the file; the second request reports changes in a directory; the
+        // others change how the file is written.
         Rule::new(
             SYS_fcntl,
             When::In(
@@ -314,18 +314,18 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
     rules
 }
 
-/// Refuses the access mode that asks for neither reading nor writing: Landlock then allows every file to be opened.
+/// Refuses the access mode for neither reading nor writing: with it, Landlock allows every file to be opened.
 fn without_access((call, flags): &(i64, u8)) -> Rule {
     let mode = O_ACCMODE as u32;
     Rule::new(*call, When::Masked(*flags, mode, mode))
 }
 
-/// A setuid program would do for everybody on the machine what its owner may do.
+/// Refuses setuid modes: anybody on the machine could run such a program with its owner's permissions.
 fn setuid() -> impl Iterator<Item = Rule> {
     let sets = |argument: u8| When::AnyBit(argument, S_ISUID);
     let modes = MODES.iter().chain(OLD_MODES);
     let by_mode = modes.map(move |(call, mode)| Rule::new(*call, sets(*mode)));
-    // The mode comes behind the flags, and means nothing where no file is made.
+    // The mode follows the flags, and is unused if no file is made.
     let made = (O_CREAT | O_TMPFILE & !O_DIRECTORY) as u32;
     let by_flags = OPENS.iter().map(move |(call, flags)| {
         Rule::new(*call, When::AnyBit(*flags, made)).and(sets(flags + 1))
@@ -333,7 +333,7 @@ fn setuid() -> impl Iterator<Item = Rule> {
     by_mode.chain(by_flags)
 }
 
-/// The executor knows a command's processes by their limit of file locks.
+/// Refuses a change of the limit of file locks, by which the executor finds a command's processes.
 fn marks() -> [Rule; 2] {
     const LOCKS: &[u32] = &[RLIMIT_LOCKS];
     [
@@ -342,8 +342,8 @@ fn marks() -> [Rule; 2] {
     ]
 }
 
-/// A lock on a file that may only be read holds up the programs that want to write it. Who builds needs locks in
-/// the workspace, and a filter cannot see which file is meant.
+/// Refuses locks at the read-only level: a lock on a read-only file blocks programs that write it. Builds need locks
+/// in the workspace, and a filter cannot see the file.
 fn locks() -> [Rule; 2] {
     const TAKE: &[u32] = &[
         F_SETLK as u32,
@@ -352,9 +352,9 @@ fn locks() -> [Rule; 2] {
         F_OFD_SETLKW as u32,
     ];
     [
-        // Cargo and Go take this for a file system without locks, and go on.
+        // Cargo and Go take this error for a file system without locks, and continue.
         Rule::always(SYS_flock).errno(ENOSYS),
-        // Whoever takes these gives up; for other errors SQLite first tries again, or speaks of a broken disk.
+        // Programs give up on this error. For other errors, SQLite first retries, or reports a broken disk.
         Rule::new(SYS_fcntl, When::In(1, TAKE)),
     ]
 }

@@ -1,4 +1,4 @@
-//! What git's configuration leads to: directories of hooks, and further files of configuration.
+//! The paths that git's configuration names: directories of hooks, and further configuration files.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,38 +9,38 @@ use std::time::Duration;
 
 use super::super::{Refused, support};
 
-/// A file of configuration can be a FIFO, which git would wait for.
+/// A configuration file can be a FIFO, for which git would wait.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Included files that are read at most.
+/// The most included files that are read.
 const MOST: usize = 50;
 
 const KEYS: &str = r"^(core\.hookspath|include\.path|includeif\..*\.path)$";
 
-/// Variables that say where the person's configuration lies.
+/// Variables that name the person's configuration.
 const VARIABLES: [&str; 2] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"];
 
-/// Where to look.
+/// The workspace, home directory and variables for which to ask git.
 pub(in super::super) struct Place<'a> {
     pub workspace: &'a Path,
     pub home: &'a Path,
     pub env: &'a [(OsString, OsString)],
-    /// Whether git's directories are trusted here, or there are none: else git may fail, and the person's own
-    /// configuration is all there is to ask for.
+    /// True if git's directories are trusted here, or there are none. Otherwise git may fail, and only the person's
+    /// own configuration is read.
     pub trusted: bool,
 }
 
-/// What to ask git for.
+/// The configuration to read.
 #[derive(Clone, Copy)]
 enum Source<'a> {
-    /// All that holds in the workspace.
+    /// All configuration that applies in the workspace.
     Workspace,
-    /// The person's own and the system's.
+    /// The configuration of the person and of the system.
     Person,
     /// A single file.
     File(&'a Path),
 }
 
-/// What the configuration names, there or not.
+/// The paths that the configuration names; they need not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in super::super) struct Configured {
     /// Directories of hooks.
@@ -50,7 +50,7 @@ pub(in super::super) struct Configured {
 }
 
 impl Configured {
-    /// Asks git, which runs nothing for it.
+    /// Asks git for the paths. Git runs no other program for this.
     ///
     /// # Errors
     /// Git cannot read its configuration.
@@ -74,7 +74,7 @@ impl Configured {
         Ok(found)
     }
 
-    /// Reads one source; returns the included files that were not read with it.
+    /// Reads one source; returns the included files that git did not read with it.
     fn read(
         &mut self,
         place: &Place<'_>,
@@ -103,7 +103,7 @@ impl Configured {
         let output = match support::told(&mut command, LIMIT) {
             Ok(Some(output)) if matches!(output.status.code(), Some(0 | 1)) => output,
             Ok(Some(output)) => return Err(refused(&String::from_utf8_lossy(&output.stderr))),
-            Ok(None) => return Err(refused("it did not come to an end")),
+            Ok(None) => return Err(refused("`git config` takes too long")),
             Err(error) => return Err(refused(&error.to_string())),
         };
         let mut unread = Vec::new();
@@ -132,12 +132,12 @@ impl Configured {
 fn refused(why: &str) -> Refused {
     let why = support::one_line(why);
     Refused(format!(
-        "git cannot read its configuration here ({why}), so what it runs cannot be kept from changes: run \
-         `git config --list` and mend what it names, or set sandbox_backend = \"subprocess\""
+        "git cannot read its configuration here ({why}), so co cannot protect its hooks: run `git config --list` and \
+         correct the file that it names, or set sandbox_backend = \"subprocess\""
     ))
 }
 
-/// The person's git, never one of the workspace.
+/// Returns the person's git, never one in the workspace.
 fn program(place: &Place<'_>) -> Option<PathBuf> {
     let path = place.env.iter().rev().find(|(name, _)| name == "PATH")?;
     std::env::split_paths(&path.1)

@@ -2,7 +2,7 @@ use std::fs;
 
 use super::*;
 
-/// A directory with files in it, at its real path.
+/// Makes a directory with these files; returns it and its real path.
 fn lay(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let top = tempfile::tempdir().unwrap();
     let real = top.path().canonicalize().unwrap();

@@ -1,4 +1,4 @@
-//! Where this machine's toolchains lie, by the home directory and the command's own variables.
+//! The paths of this machine's toolchains, from the home directory and the command's own variables.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -26,7 +26,8 @@ pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<Named> {
         .collect()
 }
 
-/// The places of all toolchains, there or not. Directories that were listed for them are added to `listed`.
+/// Returns the paths of all toolchains; they need not exist. Adds the directories that were listed to find them to
+/// `listed`.
 pub(super) fn places(home: &Path, named: &[Named], listed: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut homes = Vec::new();
@@ -34,7 +35,7 @@ pub(super) fn places(home: &Path, named: &[Named], listed: &mut Vec<PathBuf>) ->
         let by_name = tool.homes.iter().map(|name| home.join(name));
         let by_variable = named
             .iter()
-            // A directory above the home is no toolchain, whatever a variable says.
+            // A directory above the home directory is no toolchain, even if a variable names it.
             .filter(|(name, path)| tool.variables.contains(name) && !home.starts_with(path))
             .map(|(_, path)| path.clone());
         for base in by_name.chain(by_variable) {
@@ -69,7 +70,7 @@ pub(super) fn places(home: &Path, named: &[Named], listed: &mut Vec<PathBuf>) ->
     found
 }
 
-/// The programs of a directory that holds other things too, as `~/.dotnet` does.
+/// Returns the programs of a directory that also contains other files, such as `~/.dotnet`.
 fn programs(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = dir.read_dir().into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| {
@@ -78,7 +79,7 @@ fn programs(dir: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// The paths that a place below `base` stands for.
+/// Returns the paths below `base` that match a pattern.
 fn expand(base: &Path, place: &str, found: &mut Vec<PathBuf>, listed: &mut Vec<PathBuf>) {
     let (name, rest) = place.split_once('/').unwrap_or((place, ""));
     let below = |path: PathBuf, found: &mut Vec<PathBuf>, listed: &mut Vec<PathBuf>| {

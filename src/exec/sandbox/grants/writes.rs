@@ -1,4 +1,4 @@
-//! What a command at the workspace level may write.
+//! The paths that a command at the workspace level may write.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use super::super::plan::{Grant, Mounts, Right, Text};
 use super::super::{Refused, names};
 use super::{Found, Kept, Place, around};
 
-/// What stays as it is while a command writes.
+/// The paths that are protected while a command writes.
 struct Still {
     limits: Limits,
-    /// What other programs run or obey, outside git's directories.
+    /// Paths outside git's directories that other programs run or read as configuration.
     later: Vec<PathBuf>,
-    /// All of it: there or not.
+    /// All protected paths; they need not exist.
     all: BTreeSet<PathBuf>,
 }
 
-/// Adds to `found` and `grants` what the command may write.
+/// Adds the paths that the command may write to `found` and `grants`.
 pub(super) fn add(
     kept: &Kept,
     place: &Place<'_>,
@@ -26,8 +26,8 @@ pub(super) fn add(
 ) -> Result<(), Refused> {
     if kept.home.starts_with(&kept.real) {
         return Err(Refused(format!(
-            "{} is your home directory or holds it, so a command that may write there could change what your shell and \
-             other programs run: work in a directory below it, or set sandbox_backend = \"subprocess\"",
+            "{} is your home directory or contains it, so a command could change files that your shell and other \
+             programs run: work in a directory below it, or set sandbox_backend = \"subprocess\"",
             place.workspace.display()
         )));
     }
@@ -73,8 +73,8 @@ impl Still {
         let hooks: Vec<PathBuf> = hooks.iter().map(|path| resolved(path)).collect();
         if let Some(hooks) = hooks.iter().find(|hooks| kept.real.starts_with(hooks)) {
             return Err(Refused(format!(
-                "git's core.hooksPath is {}, which holds the workspace, so everything in it may be run: name a directory \
-                 that holds hooks alone, or set sandbox_backend = \"subprocess\"",
+                "git's core.hooksPath is {}, which contains the workspace, so each file in it could be a hook: name a directory \
+                 that contains only hooks, or set sandbox_backend = \"subprocess\"",
                 hooks.display()
             )));
         }
@@ -97,12 +97,12 @@ impl Still {
         let mut held = self.all.clone();
         let below = |path: &Path| roots.iter().any(|root| path.starts_with(root));
         held.extend(kept.secrets.iter().filter(|path| below(path)).cloned());
-        // What is missing and obeyed is made before the command starts.
+        // co puts placeholders in place of missing configuration before the command starts.
         let there = |path: &PathBuf| path.symlink_metadata().is_ok();
         held.retain(|path| there(path) || self.limits.obeyed.contains(path));
         let mut pinned: BTreeSet<PathBuf> = self.limits.pinned.iter().cloned().collect();
         for path in &held {
-            // In a held directory nothing can be renamed, and a mount there could be written.
+            // A command cannot rename entries of a protected directory, and a mount there would be writable.
             let above = path.ancestors().skip(1);
             let above = above.take_while(|dir| below(dir) && !roots.iter().any(|root| root == dir));
             pinned.extend(
@@ -123,7 +123,7 @@ fn texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<Text> {
     paths.into_iter().map(Text::from).collect()
 }
 
-/// The real path as far as it exists, and the rest as written.
+/// Returns the real path of the part that exists, and the rest as written.
 fn resolved(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     let mut at = path;
