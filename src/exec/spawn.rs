@@ -77,7 +77,7 @@ fn actions(start: &Start<'_>) -> io::Result<PosixSpawnFileActions> {
     Ok(actions)
 }
 
-/// A new session, with default actions for all signals.
+/// Returns the attributes for a new session and default actions of signals.
 fn attributes() -> io::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     // The library has no name for this flag. It is 0x80 in glibc and musl.

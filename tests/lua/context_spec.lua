@@ -5,7 +5,7 @@ describe('context', function()
     return nvim:lua("return require('co.context').gather(...)", text)
   end
 
-  --- The sentences that the person was told.
+  --- Returns the sentences that co showed the person.
   local function told(nvim)
     return nvim:lua([[
       return vim.tbl_map(function(line)

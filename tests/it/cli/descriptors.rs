@@ -1,4 +1,4 @@
-//! Few open files: the backend says so and never panics.
+//! With a low limit of open files, the backend reports it and never panics.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use crate::support::BACKEND;
 use crate::support::wire::{map, notification};
 
-/// Runs `co-nvim` with these arguments and input, and at most so many open files.
+/// Runs `co-nvim` with these arguments and input, and this limit of open files.
 fn limited(limit: u32, args: &[&str], input: &[u8]) -> Output {
     let home = tempfile::tempdir().unwrap();
     let mut child = Command::new("/bin/sh")
@@ -25,12 +25,12 @@ fn limited(limit: u32, args: &[&str], input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may have ended before it read that.
+    // The process may have ended before it reads that.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
 
-/// Checks every limit: the command says one sentence and exits with `refused`, or works.
+/// Checks each limit: the command prints one sentence and exits with `refused`, or works.
 #[track_caller]
 fn check(args: &[&str], input: &[u8], refused: i32) {
     for limit in 3..=64 {
@@ -42,7 +42,7 @@ fn check(args: &[&str], input: &[u8], refused: i32) {
             output.status
         );
         if stderr.contains("error while loading shared libraries") {
-            // What starts it cannot even open those; that is not co's to say.
+            // The program that starts co-nvim cannot open its own files at these limits.
             assert_eq!(limit, 3, "{what}");
             continue;
         }

@@ -1,4 +1,4 @@
-//! The messages on the standard input of the backend: large ones, and what is none.
+//! Messages on the standard input of the backend: large ones and invalid ones.
 
 use rmpv::Value;
 
@@ -6,7 +6,7 @@ use crate::support::wire::{Ended, Wire, map, notification, packed};
 
 const MIB: usize = 1 << 20;
 
-/// Checks that the backend ended with exit 1 and one sentence that says `part`.
+/// Checks that the backend ended with exit status 1 and one sentence that contains `part`.
 #[track_caller]
 fn ended_with(ended: &Ended, part: &str) {
     assert_eq!(ended.code, Some(1), "{part}: {ended:?}");
@@ -46,7 +46,7 @@ fn a_large_message_arrives_whole() {
 fn a_message_that_is_too_long_ends_the_backend() {
     let mut wire = Wire::greeted();
     wire.write(&announced(64 * MIB));
-    // It is not read to its end.
+    // The backend does not read it to its end.
     let piece = vec![b'x'; MIB];
     while wire.write(&piece) {}
     ended_with(&wire.ended(), "longer than 16 MiB");
@@ -76,7 +76,7 @@ fn what_is_no_message_ends_the_backend_with_one_sentence() {
             array(vec![1.into(), "one".into(), Value::Nil, Value::Nil]),
             "is not a message",
         ),
-        // Deeper than any message.
+        // Nested deeper than any message.
         (
             [&[0x93][..], &[0x91; 100_000], &[0xc0; 3]].concat(),
             "is not a message",

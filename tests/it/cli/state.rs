@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use crate::support::BACKEND;
 
-/// Mounts a file system over the state directory and, once `made` has run there, forbids to write to it.
+/// Mounts a file system over the state directory, runs `made` there, and then makes it read-only.
 pub(crate) fn read_only(state: &Path, made: &str) -> String {
     let state = state.display();
     format!(
@@ -13,7 +13,7 @@ pub(crate) fn read_only(state: &Path, made: &str) -> String {
     )
 }
 
-/// Runs a line of shell as somebody who may mount.
+/// Runs a line of shell as a user who may mount.
 fn unshared(line: &str, home: &Path) -> Output {
     let mut unshare = Command::new("unshare");
     unshare.args(["--map-root-user", "--mount", "sh", "-c", line, BACKEND]);

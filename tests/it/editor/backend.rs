@@ -162,7 +162,7 @@ const BAD: &str = "local process = vim.iter(vim.api.nvim_list_chans()):find(func
     end)
     for _ = 1, 1000 do vim.rpcnotify(process.id, 'co', { type = 'bogus' }) end";
 
-/// Returns how many sentences the person was told.
+/// Returns the number of sentences that co showed the person.
 fn sentences(scene: &Scene, part: &str) -> serde_json::Value {
     let count = "local part = ...
         return #vim.iter(require('co.log').lines()):filter(function(line)

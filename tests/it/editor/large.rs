@@ -1,4 +1,4 @@
-//! Selections, prompts and commands that are too large to be sent.
+//! Selections, prompts and commands that are too large to send.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::http::Reply;
 
 use super::scene::Scene;
 
-/// Fills the current buffer with so many MiB.
+/// Fills the current buffer with this many MiB.
 fn fill(scene: &Scene, mib: usize) {
     let fill = "vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.fn['repeat']({ ('x'):rep(1023) }, ... * 1024))";
     scene.nvim.lua(fill, json!([mib]));

@@ -1,4 +1,4 @@
-//! `:Co /sandbox`: what an approved command may do, chosen while co runs.
+//! `:Co /sandbox`: the permissions of approved commands, changed while co runs.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::http::Reply;
 
 use super::scene::{Scene, gate, open_gate};
 
-/// Waits until the person was told a sentence with that part.
+/// Waits until co shows the person a sentence that contains this part.
 #[track_caller]
 fn wait_told(scene: &Scene, part: &str) {
     scene.nvim.wait_for(
@@ -15,7 +15,7 @@ fn wait_told(scene: &Scene, part: &str) {
     );
 }
 
-/// A command that writes outside of the workspace, and whether one did.
+/// Returns a command that writes a file outside the workspace.
 fn outside(scene: &Scene, name: &str) -> String {
     format!("touch {}", scene.home.path().join(name).display())
 }
@@ -54,7 +54,7 @@ fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     scene.run(&format!("read x < go; {}", outside(&scene, "before")));
     scene.co("/sandbox landlock");
     wait_told(&scene, "approved commands write in the workspace");
-    // What runs is not changed.
+    // The running command is not affected.
     open_gate(&go);
     scene.wait_shell("exit 0, after");
     assert!(made(&scene, "before"));

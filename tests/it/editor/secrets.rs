@@ -8,7 +8,7 @@ use crate::support::proc;
 
 const KEY: &str = "sk-hunter2-of-neovim";
 
-/// Prints a line for each process that shows the key, then another.
+/// Prints a line for each process that shows the key, then a last line.
 const SEARCH: &str =
     "grep -la 'sk-hunter[2]-of' /proc/[0-9]*/environ 2> /dev/null; echo se''arched";
 

@@ -1,7 +1,7 @@
-//! Neovim, the backend and its guard, each told to end, killed or stopped at a random moment: nothing of a command is
-//! left, whatever it did to hide.
+//! Neovim, the backend and its guard receive SIGTERM, SIGKILL or SIGSTOP at a random moment: no process of a command
+//! remains, even if it tries to hide.
 //!
-//! `CO_TEST_ROUNDS` says how often; the longest time that it took is printed.
+//! `CO_TEST_ROUNDS` sets the number of rounds; the test prints the longest time.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ enum Target {
     Backend,
 }
 
-/// In groups and sessions of their own, without their environment, stopped, and nobody's children.
+/// Processes in their own groups and sessions, without their environment, stopped, and orphaned.
 fn hiding(seconds: &str) -> String {
     let sleep = format!("sleep {seconds}");
     format!(
@@ -31,16 +31,16 @@ fn hiding(seconds: &str) -> String {
     )
 }
 
-/// Below a second, as the clock has it.
+/// Returns a random duration below 0.4 s.
 fn random() -> Duration {
     use std::hash::{BuildHasher, Hasher};
     let number = std::hash::RandomState::new().build_hasher().finish();
     Duration::from_millis(number % 400)
 }
 
-/// Returns how long it took until all had ended.
+/// Returns the time until all processes had ended.
 fn round(target: Target, signal: Signal, number: u32) -> Duration {
-    // Found by it: no other run of the tests may have the same.
+    // The test finds its processes by this text, so no other test run may use the same.
     let seconds = format!(
         "37{number:04}{}{}.{}",
         target as u8,
@@ -66,7 +66,7 @@ fn round(target: Target, signal: Signal, number: u32) -> Duration {
     kill(Pid::from_raw(hit), signal).unwrap();
     let began = Instant::now();
     if signal == Signal::SIGSTOP {
-        // What is stopped ends nothing by itself, and neither has Neovim ended.
+        // A stopped process kills no other process, and Neovim has not ended.
         scene.nvim.kill9();
     }
     let line = format!("sleep\0{seconds}");

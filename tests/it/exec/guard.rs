@@ -87,7 +87,7 @@ fn there(seconds: &str) {
     });
 }
 
-/// Without their environment, nobody's children: in a session of their own, and in a group of their own.
+/// Orphaned processes without their environment: in their own session, and in their own group.
 fn escaped(seconds: &str) -> String {
     let seconds = own(seconds);
     format!(

@@ -215,7 +215,7 @@ const LEAVING: &[(&str, &str)] = &[
 #[tokio::test]
 async fn what_a_model_leaves_is_named_and_ended() {
     let bench = Bench::new();
-    // With another one that runs, what has lost its parent and its environment could be either's.
+    // While another command runs, a process without parent and environment could belong to either.
     let other = bench.executor.start(bench.spec("sleep 300")).await.unwrap();
     for (command, name) in LEAVING {
         let outcome = timed(&bench, command, Caller::Agent, 30).await;
@@ -236,7 +236,7 @@ async fn what_a_model_leaves_is_named_and_ended() {
     assert!(alive(other.pid()));
 }
 
-/// A command that joined the group of the backend could have it stopped, and its own end kept from it.
+/// A command that joined the backend's group could stop the backend and so prevent its own end.
 #[tokio::test]
 async fn a_command_has_a_session_of_its_own() {
     let bench = Bench::new();

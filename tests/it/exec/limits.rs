@@ -39,7 +39,7 @@ async fn cpu_time_ends_it() {
     bench.executor.shutdown().await;
 }
 
-/// It takes what it is given in pieces, and then waits.
+/// Takes memory in pieces, and then waits.
 const TAKES: &str = "python3 -c 'import os, time
 if os.environ.get(\"FORK\"): os.fork()
 x = [bytearray(b\"x\") * (1 << 20) for i in range(100)]
@@ -56,7 +56,7 @@ async fn a_models_command_that_takes_too_much_memory_is_ended_and_told() {
     assert!(outcome.output.ends_with(told), "{outcome:?}");
     assert!(outcome.status().starts_with("ended: it took more than"));
     assert!(!outcome.ok());
-    // What two share counts once, and one of them alone takes less.
+    // Memory that two processes share counts once, and each process alone uses less.
     let shares = "python3 -c 'import os, time
 x = [bytearray(b\"x\") * (1 << 20) for i in range(100)]
 os.fork()

@@ -41,7 +41,7 @@ impl Bench {
         Self { executor, dir }
     }
 
-    /// One whose commands are started by the backend's launcher.
+    /// An executor whose commands are started by the backend's launcher.
     fn with_launcher(change: impl FnOnce(&mut Setup)) -> Self {
         Self::with(|setup| {
             let home = "/nonexistent".into();

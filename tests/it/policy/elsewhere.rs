@@ -1,4 +1,4 @@
-//! Repositories whose data lies elsewhere: only real work trees and submodules are read unasked.
+//! Repositories with data outside the workspace: git reads only real work trees and submodules unasked.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::repositories::{COMMANDS, Trap};
 use super::world::word;
 
-/// Shows that git, free, would print what another repository holds.
+/// Shows that unconfined git would print the contents of another repository.
 fn springs_secret(trap: &Trap) {
     let output = Command::new("git")
         .args(["show", "HEAD:s.txt"])

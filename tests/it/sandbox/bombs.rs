@@ -16,13 +16,13 @@ use crate::exec::holding;
 use crate::support::pids::Pids;
 use crate::support::{DEADLINE, proc};
 
-/// The most processes there can be at a time.
+/// The most processes at one time.
 const MOST: u32 = 80;
-/// As many as a command may have where that is what ends it.
+/// The limit of processes for these commands.
 const LIMIT: u32 = 30;
-/// As many as show that it would not have stopped by itself.
+/// So many processes show that the command would not have stopped by itself.
 const MANY: usize = 20;
-/// Neither the tests' own user nor that of another test.
+/// A user that is neither the tests' own nor that of another test.
 const SOMEBODY: u32 = 54_322;
 
 const BOMBS: [(&str, &str); 5] = [
@@ -137,7 +137,7 @@ impl Place {
     }
 }
 
-/// The number of its processes ends one that nobody ends, and its outcome says so.
+/// co kills a fork bomb for its number of processes, and the outcome says so.
 fn limited(place: &Place) {
     let (what, bomb) = BOMBS[0];
     for (level, args) in LEVELS {

@@ -1,4 +1,4 @@
-//! Programs go on without file watches and locks; where files may be written, locks work.
+//! Programs work without file watches and locks; locks work on writable files.
 
 use super::hostile::python;
 use super::scene::{Scene, stdout};
@@ -6,7 +6,7 @@ use super::scene::{Scene, stdout};
 #[test]
 fn without_watches_programs_look_at_files_by_themselves() {
     let scene = Scene::new(None);
-    // The last line ends `tail`, which nobody reads any more.
+    // Writing the last line ends `tail`, because its pipe is closed.
     let line = "echo one > log; exec 3< <(tail -f log 2> /dev/null); read -r a <&3; \
                 echo two >> log; read -r b <&3; exec 3<&-; echo three >> log; echo \"$a $b\"";
     let done = scene.bash(&scene.workspace(), line);

@@ -1,4 +1,4 @@
-//! Git directories outside the workspace: only those of real work trees and submodules are open.
+//! Git directories outside the workspace: commands can read only those of real work trees and submodules.
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ fn an_unpacked_archive_opens_nothing() {
         machine.lay(own, &[("gitdir", &back), ("commondir", &common)]);
         machine.home_is_closed(&ws);
     }
-    // The names lead back, and the directory is a link.
+    // The names refer to the workspace, and the directory is a link.
     std::os::unix::fs::symlink(&machine.home, machine.top.join("a/worktrees/home")).unwrap();
     let ws = machine.lay("ws", &[(".git", "gitdir: ../a/worktrees/home\n")]);
     machine.home_is_closed(&ws);

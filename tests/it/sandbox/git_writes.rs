@@ -1,4 +1,5 @@
-//! Git at the workspace level: it works, and nothing that git runs or obeys can be changed or made.
+//! Git at the workspace level works, and a command cannot change or make the files that git runs or reads as
+//! configuration.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use super::machine::Machine;
 use super::scene::stdout;
 
-/// What would change what git runs later, in a repository that has none of it yet.
+/// Commands that would change the programs that git runs later, in a repository without any of the files yet.
 const DEEDS: &[&str] = &[
     "echo ../evil > .git/commondir",
     "rm -f .git/commondir; echo ../evil > .git/commondir",
@@ -32,7 +33,7 @@ const DEEDS: &[&str] = &[
     "mv .git .git2 && git init",
 ];
 
-/// The same in the directory of a submodule.
+/// The same commands for the directory of a submodule.
 const IN_MODULES: &[&str] = &[
     "echo ../evil > .git/modules/deep/sub/commondir",
     "echo x >> .git/modules/deep/sub/config",
@@ -43,7 +44,7 @@ const IN_MODULES: &[&str] = &[
     "mv .git/modules/deep/sub .git/modules/deep/sub2",
 ];
 
-/// A repository with a work tree `tree`, and none of the names that are not needed.
+/// A repository with a work tree `tree`, without the optional names.
 fn bare_of_all(machine: &Machine) -> std::path::PathBuf {
     let ws = machine.repository("ws");
     machine.bash(
@@ -135,7 +136,7 @@ fn a_link_in_place_of_a_held_name_is_held_with_what_it_leads_to() {
     machine.each_is_held(&ws, deeds);
 }
 
-/// Each works at the workspace level as it does free.
+/// Each command works at the workspace level as it does unconfined.
 const WORK: &[&str] = &[
     "git status -s",
     "echo a > a.txt && git add a.txt && git commit -qm a",
@@ -171,7 +172,7 @@ fn git_works_where_mounts_hold_the_rest() {
     for line in WORK {
         let done = machine.write(&ws, line);
         assert!(done.status.success(), "{line}: {done:?}");
-        // What gc writes for web servers that know nothing of git is not needed.
+        // The files that gc writes for web servers without git support are not needed.
         let told = stdout(&done);
         let mut refused = told.lines().filter(|line| line.contains("Read-only"));
         assert!(

@@ -118,7 +118,7 @@ fn rows(mut command: Command, terminal: &OwnedFd) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// What holds a run of the table.
+/// The confinement for a run of the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Run {
     Free,
@@ -193,7 +193,7 @@ impl How {
         self.confined_at(name, Run::Workspace);
     }
 
-    /// No row does its deed, and no file changes in any way.
+    /// No row succeeds, and no file changes.
     fn confined_at(self, name: &str, run: Run) {
         let (scene, outside) = self.prepare(name);
         let level = match run {
@@ -204,7 +204,7 @@ impl How {
             let place = outside.describe(&scene, tmp, &run);
             [python(), "-c", TABLE, "run", &place, self.kinds()].map(str::to_owned)
         });
-        // With the placeholders that the command needs.
+        // This includes the placeholders that the command needs.
         let before = scene.snapshot();
         let rows = rows(command, &outside.terminal.slave);
         assert!(rows.len() >= 80, "{} rows", rows.len());

@@ -1,4 +1,4 @@
-//! Whatever a command leaves in its private TMPDIR is removed, and nobody waits for that.
+//! co removes all files that a command leaves in its private TMPDIR, without blocking.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -15,11 +15,11 @@ use super::hostile::python;
 use super::scene::{am_root, copy_programs};
 use crate::support::BACKEND;
 
-/// Neither the tests' own user nor that of another test.
+/// A user that is neither the tests' own nor that of another test.
 const SOMEBODY: u32 = 54_324;
 
-/// Makes directories in each other, which cannot be listed; it prints how deep it came. Their path is longer than any
-/// that can be named, and there are more of them than files that may be open.
+/// Makes nested directories that cannot be listed, and prints their depth. Their path is too long to use, and there
+/// are more of them than the limit of open files.
 const DEEP: &str = "
 import os
 os.chdir(os.environ['TMPDIR'])
@@ -32,7 +32,7 @@ for depth in range(5000):
 print(depth + 1)
 ";
 
-/// Makes so many files that their removal takes a while, and prints where they are.
+/// Makes so many files that their removal takes a while, and prints their directory.
 const MANY: &str = "
 import os
 os.chdir(os.environ['TMPDIR'])
@@ -41,7 +41,7 @@ for number in range(30_000):
 print(os.environ['TMPDIR'])
 ";
 
-/// A directory that is in memory where there is such a place: disks take their time.
+/// Returns a directory in memory if there is one, because disks are slow.
 fn in_memory() -> TempDir {
     let named = || {
         let mut name = tempfile::Builder::new();
@@ -82,7 +82,7 @@ fn a_deep_closed_tree_is_removed() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// An executor that confines, in a directory of its own.
+/// An executor that confines commands, in its own directory.
 struct Bench {
     dir: TempDir,
     executor: Executor,

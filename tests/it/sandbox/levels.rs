@@ -94,7 +94,7 @@ fn each_is_held(user: Option<u32>, lines: &[&str]) {
             let below = path.strip_prefix(&scene.ws).unwrap_or(path);
             let git = [".git/hooks", ".git/config", ".git/modules"];
             let names = [".envrc", ".nvim.lua", ".exrc", ".vscode", ".co"];
-            // The times of a submodule's directory tell of the placeholders in it.
+            // The times of a submodule's directory show the placeholders in it.
             let placed = below == std::path::Path::new(".git/modules/sub");
             let kept = git.iter().chain(&names).any(|name| below.starts_with(name));
             path.starts_with(&scene.home) || path.starts_with(&scene.out) || kept && !placed

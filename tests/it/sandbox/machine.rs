@@ -1,4 +1,4 @@
-//! `co-nvim exec` as a person has it, with a home and repositories of its own.
+//! `co-nvim exec` as a person uses it, with its own home directory and repositories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::scene::stdout;
 use crate::support::BACKEND;
 
-/// A home with a `.bashrc`, and beside it room for workspaces and repositories.
+/// A home directory with a `.bashrc`, and space beside it for workspaces and repositories.
 pub(super) struct Machine {
     _top: TempDir,
     pub(super) top: PathBuf,
@@ -35,7 +35,7 @@ impl Machine {
         }
     }
 
-    /// A command with the person's environment and nothing else.
+    /// A command with only the person's environment.
     pub(super) fn command(&self, program: &str, cwd: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -60,7 +60,7 @@ impl Machine {
         command.output().unwrap()
     }
 
-    /// The same from now on without namespaces.
+    /// The same machine without namespaces from now on.
     pub(super) fn without_namespaces(self) -> Self {
         let config = self.home.join(".config/co-nvim");
         fs::create_dir_all(&config).unwrap();
@@ -85,7 +85,7 @@ impl Machine {
         dir
     }
 
-    /// A line of bash at the workspace level changes nothing of the home, nor reads it.
+    /// Checks that a line of bash at the workspace level neither changes nor reads the home directory.
     #[track_caller]
     pub(super) fn home_is_closed(&self, ws: &Path) {
         let home = self.home.display();
@@ -109,7 +109,7 @@ impl Machine {
         dir
     }
 
-    /// Each line fails at the workspace level; all run in one confinement.
+    /// Checks that each line fails at the workspace level; all run in one confinement.
     #[track_caller]
     pub(super) fn each_is_held(&self, ws: &Path, lines: &[&str]) {
         let each =
@@ -119,7 +119,7 @@ impl Machine {
         assert_eq!(stdout(&done), "AT THE END\n", "{done:?}");
     }
 
-    /// Each line does its deed where nothing holds it: else it would show nothing.
+    /// Checks that each line succeeds unconfined. Otherwise its failure would prove nothing.
     #[track_caller]
     pub(super) fn each_works_free(&self, ws: &Path, lines: &[&str]) {
         for line in lines {

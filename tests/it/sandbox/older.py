@@ -1,6 +1,6 @@
-"""Runs a program on a kernel whose Landlock is said to have an older version: older.py VERSION PROGRAM...
+"""Run a program on a kernel that reports an older version of Landlock: older.py VERSION PROGRAM...
 
-Version 0 is the kernel's own. All of it is in a session of its own, so that a signal that goes too far meets nobody else.
+Version 0 is the kernel's own. The program runs in its own session, so that a stray signal reaches no other process.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ RECEIVE, ANSWER = 0xC0502100, 0xC0182101
 
 
 def listen():
-    """Has each creation of a ruleset asked for, by this process and all that it starts."""
+    """Intercept each creation of a ruleset by this process and its descendants."""
     rows = [
         (LOAD, 0, 0, 0),
         (EQUAL, 0, 1, LANDLOCK_CREATE_RULESET),
@@ -44,7 +44,7 @@ def answer(asked, version):
         value, go_on = (version, 0) if about_version else (0, GO_ON)
         fcntl.ioctl(asked, ANSWER, bytearray(struct.pack("QqiI", number, value, 0, go_on)))
     except OSError:
-        # Who asked has ended.
+        # The process that asked has ended.
         pass
 
 

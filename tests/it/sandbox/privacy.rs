@@ -1,4 +1,4 @@
-//! No command finds the person's keys in the backend or its guard.
+//! Commands cannot find the person's keys in the backend or its guard.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -11,10 +11,10 @@ use super::hostile::python;
 use super::scene::{am_root, copy_programs};
 use crate::support::{DEADLINE, proc};
 
-/// Neither the tests' own user nor that of another test.
+/// A user that is neither the tests' own nor that of another test.
 const SOMEBODY: u32 = 54_323;
 
-/// Prints what can be done to the backend and the guard.
+/// Prints the possible attacks on the backend and the guard.
 const REACH: &str = r#"
 import ctypes, os
 def parent(pid):
@@ -35,7 +35,7 @@ for pid in (backend, parent(backend)):
 print("done")
 "#;
 
-/// A place of a user, and a process of theirs that has the key.
+/// A user's directory, and a process of that user that has the key.
 struct Place {
     dir: TempDir,
     user: Option<u32>,

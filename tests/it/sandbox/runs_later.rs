@@ -1,4 +1,4 @@
-//! What a command at the workspace level could leave behind for other programs to run.
+//! Files that a command at the workspace level could leave for other programs to run.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::scene::stdout;
 use crate::support::{BACKEND, DEADLINE};
 
-/// How a command could make a repository where there is none.
+/// The ways in which a command could make a repository if there is none.
 const INIT: &[&str] = &[
     "git init",
     "mkdir .git",
@@ -30,7 +30,7 @@ fn a_command_makes_no_repository_of_the_workspace() {
     }
     let machine = Machine::new();
     let ws = machine.lay("ws", &[]);
-    // Git sees no repository, and everything else at the top can be made.
+    // Git finds no repository, and a command can make all other files at the top.
     let done = machine.write(&ws, "echo x > new; ls -A; git rev-parse");
     let told = stdout(&done);
     assert!(
@@ -64,7 +64,7 @@ fn a_bare_repository_at_the_top_is_told_and_one_that_was_there_is_held() {
     assert!(!ws.join("commondir").exists());
 }
 
-/// Starts a command of a backend of its own, which tries to make a repository once there is a file `go`.
+/// Starts a command of a new backend. The command tries to make a repository once a file `go` exists.
 fn waiting(machine: &Machine, ws: &Path, name: &str) -> Child {
     let line = format!(
         "echo > {name}; while test ! -e go; do sleep 0.02; done; git init -q 2> /dev/null && echo MADE; echo end"
@@ -99,13 +99,13 @@ fn commands_side_by_side_do_not_free_it_for_each_other() {
 fn one_that_a_killed_backend_left_is_removed_by_the_next() {
     let machine = Machine::new();
     let ws = machine.lay("ws", &[]);
-    // As a backend leaves it that is killed with its guard.
+    // A backend that is killed with its guard leaves this.
     fs::create_dir(ws.join(".git")).unwrap();
     let marked = std::os::unix::fs::PermissionsExt::from_mode(0o1755);
     fs::set_permissions(ws.join(".git"), marked).unwrap();
     machine.each_is_held(&ws, INIT);
     assert!(!ws.join(".git").exists());
-    // What the person made stays.
+    // The person's own file stays.
     fs::create_dir(ws.join(".git")).unwrap();
     machine.each_is_held(&ws, INIT);
     assert!(ws.join(".git").exists());

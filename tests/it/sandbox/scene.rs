@@ -295,7 +295,7 @@ pub(super) fn support() -> &'static Support {
     })
 }
 
-/// Those of the versions of Landlock that this kernel can play.
+/// The versions of Landlock that this kernel can emulate.
 pub(super) fn older<const N: usize>(versions: [u32; N]) -> impl Iterator<Item = u32> {
     let own = support().abi.unwrap_or(0);
     versions.into_iter().filter(move |version| *version <= own)

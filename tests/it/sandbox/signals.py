@@ -1,4 +1,4 @@
-"""Tries to stop and to end the backend that started it, the backend's guard, and a process of the person.
+"""Try to stop and to kill the backend that started it, the backend's guard, and a process of the person.
 
     signals.py PID deadly|harmless
 
@@ -27,7 +27,7 @@ def call(number, *arguments):
 
 
 def join(group, number):
-    """Joins a group, and signals whoever is in it."""
+    """Join a group and signal its processes."""
     os.setpgid(0, group)
     os.kill(0, number)
 
@@ -51,7 +51,7 @@ def lower(group):
 
 
 def attempt(name, act):
-    """In a process of its own, which may meet what is meant for another."""
+    """Run it in its own process, which may receive a signal for another."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,4 +1,5 @@
-//! No confined command stops or ends the backend, its guard or another process of the person, whatever the kernel's Landlock.
+//! Confined commands cannot stop or kill the backend, its guard or another process of the person, at any version of
+//! Landlock.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -12,19 +13,19 @@ use super::hostile::python;
 use super::scene::{am_root, copy_programs};
 use crate::support::{DEADLINE, proc};
 
-/// Neither the tests' own user nor that of another test.
+/// A user that is neither the tests' own nor that of another test.
 const SOMEBODY: u32 = 54_325;
 
-/// Tries all ways to signal, and prints those that reached anybody.
+/// Tries all ways to signal, and prints those that succeeded.
 const ACTIONS: &str = include_str!("signals.py");
 
-/// Answers for a kernel of another version.
+/// Emulates a kernel of another version.
 const OLDER: &str = include_str!("older.py");
 
-/// The kernel's own version comes first.
+/// The kernel's own version is the first.
 const VERSIONS: [&str; 4] = ["0", "1", "4", "5"];
 
-/// A user's place, with a process of theirs.
+/// A user's directory, with a process of that user.
 struct Place {
     dir: TempDir,
     user: Option<u32>,
@@ -53,7 +54,7 @@ impl Place {
         }
     }
 
-    /// Returns what the actions of a command at a level print.
+    /// Returns the output of the actions of a command at a level.
     #[track_caller]
     fn reached(&self, version: &str, level: &[&str], how: &str) -> String {
         let home = self.dir.path().join("home");
@@ -67,7 +68,7 @@ impl Place {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(Stdio::null());
         let mut running = Running(as_user(&mut command, self.user).spawn().unwrap());
-        // One that is stopped does not end.
+        // A stopped process does not end.
         let ended = || running.0.try_wait().unwrap();
         proc::wait_until(DEADLINE, "the end of the backend", ended);
         let mut printed = String::new();
@@ -77,7 +78,7 @@ impl Place {
     }
 }
 
-/// A backend; it is ended with all that it started when dropped.
+/// A backend. When dropped, it is killed with its commands.
 struct Running(Child);
 
 impl Drop for Running {
@@ -126,7 +127,7 @@ fn whoever_runs_the_tests_reaches_nobody() {
 
 #[test]
 fn an_ordinary_user_reaches_nobody() {
-    // Where the tests run as an ordinary user, the other test has shown it.
+    // If the tests run as an ordinary user, the other test covers this.
     if am_root() {
         nobody_is_reached(Some(SOMEBODY));
     }

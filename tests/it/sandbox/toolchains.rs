@@ -1,4 +1,4 @@
-//! Toolchains below the home directory: their code can be read and run, and keys beside it cannot be read.
+//! Toolchains below the home directory: commands can read and run their code, and cannot read the keys beside it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use co::exec::Confinement;
 
 use super::scene::{Scene, stdout};
 
-/// A tool's home, a program, a library or other file that it reads, and where it keeps keys.
+/// A tool's home, a program, a file that it reads, and the places where it keeps keys.
 const TOOLS: &[(&str, &str, &str, &[&str])] = &[
     (
         ".cargo",
@@ -183,7 +183,7 @@ const KEYS: &[&str] = &[
     "secrets/key",
 ];
 
-/// Each tool with its code, and keys of its own and of all names in the same place.
+/// Each tool with its code, its own keys, and keys under all other names in the same place.
 fn furnish(scene: &Scene) {
     for (home, program, code, keys) in TOOLS {
         let home = scene.home.join(home);

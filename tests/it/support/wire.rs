@@ -1,4 +1,4 @@
-//! A backend on two pipes, with the test in the place of Neovim.
+//! A backend on two pipes; the test plays Neovim.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -18,7 +18,7 @@ pub(crate) struct Wire {
     _home: TempDir,
 }
 
-/// What a backend left behind.
+/// The exit status and standard error of a backend.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -26,7 +26,7 @@ pub(crate) struct Ended {
 }
 
 impl Wire {
-    /// Starts a backend that has heard nothing yet.
+    /// Starts a backend and sends nothing.
     pub(crate) fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut process = Command::new(BACKEND)
@@ -57,7 +57,7 @@ impl Wire {
         }
     }
 
-    /// Starts one and shakes hands with it.
+    /// Starts a backend and performs the handshake.
     pub(crate) fn greeted() -> Self {
         let mut wire = Self::start();
         let hello = [
@@ -76,7 +76,7 @@ impl Wire {
         stdin.write_all(bytes).and_then(|()| stdin.flush()).is_ok()
     }
 
-    /// Sends what Lua would send with `vim.rpcnotify(channel, 'co', message)`.
+    /// Sends the same as Lua's `vim.rpcnotify(channel, 'co', message)`.
     pub(crate) fn tell(&mut self, message: Value) -> bool {
         self.write(&notification("co", vec![message]))
     }

@@ -1,10 +1,10 @@
-"""Hostile actions, one a row. Each either does what it is named after or raises.
+"""Hostile actions, one per row. Each either does the action of its name or raises.
 
-    setup DIR        what the rows work on
-    run SCENE KINDS  every row that can be shown by these KINDS (user,root,setuid); one JSON object a line
+    setup DIR        makes the files that the rows use
+    run SCENE KINDS  runs every row for these KINDS (user,root,setuid); prints one JSON object per line
 
-A row that returns False did nothing. Run free, every row must do its deed. Run confined, none may; those that are
-`work` are left out at the level that may write the workspace. The files of this directory are one program.
+A row that returns False did nothing. Unconfined, every row must succeed. Confined, none may; the level that may write
+the workspace skips `work` rows. The files of this directory are one program.
 """
 
 import ctypes
@@ -65,7 +65,7 @@ def call(name, *arguments, twin=0):
 
 
 def refused_as(error, action):
-    """True where `action` fails for another reason than being refused."""
+    """Return True if `action` fails for another reason than a refusal."""
     try:
         action()
     except OSError as failure:
@@ -76,7 +76,7 @@ def refused_as(error, action):
 
 
 def row(name, needs="user", lacks="", work=False):
-    """`needs`: the kind of run that can show it. `lacks`: why a machine may be unable to show it."""
+    """`needs`: the kind of run that the row needs. `lacks`: the reason why a machine may be unable to run it."""
     def add(function):
         ROWS.append((name, needs, lacks, work, function))
         return function
@@ -84,7 +84,7 @@ def row(name, needs="user", lacks="", work=False):
 
 
 class Place:
-    """What one row works on: a file, a directory, and the rest of the scene."""
+    """The files of one row: a file, a directory, and the rest of the scene."""
 
     def __init__(self, scene, number):
         self.__dict__.update(scene)
@@ -114,7 +114,7 @@ def openat2(path, flags):
 
 
 def add_flag(descriptor, flag):
-    # Beside those that are set: ext4 cannot always take away the one for extents.
+    # Keeps the flags that are set: ext4 cannot always remove the flag for extents.
     flags = bytearray(8)
     fcntl.ioctl(descriptor, 0x80086601, flags)
     before = bytes(flags)
@@ -124,7 +124,7 @@ def add_flag(descriptor, flag):
 
 
 def in_child(action):
-    """Does it in a process that ends, for what cannot be undone."""
+    """Run an action that cannot be undone in its own process."""
     child = os.fork()
     if child == 0:
         try:

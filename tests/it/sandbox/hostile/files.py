@@ -132,7 +132,7 @@ def _(p):
     with open(path, "rb") as file:
         same = file.read()
     put(path, os.O_WRONLY, same)
-# What the kernel starts, or does, at a word. Nothing is written.
+# Actions that the kernel starts on request. No file is written.
 for _name in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/fs/binfmt_misc/register",
               "/proc/sysrq-trigger", "/sys/kernel/uevent_helper", "/sys/power/state", "/sys/fs/cgroup/release_agent",
               "/sys/fs/cgroup/cgroup.kill", "/sys/kernel/mm/transparent_hugepage/enabled"):

@@ -15,7 +15,7 @@ def run(scene, kinds):
     scene.update(parent=os.getppid())
     signal.signal(signal.SIGALRM, late)
     if scene["free"] and "root" in kinds:
-        # What cannot be taken back happens to namespaces that end with us.
+        # Actions that cannot be undone happen in namespaces that end with this process.
         LIBC.unshare(0x20000 | 0x4000000 | 0x8000000)
         LIBC.mount(b"none", b"/", None, 0x44000, None)
     for number, (name, needs, lacks, work, function) in enumerate(ROWS):

@@ -1,4 +1,4 @@
-# Who acts for us: sockets.
+# Other programs that act for a command: sockets.
 
 def unix(path, kind=socket.SOCK_STREAM):
     with socket.socket(socket.AF_UNIX, kind) as connection:
@@ -159,7 +159,7 @@ def _(p): call("rt_sigqueueinfo", p.victim, signal.SIGCONT, struct.pack("iii", s
 @row("signal by a descriptor")
 def _(p): call("pidfd_send_signal", call("pidfd_open", p.victim, 0), signal.SIGCONT, 0, 0)
 def stopped_by_pipe(p, own):
-    """Has the kernel stop another process when a pipe can be read."""
+    """Make the kernel stop another process when a pipe can be read."""
     reading, writing = os.pipe()
     try:
         fcntl.fcntl(reading, 10, signal.SIGSTOP)

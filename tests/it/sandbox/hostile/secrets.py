@@ -82,7 +82,7 @@ for _name in ("kcore", "kmsg"):
 @row("read the disk", needs="root", lacks="a container has none")
 def _(p): os.open("/dev/" + p.disk, os.O_RDONLY)
 
-# Locks on what others use.
+# Locks on files that other programs use.
 
 LOCK = struct.pack("hhqqi", fcntl.F_RDLCK, 0, 0, 0, 0)
 

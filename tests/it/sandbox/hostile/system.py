@@ -1,4 +1,4 @@
-# Another view of the system.
+# Namespaces, mounts and other views of the system.
 
 @row("a user namespace")
 def _(p): return in_child(lambda: call("unshare", 0x10000000))
