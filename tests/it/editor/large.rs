@@ -27,7 +27,7 @@ fn lines_that_are_too_many_for_a_command_are_refused_and_fewer_arrive() {
     scene
         .nvim
         .wait_text("not run: the message has 20.0 MiB, the most is 16 MiB");
-    log_says(&scene, "save its input to a file and read that");
+    log_says(&scene, "save the input to a file and redirect it");
     assert_eq!(scene.nvim.buffer_text("co://shell"), None);
     scene.nvim.type_keys(":1,15360Co! wc -c<CR>");
     scene.wait_shell("\n15728640");
@@ -48,7 +48,7 @@ fn a_prompt_that_is_too_long_is_refused_and_stays() {
     scene
         .nvim
         .wait_text("not sent: the message has 17.0 MiB, the most is 16 MiB");
-    log_says(&scene, "name that with @file:");
+    log_says(&scene, "name it with @file:");
     let kept = "return #vim.api.nvim_buf_get_lines(0, -2, -1, false)[1]";
     assert_eq!(scene.nvim.lua(kept, json!([])), json!(17 << 20));
     assert_eq!(scene.server.requests().len(), 1);
