@@ -166,7 +166,7 @@ def stopped_by_pipe(p, own):
         own(reading)
         fcntl.fcntl(reading, fcntl.F_SETFL, os.O_ASYNC)
         os.write(writing, b"x")
-        end = time.monotonic() + 1
+        end = time.monotonic() + (8 if p.free else 0.1)
         while state(p.victim) not in "Tt":
             if time.monotonic() > end:
                 return False
