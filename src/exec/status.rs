@@ -44,7 +44,8 @@ pub(super) fn left(outcome: &Outcome, most: usize) -> Option<String> {
 pub(super) fn appeared(outcome: &Outcome) -> Option<String> {
     let names = outcome.appeared.iter().map(|it| it.display().to_string());
     let names = names.collect::<Vec<_>>().join(", ");
-    (!names.is_empty()).then(|| format!("made, and run by other programs unasked: {names}"))
+    (!names.is_empty())
+        .then(|| format!("made or replaced, and other programs run or read it: {names}"))
 }
 
 /// Returns a time as a person reads it: to the millisecond while that says something.
@@ -280,7 +281,7 @@ mod tests {
         outcome.appeared = vec!["/w/.envrc".into(), "/w/.exrc".into()];
         assert_eq!(
             line(&outcome),
-            "exit 0, after 0 ms, no output; made, and run by other programs unasked: /w/.envrc, /w/.exrc"
+            "exit 0, after 0 ms, no output; made or replaced, and other programs run or read it: /w/.envrc, /w/.exrc"
         );
     }
 }

@@ -173,20 +173,9 @@ fn may_change(name: &str) -> bool {
     reference || names::GIT_CHANGES.contains(&name) || name.starts_with("sharedindex.")
 }
 
-/// Returns whether another program will run this unprotected path later. The list of a rebase counts only if it has
-/// `exec` lines.
-pub(super) fn runs_later(path: &Path) -> bool {
-    if !path.ends_with(TODO) {
-        return path.symlink_metadata().is_ok();
-    }
-    let runs = |line: &str| {
-        let word = line.split_whitespace().next();
-        matches!(word, Some("x" | "exec"))
-    };
-    match regular::text(path) {
-        Ok(text) => text.lines().any(runs),
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-    }
+/// Returns whether `path` is the list of what is left of a rebase.
+pub(super) fn is_todo(path: &Path) -> bool {
+    path.ends_with(TODO)
 }
 
 /// Returns the targets of links that git follows to code that it runs: of the name itself, and of the entries of a

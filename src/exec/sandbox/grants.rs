@@ -41,8 +41,8 @@ pub(super) struct Place<'a> {
 pub(super) struct Found {
     pub grants: Vec<Grant>,
     pub mounts: Option<Mounts>,
-    /// Names to hold that do not exist, where only existing ones can be held.
-    pub unheld: Vec<PathBuf>,
+    /// Paths to compare when the command has ended.
+    pub watched: Vec<PathBuf>,
     /// Protected names that do not exist and need a placeholder.
     pub missing: Vec<PathBuf>,
 }

@@ -5,6 +5,7 @@
 //! nothing here forks. It is `co-launch`, or our own binary where there is none. Knows nothing of
 //! approval, output or time limits.
 
+mod appeared;
 mod choice;
 #[cfg(target_os = "linux")]
 mod filter;
@@ -38,6 +39,7 @@ pub use support::Support;
 pub use tmp::PrivateTmp;
 pub(super) use tmp::prune;
 
+use self::appeared::Watched;
 use self::choice::{Chosen, Limits};
 use self::grants::{Found, Grants, Place};
 use self::placeholder::Placeholders;
@@ -80,8 +82,8 @@ pub struct Wrapped {
     pub level: &'static str,
     /// The command's private TMPDIR. It is removed when this is dropped; see [`PrivateTmp`].
     pub guard: Option<PrivateTmp>,
-    /// Names that other programs run unasked, that did not exist, and that could not be held.
-    pub unheld: Vec<PathBuf>,
+    /// The files that other programs run or read as configuration.
+    watched: Watched,
     /// The placeholders that the command needs. Those that no other command needs are removed when this is dropped.
     _placeholders: Placeholders,
 }
@@ -268,9 +270,10 @@ impl Launcher {
         let Found {
             grants,
             mounts,
-            unheld,
+            watched,
             missing,
         } = self.grants.find(place)?;
+        let watched = Watched::new(watched);
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
             Refused(format!(
@@ -296,7 +299,7 @@ impl Launcher {
             ))
         })?;
         Ok(Wrapped {
-            unheld,
+            watched,
             _placeholders: placeholders,
             ..Wrapped::plain(self.launch(plan, argv))
         })
@@ -339,15 +342,15 @@ impl Wrapped {
             argv,
             level: Level::Plain.name(),
             guard: None,
-            unheld: Vec::new(),
+            watched: Watched::default(),
             _placeholders: Placeholders::default(),
         }
     }
 
-    /// Returns the unprotected names that the command made, to show them to the person.
+    /// Returns the files that other programs run or read as configuration, and that were made or replaced while the
+    /// command ran.
     pub fn appeared(&self) -> Vec<PathBuf> {
-        let runs = |path: &&PathBuf| git::runs_later(path);
-        self.unheld.iter().filter(runs).cloned().collect()
+        self.watched.changed()
     }
 }
 

@@ -65,6 +65,9 @@ fn place(path: &Path) -> io::Result<Option<Placeholder>> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             // The command cannot make the file there either.
             Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_in_own(path) => {
+                return Ok(None);
+            }
             made => made.map(|()| true)?,
         };
         let Ok(held) = open(path) else {
@@ -87,6 +90,12 @@ fn place(path: &Path) -> io::Result<Option<Placeholder>> {
         return Ok(ours.then_some(Placeholder { path, held, made }));
     }
     Err(io::Error::other("another process removes it each time"))
+}
+
+/// Returns whether the directory of `path` belongs to the person, who could then give themselves leave to write it.
+fn is_in_own(path: &Path) -> bool {
+    let dir = path.parent().and_then(|dir| dir.metadata().ok());
+    dir.is_none_or(|dir| dir.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// Makes a file or directory without effect under this name, in one step.

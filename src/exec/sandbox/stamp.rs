@@ -41,6 +41,7 @@ mod tests {
     const ELSEWHERE: usize = 2;
     /// What only prepares plans, or tests.
     const OTHERS: &[&str] = &[
+        "appeared.rs",
         "choice.rs",
         "git.rs",
         "grants.rs",

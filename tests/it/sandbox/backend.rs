@@ -47,7 +47,7 @@ fn a_run_writes_in_the_workspace_alone_and_tells_what_appeared() {
     ));
     let shell = chat.wait_buffer("co://shell", "exit 1");
     assert!(
-        shell.contains("made, and run by other programs unasked: "),
+        shell.contains("made or replaced, and other programs run or read it: "),
         "{shell}"
     );
     assert!(shell.contains("/.envrc"), "{shell}");

@@ -114,21 +114,6 @@ fn what_no_command_of_git_changes_is_held() {
 }
 
 #[test]
-fn what_is_left_of_a_rebase_runs_later_only_if_it_names_commands() {
-    let (_top, top) = lay(&["other"]);
-    assert!(runs_later(&top.join("other")) && !runs_later(&top.join("none")));
-    let todo = top.join(TODO);
-    for (text, runs) in [
-        ("pick 1234 one\nexec make\n", true),
-        ("x make\n", true),
-        ("pick 1234 exec\n# exec\n", false),
-    ] {
-        fs::write(&todo, text).unwrap();
-        assert_eq!(runs_later(&todo), runs, "{text}");
-    }
-}
-
-#[test]
 fn configuration_names_further_files() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();

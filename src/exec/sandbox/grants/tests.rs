@@ -126,8 +126,9 @@ fn the_workspace_is_written_whole_where_mounts_hold_the_rest() {
         assert!(mounts.held.contains(&Text::from(&path)), "{name}");
         assert!(found.missing.contains(&path), "{name}");
     }
-    assert!(found.unheld.contains(&work.join(".exrc")));
-    assert!(!found.unheld.contains(&work.join(".envrc")));
+    for name in [".exrc", ".envrc"] {
+        assert!(found.watched.contains(&work.join(name)), "{name}");
+    }
 }
 
 #[test]
@@ -157,7 +158,7 @@ fn the_workspace_is_written_around_what_runs_later_where_there_are_no_mounts() {
         ]
     );
     assert_eq!(found.mounts, None);
-    assert!(found.unheld.is_empty());
+    assert!(found.watched.is_empty());
 }
 
 #[test]

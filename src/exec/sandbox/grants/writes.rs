@@ -39,8 +39,14 @@ pub(super) fn add(
         for path in &writable {
             around(path, Right::Write, &kept.secrets, grants, &mut Vec::new());
         }
-        let watched = still.later.iter().chain(&still.limits.watched);
-        found.unheld = watched.filter(|it| !git::runs_later(it)).cloned().collect();
+        // A protected file is no longer protected once somebody outside replaces it.
+        let held = still.all.iter().filter(|it| it.is_file());
+        let git_dir = kept.real.join(".git");
+        let git_dir = layout.outside().unwrap_or(&git_dir);
+        let git_dir = git_dir.join("HEAD").is_file().then_some(git_dir);
+        let watched = still.later.iter().chain(&still.limits.watched).chain(held);
+        let watched: BTreeSet<&Path> = watched.map(PathBuf::as_path).chain(git_dir).collect();
+        found.watched = watched.into_iter().map(Path::to_owned).collect();
         found.mounts = Some(still.mounts(kept, writable, place.tmp));
         found.missing = still.limits.obeyed;
     } else {

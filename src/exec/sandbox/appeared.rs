@@ -1,0 +1,129 @@
+//! Finds the files that a command made or replaced and that other programs run or read as configuration.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::git;
+use crate::regular;
+
+/// The names in a git directory that are not searched for links: git follows none there to a file that it writes.
+const OBJECTS: &str = "objects";
+/// The most entries of a git directory that are searched.
+const MOST: usize = 100_000;
+
+/// The state of some paths before a command.
+#[derive(Debug, Default)]
+pub(super) struct Watched(Vec<(PathBuf, BTreeSet<Trace>)>);
+
+/// One thing that a later program would run or follow, and the path to name to the person.
+type Trace = (PathBuf, String);
+
+impl Watched {
+    pub(super) fn new(paths: Vec<PathBuf>) -> Self {
+        let traced = paths.into_iter().map(|path| {
+            let traces = traces(&path);
+            (path, traces)
+        });
+        Self(traced.collect())
+    }
+
+    /// Returns the paths with something new.
+    pub(super) fn changed(&self) -> Vec<PathBuf> {
+        let mut changed = Vec::new();
+        for (path, before) in &self.0 {
+            let now = traces(path);
+            changed.extend(now.difference(before).map(|(named, _)| named.clone()));
+        }
+        changed.dedup();
+        changed
+    }
+}
+
+/// Returns the commands in the list of a rebase, the links in a git directory, or else the identity of the file.
+fn traces(path: &Path) -> BTreeSet<Trace> {
+    if git::is_todo(path) {
+        let text = regular::text(path).unwrap_or_default();
+        let commands = text.lines().filter(|line| {
+            let word = line.split_whitespace().next();
+            matches!(word, Some("x" | "exec"))
+        });
+        return commands
+            .map(|line| (path.to_owned(), line.to_owned()))
+            .collect();
+    }
+    if path.join("HEAD").is_file() {
+        return links_below(path);
+    }
+    let facts = path.symlink_metadata();
+    let identity = facts.map(|facts| format!("{} {}", facts.dev(), facts.ino()));
+    identity
+        .into_iter()
+        .map(|identity| (path.to_owned(), identity))
+        .collect()
+}
+
+/// Returns the symbolic links in a git directory, with what they hold: git writes the files that they lead to.
+fn links_below(dir: &Path) -> BTreeSet<Trace> {
+    let mut links = BTreeSet::new();
+    let mut left = vec![dir.to_owned()];
+    let mut seen = 0;
+    while let Some(dir) = left.pop() {
+        for entry in dir.read_dir().into_iter().flatten().flatten() {
+            seen += 1;
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_symlink() {
+                let target = entry.path().read_link().unwrap_or_default();
+                links.insert((entry.path(), target.to_string_lossy().into_owned()));
+            } else if kind.is_dir() && entry.file_name() != OBJECTS {
+                left.push(entry.path());
+            }
+        }
+        if seen > MOST {
+            break;
+        }
+    }
+    links
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_is_made_replaced_or_linked_is_named_and_nothing_else() {
+        let top = tempfile::tempdir().unwrap();
+        let git = top.path().join(".git");
+        fs::create_dir_all(git.join("logs")).unwrap();
+        fs::create_dir(git.join("rebase-merge")).unwrap();
+        fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        symlink("kept", git.join("old-link")).unwrap();
+        let [made, replaced, stays] = ["made", "replaced", "stays"].map(|it| top.path().join(it));
+        fs::write(&replaced, "").unwrap();
+        fs::write(&stays, "").unwrap();
+        let todo = git.join("rebase-merge/git-rebase-todo");
+        fs::write(&todo, "pick 1\nexec make test\n").unwrap();
+        let watched = Watched::new(vec![
+            made.clone(),
+            replaced.clone(),
+            stays.clone(),
+            todo.clone(),
+            git.clone(),
+        ]);
+        fs::write(&todo, "exec make test\npick 2\n").unwrap();
+        fs::write(&stays, "changed by the person").unwrap();
+        assert_eq!(watched.changed(), Vec::<PathBuf>::new());
+        fs::write(&made, "").unwrap();
+        fs::write(top.path().join("new"), "").unwrap();
+        fs::rename(top.path().join("new"), &replaced).unwrap();
+        fs::write(&todo, "exec touch x\n").unwrap();
+        symlink("/home/a/.bashrc", git.join("logs/HEAD")).unwrap();
+        let named = [made, replaced, todo, git.join("logs/HEAD")];
+        assert_eq!(watched.changed(), named);
+    }
+}
