@@ -38,8 +38,8 @@ use settings::Settings;
 const HANGS: Duration = Duration::from_secs(8);
 /// Silence after which a backend that serves nobody says so.
 const QUIET: Duration = Duration::from_secs(1);
-/// How long sessions and commands have to end when Neovim is gone; the commands are killed within two.
-const SHUTDOWN: Duration = Duration::from_secs(4);
+/// The time that chats and commands have to end when Neovim is gone. The guard kills the backend after 1.5 s.
+const SHUTDOWN: Duration = Duration::from_millis(1300);
 
 /// Serves one Neovim on standard input and output until it goes.
 pub async fn serve() -> ExitCode {

@@ -92,16 +92,18 @@ async fn run(args: &[OsString], machine: Machine, guard: Guard) -> u8 {
     let (Ok(interrupt), Ok(terminate)) = told else {
         return fail("cannot hear signals");
     };
-    let code = match executor.start(spec).await {
+    let (code, cancelled) = match executor.start(spec).await {
         Ok(job) => follow(job, request.json, interrupt, terminate).await,
-        Err(error) => fail(&error.to_string()),
+        Err(error) => (fail(&error.to_string()), false),
     };
     if request.caller == Caller::Person {
         guard.release();
     } else {
         executor.shutdown().await;
     }
-    executor.finish_removals(REMOVAL).await;
+    if !cancelled {
+        executor.finish_removals(REMOVAL).await;
+    }
     code
 }
 
@@ -132,8 +134,8 @@ fn confinement(request: &Request, machine: &Machine) -> Result<Confinement, Stri
         .map_err(|refused| refused.to_string())
 }
 
-/// Shows the run as it goes, or what it came to as JSON; returns the code to exit with.
-async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Signal) -> u8 {
+/// Shows the run as it goes, or what it came to as JSON; returns the code to exit with, and whether it was cancelled.
+async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Signal) -> (u8, bool) {
     let mut told = async || {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -145,9 +147,10 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
     let shown = match shown::show((!json).then(|| job.screen()), last) {
         Ok(shown) => shown,
         Err(error) => {
-            return fail(&format!(
+            let code = fail(&format!(
                 "cannot start a thread that shows what it prints ({error}): end a few processes, or raise the limit of them (ulimit -u)"
             ));
+            return (code, false);
         }
     };
     let mut outcome = tokio::spawn(job.outcome());
@@ -158,7 +161,7 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
         }
     };
     let Ok(outcome) = outcome else {
-        return fail("the command's supervisor failed");
+        return (fail("the command's supervisor failed"), false);
     };
     // It fails where that thread did, and then there is nobody to say it.
     let _ = say.send(if json {
@@ -182,13 +185,13 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
     };
     let code = code(&outcome);
     let Err(error) = unwritten else {
-        return code;
+        return (code, outcome.cancelled);
     };
     fail(&format!(
         "its output could not be written ({error}): write it where there is room"
     ));
     // Who reads the output must not take a part of it for all.
-    if code == 0 { 1 } else { code }
+    (if code == 0 { 1 } else { code }, outcome.cancelled)
 }
 
 fn in_json(outcome: &Outcome) -> String {

@@ -29,8 +29,8 @@ const HEAD_START: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 10_000_000,
 };
-/// The time from SIGTERM, or the end of the input, to SIGKILL.
-const TIME_TO_END: Duration = Duration::from_secs(2);
+/// The time from SIGTERM, or the end of the input, to SIGKILL. Neovim kills the guard itself after 2 s.
+const TIME_TO_END: Duration = Duration::from_millis(1500);
 /// What is passed on. Others end the guard, and then the guarded process is told to end.
 const FORWARDED: [Signal; 4] = [
     Signal::SIGTERM,
@@ -197,6 +197,8 @@ impl Watch {
             }
             let told = signalled && self.pass_on()?;
             if told || closed {
+                // It may be stopped, and then hears of neither.
+                self.signal(rustix::process::Signal::CONT);
                 deadline.get_or_insert_with(|| Instant::now() + TIME_TO_END);
             }
             if closed {

@@ -156,7 +156,7 @@ fn a_stopped_backend_is_ended_after_it_was_told_to() {
     let mut backend = Backend::start(&[&format!("echo up; sleep {}", own("3516"))]);
     stop(backend.guarded());
     kill(nix::unistd::Pid::from_raw(backend.guard), Signal::SIGTERM).unwrap();
-    assert_eq!(backend.code(), Some(137));
+    assert_eq!(backend.code(), Some(143));
     assert!(holding(&sleeping("3516")).is_empty());
 }
 

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::hostile::python;
 use super::scene::{am_root, copy_programs};
-use crate::support::BACKEND;
+use crate::support::{BACKEND, DEADLINE};
 
 /// A user that is neither the tests' own nor that of another test.
 const SOMEBODY: u32 = 54_324;
@@ -129,5 +129,6 @@ async fn nobody_waits_while_many_files_are_removed_but_the_end_does() {
     );
     assert_eq!(bench.run(&["echo", "on"]).await, "on\n");
     bench.executor.shutdown().await;
+    bench.executor.finish_removals(DEADLINE).await;
     assert!(!Path::new(&tmp).exists());
 }
