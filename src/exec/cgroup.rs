@@ -83,6 +83,8 @@ impl Place {
     pub(super) fn make(&self, number: u64, limits: &PerCommand) -> Option<Group> {
         let name = format!("{PREFIX}{}-{number}", children::own_pid());
         let dir = self.dir.join(name);
+        // One that a backend of the same number left, in another container's time, is empty.
+        let _ = fs::remove_dir(&dir);
         fs::create_dir(&dir)
             .inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
             .ok()?;
@@ -133,9 +135,11 @@ impl Group {
         let _ = fs::write(self.dir.join("cgroup.kill"), "1");
     }
 
-    /// Returns whether the kernel killed a process of the group for lack of memory.
+    /// Returns whether the kernel killed a process because the group came to its limit of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
-        self.happened("memory.events", "oom_kill")
+        // The machine may lack memory too: then there are kills, and no allocation that the group refused.
+        let happened = |event| self.happened("memory.events", event);
+        happened("oom_kill") && happened("oom")
     }
 
     /// Returns whether the kernel refused a process to the group. The kernel never lets the group exceed its limit,
@@ -225,6 +229,7 @@ mod tests {
         };
         assert_eq!(told("", ""), (false, false));
         assert_eq!(told("max 0\n", "max 5\noom_kill 0\n"), (false, false));
+        assert_eq!(told("max 0\n", "oom 0\noom_kill 1\n"), (false, false));
         assert_eq!(told("max 12\n", "oom 1\noom_kill 3\n"), (true, true));
     }
 }

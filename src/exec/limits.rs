@@ -74,12 +74,14 @@ fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 impl PerProcess {
-    pub(super) fn of(settings: &Settings, command: &PerCommand) -> Self {
+    /// Returns the limits that a person set, and room for twice as many `processes` as the command may have: the
+    /// user's other programs count too, and the command is ended by the number of its own.
+    pub(super) fn of(settings: &Settings, processes: Option<u64>) -> Self {
         Self {
             cpu_seconds: settings.cpu_seconds,
             open_files: settings.open_files,
             file_size: settings.file_size,
-            more_threads: command.processes,
+            more_threads: processes.map(|most| most.saturating_mul(2)),
         }
     }
 
@@ -93,7 +95,8 @@ impl PerProcess {
     /// # Errors
     /// The system refuses a limit, which the error names.
     pub(super) fn set(&self) -> Result<(), String> {
-        let threads = self.more_threads.map(|more| more.saturating_add(threads()));
+        let threads = self.more_threads.zip(threads());
+        let threads = threads.map(|(more, there_are)| more.saturating_add(there_are));
         for (resource, name, value) in [
             (Resource::Cpu, "processor time", self.cpu_seconds),
             (Resource::Nofile, "open files", self.open_files),
@@ -121,12 +124,16 @@ fn set(resource: Resource, value: u64) -> io::Result<()> {
     Ok(rustix::process::setrlimit(resource, limit)?)
 }
 
-/// Returns the number of threads of the machine, which is at least the number of the user.
-fn threads() -> u64 {
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let count = load.split_ascii_whitespace().nth(3);
-    let count = count.and_then(|it| it.split_once('/')?.1.parse().ok());
-    count.unwrap_or(0)
+/// Returns how many threads the machine has, which is no less than the user has; none where that cannot be told.
+fn threads() -> Option<u64> {
+    let load = std::fs::read_to_string("/proc/loadavg").ok()?;
+    count_in(&load).filter(|count| *count > 0)
+}
+
+/// Returns the number of threads in the text of `/proc/loadavg`.
+fn count_in(load: &str) -> Option<u64> {
+    let count = load.split_ascii_whitespace().nth(3)?;
+    count.split_once('/')?.1.parse().ok()
 }
 
 /// Returns three quarters of the machine's memory, in bytes; none if the size is unknown.
@@ -170,6 +177,13 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_threads_of_the_machine_are_counted() {
+        assert_eq!(count_in("0.52 0.58 0.59 3/602 12345\n"), Some(602));
+        assert_eq!(count_in("0.00 0.00 0.00\n"), None);
+        assert!(threads().is_some());
+    }
 
     #[test]
     fn a_size_is_a_short_number() {

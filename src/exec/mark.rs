@@ -13,8 +13,8 @@ use super::{children, procfs};
 /// The lowest mark that this process has used; 0 before the first.
 static LEAST: AtomicU64 = AtomicU64::new(0);
 
-/// The count of marks reserved for the processes that started this one: more than it can have commands.
-const STRETCH: u32 = 24;
+/// Bits of a mark that count the commands of a process.
+const COUNT_BITS: u32 = 24;
 
 /// The mark of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +51,9 @@ impl Mark {
 /// continues to count from its own mark.
 fn first() -> u64 {
     let given = rustix::process::getrlimit(Resource::Locks).maximum;
-    let own = u64::from(children::own_pid().unsigned_abs()) << STRETCH;
-    given.unwrap_or(u64::MAX >> 1).saturating_sub(own)
+    let own = u64::from(children::own_pid().unsigned_abs()) << COUNT_BITS;
+    let given = given.unwrap_or(u64::MAX >> 1);
+    given.checked_sub(own).unwrap_or(given)
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub struct Settings {
     pub cpu_seconds: Option<u64>,
     pub open_files: Option<u64>,
     pub file_size: Option<u64>,
-    /// Use a pid namespace and mounts where the kernel lets us.
+    /// Use user and mount namespaces where the kernel lets us.
     pub namespaces: bool,
 }
 

@@ -102,10 +102,8 @@ fn within<T>(cwd: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> 
     let before = rustix::fs::open(".", flags, rustix::fs::Mode::empty());
     rustix::process::chdir(cwd)?;
     let done = work();
-    match before {
-        Ok(before) => rustix::process::fchdir(before)?,
-        // The previous directory was removed meanwhile.
-        Err(_) => rustix::process::chdir("/")?,
-    }
+    // It may be closed by now. The program has started all the same.
+    let back = before.and_then(rustix::process::fchdir);
+    let _ = back.or_else(|_| rustix::process::chdir("/"));
     done
 }

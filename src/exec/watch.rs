@@ -1,5 +1,6 @@
 //! Checks the memory, processes and disk that a command and its descendants use.
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -55,13 +56,18 @@ pub(super) async fn disk(dir: PathBuf, most: u64) {
 /// Returns the bytes of the disk that a tree uses. Stops counting above `most`.
 fn used(dir: &Path, most: u64) -> u64 {
     let mut sum = 0;
+    // Files that have several names count once.
+    let mut linked = HashSet::new();
     let mut left = vec![dir.to_owned()];
     while let Some(dir) = left.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let Ok(facts) = entry.metadata() else {
                 continue;
             };
-            // The unit is 512 bytes on every file system.
+            if facts.nlink() > 1 && !facts.is_dir() && !linked.insert((facts.dev(), facts.ino())) {
+                continue;
+            }
+            // In units of 512 bytes, whatever the file system's are.
             sum += facts.blocks() * 512;
             if sum > most {
                 return sum;
@@ -72,4 +78,22 @@ fn used(dir: &Path, most: u64) -> u64 {
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_several_names_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("inner")).unwrap();
+        fs::write(dir.path().join("file"), vec![1; 1 << 20]).unwrap();
+        let once = used(dir.path(), u64::MAX);
+        assert!(once >= 1 << 20);
+        for name in ["other", "inner/third"] {
+            fs::hard_link(dir.path().join("file"), dir.path().join(name)).unwrap();
+        }
+        assert_eq!(used(dir.path(), u64::MAX), once);
+    }
 }
