@@ -94,8 +94,8 @@ fn outside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     let told = regular::text(dot).ok();
     let own = told
         .as_deref()
-        .and_then(|text| text.strip_prefix("gitdir:"))
-        .and_then(|path| workspace.join(path.trim()).canonicalize().ok())
+        .and_then(|text| text.strip_prefix("gitdir: "))
+        .and_then(|path| workspace.join(line(path)).canonicalize().ok())
         .ok_or_else(|| Untrusted("the file `.git` names no directory".into()))?;
     let common = if is_worktree(&own, dot) {
         let common = own.ancestors().nth(2).unwrap_or(&own).to_owned();
@@ -231,7 +231,12 @@ fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
 /// Returns the real path that a git file in `dir` names.
 fn pointed(dir: &Path, name: &str) -> Option<PathBuf> {
     let text = regular::text(&dir.join(name)).ok()?;
-    dir.join(text.trim()).canonicalize().ok()
+    dir.join(line(&text)).canonicalize().ok()
+}
+
+/// Strips line ends, as git does; a blank at the end is part of a name.
+fn line(text: &str) -> &str {
+    text.trim_end_matches(['\n', '\r'])
 }
 
 fn real(path: &Path) -> Result<PathBuf, Untrusted> {

@@ -167,6 +167,33 @@ fn a_submodule_is_trusted_if_its_configuration_names_the_workspace() {
 }
 
 #[test]
+fn a_blank_at_the_end_is_part_of_a_name() {
+    let place = Place::new();
+    place.git_dir("work/.git");
+    place.git_dir("work/.git/. ");
+    for text in [".", ".\r\n", ".\n\n"] {
+        place.write("work/.git/commondir", text);
+        place.is_trusted("work/.git");
+    }
+    for text in [". \n", ".\t", "\n.", " ."] {
+        place.write("work/.git/commondir", text);
+        place.is_not("commondir` leads git to another repository");
+    }
+    let place = Place::new();
+    place.link(".git");
+    symlink("../.git/worktrees/tree", place.work.join("y")).unwrap();
+    place.write("work/.git", "gitdir: y\r\n");
+    place.is_trusted(".git");
+    place.git_dir("work/y ");
+    place.write("work/.git", "gitdir: y \n");
+    place.is_not("does not name this workspace");
+    for text in ["gitdir:y\n", "gitdir:  y\n", "gitdir: y\t\n"] {
+        place.write("work/.git", text);
+        place.is_not("a file that names no directory");
+    }
+}
+
+#[test]
 fn what_a_command_could_have_written_is_not_trusted() {
     let place = Place::new();
     place.git_dir("work/data");
