@@ -158,34 +158,66 @@ fn is_module(own: &Path, workspace: &Path) -> bool {
     within && is_git_dir(own) && names_work_tree(own, workspace)
 }
 
-/// Returns whether `core.worktree` is set in a git directory, and always to `workspace`.
-pub(crate) fn names_work_tree(dir: &Path, workspace: &Path) -> bool {
-    let files = ["config", "config.worktree"].map(|name| regular::text(&dir.join(name)));
-    let texts = files.into_iter().flatten().collect::<Vec<_>>();
-    let mut values = texts.iter().flat_map(|text| work_trees(text)).peekable();
-    let leads = |value: &str| {
-        dir.join(value)
-            .canonicalize()
-            .is_ok_and(|it| it == workspace)
-    };
-    values.peek().is_some() && values.all(leads)
-}
-
-/// Returns the values of `core.worktree` in a configuration that git wrote.
-fn work_trees(text: &str) -> Vec<&str> {
-    let mut core = false;
-    let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if line.starts_with('[') {
-            core = line.eq_ignore_ascii_case("[core]");
-        } else if let Some((key, value)) = line.split_once('=')
-            && core
-            && key.trim().eq_ignore_ascii_case("worktree")
-        {
-            found.push(value.trim().trim_matches('"'));
+/// Whether the configuration in a git directory sets `core.worktree` once, plainly, and to `workspace`.
+fn names_work_tree(dir: &Path, workspace: &Path) -> bool {
+    let mut values = Vec::new();
+    for name in ["config", "config.worktree"] {
+        let read = match regular::text(&dir.join(name)) {
+            Ok(text) => work_trees(&text, &mut values),
+            Err(error) => (error.kind() == std::io::ErrorKind::NotFound).then_some(()),
+        };
+        if read.is_none() {
+            return false;
         }
     }
-    found
+    matches!(values.as_slice(), [value] if leads(dir, value.as_ref(), workspace))
+}
+
+/// Returns whether a value of `core.worktree` in the git directory `dir` leads to `workspace`.
+pub(crate) fn leads(dir: &Path, value: &Path, workspace: &Path) -> bool {
+    let path = dir.join(value).canonicalize();
+    path.is_ok_and(|path| path == workspace)
+}
+
+/// Adds the values of `core.worktree`; none if the text has anything that git may understand differently.
+fn work_trees(text: &str, values: &mut Vec<String>) -> Option<()> {
+    let is_blank = |c| matches!(c, ' ' | '\t');
+    let is_name = |name: &str, more: &[char]| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || more.contains(&c);
+        !name.is_empty() && name.chars().all(fits)
+    };
+    let mut core = false;
+    for line in text.lines().map(|line| line.trim_matches(is_blank)) {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.strip_suffix(']')?;
+            let (name, sub) = match header.split_once(' ') {
+                Some((name, sub)) => (name, sub.strip_prefix('"')?.strip_suffix('"')?),
+                None => (header, ""),
+            };
+            if !is_name(name, &['-', '.']) || sub.contains(['"', '\\']) {
+                return None;
+            }
+            core = header.eq_ignore_ascii_case("core");
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        let (key, value) = (key.trim_end_matches(is_blank), value.trim_matches(is_blank));
+        // A value that ends so goes on in the next line.
+        if !is_name(key, &['-']) || value.ends_with('\\') {
+            return None;
+        }
+        if core && key.eq_ignore_ascii_case("worktree") {
+            let special = |c: char| c.is_control() || matches!(c, '"' | '\\' | '#' | ';');
+            if value.is_empty() || value.contains(special) {
+                return None;
+            }
+            values.push(value.to_owned());
+        }
+    }
+    Some(())
 }
 
 /// Refuses a `commondir` that names another directory. One that names its own directory has no effect.

@@ -167,6 +167,65 @@ fn a_submodule_is_trusted_if_its_configuration_names_the_workspace() {
 }
 
 #[test]
+fn a_configuration_that_git_may_understand_differently_names_no_workspace() {
+    let place = Place::new();
+    let own = ".git/modules/sub";
+    place.module(own);
+    let config = format!("{own}/config");
+    let plain = format!("[core]\n\tworktree = {}\n", place.work.display());
+    let work = place.work.display();
+    for before in [
+        "",
+        "# x\n\n; y\n",
+        "[remote \"a b\"]\n\turl = x\n\tmirror\n[x.y]\r\n",
+        "[core]\n\tbare = false\n[x]\n\tworktree = \"a\\\\b\" # c\n",
+    ] {
+        place.write(&config, &format!("{before}{plain}"));
+        place.is_trusted(own);
+    }
+    place.write(&config, &plain.replace("core", "CORE").replace(" = ", "="));
+    place.is_trusted(own);
+    for odd in [
+        "[core] worktree = /elsewhere\n",
+        "[core] # x\n\tworktree = /elsewhere\n",
+        "[core];\n\tworktree = /elsewhere\n",
+        "[ core]\n",
+        "[core ]\n",
+        "[x \"a\\\"b\"]\n",
+        "[x  \"y\"]\n",
+        "[core]\n\tworktree\n",
+        "[core]\n\tworktree =\n",
+        "\u{feff}[core]\n\tworktree = /elsewhere\n",
+        "[x]\n\ty = a\\\n",
+        "[x]\n\ty = a\\\r\n",
+        "[core]\r\tworktree = /elsewhere\n",
+    ] {
+        for text in [format!("{odd}{plain}"), format!("{plain}{odd}")] {
+            place.write(&config, &text);
+            place.is_not("does not name this workspace");
+        }
+    }
+    for value in [
+        format!("\"{work}\""),
+        format!("{work}#"),
+        format!("{work} ; x"),
+        format!("{work}\\"),
+        format!("{work}\n\tworktree = {work}"),
+        format!("{work}\u{a0}"),
+        format!("{work}\u{b}"),
+    ] {
+        place.write(&config, &format!("[core]\n\tworktree = {value}\n"));
+        place.is_not("does not name this workspace");
+    }
+    place.write(&config, &plain);
+    place.write(&format!("{own}/config.worktree"), &plain);
+    place.is_not("does not name this workspace");
+    let odd = place.top.join(own).join("config.worktree");
+    fs::write(odd, b"[x]\n\ty = \xff\n").unwrap();
+    place.is_not("does not name this workspace");
+}
+
+#[test]
 fn a_blank_at_the_end_is_part_of_a_name() {
     let place = Place::new();
     place.git_dir("work/.git");

@@ -16,14 +16,22 @@ use crate::repository::{self, Dirs};
 /// A git index larger than this is taken to hold submodules.
 const MAX_INDEX: u64 = 64 << 20;
 
-/// The keys a file sets, or why it cannot be read.
-type Keys = Result<Vec<String>, String>;
+/// What a configuration file sets.
+#[derive(Debug, Clone, Default)]
+struct Config {
+    keys: Vec<String>,
+    /// All values of `core.worktree`, of which git obeys the last.
+    work_trees: Vec<PathBuf>,
+}
+
+/// What a configuration file sets, or why it cannot be read.
+type Read = Result<Arc<Config>, String>;
 
 /// The repositories of one workspace, their configuration read once for each state of its files.
 pub(super) struct Repositories {
     root: PathBuf,
     git: Option<PathBuf>,
-    configs: Mutex<HashMap<PathBuf, (Option<Stamp>, Keys)>>,
+    configs: Mutex<HashMap<PathBuf, (Option<Stamp>, Read)>>,
     submodules: Mutex<HashMap<PathBuf, (Option<Stamp>, bool)>>,
     files: Mutex<Option<(Stamp, Arc<[PathBuf]>)>>,
 }
@@ -82,11 +90,11 @@ impl Repositories {
         let here = self.is_work_tree_of(dirs);
         let mut ignores = false;
         for file in [common.join("config"), own.join("config.worktree")] {
-            match self.keys(&file) {
-                Ok(keys) => {
-                    for key in keys {
+            match self.config(&file) {
+                Ok(config) => {
+                    for key in &config.keys {
                         ignores |= key.starts_with("submodule.") && key.ends_with(".ignore");
-                        if let Some(what) = hazard(&key).filter(|_| !here || key != "core.worktree")
+                        if let Some(what) = hazard(key).filter(|_| !here || key != "core.worktree")
                         {
                             fact.hazards.push(format!(
                                 "git's configuration of this repository sets `{key}`, which {what}"
@@ -108,19 +116,24 @@ impl Repositories {
     /// linked work trees ignore it.
     fn is_work_tree_of(&self, dirs: &Dirs) -> bool {
         if dirs.own == dirs.common {
-            return repository::names_work_tree(&dirs.own, &self.root);
+            let files = ["config", "config.worktree"].map(|name| dirs.own.join(name));
+            return files.iter().all(|file| {
+                let leads = |value: &PathBuf| repository::leads(&dirs.own, value, &self.root);
+                let config = self.config(file);
+                config.is_ok_and(|config| config.work_trees.iter().all(leads))
+            });
         }
         let obeys = |key: &String| key.eq_ignore_ascii_case("extensions.worktreeConfig");
-        let keys = self.keys(&dirs.common.join("config"));
-        keys.is_ok_and(|keys| !keys.iter().any(obeys))
+        let config = self.config(&dirs.common.join("config"));
+        config.is_ok_and(|config| !config.keys.iter().any(obeys))
     }
 
-    /// The keys a configuration file sets, includes not followed.
-    fn keys(&self, file: &Path) -> Keys {
+    /// What a configuration file sets, includes not followed.
+    fn config(&self, file: &Path) -> Read {
         let stamp = Stamp::of(file);
         if stamp.is_none() {
             return match file.symlink_metadata() {
-                Err(_) => Ok(Vec::new()),
+                Err(_) => Ok(Arc::default()),
                 Ok(_) => Err(format!(
                     "git's configuration `{}` cannot be read",
                     file.display()
@@ -131,17 +144,17 @@ impl Repositories {
             .configs
             .lock()
             .unwrap_or_else(|broken| broken.into_inner());
-        if let Some((seen, keys)) = configs.get(file)
+        if let Some((seen, config)) = configs.get(file)
             && *seen == stamp
         {
-            return keys.clone();
+            return config.clone();
         }
-        let keys = self.read(file);
-        configs.insert(file.to_owned(), (stamp, keys.clone()));
-        keys
+        let config = self.read(file);
+        configs.insert(file.to_owned(), (stamp, config.clone()));
+        config
     }
 
-    fn read(&self, file: &Path) -> Keys {
+    fn read(&self, file: &Path) -> Read {
         let unreadable = || format!("git's configuration `{}` cannot be read", file.display());
         if !file.metadata().is_ok_and(|meta| meta.is_file()) {
             return Err(unreadable());
@@ -152,7 +165,7 @@ impl Repositories {
         let output = Command::new(git)
             .args(["config", "--file"])
             .arg(file)
-            .args(["--no-includes", "--name-only", "-z", "--list"])
+            .args(["--no-includes", "-z", "--list"])
             .env_clear()
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -164,12 +177,19 @@ impl Repositories {
         if !output.status.success() {
             return Err(unreadable());
         }
-        Ok(output
-            .stdout
-            .split(|byte| *byte == 0)
-            .filter(|key| !key.is_empty())
-            .map(|key| String::from_utf8_lossy(key).into_owned())
-            .collect())
+        let mut config = Config::default();
+        let entries = output.stdout.split(|byte| *byte == 0);
+        for entry in entries.filter(|entry| !entry.is_empty()) {
+            // A key without a value has no line end.
+            let end = entry.iter().position(|byte| *byte == b'\n');
+            let (key, value) = entry.split_at(end.unwrap_or(entry.len()));
+            if key == b"core.worktree" {
+                let value = OsStr::from_bytes(value.get(1..).unwrap_or_default());
+                config.work_trees.push(value.into());
+            }
+            config.keys.push(String::from_utf8_lossy(key).into_owned());
+        }
+        Ok(Arc::new(config))
     }
 
     /// The files that git tracks, by their paths below the workspace; none where git may not be asked.

@@ -108,3 +108,40 @@ fn real_work_trees_and_submodules_ask_nothing() {
     trap.world.workspace = path("work/deep/sub").into();
     trap.all_ask();
 }
+
+#[test]
+fn a_work_tree_elsewhere_asks_however_it_is_written() {
+    let trap = Trap::new();
+    let work = trap.world.workspace.display().to_string();
+    let config = trap.world.workspace.join(".git/config");
+    let own = fs::read_to_string(&config).unwrap();
+    let other = trap.world.home.join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("a.txt"), "OUTSIDE-SECRET\n").unwrap();
+    let other = other.display();
+    let here = format!("[core]\n\tworktree = {work}\n");
+    for text in [&here, "[core] worktree = \"../\" ; here\n"] {
+        fs::write(&config, format!("{own}{text}")).unwrap();
+        assert_eq!(trap.run_allowed(), COMMANDS.len(), "{text}");
+    }
+    for elsewhere in [
+        format!("[core] worktree = {other}\n"),
+        format!("[core] # x\n\tworktree = {other}\n"),
+        format!("[core];\n\tworktree = {other}\n"),
+        format!("[core]\n\tworktree = \"{other}\"\n"),
+        format!("[core]\n\tworktree = {other} # x\n"),
+        format!("[core]\n\tworktree = {work}\n\tworktree = {other}\n"),
+        format!("[x]\n\ty = \\\n[core]\n[core] worktree = {other}\n"),
+    ] {
+        fs::write(&config, format!("{own}{here}{elsewhere}")).unwrap();
+        let output = Command::new("git")
+            .arg("diff")
+            .current_dir(&trap.world.workspace)
+            .env("HOME", &trap.world.home)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains("OUTSIDE-SECRET"), "{elsewhere}: {output:?}");
+        trap.all_ask();
+    }
+}
