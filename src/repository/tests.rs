@@ -114,6 +114,45 @@ fn a_directory_that_shows_another_repository_is_not_trusted() {
 }
 
 #[test]
+fn links_far_below_are_seen_however_often_it_is_looked() {
+    let place = Place::new();
+    let git = place.work.join(".git");
+    place.git_dir("work/.git");
+    place.write("work/.git/objects/ab/cdef", "");
+    place.write("work/.git/refs/heads/deep/main", "");
+    place.write("work/.git/logs/refs/heads/main", "");
+    // As long as a directory is new, it is read each time.
+    for wait in [0, 3_000] {
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        place.is_trusted("work/.git");
+        place.is_trusted("work/.git");
+        for name in [
+            "objects/ab",
+            "objects/cd",
+            "refs/heads/deep",
+            "refs",
+            "logs",
+            "logs/refs/heads",
+        ] {
+            fs::create_dir_all(git.join(name)).unwrap();
+            let link = git.join(name).join("link");
+            symlink(place.top.join(".git/HEAD"), &link).unwrap();
+            place.is_not("a link that leads out of the repository");
+            fs::remove_file(link).unwrap();
+            place.is_trusted("work/.git");
+        }
+    }
+    symlink("..", git.join("refs/round")).unwrap();
+    symlink("main", git.join("refs/heads/deep/same")).unwrap();
+    place.is_trusted("work/.git");
+    fs::create_dir(git.join("x")).unwrap();
+    symlink("../x", git.join("objects/ef")).unwrap();
+    place.is_trusted("work/.git");
+    symlink(place.top.join(".git/HEAD"), git.join("x/link")).unwrap();
+    place.is_not("a link that leads out of the repository");
+}
+
+#[test]
 fn a_linked_work_tree_is_trusted_if_both_ends_name_each_other() {
     let place = Place::new();
     place.link(".git");

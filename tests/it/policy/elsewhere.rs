@@ -26,7 +26,7 @@ fn another_repository_is_not_read_through_a_file_a_link_or_a_commondir() {
     fs::create_dir(&other).unwrap();
     let as_person = ["-c", "user.name=x", "-c", "user.email=x@example.org"];
     let path = other.to_str().unwrap();
-    trap.world.git(&["init", "-q", path]);
+    trap.world.git(&["init", "-q", "-b", "main", path]);
     fs::write(other.join("s.txt"), "OUTSIDE-SECRET\n").unwrap();
     trap.world.git(&["-C", path, "add", "s.txt"]);
     trap.world
@@ -59,6 +59,23 @@ fn another_repository_is_not_read_through_a_file_a_link_or_a_commondir() {
     for name in ["objects", "refs"] {
         fs::rename(dot.join(name), work.join(name)).unwrap();
         std::os::unix::fs::symlink(git.join(name), dot.join(name)).unwrap();
+    }
+    asks("is a link that leads out of the repository");
+    for name in ["objects", "refs"] {
+        fs::remove_file(dot.join(name)).unwrap();
+        fs::rename(work.join(name), dot.join(name)).unwrap();
+    }
+    fs::copy(git.join("HEAD"), dot.join("HEAD")).unwrap();
+    fs::copy(git.join("refs/heads/main"), dot.join("refs/heads/main")).unwrap();
+    for fan in fs::read_dir(git.join("objects")).unwrap() {
+        let fan = fan.unwrap();
+        let ours = dot.join("objects").join(fan.file_name());
+        fs::create_dir_all(&ours).unwrap();
+        for object in fs::read_dir(fan.path()).unwrap() {
+            let object = object.unwrap();
+            let link = ours.join(object.file_name());
+            std::os::unix::fs::symlink(object.path(), link).unwrap();
+        }
     }
     asks("is a link that leads out of the repository");
 }

@@ -1,0 +1,118 @@
+//! Links below a git directory, by which it would show what another repository holds.
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, SystemTime};
+
+use super::Untrusted;
+
+/// The directories whose files git shows.
+const SHOWN: [&str; 4] = ["objects", "refs", "logs", "reftable"];
+/// Entries that one look reads at most.
+const MAX_ENTRIES: usize = 200_000;
+/// Directories that are remembered at most.
+const MAX_KNOWN: usize = 50_000;
+/// A directory that changed more recently may change again without a new stamp.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Directories that hold no links.
+static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Linkless>>> = LazyLock::new(Mutex::default);
+
+struct Linkless {
+    stamp: Stamp,
+    below: Vec<PathBuf>,
+}
+
+/// The state of a directory; it changes with the list of its entries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    seconds: i64,
+    nanos: i64,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let meta = path.metadata().ok().filter(std::fs::Metadata::is_dir)?;
+        Some(Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            seconds: meta.ctime(),
+            nanos: meta.ctime_nsec(),
+        })
+    }
+
+    fn is_settled(self) -> bool {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let changed = Duration::from_secs(self.seconds.try_into().unwrap_or(u64::MAX));
+        now.is_ok_and(|now| now > changed.saturating_add(SETTLED))
+    }
+}
+
+/// Refuses links below the git directory `dir` that lead out of it.
+///
+/// Directories without links are read once for each state.
+pub(super) fn stay_in(dir: &Path) -> Result<(), Untrusted> {
+    let mut known = KNOWN.lock().unwrap_or_else(|broken| broken.into_inner());
+    let mut todo = SHOWN.map(|name| dir.join(name)).to_vec();
+    let mut seen = HashSet::new();
+    let mut left = MAX_ENTRIES;
+    while let Some(at) = todo.pop() {
+        let Some(stamp) = Stamp::of(&at) else {
+            continue;
+        };
+        if let Some(linkless) = known.get(&at)
+            && linkless.stamp == stamp
+        {
+            todo.extend_from_slice(&linkless.below);
+            continue;
+        }
+        // Links may lead round in a circle.
+        if !seen.insert(at.clone()) {
+            continue;
+        }
+        let mut below = Vec::new();
+        let mut links = false;
+        for entry in at.read_dir().into_iter().flatten().flatten() {
+            left = left.checked_sub(1).ok_or_else(|| too_many(dir))?;
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_symlink() {
+                links = true;
+                todo.extend(target(&entry.path(), dir)?);
+            } else if kind.is_dir() {
+                below.push(entry.path());
+            }
+        }
+        todo.extend_from_slice(&below);
+        if !links && stamp.is_settled() {
+            if known.len() >= MAX_KNOWN {
+                known.clear();
+            }
+            known.insert(at, Linkless { stamp, below });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the directory that a link in `dir` leads to, if it leads to one.
+pub(super) fn target(link: &Path, dir: &Path) -> Result<Option<PathBuf>, Untrusted> {
+    match link.canonicalize() {
+        Ok(path) if path.starts_with(dir) => Ok(path.is_dir().then_some(path)),
+        _ => Err(Untrusted(format!(
+            "`{}` is a link that leads out of the repository",
+            link.display()
+        ))),
+    }
+}
+
+fn too_many(dir: &Path) -> Untrusted {
+    Untrusted(format!(
+        "`{}` holds too many files to look for links among them: run `git gc`",
+        dir.display()
+    ))
+}
