@@ -155,6 +155,39 @@ fn directories_of_hooks_and_included_files_are_held() {
 }
 
 #[test]
+fn what_a_repository_of_another_owner_names_is_held() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    for machine in [Machine::new(), Machine::new().without_namespaces()] {
+        let ws = machine.repository("ws");
+        machine.lay(
+            "ws",
+            &[
+                ("tools/hooks/pre-commit", "#!/bin/sh\n"),
+                ("conf/more", "[include]\n\tpath = nested\n"),
+                ("conf/nested", ""),
+            ],
+        );
+        machine.bash(
+            &ws,
+            "git config core.hooksPath tools/hooks && git config include.path ../conf/more && \
+             chown -R 54321 . && ! git status 2> /dev/null",
+        );
+        machine.each_is_held(
+            &ws,
+            &[
+                "echo x > tools/hooks/pre-push",
+                "echo x > tools/hooks/pre-commit",
+                "echo x > conf/more",
+                "echo x > conf/nested",
+                "mv conf conf2",
+            ],
+        );
+    }
+}
+
+#[test]
 fn a_directory_of_hooks_that_is_missing_is_told_when_it_appears() {
     let machine = Machine::new();
     let ws = machine.repository("ws");

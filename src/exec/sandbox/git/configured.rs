@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::super::{Refused, support};
+use crate::repository::{self, Dirs};
 
 /// A configuration file can be a FIFO, for which git would wait.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -63,6 +64,13 @@ impl Configured {
             Err(_) if !place.trusted => found.read(place, &git, Source::Person)?,
             todo => todo?,
         };
+        // Git passes over a repository of another owner, who obeys it all the same: so its files are read as files.
+        for file in own_files(place.workspace) {
+            match found.read(place, &git, Source::File(&file)) {
+                Err(_) if !place.trusted => {}
+                more => todo.extend(more?),
+            }
+        }
         let mut seen = Vec::new();
         while let Some(file) = todo.pop() {
             if seen.len() == MOST || seen.contains(&file) || !file.is_file() {
@@ -114,7 +122,10 @@ impl Configured {
             };
             let (key, value) = (&entry[..end], OsStr::from_bytes(&entry[end + 1..]));
             if key == b"core.hookspath" {
-                self.hooks.push(place.workspace.join(value));
+                let hooks = place.workspace.join(value);
+                if !self.hooks.contains(&hooks) {
+                    self.hooks.push(hooks);
+                }
                 continue;
             }
             let origin = origin.strip_prefix(b"file:").unwrap_or_default();
@@ -123,10 +134,27 @@ impl Configured {
             if matches!(source, Source::File(_)) || key.starts_with(b"includeif.") {
                 unread.push(target.clone());
             }
-            self.files.push(target);
+            if !self.files.contains(&target) {
+                self.files.push(target);
+            }
         }
         Ok(unread)
     }
+}
+
+/// The configuration files of the workspace's repository that are there, trusted or not.
+fn own_files(workspace: &Path) -> Vec<PathBuf> {
+    let dot = workspace.join(".git");
+    let mut dirs = match repository::find(workspace) {
+        Ok(Some(Dirs { own, common })) => vec![common, own],
+        Err(_) if dot.is_dir() => vec![dot],
+        Ok(None) if repository::is_git_dir(workspace) => vec![workspace.to_owned()],
+        _ => Vec::new(),
+    };
+    dirs.dedup();
+    let names = ["config", "config.worktree"];
+    let files = dirs.iter().flat_map(|dir| names.map(|name| dir.join(name)));
+    files.filter(|file| file.is_file()).collect()
 }
 
 fn refused(why: &str) -> Refused {
