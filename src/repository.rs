@@ -159,7 +159,7 @@ fn is_module(own: &Path, workspace: &Path) -> bool {
     within && is_git_dir(own) && names_work_tree(own, workspace)
 }
 
-/// Whether the configuration in a git directory sets `core.worktree` once, plainly, and to `workspace`.
+/// Returns whether the configuration in a git directory sets `core.worktree` once, plainly, and to `workspace`.
 fn names_work_tree(dir: &Path, workspace: &Path) -> bool {
     let mut values = Vec::new();
     for name in ["config", "config.worktree"] {
