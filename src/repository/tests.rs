@@ -275,7 +275,7 @@ fn a_blank_at_the_end_is_part_of_a_name() {
     }
     for text in [". \n", ".\t", "\n.", " ."] {
         place.write("work/.git/commondir", text);
-        place.is_not("commondir` leads git to another repository");
+        place.is_not("commondir` names another repository");
     }
     let place = Place::new();
     place.link(".git");
@@ -287,7 +287,7 @@ fn a_blank_at_the_end_is_part_of_a_name() {
     place.is_not("does not name this workspace");
     for text in ["gitdir:y\n", "gitdir:  y\n", "gitdir: y\t\n"] {
         place.write("work/.git", text);
-        place.is_not("a file that names no directory");
+        place.is_not("names no directory");
     }
 }
 

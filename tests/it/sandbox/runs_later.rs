@@ -172,7 +172,7 @@ fn what_a_repository_of_another_owner_names_is_held() {
         machine.bash(
             &ws,
             "git config core.hooksPath tools/hooks && git config include.path ../conf/more && \
-             chown -R 54321 . && ! git status 2> /dev/null",
+             chmod -R a+rwX . && chown -R 54321 . && ! git status 2> /dev/null",
         );
         machine.each_is_held(
             &ws,
@@ -184,6 +184,8 @@ fn what_a_repository_of_another_owner_names_is_held() {
                 "mv conf conf2",
             ],
         );
+        let done = machine.write(&ws, "echo x > one.txt && cat one.txt");
+        assert_eq!(stdout(&done), "x\n", "{done:?}");
     }
 }
 
