@@ -70,13 +70,12 @@ fn place(path: &Path) -> io::Result<Option<Placeholder>> {
             }
             made => made.map(|()| true)?,
         };
-        let Ok(held) = open(path) else {
-            // A file that cannot be opened is no placeholder of ours, and a missing one was removed by another
-            // command.
-            if path.symlink_metadata().is_ok() {
-                return Ok(None);
-            }
-            continue;
+        let held = match open(path) {
+            Ok(held) => held,
+            // Another command removed it, and a third one may have made it again by now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            // A file that cannot be opened is no placeholder of ours.
+            Err(_) => return Ok(None),
         };
         let locked = lock(&held, FlockOperation::NonBlockingLockShared);
         let removed = locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
