@@ -45,8 +45,9 @@ impl Place {
             fs::create_dir(&made).unwrap();
             std::os::unix::fs::chown(made, user, user).unwrap();
         }
-        let mut sleep = Command::new("sleep");
-        sleep.arg("300").process_group(0);
+        // Its session is its own: in a container, the one of the tests may be outside, where it has no number.
+        let mut sleep = Command::new("setsid");
+        sleep.args(["sleep", "300"]);
         Self {
             dir,
             user,
