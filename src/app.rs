@@ -314,6 +314,9 @@ impl App {
         match message {
             FromEditor::Hello { .. } => {}
             FromEditor::Settings { settings } => self.change_settings(settings).await,
+            FromEditor::Sandbox { backend } => {
+                self.confine(&backend).await;
+            }
             FromEditor::Prompt {
                 session,
                 text,

@@ -30,6 +30,8 @@ pub enum FromEditor {
         #[serde(default)]
         settings: serde_json::Value,
     },
+    /// The choice of `/sandbox` in a backend that has ended without the person's wish: `landlock` or `subprocess`.
+    Sandbox { backend: String },
     /// A prompt for the chat `session` (Lua's number, 1 and up; the first message makes it).
     Prompt {
         session: u64,
@@ -156,6 +158,8 @@ pub enum ToEditor {
     Ready { protocol: u32, version: String },
     /// The confinement of unasked commands, for the winbar: `read-only sandbox`, or why there is none.
     Isolation { isolation: String },
+    /// `/sandbox` now confines approved commands by this backend: `landlock` or `subprocess`.
+    Sandbox { backend: String },
     /// The two do not fit, or the backend could not make what it needs; it ends.
     Refused { message: String },
     /// A sentence for the person.

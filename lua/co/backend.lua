@@ -29,6 +29,9 @@ local queue = {}
 local greeting
 ---@type string?
 local isolation
+--- The choice of /sandbox, which outlives a backend that ends by itself.
+---@type co.Sandbox?
+local sandbox
 ---@type (fun(reason: string, unsent: co.FromEditor[], later: co.FromEditor[]): fun()?)[]
 local mourners = {}
 
@@ -99,6 +102,7 @@ end
 ---@param reason string the end of the last one, for the case that none can be started
 ---@param successor fun()
 local function succeed(dead, reason, successor)
+  sandbox = nil
   local later = dead.later or {}
   if not M.start() then
     queue = later
@@ -216,6 +220,9 @@ local function launch()
     version = version.version,
     settings = new.settings,
   })
+  if sandbox then
+    table.insert(queue, 1, sandbox)
+  end
   expect_answer(new)
   -- What its answer is read by: loaded while it starts.
   require('co.sink')
@@ -315,6 +322,11 @@ end
 ---@param message co.Isolation
 function M.on_isolation(message)
   isolation = message.isolation
+end
+
+---@param message co.Sandbox
+function M.on_sandbox(message)
+  sandbox = message
 end
 
 ---@param message co.Refused

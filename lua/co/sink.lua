@@ -19,6 +19,9 @@ local handlers = {
       chat.refresh()
     end
   end,
+  sandbox = function(message)
+    require('co.backend').on_sandbox(message)
+  end,
   refused = function(message)
     require('co.backend').on_refused(message)
   end,

@@ -21,6 +21,10 @@
 ---@field type 'settings'
 ---@field settings table<string, any>
 
+---@class (exact) co.Sandbox
+---@field type 'sandbox'
+---@field backend 'landlock'|'subprocess'
+
 ---@class (exact) co.Prompt
 ---@field type 'prompt'
 ---@field session integer
@@ -96,7 +100,7 @@
 ---@field run integer
 ---@field keep boolean
 
----@alias co.FromEditor co.Hello|co.SettingsMessage|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun
+---@alias co.FromEditor co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun
 
 ---@class (exact) co.Ready
 ---@field type 'ready'

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{App, HANGS, env, variables};
 use crate::config::{Applies, Backend, Given, Layers, Read};
 use crate::llm;
-use crate::protocol::Level;
+use crate::protocol::{Level, ToEditor};
 use crate::session::Msg;
 
 /// The settings as they were read last.
@@ -76,7 +76,8 @@ impl App {
     }
 
     /// Confines approved commands by the backend that the argument of `/sandbox` names; no argument changes nothing.
-    /// Returns false, and reports the reason, if this fails.
+    /// Lua learns it, for the
+    /// next backend. Returns false, and reports the reason, if this fails.
     pub(super) async fn confine(&mut self, word: &str) -> bool {
         if word.is_empty() {
             return true;
@@ -91,6 +92,9 @@ impl App {
             Ok(Ok(kit)) => {
                 self.kit = Arc::new(kit);
                 self.spread();
+                self.kit.editor.tell(ToEditor::Sandbox {
+                    backend: word.to_owned(),
+                });
                 return true;
             }
             Ok(Err(refused)) => refused.to_string(),

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::support::http::Reply;
+use crate::support::proc;
 
 use super::scene::{Scene, gate, open_gate};
 
@@ -102,6 +103,22 @@ fn a_question_that_waits_is_asked_again_and_the_model_is_told() {
         .iter()
         .any(|item| item.to_string().contains(told));
     assert!(noted, "{:#?}", scene.items());
+}
+
+#[test]
+fn the_choice_outlives_a_backend_that_dies_and_not_a_restart() {
+    let scene = Scene::new();
+    scene.co("/sandbox landlock");
+    wait_told(&scene, "approved commands write in the workspace");
+    proc::kill9(scene.backend());
+    scene.nvim.wait_text("the backend ended");
+    scene.run(&outside(&scene, "held"));
+    scene.wait_shell("cannot touch");
+    scene.co("/restart");
+    scene.nvim.wait_text("a new backend runs");
+    scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
+    scene.wait_shell("\nfr0ee");
+    assert!(!made(&scene, "held") && made(&scene, "free"));
 }
 
 #[test]
