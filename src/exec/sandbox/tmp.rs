@@ -10,9 +10,8 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::removal::{Removals, remove_tree};
+use crate::repository::OUR_TMP;
 
-/// What its name begins with.
-const PREFIX: &str = "co-tmp-";
 /// What nobody holds is nobody's after this time; one that was made just now may not be held yet.
 const FRESH: Duration = Duration::from_secs(60);
 
@@ -33,7 +32,7 @@ impl PrivateTmp {
 
     fn new_in(parent: &Path, removals: &Removals) -> io::Result<Self> {
         let dir = tempfile::Builder::new()
-            .prefix(PREFIX)
+            .prefix(OUR_TMP)
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(parent)?;
         let held = open(dir.path())?;
@@ -71,7 +70,7 @@ fn prune_in(parent: &Path, fresh: Duration) {
         entry
             .file_name()
             .as_encoded_bytes()
-            .starts_with(PREFIX.as_bytes())
+            .starts_with(OUR_TMP.as_bytes())
     };
     for path in entries.filter(named).map(|entry| entry.path()) {
         if let Ok(held) = open(&path)
