@@ -18,6 +18,7 @@ pub mod policy;
 pub mod protocol;
 mod regular;
 mod repository;
+pub mod secrets;
 pub mod session;
 mod shared_file;
 pub mod shell;

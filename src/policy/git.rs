@@ -7,6 +7,7 @@ use super::options::{self, Arg, Parsed};
 use super::paths::{self, Use};
 use super::programs::{self, Special};
 use super::review::Scene;
+use crate::secrets::names;
 
 /// Variables that must be set for git to run unasked: no locks, no lazy fetch, no pager, no
 /// file-system monitor, no hooks, no signature programs, no stray bare repository, no look into
@@ -178,7 +179,7 @@ fn aims_at_secret(text: &str, span: &std::ops::Range<usize>) -> Option<Reason> {
 fn secret(text: &str, span: &std::ops::Range<usize>) -> Option<Reason> {
     let name = text
         .split([':', ',', '='])
-        .find_map(|piece| paths::secret(Path::new(piece.trim_end_matches('*'))))?;
+        .find_map(|piece| names::secret(Path::new(piece.trim_end_matches('*'))))?;
     Some(Reason::at(
         format!("`{name}` looks like a secret"),
         span.clone(),

@@ -10,9 +10,9 @@ use super::bash::{self, Join, Script, Simple};
 use super::deny::{self, Denied};
 use super::facts::{Facts, Kind, Memo};
 use super::options::Arg;
-use super::paths;
 use super::rules;
 use super::wrap;
+use crate::secrets::names::secret;
 
 mod expand;
 mod segment;
@@ -316,7 +316,7 @@ fn change(simple: &Simple, here: &[PathBuf], facts: &dyn Facts) -> (Segment, Opt
             (segment, None)
         }
         Some(inside) if fact.kind == Kind::Directory && inside.written == inside.real => {
-            if paths::secret(&inside.real).is_some() {
+            if secret(&inside.real).is_some() {
                 ask("it moves into a directory that looks like a secret");
                 return (segment, None);
             }

@@ -5,6 +5,7 @@ use crate::policy::options::Arg;
 use crate::policy::paths::{self, Use};
 use crate::policy::review::Scene;
 use crate::policy::special::trusted;
+use crate::secrets::names::secret;
 
 /// What tar runs to unpack.
 const UNPACKERS: [&str; 8] = [
@@ -102,7 +103,7 @@ fn read(file: &Arg, scene: &Scene) -> Option<Reason> {
         .map_or(&*file.text, |(name, _)| name);
     let path = |text: &str| paths::check(scene.facts, scene.cwd, text, Use::ReadFile, &file.span);
     path(&file.text).or_else(|| {
-        let name = paths::secret(std::path::Path::new(unpacked))?;
+        let name = secret(std::path::Path::new(unpacked))?;
         let text = format!("`{name}` looks like a secret");
         Some(Reason::at(text, file.span.clone()))
     })

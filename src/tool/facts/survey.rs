@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use crate::policy::facts::Survey;
-use crate::policy::paths;
+use crate::secrets::names;
 
 /// Entries that a survey may meet.
 const MAX_SURVEY: usize = 50_000;
@@ -49,7 +49,7 @@ pub(super) fn below(start: &Path, root: &Path) -> Survey {
             if hidden && name == "objects" && dir.join("HEAD").exists() {
                 continue;
             }
-            let hidden = hidden || paths::is_secret(&name);
+            let hidden = hidden || names::is_secret(&name);
             if hidden {
                 survey.secret.push(match kind.is_dir() {
                     true => shown().join("*"),
@@ -85,7 +85,7 @@ pub(super) fn listed(files: &[PathBuf], root: &Path) -> Survey {
         if quoted || option || is_misread(&name) {
             survey.misread.push(file.clone());
         }
-        if paths::secret(file).is_some() {
+        if names::secret(file).is_some() {
             survey.secret.push(file.clone());
         }
         let dir = file.parent().unwrap_or(Path::new(""));
@@ -118,7 +118,7 @@ fn is_odd(kind: FileType, path: &Path, root: &Path) -> bool {
         let real = path.canonicalize().ok();
         return real.is_none_or(|real| {
             real.strip_prefix(root)
-                .map_or(true, |inside| paths::secret(inside).is_some())
+                .map_or(true, |inside| names::secret(inside).is_some())
         });
     }
     kind.is_fifo() || kind.is_socket() || kind.is_block_device() || kind.is_char_device()

@@ -5,9 +5,9 @@ use std::path::Path;
 use super::Stage;
 use crate::policy::glob::Pattern;
 use crate::policy::options::{self, Parsed};
-use crate::policy::paths;
 use crate::policy::programs;
 use crate::policy::special::name_filters;
+use crate::secrets::names;
 
 /// What is known of the files that a command lists.
 pub(super) struct Listing {
@@ -45,7 +45,7 @@ const LS_FILES: &str = "-c --cached -m --modified -d --deleted -o --others -i --
 
 /// Returns what a command lists; none where it may print anything else.
 pub(super) fn listing(stage: &Stage) -> Option<Listing> {
-    let secret = |text: &str| paths::secret(Path::new(text.trim_end_matches('*'))).is_some();
+    let secret = |text: &str| names::secret(Path::new(text.trim_end_matches('*'))).is_some();
     if stage.args.iter().any(|arg| secret(&arg.text)) {
         return None;
     }

@@ -1,0 +1,237 @@
+//! A bounded walk that finds the secrets of a workspace.
+
+use std::collections::HashSet;
+use std::fs::FileType;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::names;
+
+#[cfg(test)]
+mod tests;
+
+/// Entries that a survey may meet.
+const MAX: usize = 50_000;
+
+/// A directory that changed this shortly before it was read may change again within the same tick of the clock.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The secrets of a workspace, by their real paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Secret files outside `dirs`, and every other name of a secret file.
+    pub files: Vec<PathBuf>,
+    /// Directories in which everything is secret; none lies in another.
+    pub dirs: Vec<PathBuf>,
+    /// The files below `dirs`.
+    pub within: Vec<PathBuf>,
+    /// False if the walk was cut short: there may be more secrets.
+    pub complete: bool,
+    walked: Vec<Walked>,
+}
+
+/// A directory that was read, and the time of its last change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Walked {
+    path: PathBuf,
+    /// `None` for a directory that has to be read again.
+    changed: Option<(i64, i64)>,
+}
+
+impl Survey {
+    /// True while no directory of the workspace has changed since it was read.
+    pub fn is_current(&self) -> bool {
+        !self.walked.is_empty()
+            && self
+                .walked
+                .iter()
+                .all(|dir| dir.changed.is_some() && dir.changed == changed(&dir.path))
+    }
+
+    /// True if nothing in the workspace is secret.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.dirs.is_empty()
+    }
+}
+
+/// Walks the workspace `root` and returns its secrets.
+///
+/// Links are not followed, but the place is secret that a link with a secret name leads to. Files in git's own
+/// directories are secret only at the top, because branches may have any name.
+pub fn survey(root: &Path) -> Survey {
+    let Ok(root) = root.canonicalize() else {
+        return Survey::default();
+    };
+    let mut walk = Walk {
+        survey: Survey {
+            complete: true,
+            ..Survey::default()
+        },
+        left: MAX,
+        ordinary: Vec::new(),
+        links: Vec::new(),
+    };
+    walk.tree(&root, false);
+    walk.follow(&root);
+    walk.hard_links();
+    walk.finish()
+}
+
+struct Walk {
+    survey: Survey,
+    left: usize,
+    /// Files that are no secrets by name. One may be another name of a secret file.
+    ordinary: Vec<PathBuf>,
+    /// Links that have the name of a secret.
+    links: Vec<PathBuf>,
+}
+
+impl Walk {
+    /// Walks below `start`; with `secret`, everything there is secret.
+    fn tree(&mut self, start: &Path, secret: bool) {
+        let mut todo = vec![(start.to_owned(), secret)];
+        while let Some((dir, secret)) = todo.pop() {
+            for (path, kind) in self.entries(&dir) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if name == ".git" && !secret {
+                    if kind.is_dir() {
+                        self.git_dir(&path);
+                    }
+                    continue;
+                }
+                if is_git_store(&dir, &name) {
+                    continue;
+                }
+                let named = names::is_secret(&name);
+                match (kind.is_dir(), secret) {
+                    (true, true) => todo.push((path, true)),
+                    (true, false) if named => {
+                        todo.push((path.clone(), true));
+                        self.survey.dirs.push(path);
+                    }
+                    (true, false) => todo.push((path, false)),
+                    (false, true) => self.survey.within.push(path),
+                    (false, false) if named && kind.is_symlink() => self.links.push(path),
+                    (false, false) if named => self.survey.files.push(path),
+                    (false, false) => self.ordinary.push(path),
+                }
+            }
+        }
+    }
+
+    /// Looks at the files at the top of a git directory, and at those of the submodules in it.
+    fn git_dir(&mut self, dir: &Path) {
+        let mut todo = vec![dir.to_owned()];
+        while let Some(dir) = todo.pop() {
+            let top = dir.join("HEAD").is_file();
+            for (path, kind) in self.entries(&dir) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if kind.is_dir() {
+                    if !top || name == "modules" {
+                        todo.push(path);
+                    }
+                } else if top && kind.is_file() && names::is_secret(&name) {
+                    self.survey.files.push(path);
+                }
+            }
+        }
+    }
+
+    /// Returns the entries of a directory, and remembers the time of its last change.
+    fn entries(&mut self, dir: &Path) -> Vec<(PathBuf, FileType)> {
+        let before = changed(dir);
+        let read = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let settled = before.filter(|(seconds, nanos)| {
+            let at = Duration::new(
+                u64::try_from(*seconds).unwrap_or(0),
+                u32::try_from(*nanos).unwrap_or(0),
+            );
+            read.as_ref().is_ok_and(|read| at + TICK < *read)
+        });
+        self.survey.walked.push(Walked {
+            path: dir.to_owned(),
+            changed: settled,
+        });
+        let mut found = Vec::new();
+        for entry in dir.read_dir().into_iter().flatten().flatten() {
+            if self.left == 0 {
+                self.survey.complete = false;
+                break;
+            }
+            self.left -= 1;
+            if let Ok(kind) = entry.file_type() {
+                found.push((entry.path(), kind));
+            }
+        }
+        found
+    }
+
+    /// Finds the places that links with secret names lead to.
+    fn follow(&mut self, root: &Path) {
+        for link in std::mem::take(&mut self.links) {
+            let Ok(real) = link.canonicalize() else {
+                continue;
+            };
+            if !real.starts_with(root) || root.starts_with(&real) {
+                continue;
+            }
+            if real.is_dir() {
+                self.tree(&real, true);
+                self.survey.dirs.push(real);
+            } else {
+                self.survey.files.push(real);
+            }
+        }
+    }
+
+    /// Finds the other names of secret files.
+    fn hard_links(&mut self) {
+        let known = self.survey.files.iter().chain(&self.survey.within);
+        let inodes: HashSet<_> = known.filter_map(|path| inode(path)).collect();
+        if inodes.is_empty() {
+            return;
+        }
+        let ordinary = std::mem::take(&mut self.ordinary).into_iter();
+        let others = ordinary.filter(|path| inode(path).is_some_and(|it| inodes.contains(&it)));
+        self.survey.files.extend(others);
+    }
+
+    fn finish(self) -> Survey {
+        let mut survey = self.survey;
+        survey.dirs.sort();
+        // A directory comes before those in it.
+        survey
+            .dirs
+            .dedup_by(|inner, outer| inner.starts_with(outer));
+        let dirs = &survey.dirs;
+        survey
+            .files
+            .retain(|file| !dirs.iter().any(|dir| file.starts_with(dir)));
+        for list in [&mut survey.files, &mut survey.within] {
+            list.sort();
+            list.dedup();
+        }
+        survey
+    }
+}
+
+/// True for what git itself keeps in a bare repository: names of branches and packed objects, nobody's files.
+fn is_git_store(dir: &Path, name: &str) -> bool {
+    ["objects", "refs", "logs"].contains(&name)
+        && dir.join("HEAD").is_file()
+        && dir.join("objects").is_dir()
+        && dir.join("refs").is_dir()
+}
+
+/// Returns the device and number of a file that has several names.
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    let meta = path.symlink_metadata().ok()?;
+    (meta.nlink() > 1).then(|| (meta.dev(), meta.ino()))
+}
+
+/// Returns the time of a directory's last change. No program can set that time.
+fn changed(dir: &Path) -> Option<(i64, i64)> {
+    let meta = dir.symlink_metadata().ok()?;
+    Some((meta.ctime(), meta.ctime_nsec()))
+}

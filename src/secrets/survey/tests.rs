@@ -1,0 +1,146 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::{Survey, Walked, survey};
+
+/// Makes a workspace of empty files; a name that ends in `/` is a directory.
+fn workspace(names: &[&str]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for name in names {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        if name.ends_with('/') {
+            fs::create_dir_all(path).unwrap();
+        } else {
+            fs::write(path, "x").unwrap();
+        }
+    }
+    dir
+}
+
+fn relative(paths: &[PathBuf], root: &Path) -> Vec<String> {
+    let root = root.canonicalize().unwrap();
+    let relative = |path: &PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
+    paths.iter().map(relative).collect()
+}
+
+#[track_caller]
+fn check(dir: &Path, files: &[&str], dirs: &[&str]) -> Survey {
+    let found = survey(dir);
+    assert_eq!(relative(&found.files, dir), files);
+    assert_eq!(relative(&found.dirs, dir), dirs);
+    assert!(found.complete);
+    found
+}
+
+#[test]
+fn finds_names_of_secrets_at_any_depth() {
+    let dir = workspace(&[
+        ".env",
+        "a/.env",
+        "a/b/server.key",
+        "a/.env.example",
+        ".aws/cli/x",
+        ".aws/y",
+        "readme",
+    ]);
+    let found = check(dir.path(), &[".env", "a/.env", "a/b/server.key"], &[".aws"]);
+    assert_eq!(
+        relative(&found.within, dir.path()),
+        [".aws/cli/x", ".aws/y"]
+    );
+    check(workspace(&["a", "b/c"]).path(), &[], &[]);
+}
+
+#[test]
+fn finds_where_links_with_secret_names_lead() {
+    let dir = workspace(&["conf/dev.txt", "keys/k", "plain"]);
+    let link = |to: &str, name: &str| symlink(to, dir.path().join(name)).unwrap();
+    link("conf/dev.txt", ".env");
+    link("keys", "secrets");
+    link("/etc/passwd", ".env.local");
+    link("nowhere", ".env.test");
+    link(".", "credentials");
+    check(dir.path(), &["conf/dev.txt"], &["keys"]);
+}
+
+#[test]
+fn finds_every_name_of_a_secret_file() {
+    let dir = workspace(&[".env", ".aws/k", "plain", "sub/"]);
+    let link = |from: &str, name: &str| {
+        fs::hard_link(dir.path().join(from), dir.path().join(name)).unwrap();
+    };
+    link(".env", "notes.txt");
+    link(".aws/k", "sub/other");
+    link("plain", "plain2");
+    check(dir.path(), &[".env", "notes.txt", "sub/other"], &[".aws"]);
+}
+
+#[test]
+fn git_directories_are_secret_at_their_top_only() {
+    let dir = workspace(&[
+        ".git/HEAD",
+        ".git/config",
+        ".git/credentials",
+        ".git/refs/heads/credentials-fix",
+        ".git/objects/x.key",
+        ".git/modules/secrets/HEAD",
+        ".git/modules/secrets/config",
+        ".git/modules/secrets/deploy.pem",
+        "bare/HEAD",
+        "bare/objects/",
+        "bare/refs/heads/.env",
+        "bare/deploy.key",
+        "nested/.git/HEAD",
+        "nested/.env",
+    ]);
+    let files = [
+        ".git/credentials",
+        ".git/modules/secrets/deploy.pem",
+        "bare/deploy.key",
+        "nested/.env",
+    ];
+    check(dir.path(), &files, &[]);
+}
+
+/// Makes a survey believe that its directories were last changed long before it read them.
+fn settled(dir: &Path) -> Survey {
+    let mut found = survey(dir);
+    for Walked { path, changed } in &mut found.walked {
+        *changed = super::changed(path);
+    }
+    assert!(found.is_current());
+    found
+}
+
+#[test]
+fn a_survey_is_current_until_a_directory_changes() {
+    let dir = workspace(&["a/b/c", "d"]);
+    let at = |name: &str| dir.path().join(name);
+    assert!(
+        !survey(dir.path()).is_current(),
+        "the directories are too new"
+    );
+    let found = settled(dir.path());
+    fs::write(at("a/b/c"), "changed").unwrap();
+    assert!(found.is_current());
+    fs::write(at("a/b/.env"), "x").unwrap();
+    assert!(!found.is_current());
+    let found = settled(dir.path());
+    fs::rename(at("d"), at("a/.env")).unwrap();
+    assert!(!found.is_current());
+    let found = settled(dir.path());
+    fs::remove_dir_all(at("a")).unwrap();
+    assert!(!found.is_current());
+}
+
+#[test]
+fn a_large_workspace_is_not_surveyed_whole() {
+    let dir = workspace(&[]);
+    for n in 0..=super::MAX {
+        fs::write(dir.path().join(n.to_string()), "").unwrap();
+    }
+    assert!(!survey(dir.path()).complete);
+    assert!(!survey(&dir.path().join("missing")).complete);
+}
