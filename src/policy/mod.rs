@@ -12,7 +12,6 @@ pub mod glob;
 mod options;
 pub mod paths;
 pub mod programs;
-pub mod redact;
 pub mod review;
 pub mod rules;
 pub mod saved;

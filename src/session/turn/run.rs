@@ -13,8 +13,8 @@ use super::{Event, Halt, Turn};
 use crate::editor::Target;
 use crate::error;
 use crate::exec::{self, Confinement, Job};
-use crate::policy::redact::Redactor;
 use crate::protocol::{State, ToEditor};
+use crate::secrets::redact::Redactor;
 use crate::tool::shell::{self, Run};
 use crate::transcript::{Call, Decision, Item, Outcome};
 

@@ -5,23 +5,19 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
 mod names;
 
-/// A person's own keys shorter than this would hide ordinary words.
+/// The person's own keys that are shorter would hide ordinary words.
 const MIN_OWN: usize = 8;
-/// A line longer than this is let go in pieces.
-const MAX_LINE: usize = 256 * 1024;
-/// What is kept back of such a line: no secret is longer.
-const OVERLAP: usize = 16 * 1024;
 
 /// Finds and replaces secrets.
 #[derive(Debug, Clone)]
 pub struct Redactor {
-    own: Arc<Vec<String>>,
+    own: Vec<String>,
 }
 
 impl Redactor {
@@ -32,50 +28,23 @@ impl Redactor {
             .map(|secret| secret.trim().to_owned())
             .filter(|secret| secret.len() >= MIN_OWN)
             .collect();
-        // The longest first: one key may start with another.
-        own.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self { own: Arc::new(own) }
+        own.sort();
+        own.dedup();
+        Self { own }
     }
 
     /// Returns one that knows the values of `more` as well.
     #[must_use]
     pub fn with(&self, more: &[String]) -> Self {
-        let mut own = self.own.to_vec();
-        own.extend(more.iter().cloned());
-        own.sort();
-        own.dedup();
-        Self::new(&own)
+        Self::new(&[self.own.as_slice(), more].concat())
     }
 
     /// Returns `text` with every secret replaced by `[redacted: kind]`.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut stream = self.stream();
-        let mut clean = stream.push(text);
-        clean.push_str(&stream.finish());
-        if clean == text {
-            Cow::Borrowed(text)
-        } else {
-            Cow::Owned(clean)
-        }
-    }
-
-    /// Redacts text that comes in pieces.
-    pub fn stream(&self) -> RedactStream {
-        RedactStream {
-            redactor: self.clone(),
-            held: String::new(),
-            in_key: false,
-        }
-    }
-
-    /// Replaces what is within lines.
-    fn lines(&self, text: &str) -> String {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
-        for secret in self.own.iter() {
-            found.extend(
-                text.match_indices(secret.as_str())
-                    .map(|(at, hit)| (at..at + hit.len(), "provider key")),
-            );
+        for secret in &self.own {
+            let hits = text.match_indices(secret.as_str());
+            found.extend(hits.map(|(at, hit)| (at..at + hit.len(), "provider key")));
         }
         for (kind, shape) in SHAPES.iter() {
             for hit in shape.captures_iter(text) {
@@ -85,83 +54,40 @@ impl Redactor {
             }
         }
         names::find(text, &mut found);
-        replace(text, found)
+        blocks(text, &mut found);
+        match found.is_empty() {
+            true => Cow::Borrowed(text),
+            false => Cow::Owned(replace(text, found)),
+        }
     }
 }
 
-/// Redacts text that comes in pieces: a secret split over pieces is found, since lines are let go whole.
-#[derive(Debug)]
-pub struct RedactStream {
-    redactor: Redactor,
-    held: String,
-    in_key: bool,
-}
-
-impl RedactStream {
-    /// Takes a piece, and returns what can be told by now.
-    pub fn push(&mut self, piece: &str) -> String {
-        self.held.push_str(piece);
-        if let Some(end) = self.held.rfind('\n') {
-            let rest = self.held.split_off(end + 1);
-            let lines = std::mem::replace(&mut self.held, rest);
-            return self.scrub(&lines);
-        }
-        if self.held.len() > MAX_LINE {
-            return self.part_of_a_line();
-        }
-        String::new()
+/// Finds private-key blocks, also those whose end is missing.
+fn blocks(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
+    if !text.contains("PRIVATE KEY") {
+        return;
     }
-
-    /// Returns what was still held back.
-    pub fn finish(&mut self) -> String {
-        let held = std::mem::take(&mut self.held);
-        self.scrub(&held)
-    }
-
-    /// Lets go of a very long line as far as a blank that no secret crosses.
-    fn part_of_a_line(&mut self) -> String {
-        let mut limit = self.held.len() - OVERLAP;
-        while !self.held.is_char_boundary(limit) {
-            limit -= 1;
-        }
-        let cut = self.held[..limit]
-            .rfind(|c: char| c.is_ascii_whitespace() || c == ',' || c == ';')
-            .map_or(limit, |at| at + 1);
-        let rest = self.held.split_off(cut);
-        let part = std::mem::replace(&mut self.held, rest);
-        self.scrub(&part)
-    }
-
-    /// Redacts whole lines, following private-key blocks from line to line.
-    fn scrub(&mut self, text: &str) -> String {
-        if !self.in_key && !text.contains("PRIVATE KEY") {
-            return self.redactor.lines(text);
-        }
-        let mut clean = String::with_capacity(text.len());
-        for line in text.split_inclusive('\n') {
-            if self.in_key {
-                if line.contains("-----END ") {
-                    self.in_key = false;
-                    let tail = line.rsplit("-----").next().unwrap_or_default();
-                    clean.push_str(tail);
-                    continue;
-                }
-                if is_key_line(line) {
-                    continue;
-                }
-                self.in_key = false;
-                clean.push('\n');
-            }
-            if let Some(start) = BEGINS.find(line) {
-                clean.push_str(&self.redactor.lines(&line[..start.start()]));
-                clean.push_str("[redacted: private key]");
-                self.in_key = true;
+    let mut block: Option<Range<usize>> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        if let Some(mut open) = block.take() {
+            let marker = line.contains("-----END ").then(|| line.rfind("-----"));
+            if let Some(marker) = marker.flatten() {
+                open.end = start + marker + "-----".len();
+            } else if is_key_line(line) {
+                open.end = start + line.trim_end().len();
+                block = Some(open);
                 continue;
             }
-            clean.push_str(&self.redactor.lines(line));
+            found.push((open, "private key"));
         }
-        clean
+        if let Some(begins) = BEGINS.find(line) {
+            block = Some(start + begins.start()..start + line.trim_end().len());
+        }
     }
+    found.extend(block.map(|open| (open, "private key")));
 }
 
 /// The first line of a block: nothing follows the marker.
@@ -252,9 +178,6 @@ static SHAPES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
 });
 
 fn replace(text: &str, mut found: Vec<(Range<usize>, &str)>) -> String {
-    if found.is_empty() {
-        return text.to_owned();
-    }
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut clean = String::with_capacity(text.len());
     let mut at = 0;

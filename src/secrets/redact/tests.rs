@@ -102,7 +102,7 @@ fn private_keys() {
         assert_eq!(redact(&text), "a\n[redacted: private key]\nb\n");
     }
     let cut = format!("-----BEGIN RSA PRIVATE KEY-----\n{body}");
-    assert_eq!(redact(&cut), "[redacted: private key]");
+    assert_eq!(redact(&cut), "[redacted: private key]\n");
     let numbered = "     1\t-----BEGIN PRIVATE KEY-----\n     2\tMIIEvQIBADANBgkqhkiG9w0BAQEF\n     3\t-----END PRIVATE KEY-----\n";
     assert!(!redact(numbered).contains("MIIE"));
     let one_line = "{\"private_key\": \"-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG9w0B\\n-----END PRIVATE KEY-----\\n\"}";
@@ -183,67 +183,16 @@ env("OPENAI_API_KEY")
 #[test]
 fn this_crate_is_ordinary_source() {
     for text in [
-        include_str!("../rules.rs"),
-        include_str!("../paths.rs"),
-        include_str!("../bash.rs"),
+        include_str!("../../policy/rules.rs"),
+        include_str!("../../policy/paths.rs"),
+        include_str!("../../policy/bash.rs"),
         include_str!("../../exec/mod.rs"),
         include_str!("../../transcript.rs"),
         include_str!("../../../Cargo.toml"),
         include_str!("../../../Cargo.lock"),
-        include_str!("../programs/files.toml"),
+        include_str!("../../policy/programs/files.toml"),
         include_str!("../../../docs/PROTOCOL.md"),
     ] {
         assert_eq!(redact(text), text);
-    }
-}
-
-#[test]
-fn a_secret_split_over_pieces_is_found() {
-    let mut text = "first\n".to_owned();
-    for (secret, _) in secrets() {
-        text.push_str(&format!("x {secret} y\nAPI_KEY={secret}\n"));
-    }
-    text.push_str("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\n-----END PRIVATE KEY-----\nlast ü\nPASSWORD=hunter2");
-    let whole = redact(&text);
-    assert!(!whole.contains("hunter2") && !whole.contains("MIIE"));
-    let redactor = Redactor::new(&["own-provider-key-1".to_owned()]);
-    for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
-        let mut stream = redactor.stream();
-        let mut clean = stream.push(&text[..at]);
-        clean.push_str(&stream.push(&text[at..]));
-        clean.push_str(&stream.finish());
-        assert_eq!(clean, whole, "split at {at}");
-    }
-    let mut stream = redactor.stream();
-    let mut clean: String = text.chars().map(|c| stream.push(&c.to_string())).collect();
-    clean.push_str(&stream.finish());
-    assert_eq!(clean, whole);
-}
-
-#[test]
-fn an_endless_line_is_let_go_in_pieces() {
-    let mut stream = Redactor::new(&[]).stream();
-    let mut out = 0;
-    let piece = "word ".repeat(1000);
-    for _ in 0..200 {
-        out += stream.push(&piece).len();
-        assert!(stream.held.len() <= MAX_LINE + piece.len());
-    }
-    out += stream.finish().len();
-    assert_eq!(out, 200 * piece.len());
-}
-
-proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn any_split_comes_to_the_same(text in "[a-zA-Z0-9=:\"' \n_-]{0,120}", at in 0usize..120) {
-        let redactor = Redactor::new(&[]);
-        let at = at.min(text.len());
-        let mut stream = redactor.stream();
-        let mut clean = stream.push(&text[..at]);
-        clean.push_str(&stream.push(&text[at..]));
-        clean.push_str(&stream.finish());
-        proptest::prop_assert_eq!(clean, redactor.redact(&text).into_owned());
     }
 }
