@@ -189,7 +189,7 @@ impl Scan<'_> {
                 '\\' => self.escape(),
                 '`' => self.fail("it runs a command inside a word"),
                 '$' => self.dollar(false),
-                '~' if self.before.is_none_or(|b| matches!(b, '=' | ':')) => {
+                '~' if self.before.is_none_or(|b| matches!(b, '=' | ':' | '{' | ',')) => {
                     self.fail("it holds a `~`, which bash turns into another path");
                 }
                 ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>' => {
@@ -272,59 +272,45 @@ impl Scan<'_> {
     }
 }
 
-/// Expands literal brace lists; anything more than `{a,b}` is opaque.
+/// Expands brace lists as bash does. Braces that are neither wholly plain lists nor wholly plain text are opaque: bash
+/// may close a list at another `}` than it seems.
 fn expand(items: &[Item]) -> (Vec<Vec<Piece>>, Option<&'static str>) {
     const WHY: &str = "it holds braces that are more than a plain list";
+    let opaque = || (vec![collect(items)], Some(WHY));
+    let is = |c: char| move |item: &Item| matches!(item, Item::Char(it, false) if *it == c);
+    let count = |c: char| items.iter().filter(|item| is(c)(item)).count();
+    let has_list = count('{') > 0 && count(',') > 0;
+    // bash expands braces first: `$a{b,c}` is `$ab $ac`.
+    let computed = items.iter().any(|item| matches!(item, Item::Variable(_)));
+    if count('{') > 0 && count('{') != count('}') || has_list && computed {
+        return opaque();
+    }
     let mut forms: Vec<Vec<Item>> = vec![Vec::new()];
-    let mut at = 0;
-    while at < items.len() {
-        if !matches!(items[at], Item::Char('{', false)) {
-            for form in &mut forms {
-                form.push(items[at].clone());
-            }
-            at += 1;
-            continue;
-        }
-        let Some(end) = items[at..]
-            .iter()
-            .position(|item| matches!(item, Item::Char('}', false)))
-        else {
-            return (vec![collect(items)], Some(WHY));
+    let mut rest = items;
+    while let Some(open) = rest.iter().position(is('{')) {
+        let Some(close) = rest.iter().position(is('}')).filter(|close| *close > open) else {
+            return opaque();
         };
-        let inner = &items[at + 1..at + end];
-        if inner
-            .iter()
-            .any(|item| matches!(item, Item::Char('{', false)))
-        {
-            return (vec![collect(items)], Some(WHY));
-        }
+        let inner = &rest[open + 1..close];
+        let choices: Vec<&[Item]> = match has_list {
+            true => inner.split(is(',')).collect(),
+            false => vec![&rest[open..=close]],
+        };
         let range = inner
             .windows(2)
-            .any(|two| matches!(two, [Item::Char('.', false), Item::Char('.', false)]));
-        let choices: Vec<&[Item]> = inner
-            .split(|item| matches!(item, Item::Char(',', false)))
-            .collect();
-        if range || choices.len() * forms.len() > MAX_FORMS {
-            return (vec![collect(items)], Some(WHY));
+            .any(|two| is('.')(&two[0]) && is('.')(&two[1]));
+        let alone = has_list && choices.len() < 2;
+        if inner.iter().any(is('{')) || range || alone || choices.len() * forms.len() > MAX_FORMS {
+            return opaque();
         }
-        forms = if choices.len() < 2 {
-            forms
-                .into_iter()
-                .map(|form| [&form[..], &items[at..=at + end]].concat())
-                .collect()
-        } else {
-            forms
-                .iter()
-                .flat_map(|form| {
-                    choices
-                        .iter()
-                        .map(move |choice| [&form[..], choice].concat())
-                })
-                .collect()
-        };
-        at += end + 1;
+        let longer = |form: &Vec<Item>, choice: &[Item]| [form, &rest[..open], choice].concat();
+        forms = (forms.iter())
+            .flat_map(|form| choices.iter().map(move |choice| longer(form, choice)))
+            .collect();
+        rest = &rest[close + 1..];
     }
-    (forms.iter().map(|form| collect(form)).collect(), None)
+    let whole = |form: &Vec<Item>| collect(&[form, rest].concat());
+    (forms.iter().map(whole).collect(), None)
 }
 
 fn collect(items: &[Item]) -> Vec<Piece> {
