@@ -2,8 +2,7 @@
 //!
 //! The grammar only proposes where words and operators are. Each word is read again here with
 //! bash's own quoting rules, and what lies between words must be blank, so a form that is not
-//! understood is refused and never guessed at. The plainest commands need no grammar and are read
-//! without one. Knows nothing of programs or files.
+//! understood is refused and never guessed at. Knows nothing of programs or files.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -15,7 +14,6 @@ use super::text;
 use super::word::Word;
 
 mod forms;
-mod plain;
 mod reader;
 
 use reader::Reader;
@@ -92,16 +90,6 @@ pub fn parse(source: &str) -> Script {
             at..at + c.len_utf8(),
         ));
     }
-    if script.refusals.is_empty()
-        && let Some(plain) = plain::read(source)
-    {
-        return limited(plain);
-    }
-    with_grammar(source, script)
-}
-
-/// Reads `source` by the grammar, adding to what is known of it.
-fn with_grammar(source: &str, mut script: Script) -> Script {
     let joined = text::join_lines(source);
     let tree = PARSER.with_borrow_mut(|slot| {
         let parser = slot.get_or_insert_with(|| {
@@ -122,15 +110,10 @@ fn with_grammar(source: &str, mut script: Script) -> Script {
     };
     let mut reader = Reader::new(&joined.text, script);
     reader.program(tree.root_node());
-    let mut script = limited(reader.finish());
+    let mut script = reader.finish();
     if !joined.removed.is_empty() {
         script.shift(&joined);
     }
-    script
-}
-
-/// Refuses what holds too many commands.
-fn limited(mut script: Script) -> Script {
     if script.commands.len() > MAX_COMMANDS {
         script.refusals.push(Reason::whole(format!(
             "it has more than {MAX_COMMANDS} commands"

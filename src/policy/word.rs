@@ -189,7 +189,10 @@ impl Scan<'_> {
                 '\\' => self.escape(),
                 '`' => self.fail("it runs a command inside a word"),
                 '$' => self.dollar(false),
-                '~' if self.before.is_none_or(|b| matches!(b, '=' | ':' | '{' | ',')) => {
+                '~' if self
+                    .before
+                    .is_none_or(|b| matches!(b, '=' | ':' | '{' | ',')) =>
+                {
                     self.fail("it holds a `~`, which bash turns into another path");
                 }
                 ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>' => {
