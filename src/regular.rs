@@ -2,13 +2,48 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use nix::libc;
 
 /// Bytes of a file of settings; what is larger is none.
 pub(crate) const SMALL: u64 = 1 << 20;
+
+/// A file's identity and time: what changes when its text does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    seconds: i64,
+    nanos: i64,
+}
+
+impl Stamp {
+    /// Returns the stamp of what stands at a path, none where nothing does.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        fs::metadata(path).ok().map(|meta| Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            seconds: meta.ctime(),
+            nanos: meta.ctime_nsec(),
+        })
+    }
+
+    /// True if the last change was more than `age` before `time`.
+    pub(crate) fn is_older(&self, time: SystemTime, age: Duration) -> bool {
+        let (Ok(seconds), Ok(nanos)) = (u64::try_from(self.seconds), u32::try_from(self.nanos))
+        else {
+            return false;
+        };
+        let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
+        time.duration_since(changed)
+            .is_ok_and(|passed| passed > age)
+    }
+}
 
 /// Returns what a regular file holds; links are followed.
 ///

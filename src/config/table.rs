@@ -223,7 +223,7 @@ pub(super) static TABLE: &[Setting] = &[
         "redact",
         "true",
         Kind::Flag(|c, v| c.redact = v),
-        "Hide what looks like a key in a command's output from the model.",
+        "Hide secrets from the model, in output and context. See |co-secrets|.",
     ),
     setting(
         "session_prune_days",

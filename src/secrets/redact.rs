@@ -5,11 +5,15 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
+use super::matcher::Matcher;
+
 mod names;
+
+pub(super) use names::{is_stand_in, promises};
 
 /// The person's own keys that are shorter would hide ordinary words.
 const MIN_OWN: usize = 8;
@@ -18,6 +22,7 @@ const MIN_OWN: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Redactor {
     own: Vec<String>,
+    values: Arc<Matcher>,
 }
 
 impl Redactor {
@@ -30,13 +35,22 @@ impl Redactor {
             .collect();
         own.sort();
         own.dedup();
-        Self { own }
+        Self {
+            own,
+            values: Arc::default(),
+        }
     }
 
     /// Returns one that knows the values of `more` as well.
     #[must_use]
     pub fn with(&self, more: &[String]) -> Self {
-        Self::new(&[self.own.as_slice(), more].concat())
+        Self::new(&[self.own.as_slice(), more].concat()).knowing(Arc::clone(&self.values))
+    }
+
+    /// Returns one that finds `values` as well, in whatever encoding.
+    #[must_use]
+    pub fn knowing(self, values: Arc<Matcher>) -> Self {
+        Self { values, ..self }
     }
 
     /// Returns `text` with every secret replaced by `[redacted: kind]`.
@@ -46,6 +60,8 @@ impl Redactor {
             let hits = text.match_indices(secret.as_str());
             found.extend(hits.map(|(at, hit)| (at..at + hit.len(), "provider key")));
         }
+        let values = self.values.find(text).into_iter();
+        found.extend(values.map(|place| (place, "secret value")));
         for (kind, shape) in SHAPES.iter() {
             for hit in shape.captures_iter(text) {
                 if let Some(secret) = hit.name("s").or_else(|| hit.get(0)) {

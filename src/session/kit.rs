@@ -19,6 +19,7 @@ use crate::llm::{Fault, Provider};
 use crate::policy;
 use crate::protocol::{Level, ToEditor};
 use crate::secrets::redact::Redactor;
+use crate::secrets::{Matcher, Values};
 use crate::store::Store;
 use crate::tool::judge::{Bench, Judge};
 use crate::tool::rules;
@@ -44,6 +45,8 @@ pub struct Kit {
     /// The files of instructions, and the questions about them.
     pub(super) instructions: Arc<Instructions>,
     pub(super) foreground: Foreground,
+    /// The values of each workspace's secrets.
+    values: Arc<Mutex<HashMap<PathBuf, Arc<Values>>>>,
     connect: Connect,
     judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
     /// The sessions whose person knows that the audit log is not written.
@@ -105,6 +108,7 @@ impl Kit {
             jobs: Arc::default(),
             foreground: Foreground::default(),
             connect: parts.connect,
+            values: Arc::default(),
             judges: Arc::default(),
             unaudited: Arc::default(),
             ids: Arc::new(AtomicU64::new(first_id())),
@@ -218,6 +222,34 @@ impl Kit {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(workspace);
+    }
+
+    /// Reads the values of the workspace's secrets, and returns a matcher for them and for those that they replaced.
+    ///
+    /// # Errors
+    /// If the task that reads them fails.
+    pub async fn secret_values(&self, workspace: &Path) -> Result<Arc<Matcher>, String> {
+        let values = {
+            let mut known = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = || Arc::new(Values::new(workspace.to_owned()));
+            Arc::clone(known.entry(workspace.to_owned()).or_insert_with(new))
+        };
+        let judge = self.judge(workspace);
+        blocking(move || Ok::<_, String>(values.read(judge.tracked()))).await
+    }
+
+    /// Returns what a model may read of a text: less the secrets, as they are on disk now, and `more` keys.
+    pub async fn less_secrets(&self, workspace: &Path, text: &str, more: &[String]) -> String {
+        if !self.config.redact {
+            return text.to_owned();
+        }
+        match self.secret_values(workspace).await {
+            Ok(values) => {
+                let redactor = self.redactor.with(more).knowing(values);
+                redactor.redact(text).into_owned()
+            }
+            Err(why) => format!("[withheld: its secrets could not be looked for ({why})]\n"),
+        }
     }
 
     /// The provider the settings name, with another model if one is given.

@@ -41,7 +41,7 @@ use self::typed::Typed;
 use crate::editor::Showing;
 use crate::llm::{Fault, Provider};
 use crate::protocol::{Level, State, ToEditor};
-use crate::transcript::{self, End, Item, Outcome, Usage};
+use crate::transcript::{self, Context, End, Item, Outcome, Usage};
 
 pub use self::handle::{Answered, Handle, Msg, Place, Prompt};
 
@@ -214,7 +214,7 @@ impl Session {
         }
         let item = Item::User {
             text: prompt.text.clone(),
-            context: prompt.context.clone(),
+            context: self.less_secrets(&prompt.context).await,
         };
         if !self.recorder.ready(&self.place, &prompt.text).await
             || !self.recorder.record(item).await
@@ -227,6 +227,17 @@ impl Session {
         self.show_state();
         self.paragraph(&render::prompt(&prompt.text, &prompt.context));
         self.start_turn(Purpose::Answer).await;
+    }
+
+    /// Returns what a model may read of the context of a prompt.
+    async fn less_secrets(&self, context: &[Context]) -> Vec<Context> {
+        let keys = self.provider.as_ref().map(|provider| provider.secrets());
+        let (keys, workspace) = (keys.unwrap_or_default(), &self.place.workspace);
+        let mut told = context.to_vec();
+        for piece in &mut told {
+            piece.text = self.kit.less_secrets(workspace, &piece.text, &keys).await;
+        }
+        told
     }
 
     async fn start_turn(&mut self, purpose: Purpose) {

@@ -17,6 +17,7 @@ mod looks;
 mod order;
 mod queue;
 mod retry;
+mod secrets;
 mod settings;
 mod standing;
 mod talk;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
 use crate::policy::{glob, paths};
+pub(crate) use crate::regular::Stamp;
 
 mod repository;
 mod survey;
@@ -37,29 +38,6 @@ pub struct World {
     programs: Mutex<HashMap<String, (Stamps, Found)>>,
     looked: Mutex<Option<(Instant, Stamps)>>,
     repositories: Repositories,
-}
-
-/// A file's identity and time: what changes when its text does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    seconds: i64,
-    nanos: i64,
-}
-
-impl Stamp {
-    /// Returns the stamp of what stands at a path, none where nothing does.
-    pub fn of(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().map(|meta| Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            size: meta.size(),
-            seconds: meta.ctime(),
-            nanos: meta.ctime_nsec(),
-        })
-    }
 }
 
 impl World {
@@ -94,6 +72,11 @@ impl World {
     /// True for a file of co's own.
     pub(super) fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))
+    }
+
+    /// Returns the files that git tracks, by their paths below the workspace, if git may be asked.
+    pub(super) fn tracked_files(&self) -> Option<Arc<[PathBuf]>> {
+        self.repositories.tracked(&self.root)
     }
 
     /// The stamps of PATH's directories, looked at once for the commands of one list.

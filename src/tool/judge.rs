@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::facts::{Stamp, World};
 use super::files::{self, Look};
@@ -138,6 +138,13 @@ impl Judge {
         });
         let session = allowed.then(|| Pattern::exact(jobs::WRITE));
         self.verdict(&found, session.as_slice())
+    }
+
+    /// Returns the files that git tracks, by their paths below the workspace, if git may be asked.
+    ///
+    /// Blocks on files: call it from `spawn_blocking`.
+    pub fn tracked(&self) -> Option<Arc<[PathBuf]>> {
+        self.world.tracked_files()
     }
 
     /// Whether a walk through the workspace may tell of what it meets.

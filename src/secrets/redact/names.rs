@@ -75,8 +75,23 @@ enum Promise {
     Key,
 }
 
-/// Splits a name into its words and looks for those that promise a secret.
-fn promise(name: &str) -> Option<Promise> {
+/// True for a key whose name promises a secret in a secret file, where more words do so than in source text.
+pub(in crate::secrets) fn promises(key: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "pass", "passwd", "password", "pwd", "pw", "auth", "key", "pat", "private", "salt", "dsn",
+        "psk",
+    ];
+    let has = |words: Vec<String>| words.iter().any(|word| WORDS.contains(&word.as_str()));
+    promise(key).is_some() || telling_words(key).is_some_and(has)
+}
+
+/// True for a text that only stands for a value.
+pub(in crate::secrets) fn is_stand_in(value: &str) -> bool {
+    !is_value(value)
+}
+
+/// Returns the words of a name, unless it names something about a secret, such as its length.
+fn telling_words(name: &str) -> Option<Vec<String>> {
     const NOT_LAST: [&str; 30] = [
         "id", "len", "length", "size", "count", "max", "min", "path", "file", "dir", "url", "uri",
         "name", "type", "kind", "ttl", "expiry", "expires", "env", "var", "field", "header",
@@ -87,6 +102,13 @@ fn promise(name: &str) -> Option<Promise> {
     if NOT_LAST.contains(&last) || words.iter().any(|word| word == "public" || word == "max") {
         return None;
     }
+    Some(words)
+}
+
+/// Splits a name into its words and looks for those that promise a secret.
+fn promise(name: &str) -> Option<Promise> {
+    let words = telling_words(name)?;
+    let last = words.last()?.as_str();
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     if has(&["password", "passwd", "passphrase", "pwd"]) && words.len() < 5 && last != "pwd"
         || has(&["dbpass"])

@@ -167,7 +167,10 @@ impl Turn {
     async fn tell(&mut self, call: &Call, seen: &Seen, told: Told) -> Result<(), Halt> {
         // Before it is read: all that was printed until its end is read then.
         let outcome = seen.outcome();
-        let new = seen.read(told.since).map(|new| self.less_secrets(&new));
+        let new = match seen.read(told.since) {
+            Some(new) => Some(self.less_secrets(&new).await),
+            None => None,
+        };
         let mut text = new.clone().unwrap_or_else(|| NOTHING_NEW.to_owned());
         if !text.ends_with('\n') {
             text.push('\n');

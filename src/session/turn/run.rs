@@ -14,7 +14,6 @@ use crate::editor::Target;
 use crate::error;
 use crate::exec::{self, Confinement, Job};
 use crate::protocol::{State, ToEditor};
-use crate::secrets::redact::Redactor;
 use crate::tool::shell::{self, Run};
 use crate::transcript::{Call, Decision, Item, Outcome};
 
@@ -47,7 +46,8 @@ impl Turn {
             decision: cleared.decision.clone(),
         };
         self.record(item).await?;
-        // The person may have cancelled while that was written.
+        self.know_secrets().await;
+        // The person may have cancelled meanwhile.
         if self.cancel.is_cancelled() {
             self.answer(&cleared.call, CANCELLED.to_owned()).await?;
             return Err(Halt::Cancelled);
@@ -104,7 +104,7 @@ impl Turn {
         let started = Instant::now();
         let outcome = self.show_until_done(job).await?;
         drop(running);
-        let text = self.for_model(&cleared, &outcome);
+        let text = self.for_model(&cleared, &outcome).await;
         self.audit(
             &cleared.call,
             &cleared.judged,
@@ -152,8 +152,8 @@ impl Turn {
     }
 
     /// What the model reads of an outcome: less the secrets, more what would help it.
-    fn for_model(&mut self, cleared: &Cleared, outcome: &exec::Outcome) -> String {
-        let mut text = self.less_secrets(&outcome.output);
+    async fn for_model(&mut self, cleared: &Cleared, outcome: &exec::Outcome) -> String {
+        let mut text = self.less_secrets(&outcome.output).await;
         if text.trim().is_empty() {
             text = NO_OUTPUT.to_owned();
         }
@@ -184,16 +184,18 @@ impl Turn {
         }
     }
 
-    /// What a model may read of a text.
-    pub(super) fn less_secrets(&self, text: &str) -> String {
-        if !self.kit.config.redact {
-            return text.to_owned();
-        }
-        let text = self.kit.redactor.redact(text);
+    /// Returns what a model may read of a text.
+    pub(super) async fn less_secrets(&self, text: &str) -> String {
         // A key that a program gave is known only once it was needed.
-        match self.provider.secrets().as_slice() {
-            [] => text.into_owned(),
-            found => Redactor::new(found).redact(&text).into_owned(),
+        let keys = self.provider.secrets();
+        self.kit.less_secrets(&self.workspace, text, &keys).await
+    }
+
+    /// Reads the values of secrets before a command may change them.
+    async fn know_secrets(&self) {
+        if self.kit.config.redact {
+            // The same failure withholds the output.
+            self.kit.secret_values(&self.workspace).await.ok();
         }
     }
 
