@@ -50,6 +50,7 @@ pub(super) fn parse<'a>(name: &'a str, program: &'a Program, args: &'a [Arg]) ->
         name,
         program,
         rest: args.iter(),
+        open: false,
         parsed: Parsed::default(),
     };
     walk.run();
@@ -61,21 +62,26 @@ struct Walk<'a> {
     name: &'a str,
     program: &'a Program,
     rest: std::slice::Iter<'a, Arg>,
+    /// The last option could have a value, and got none: a `--` after it may be that value.
+    open: bool,
     parsed: Parsed<'a>,
 }
 
 impl<'a> Walk<'a> {
     fn run(&mut self) {
-        let mut only_operands = false;
+        let (mut only_operands, mut doubtful) = (false, false);
         while let Some(arg) = self.rest.next() {
             let text = arg.text.as_str();
+            let open = std::mem::take(&mut self.open);
             if arg.dynamic {
                 self.unknown(arg);
+            } else if doubtful && self.dashed(text) {
+                self.unlisted(text, arg);
             } else if only_operands || text == "-" || !text.starts_with('-') {
                 self.parsed.operands.push(arg);
                 only_operands |= self.program.options_first;
             } else if text == "--" {
-                only_operands = true;
+                (only_operands, doubtful) = (true, open);
             } else if !(self.program.numeric && text[1..].bytes().all(|b| b.is_ascii_digit())) {
                 self.option(arg);
             }
@@ -161,7 +167,13 @@ impl<'a> Walk<'a> {
         let attached = value.map(|value| (value.to_owned(), arg.span.clone()));
         let (option, value) = match takes {
             Takes::Nothing => (option.to_owned(), None),
-            Takes::Attached => (option.to_owned(), attached),
+            Takes::Attached => {
+                self.open = attached.is_none();
+                (option.to_owned(), attached)
+            }
+            Takes::UnlessLast if attached.is_none() && self.rest.len() == 0 => {
+                (option.to_owned(), None)
+            }
             Takes::Pair => {
                 let Some(_name) = self.next(option, arg) else {
                     return;
@@ -171,7 +183,7 @@ impl<'a> Walk<'a> {
                 };
                 (option.to_owned(), Some(value))
             }
-            Takes::Value | Takes::File => {
+            Takes::Value | Takes::File | Takes::UnlessLast => {
                 let Some(value) = attached.or_else(|| self.next(option, arg)) else {
                     return;
                 };
@@ -182,10 +194,22 @@ impl<'a> Walk<'a> {
         self.parsed.options.push((option, value));
     }
 
+    /// True for text that the program could take for an option, if the table is wrong about the one before it.
+    fn dashed(&self, text: &str) -> bool {
+        let mut chars = text.strip_prefix('-').unwrap_or_default().chars();
+        chars.next().is_some_and(|c| {
+            c == '-' || c.is_alphabetic() || self.program.options.contains_key(&format!("-{c}"))
+        })
+    }
+
     /// Returns the next word as a value.
     fn next(&mut self, option: &str, arg: &Arg) -> Option<Spelled> {
         match self.rest.next() {
             Some(next) if next.dynamic || next.loose_glob => self.unknown(next),
+            Some(next) if self.dashed(&next.text) => {
+                let text = format!("`{}` after `{option}` may be an option", next.text);
+                self.parsed.asks(text, next);
+            }
             Some(next) => return Some((next.text.clone(), next.span.clone())),
             None => {
                 let text = format!("`{} {option}` lacks its value", self.name);

@@ -16,6 +16,8 @@ pub enum Takes {
     Value,
     /// A file that is read, attached or in the next word.
     File,
+    /// Text, attached or in the next word if there is one.
+    UnlessLast,
     /// Text, only attached: `--color=always`.
     Attached,
     /// A name and a text, in the next two words.
@@ -149,6 +151,8 @@ struct Entry {
     #[serde(default)]
     files: String,
     #[serde(default)]
+    unless_last: String,
+    #[serde(default)]
     attached: String,
     #[serde(default)]
     pairs: String,
@@ -194,12 +198,13 @@ fn yes() -> bool {
 }
 
 impl Entry {
-    fn lists(&self) -> [(&str, Known); 11] {
+    fn lists(&self) -> [(&str, Known); 12] {
         use Effect::{Follows, Hangs, Leaks, Network, Runs, Writes};
         [
             (&self.flags, Known::Fine(Takes::Nothing)),
             (&self.values, Known::Fine(Takes::Value)),
             (&self.files, Known::Fine(Takes::File)),
+            (&self.unless_last, Known::Fine(Takes::UnlessLast)),
             (&self.attached, Known::Fine(Takes::Attached)),
             (&self.pairs, Known::Fine(Takes::Pair)),
             (&self.writes, Known::Asks(Writes)),
