@@ -7,6 +7,7 @@ mod differential;
 mod elsewhere;
 mod forced;
 mod listed;
+mod prober;
 mod repositories;
 mod rules;
 mod second_opinion;
