@@ -1,20 +1,22 @@
 //! jq and yq: filters that reach neither the environment nor other files.
 
 use crate::policy::Reason;
+use crate::policy::facts::Kind;
 use crate::policy::options::Parsed;
+use crate::policy::paths::{self, Use};
+use crate::policy::review::Scene;
 
-const JQ: [&str; 11] = [
+const JQ: [&str; 10] = [
     "env",
     "ENV",
-    "$ENV",
     "import",
     "include",
     "input_filename",
     "modulemeta",
     "get_search_list",
-    "$__prog_args",
+    "__prog_args",
     "getpath_file",
-    "$__prog_name",
+    "__prog_name",
 ];
 
 const YQ: [&str; 8] = [
@@ -41,7 +43,7 @@ pub(super) fn check(parsed: &mut Parsed) {
 }
 
 /// `yq eval FILTER FILE` of one yq is `yq FILTER FILE` of the other.
-pub(super) fn check_yq(parsed: &mut Parsed) {
+pub(super) fn check_yq(parsed: &mut Parsed, scene: &Scene) {
     let verb = parsed
         .operands
         .first()
@@ -53,6 +55,13 @@ pub(super) fn check_yq(parsed: &mut Parsed) {
     let Some(filter) = parsed.operands.first() else {
         return;
     };
+    // It reads a file of that name instead, if there is one.
+    let (cwd, facts) = (scene.cwd, scene.facts);
+    let read = paths::check(facts, cwd, &filter.text, Use::Read, &filter.span);
+    let is_file = facts.path(cwd, &filter.text).kind != Kind::Missing;
+    parsed
+        .reasons
+        .extend(read.filter(|_| is_file || !filter.text.starts_with('.')));
     let text = filter.text.to_ascii_lowercase();
     if let Some(name) = YQ_ANYWHERE.iter().find(|name| text.contains(**name)) {
         parsed.reasons.push(Reason::at(
@@ -66,7 +75,8 @@ fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
     let Some(filter) = parsed.operands.get(place) else {
         return;
     };
-    let word = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$');
+    // `$` and its name are two words, with or without a blank between them.
+    let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
     if let Some(name) = filter
         .text
         .split(word)

@@ -40,7 +40,7 @@ pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) 
                 Some(Special::Sed) => sed::check(&mut parsed),
                 Some(Special::Awk) => awk::check(&mut parsed),
                 Some(Special::Jq) => jq::check(&mut parsed),
-                Some(Special::Yq) => jq::check_yq(&mut parsed),
+                Some(Special::Yq) => jq::check_yq(&mut parsed, scene),
                 Some(Special::Date) => date(&mut parsed),
                 Some(Special::Seq) => seq(args, &mut parsed),
                 Some(Special::Strings) => response_files(args, &mut parsed),
