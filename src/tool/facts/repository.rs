@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use super::Stamp;
-use crate::policy::HARDENING;
 use crate::policy::facts::GitFact;
+use crate::policy::{HARDENING, programs};
 use crate::regular;
 use crate::repository::{self, Dirs};
 
@@ -284,6 +284,7 @@ fn hazard(key: &str) -> Option<&'static str> {
     let lower = key.to_ascii_lowercase();
     let (section, name) = (lower.split('.').next()?, lower.rsplit('.').next()?);
     match (section, name) {
+        ("alias", _) if shadows(&lower) => Some("git may run in place of its own command"),
         ("diff", "external" | "command" | "textconv") => Some(RUNS),
         ("filter", "clean" | "smudge" | "process") | ("merge", "driver") => Some(RUNS),
         ("gpg", _) if name == "program" || name == "defaultkeycommand" => Some(RUNS),
@@ -303,6 +304,16 @@ fn hazard(key: &str) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// True for an alias with the name of a command that the policy knows: git obeys it if the command is deprecated.
+fn shadows(key: &str) -> bool {
+    let alias = key.strip_prefix("alias.").unwrap_or_default();
+    let alias = alias.strip_suffix(".command").unwrap_or(alias);
+    let command = |name: &'static str| name.strip_prefix("git ")?.split(' ').next();
+    programs::names()
+        .filter_map(command)
+        .any(|name| name == alias)
 }
 
 #[cfg(test)]
@@ -342,6 +353,9 @@ mod tests {
             "status.submoduleSummary",
             "submodule.recurse",
             "DIFF.X.TEXTCONV",
+            "alias.whatchanged",
+            "alias.Whatchanged.command",
+            "alias.remote",
         ] {
             assert!(hazard(key).is_some(), "{key}");
         }
@@ -356,6 +370,8 @@ mod tests {
             "submodule.x.url",
             "filter.x.required",
             "blame.date",
+            "alias.st",
+            "alias.log.x",
         ] {
             assert!(hazard(key).is_none(), "{key}");
         }

@@ -231,13 +231,24 @@ fn a_pager_or_an_editor_of_the_repository_does_not_run() {
         "pager.status",
         "pager.diff",
         "core.editor",
-        "alias.status",
-        "alias.diff",
         "core.sshCommand",
         "credential.helper",
     ] {
         trap.config(key, &format!("!{}", trap.path()));
     }
+    assert_eq!(trap.run_allowed(), COMMANDS.len());
+}
+
+#[test]
+fn an_alias_that_could_replace_a_command_asks() {
+    for key in ["alias.status", "alias.whatchanged", "alias.log.command"] {
+        let trap = Trap::new();
+        trap.config("alias.st", "status");
+        trap.config(key, &format!("!{}", trap.path()));
+        trap.all_ask();
+    }
+    let trap = Trap::new();
+    trap.config("alias.st", "status");
     assert_eq!(trap.run_allowed(), COMMANDS.len());
 }
 
