@@ -170,6 +170,14 @@ fn describe(text: &str) -> String {
 
 /// Returns the patterns one of which every name found must match; none where any name may be found.
 pub(crate) fn name_filters(args: &[Arg]) -> Option<Vec<Pattern>> {
+    // `-not -path X` can only leave names out.
+    let mut args = args.to_vec();
+    let excludes =
+        |three: &[Arg]| matches!(three[0].text.as_str(), "!" | "-not") && three[1].text == "-path";
+    while let Some(at) = args.windows(3).position(excludes) {
+        args.drain(at..at + 3);
+    }
+    let args = args.as_slice();
     if args
         .iter()
         .any(|arg| matches!(arg.text.as_str(), "-o" | "-or" | "!" | "-not" | "," | "("))

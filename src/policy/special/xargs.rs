@@ -7,7 +7,7 @@ use crate::policy::review::Scene;
 
 mod listing;
 
-use listing::{Listing, listing};
+use listing::{Listing, listing, only};
 
 /// A command of a pipeline, as far as xargs must know it.
 pub(crate) struct Stage<'a> {
@@ -17,6 +17,11 @@ pub(crate) struct Stage<'a> {
 
 /// Filters that hand on lines they got, whole.
 const FILTERS: [&str; 7] = ["sort", "head", "tail", "grep", "uniq", "egrep", "fgrep"];
+
+/// Options of filters that change no line; those of grep, in which `-d recurse` and `-n` are others.
+const GREP_LINES: &str = "-v -i -y -E -F -G -P -w -x -e -s -a -m -z -q --invert-match --ignore-case --extended-regexp \
+    --fixed-strings --perl-regexp --word-regexp --line-regexp --text";
+const OTHER_LINES: &str = "-n -u -r -V -f -d -h -R -z -q -k -t -i -s --unique --reverse --lines";
 
 /// Without a pipeline there is nothing that xargs would be handed.
 pub(super) fn check(args: &[Arg], _scene: &Scene) -> Vec<Reason> {
@@ -78,9 +83,12 @@ pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> V
             span.clone(),
         ));
     }
-    if program.reads_content && parsed.reasons.is_empty() {
-        // A search of files on a list reads no more than a recursive one, which runs unasked.
-        let secrets = program.operands != programs::Operands::Pattern;
+    if parsed.reasons.is_empty() && (program.reads_content || !prefixed) {
+        // A search of whatever is there reads no more than a recursive one, which runs unasked.
+        let searches = program.operands == programs::Operands::Pattern && !listing.narrow;
+        let reads = program.reads_content;
+        listing.regular |= !reads;
+        let secrets = reads && !searches;
         parsed
             .reasons
             .extend(survey(&listing, secrets, scene, &span));
@@ -131,27 +139,15 @@ fn inside_a_word(own: &[Arg], name: &str, inner: &[Arg]) -> bool {
     })
 }
 
+/// True for a filter that reads no file and prints whole lines of its input, unchanged.
 fn filters_lines(stage: &Stage) -> bool {
-    let bad = |arg: &Arg| {
-        let text = arg.text.as_str();
-        // `-o` prints parts of lines, `-r` searches files, `-c` counts, `--label`, `-H` and grep's `-n` add text.
-        text.starts_with("--") && text != "--"
-            || (text.starts_with('-')
-                && text.contains(['o', 'H', 'r', 'c', 'b', 'T', 'f', 'k', 't', 'C']))
-            || (text.starts_with('-') && text.contains('n') && stage.name.ends_with("grep"))
+    let greps = stage.name.ends_with("grep");
+    let options = if greps { GREP_LINES } else { OTHER_LINES };
+    let Some(parsed) = only(stage.name, stage, 0, options) else {
+        return false;
     };
-    FILTERS.contains(&stage.name) && !stage.args.iter().any(bad) && operands(stage) == 0
-}
-
-/// How many files a filter would read by itself.
-fn operands(stage: &Stage) -> usize {
-    let Some(program) = programs::lookup(stage.name) else {
-        return 1;
-    };
-    let parsed = options::parse(stage.name, program, stage.args);
-    let pattern =
-        program.operands == programs::Operands::Pattern && !parsed.has(&["-e", "--regexp"]);
-    parsed.operands.len().saturating_sub(usize::from(pattern))
+    let pattern = usize::from(greps && !parsed.has(&["-e"]));
+    FILTERS.contains(&stage.name) && parsed.operands.len() <= pattern
 }
 
 /// A reader must not be handed a secret, nor a link that leaves the workspace.

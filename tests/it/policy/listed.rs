@@ -263,3 +263,85 @@ fn a_name_does_not_become_an_option() {
         ],
     );
 }
+
+#[test]
+fn a_tracked_file_does_not_become_an_option() {
+    let world = harmless();
+    let cases = |verdict| {
+        [
+            ("git ls-files | xargs wc", verdict),
+            ("git ls-files -z | xargs -0 wc", verdict),
+            ("git ls-files | xargs ls", verdict),
+            ("git ls-files | xargs cat", verdict),
+            ("rg --files | xargs wc", verdict),
+            ("git ls-files | xargs wc --", "auto"),
+            ("git ls-files src | xargs wc -l --", "auto"),
+            ("find . -name '--files*' | xargs wc -l", "auto"),
+        ]
+    };
+    check(&world, &cases("auto"));
+    fs::write(world.workspace.join("--files0-from=.env"), "x\n").unwrap();
+    world.commit("an option");
+    check(&world, &cases("ask"));
+}
+
+#[test]
+fn a_search_is_not_handed_the_secrets_alone() {
+    let world = harmless();
+    for name in [".env", "server.pem"] {
+        fs::write(world.workspace.join(name), "TOKEN=hush\n").unwrap();
+    }
+    check(
+        &world,
+        &[
+            ("find -name '.en[v]' | xargs grep ''", "ask"),
+            ("find . -name '*.rs' | xargs grep main", "auto"),
+            ("find . -name '*.p?m' | xargs grep ''", "ask"),
+            ("find . -path '*/.en[v]' | xargs grep ''", "ask"),
+            ("find . -regex '.*/.en[v]' | xargs grep ''", "ask"),
+            ("find . -size -1 | xargs grep ''", "ask"),
+            ("fd -H en[v] | xargs grep ''", "ask"),
+            ("fd -e rs | xargs grep main", "auto"),
+            (
+                "find src -name '*.rs' -not -path '*/target/*' | xargs cat",
+                "auto",
+            ),
+            (
+                "find . ! -path './d/*' -name '*.rs' | xargs grep main",
+                "auto",
+            ),
+            ("find . -not -path '*/target/*' | xargs cat", "ask"),
+            ("find . ! \\( -name '*.rs' ! -path x \\) | xargs cat", "ask"),
+        ],
+    );
+}
+
+#[test]
+fn a_filter_hands_on_what_it_was_given() {
+    let world = harmless();
+    let rest = [
+        ("grep -d recurse X", "ask"),
+        ("grep -drecurse X", "ask"),
+        ("grep --directories recurse X", "ask"),
+        ("grep --directories=recurse X", "ask"),
+        ("grep -f a.txt", "ask"),
+        ("grep X a.txt", "ask"),
+        ("grep -e X a.txt", "ask"),
+        ("grep -o X", "ask"),
+        ("grep -v -e X -e Y", "auto"),
+        ("grep -vE 'a|b'", "auto"),
+        ("sort -u", "auto"),
+        ("sort -k 2", "auto"),
+        ("sort -r", "auto"),
+        ("sort a.txt", "ask"),
+        ("uniq -c", "ask"),
+        ("head -n 3", "auto"),
+        ("head -3", "auto"),
+        ("head -c 9", "ask"),
+        ("tail -n +2", "auto"),
+    ];
+    for (filter, expected) in rest {
+        let command = format!("find src -name '*.rs' | {filter} | xargs cat");
+        check(&world, &[(&command, expected)]);
+    }
+}

@@ -20,6 +20,8 @@ pub(super) struct Listing {
     pub(super) zeros: bool,
     /// True where only files that git tracks are listed.
     pub(super) tracked: bool,
+    /// True where some files are picked by what they are called, hidden ones too.
+    pub(super) narrow: bool,
 }
 
 /// Options with which nothing is printed but paths, as they are. `--format`, `--path-separator`, `--label` and
@@ -53,7 +55,9 @@ pub(super) fn listing(stage: &Stage) -> Option<Listing> {
         "find" => find(stage),
         "fd" | "fdfind" => {
             let parsed = only(stage.name, stage, 0, FD)?;
-            Some(Listing::below(parsed.operands.get(1..)))
+            let narrow = parsed.has(&["-H", "-u", "--hidden", "--unrestricted"]);
+            let listing = Listing::below(parsed.operands.get(1..));
+            Some(Listing { narrow, ..listing })
         }
         "rg" => {
             let parsed = only("rg", stage, 0, RG)?;
@@ -85,7 +89,12 @@ pub(super) fn listing(stage: &Stage) -> Option<Listing> {
 }
 
 /// Reads a command's words, `from` one on; none where an option is not one of `allowed`.
-fn only<'a>(name: &'a str, stage: &Stage<'a>, from: usize, allowed: &str) -> Option<Parsed<'a>> {
+pub(super) fn only<'a>(
+    name: &'a str,
+    stage: &Stage<'a>,
+    from: usize,
+    allowed: &str,
+) -> Option<Parsed<'a>> {
     let parsed = options::parse(name, programs::lookup(name)?, stage.args.get(from..)?);
     let fine = |option: &String| allowed.split_whitespace().any(|it| it == option);
     parsed
@@ -115,10 +124,22 @@ fn find(stage: &Stage) -> Option<Listing> {
         .windows(2)
         .any(|two| two[0].text == "-type" && two[1].text == "f")
         && !has(&["-o", "-or", "!", "-not", ","]);
+    let open = [
+        "-type",
+        "-print",
+        "-print0",
+        "-maxdepth",
+        "-mindepth",
+        "-H",
+        "-P",
+        "--",
+    ];
+    let narrow = |arg: &options::Arg| arg.text.starts_with('-') && !open.contains(&&*arg.text);
     Some(Listing {
         names: name_filters(stage.args),
         prefixed: true,
         regular,
+        narrow: stage.args.iter().any(narrow),
         ..Listing::below(None).at(roots)
     })
 }
@@ -135,6 +156,7 @@ impl Listing {
             regular: false,
             zeros: false,
             tracked: false,
+            narrow: false,
         };
         listing.at(roots)
     }
