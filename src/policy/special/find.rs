@@ -7,78 +7,21 @@ use crate::policy::paths::{self, Use};
 use crate::policy::review::Scene;
 
 /// Tests and actions that take no value.
-const PLAIN: [&str; 31] = [
-    "-print",
-    "-print0",
-    "-ls",
-    "-prune",
-    "-quit",
-    "-empty",
-    "-readable",
-    "-writable",
-    "-executable",
-    "-depth",
-    "-d",
-    "-xdev",
-    "-mount",
-    "-daystart",
-    "-not",
-    "-and",
-    "-or",
-    "-a",
-    "-o",
-    "!",
-    "(",
-    ")",
-    ",",
-    "-true",
-    "-false",
-    "-nouser",
-    "-nogroup",
-    "-noleaf",
-    "-ignore_readdir_race",
-    "-warn",
-    "-nowarn",
-];
+const PLAIN: &str = "-print -print0 -ls -prune -quit -empty -readable -writable -executable -depth -d -xdev -mount \
+    -daystart -not -and -or -a -o ! ( ) , -true -false -nouser -nogroup -noleaf -ignore_readdir_race \
+    -warn -nowarn";
 
 /// Tests and actions that take a value.
-const VALUED: [&str; 32] = [
-    "-name",
-    "-iname",
-    "-path",
-    "-ipath",
-    "-wholename",
-    "-iwholename",
-    "-regex",
-    "-iregex",
-    "-regextype",
-    "-type",
-    "-xtype",
-    "-size",
-    "-mtime",
-    "-mmin",
-    "-atime",
-    "-amin",
-    "-ctime",
-    "-cmin",
-    "-perm",
-    "-user",
-    "-group",
-    "-uid",
-    "-gid",
-    "-links",
-    "-inum",
-    "-maxdepth",
-    "-mindepth",
-    "-fstype",
-    "-used",
-    "-lname",
-    "-ilname",
-    "-printf",
-];
+const VALUED: &str = "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime \
+    -mmin -atime -amin -ctime -cmin -perm -user -group -uid -gid -links -inum -maxdepth -mindepth -fstype \
+    -used -lname -ilname -printf";
 
 /// Tests whose value is a file.
 const FILED: [&str; 4] = ["-newer", "-anewer", "-cnewer", "-samefile"];
+
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|listed| listed == word)
+}
 
 pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
     let mut reasons = Vec::new();
@@ -115,10 +58,8 @@ pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
         let text = arg.text.as_str();
         if arg.dynamic || arg.loose_glob {
             reasons.push(ask(format!("nobody knows yet what `{text}` will be"), arg));
-        } else if PLAIN.contains(&text) {
-        } else if VALUED.contains(&text)
-            || text.strip_prefix("-newer").is_some_and(|x| x.len() == 2)
-        {
+        } else if has(PLAIN, text) {
+        } else if has(VALUED, text) || text.strip_prefix("-newer").is_some_and(|x| x.len() == 2) {
             match rest.next() {
                 Some(value) if value.dynamic || value.loose_glob => {
                     reasons.push(ask(
