@@ -71,6 +71,41 @@ impl Pattern {
         matches!(self.tokens.first(), Some(Token::Char('.')))
     }
 
+    /// True if one name may match both patterns, letters of either case alike.
+    ///
+    /// If one begins with `*` and the other ends with it, they only meet by chance, which is no: `id_a.rs`
+    /// matches both `*.rs` and `id_*`.
+    pub fn meets(&self, other: &Self) -> bool {
+        let (a, b) = (&self.tokens, &other.tokens);
+        let many = |token: Option<&Token>| token == Some(&Token::Many);
+        if a.contains(&Token::Many)
+            && b.contains(&Token::Many)
+            && (many(a.first()) && many(b.last()) || many(a.last()) && many(b.first()))
+        {
+            return false;
+        }
+        // `rest[j]`: one text may match what is left of `a` and `b[j..]`.
+        let mut rest = vec![false; b.len() + 1];
+        for i in (0..=a.len()).rev() {
+            let after = std::mem::replace(&mut rest, vec![false; b.len() + 1]);
+            for j in (0..=b.len()).rev() {
+                rest[j] = match (a.get(i), b.get(j)) {
+                    (None, None) => true,
+                    (Some(Token::Many), None) => after[j],
+                    (Some(Token::Many), Some(_)) => after[j] || rest[j + 1],
+                    (None, Some(Token::Many)) => rest[j + 1],
+                    (Some(_), Some(Token::Many)) => rest[j + 1] || after[j],
+                    (Some(Token::Char(a)), Some(Token::Char(b))) => {
+                        a.eq_ignore_ascii_case(b) && after[j + 1]
+                    }
+                    (Some(_), Some(_)) => after[j + 1],
+                    _ => false,
+                };
+            }
+        }
+        rest[0]
+    }
+
     /// Whole-string match.
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
@@ -156,6 +191,29 @@ fn class(rest: &[char]) -> Option<(Token, usize)> {
 #[cfg(test)]
 mod tests {
     use super::Pattern;
+
+    #[test]
+    fn patterns_meet() {
+        for (a, b, meet) in [
+            (".en[v].ci", ".env.*", true),
+            (".EN?", ".env", true),
+            ("*", ".env", true),
+            ("*nv*", ".env", true),
+            (".e*", ".env.*", true),
+            ("*.p?m", "*.pem", true),
+            ("s*.pem", "*.pem", true),
+            ("*.rs", "*.pem", false),
+            ("*.rs", "id_*", false),
+            ("x.*", "*.pem", false),
+            (".github*", ".git", false),
+            (".env", ".env.*", false),
+            ("", "*", true),
+            ("", ".env", false),
+        ] {
+            let patterns = (Pattern::new(a), Pattern::new(b));
+            assert_eq!(patterns.0.meets(&patterns.1), meet, "{a} {b}");
+        }
+    }
 
     #[test]
     fn patterns_match_as_in_bash() {

@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Reason;
 use super::facts::{Facts, Kind};
-use crate::secrets::names::{is_secret, secret};
+use super::glob::Pattern;
+use crate::secrets::names::secret;
 
 /// What an operand will be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,55 +61,38 @@ pub fn lexical(path: &Path) -> PathBuf {
     whole
 }
 
-/// True where a glob of a search (`-g '.env'`, `--include='*.pem'`) finds a secret that the search
-/// would else pass over, or aims at secrets alone.
+/// Names of secrets that a search passes over unless a glob names them.
+const HIDDEN: &str = ".env .env.* .env-* .env.local .env.dev .env.development .env.prod .env.production .env.staging \
+    .env.test .envrc .netrc _netrc .npmrc .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .git .ssh .aws \
+    .gnupg .kube .docker .azure";
+/// Names of secrets that a search reads anyway.
+const PLAIN: &str = "*.pem *.key *.p12 *.pfx *.kdbx *.tfstate *.keystore *.jks *.env id_* id_rsa credentials* secrets \
+    credentials.json secrets.yaml secrets.yml secrets.json secrets.toml kubeconfig";
+
+/// True if a glob of a search (`-g '.env'`, `--include='*.pem'`) can match a secret that the search
+/// would pass over without it, or picks secrets.
 pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
-    const HIDDEN: [&str; 18] = [
-        ".env",
-        ".env.local",
-        ".env.dev",
-        ".env.development",
-        ".env.prod",
-        ".env.production",
-        ".env.staging",
-        ".env.test",
-        ".envrc",
-        ".netrc",
-        "_netrc",
-        ".npmrc",
-        ".pypirc",
-        ".pgpass",
-        ".git-credentials",
-        ".htpasswd",
-        ".vault-token",
-        ".x.pem",
-    ];
-    const PLAIN: [&str; 6] = [
-        "server.pem",
-        "server.key",
-        "id_rsa",
-        "credentials.json",
-        "secrets.yaml",
-        "x.tfstate",
-    ];
-    if glob.starts_with('!') {
-        return false;
-    }
-    // `--iglob`, and every glob with `--glob-case-insensitive`, finds names in small letters as well.
-    let glob = &glob.to_ascii_lowercase();
-    let last = glob
-        .trim_end_matches('/')
-        .rsplit('/')
-        .next()
-        .unwrap_or(glob);
-    let dirs = glob.split('/').any(is_secret);
-    dirs || alternatives(last).iter().any(|form| {
-        let pattern = super::glob::Pattern::new(form);
-        let finds = |names: &[&str]| names.iter().any(|name| pattern.matches(name));
-        (!hidden_too && finds(&HIDDEN))
-            || ((finds(&HIDDEN) || finds(&PLAIN)) && !pattern.matches("main"))
-                && !ORDINARY.iter().any(|ext| form.ends_with(ext))
-    })
+    let finds = |form: &str| {
+        let pattern = Pattern::new(form);
+        let meets = |names: &str| {
+            names
+                .split(' ')
+                .any(|name| pattern.meets(&Pattern::new(name)))
+        };
+        let wide = pattern.matches("main") || ORDINARY.iter().any(|ext| form.ends_with(ext));
+        meets(HIDDEN) && !(hidden_too && wide) || meets(PLAIN) && !wide
+    };
+    !glob.starts_with('!')
+        && alternatives(glob).iter().any(|form| {
+            let (dirs, last) = form
+                .trim_end_matches('/')
+                .rsplit_once('/')
+                .unwrap_or(("", form));
+            finds(last)
+                || dirs
+                    .split('/')
+                    .any(|dir| !dir.starts_with('*') && finds(dir))
+        })
 }
 
 /// Kinds of files that are searched anyway, secret or not.
@@ -120,6 +104,7 @@ fn alternatives(glob: &str) -> Vec<String> {
         return vec![glob.to_owned()];
     };
     match rest.split_once('}') {
+        _ if glob.contains(['[', '\\']) => vec!["*".to_owned()],
         Some((inner, after)) if !inner.contains('{') && !after.contains('{') => inner
             .split(',')
             .map(|choice| format!("{before}{choice}{after}"))
