@@ -106,6 +106,12 @@ impl Pattern {
         rest[0]
     }
 
+    /// True if a name may match, letters of either case alike.
+    pub fn may_match(&self, name: &str) -> bool {
+        let tokens = name.chars().map(Token::Char).collect();
+        self.meets(&Self { tokens })
+    }
+
     /// Whole-string match.
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();

@@ -130,9 +130,13 @@ pub(crate) fn name_filters(args: &[Arg]) -> Option<Vec<Pattern>> {
     (!names.is_empty()).then_some(names)
 }
 
+fn is_name(arg: &Arg) -> bool {
+    matches!(arg.text.as_str(), "-name" | "-iname")
+}
+
 fn values(args: &[Arg]) -> Vec<Pattern> {
     args.windows(2)
-        .filter(|two| two[0].text == "-name")
+        .filter(|two| is_name(&two[0]))
         .map(|two| Pattern::new(&two[1].text))
         .collect()
 }
@@ -141,7 +145,7 @@ fn values(args: &[Arg]) -> Vec<Pattern> {
 fn alternatives(args: &[Arg]) -> Option<Vec<Pattern>> {
     let from = args
         .iter()
-        .position(|arg| arg.text == "(" || arg.text == "-name")?;
+        .position(|arg| arg.text == "(" || is_name(arg))?;
     let mut inside = args[from..].iter();
     let grouped = args[from].text == "(";
     if grouped {
@@ -149,7 +153,7 @@ fn alternatives(args: &[Arg]) -> Option<Vec<Pattern>> {
     }
     let mut patterns = Vec::new();
     loop {
-        if inside.next()?.text != "-name" {
+        if !is_name(inside.next()?) {
             return None;
         }
         patterns.push(Pattern::new(&inside.next()?.text));

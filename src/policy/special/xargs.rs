@@ -188,7 +188,7 @@ fn survey(
                 listing
                     .names
                     .as_ref()
-                    .is_none_or(|names| names.iter().any(|pattern| pattern.matches(&name)))
+                    .is_none_or(|names| names.iter().any(|pattern| pattern.may_match(&name)))
             });
         if let Some(path) = hit {
             return Some(Reason::at(

@@ -301,6 +301,9 @@ fn a_search_is_not_handed_the_secrets_alone() {
             ("find . -regex '.*/.en[v]' | xargs grep ''", "ask"),
             ("find . -size -1 | xargs grep ''", "ask"),
             ("fd -H en[v] | xargs grep ''", "ask"),
+            ("find . -iname '*.RS' | xargs cat", "auto"),
+            ("find . -iname '.EN[V]' | xargs cat", "ask"),
+            ("find . -iname '.EN?' -o -name x | xargs cat", "ask"),
             ("fd -e rs | xargs grep main", "auto"),
             (
                 "find src -name '*.rs' -not -path '*/target/*' | xargs cat",
