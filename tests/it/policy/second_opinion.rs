@@ -13,13 +13,14 @@ use brush_parser::{Parser, ParserOptions};
 use co::policy::bash;
 
 use super::differential::Random;
+use crate::support::cases;
 
 const MAX_CHARS: usize = 100;
 /// Opening brackets and quotes in a command that is asked about.
 const MAX_OPEN: usize = 12;
 const STACK: usize = 64 << 20;
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How many random commands that ours accepts are compared.
+/// How many random commands that ours accepts are compared, unless `make fuzz` asks for more.
 const ROUNDS: usize = 3_000;
 
 /// A word as it was written, and without its quotes.
@@ -217,7 +218,8 @@ fn everyday_commands_are_read_alike() {
 #[test]
 fn random_commands_are_read_alike() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
-    let commands = std::iter::repeat_with(|| random.command()).take(10 * ROUNDS);
+    let rounds = cases(ROUNDS);
+    let commands = std::iter::repeat_with(|| random.command()).take(10 * rounds);
     let compared = compare(commands);
-    assert!(compared >= ROUNDS, "only {compared} were compared");
+    assert!(compared >= rounds, "only {compared} were compared");
 }

@@ -7,6 +7,7 @@ use co::policy::{Pattern, Settings, Verdict};
 use co::tool::judge::{Bench, Judge};
 
 use super::world::{World, texts, verdict_in, word};
+use crate::support::cases;
 
 #[test]
 fn an_empty_command_is_refused() {
@@ -372,10 +373,11 @@ fn no_text_breaks_the_judge() {
         proptest::string::string_regex(soup).unwrap(),
         proptest::string::string_regex("\\PC{0,60}").unwrap(),
     ] {
-        for _ in 0..300 {
+        for _ in 0..cases(300) {
             let command = strategy.new_tree(&mut runner).unwrap().current();
             let _verdict = world.verdict(&judge, &command);
-            let piped = format!("{command}\nrm -rf x");
+            // A backslash at its end joins one line.
+            let piped = format!("{command}\n\nrm -rf x");
             let verdict = world.verdict(&judge, &piped);
             assert!(word(&verdict) != "auto", "{piped:?}");
         }

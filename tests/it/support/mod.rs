@@ -15,6 +15,9 @@ pub(crate) mod workspace;
 
 use std::time::Duration;
 
+/// The variable that makes tests with generated input try more of it; `make fuzz` sets it.
+const CASES: &str = "CO_TEST_CASES";
+
 /// How long anything may take before a test gives up. Generous: the machine may be busy.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -26,6 +29,20 @@ pub(crate) const LAUNCHER: &str = env!("CARGO_BIN_EXE_co-launch");
 
 /// The repository: what Neovim gets as a plugin.
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Returns how many generated cases a test tries: `usual`, or more if the environment says so.
+///
+/// # Panics
+/// If the variable holds no number.
+pub(crate) fn cases(usual: usize) -> usize {
+    match std::env::var(CASES) {
+        Ok(text) => match text.parse::<usize>() {
+            Ok(number) => number.max(usual),
+            Err(_) => panic!("{CASES} is `{text}`: set it to a number"),
+        },
+        Err(_) => usual,
+    }
+}
 
 /// Returns what `make test` puts into the variable `name`.
 ///
