@@ -11,6 +11,7 @@ mod prober;
 mod repositories;
 mod rules;
 mod second_opinion;
+mod stubs;
 mod tables;
 mod tracked;
 mod turn;
