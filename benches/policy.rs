@@ -24,8 +24,8 @@ const MICRO: fn(u64) -> Duration = Duration::from_micros;
 struct Given;
 
 impl Facts for Given {
-    fn program(&self, _: &str, _: &Path) -> Found {
-        Found::Trusted
+    fn program(&self, name: &str, _: &Path) -> Found {
+        Found::Trusted(Path::new("/usr/bin").join(name))
     }
 
     fn path(&self, cwd: &Path, path: &str) -> PathFact {

@@ -43,6 +43,8 @@ pub struct Config {
     pub sandbox_cpus: f64,
     /// Proven read-only commands run unasked where the kernel has no sandbox for them.
     pub auto_without_sandbox: bool,
+    /// The longest time of a command that runs unasked, unless it is a job.
+    pub unasked_timeout: Duration,
     /// Requests of one turn at most; 0 is no limit.
     pub max_steps: u32,
     /// Keys that a command printed are hidden from the model.
@@ -106,6 +108,7 @@ impl Default for Config {
             sandbox_mem_limit: 1 << 30,
             sandbox_cpus: 1.0,
             auto_without_sandbox: true,
+            unasked_timeout: Duration::from_secs(60),
             max_steps: 50,
             redact: true,
             show_reasoning: false,

@@ -168,11 +168,13 @@ pub fn word(verdict: &Verdict) -> &'static str {
 
 fn to_json(verdict: &Verdict) -> serde_json::Value {
     match verdict {
-        Verdict::Allow(Grant::Proof { env }) => json!({
+        Verdict::Allow(Grant::Proof(proved)) => json!({
             "verdict": "auto",
             "by": "proof",
-            "env": env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
+            "script": proved.script(),
+            "env": proved.env().iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
         }),
+        Verdict::Allow(Grant::Look) => json!({ "verdict": "auto", "by": "proof" }),
         Verdict::Allow(Grant::Rule { rule }) => {
             json!({ "verdict": "auto", "by": "rule", "rule": rule })
         }
@@ -192,7 +194,7 @@ fn to_json(verdict: &Verdict) -> serde_json::Value {
 /// What a person reads: the verdict, and each reason below the part it speaks of.
 fn explain(verdict: &Verdict, command: &str) -> String {
     match verdict {
-        Verdict::Allow(Grant::Proof { .. }) => {
+        Verdict::Allow(Grant::Proof(_) | Grant::Look) => {
             "auto: it is proved to only look; it runs read-only\n".to_owned()
         }
         Verdict::Allow(Grant::Rule { rule }) => {

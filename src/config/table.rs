@@ -427,6 +427,17 @@ pub(super) static TABLE: &[Setting] = &[
          command that keeps more.",
     ),
     setting(
+        "unasked_timeout",
+        "60",
+        Kind::Number {
+            least: 1,
+            most: 7 * DAY,
+            set: |c, v| c.unasked_timeout = Duration::from_secs(v),
+        },
+        "The same as |co-shell_max_timeout| for commands that run unasked, if it is less. A job has no \
+         such limit.",
+    ),
+    setting(
         "unasked_memory",
         "2GiB",
         Kind::SizeLimit {

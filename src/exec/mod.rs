@@ -92,6 +92,8 @@ pub enum Program {
     Shell(String),
     /// No shell at all.
     Argv(Vec<String>),
+    /// A script that bash runs in the place of `original`, whatever the environment says; messages speak of `original`.
+    Rewritten { original: String, script: String },
 }
 
 /// Who a command runs for.

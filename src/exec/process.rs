@@ -173,6 +173,14 @@ fn argv(
             let text = OsString::from(text);
             shell.iter().cloned().chain([text]).collect()
         }
+        (Program::Rewritten { script, .. }, _) => {
+            let mut words = bash(script, &path);
+            if words.len() < 5 {
+                // Another shell would read it otherwise.
+                words = vec!["bash".into()];
+            }
+            words
+        }
         (Program::Argv(argv), _) => argv.iter().map(OsString::from).collect(),
     };
     let name = argv.first_mut().filter(|name| !name.is_empty());

@@ -24,12 +24,17 @@ pub trait Facts {
     fn survey(&self, root: &Path) -> Survey;
     /// The same of the files that git tracks.
     fn tracked(&self, cwd: &Path) -> Survey;
+    /// The locale in which a byte is what it looks like and names sort by their bytes.
+    fn locale(&self) -> &'static str {
+        "C"
+    }
 }
 
 /// Where a program was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    Trusted,
+    /// The path that was looked at.
+    Trusted(PathBuf),
     /// Nowhere: the command cannot start.
     Missing,
     /// In a place that others, or the workspace, can write.

@@ -10,6 +10,7 @@ use super::bash::{self, Join, Script, Simple};
 use super::deny::{self, Denied};
 use super::facts::{Facts, Kind, Memo};
 use super::options::Arg;
+use super::proved::{PIPE, Rewritten, Runs, quoted};
 use super::rules;
 use super::wrap;
 use crate::secrets::names::secret;
@@ -48,6 +49,10 @@ pub struct Assessment {
     /// The words of each simple command, and the targets of its redirections, as bash expands them now: once for each
     /// directory it may run in. A word that is not known before it runs is here as it is written.
     pub expanded: Vec<Vec<String>>,
+    /// co looks by itself: nothing is run.
+    pub in_process: bool,
+    /// The locale that a proved command runs in.
+    pub locale: &'static str,
 }
 
 /// One simple command of it.
@@ -65,6 +70,8 @@ pub struct Segment {
     /// A `cd`, which is no program.
     pub moves: bool,
     pub git: bool,
+    /// The command as it runs if all of it is proved.
+    pub rewritten: Option<Rewritten>,
 }
 
 /// Judges the text of a command.
@@ -74,6 +81,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
     let mut found = Assessment {
         command: command.to_owned(),
         refusals: script.refusals.clone(),
+        locale: facts.locale(),
         ..Assessment::default()
     };
     if script.fork_bomb {
@@ -103,6 +111,7 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
     let facts = &Memo::new(facts);
     let mut found = Assessment {
         command: rules::shell_join(argv),
+        locale: facts.locale(),
         ..Assessment::default()
     };
     if argv.iter().all(|word| word.trim().is_empty()) {
@@ -134,6 +143,7 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
     found.refusals.extend(misplaced(cwd, facts));
     let ready = Ready {
         span: 0..found.command.len(),
+        quoted: argv.iter().map(|word| quoted(word)).collect(),
         args,
         bare: true,
         ..Ready::default()
@@ -188,7 +198,18 @@ fn walk(script: &Script, cwd: &Path, facts: &dyn Facts, found: &mut Assessment) 
         } else {
             here
         };
+        let first = found.segments.len();
         let after = pipe(script, pipeline, &here, facts, found);
+        for (place, segment) in found.segments[first..].iter_mut().enumerate() {
+            if let Some(rewritten) = &mut segment.rewritten {
+                rewritten.join = match join {
+                    _ if place > 0 => PIPE,
+                    Join::And => " && ",
+                    Join::Or => " || ",
+                    Join::Then => "\n",
+                };
+            }
+        }
         places = match join {
             Join::Then => after,
             Join::And => Places {
@@ -275,6 +296,11 @@ impl Segment {
         if self.words != other.words {
             self.words = None;
         }
+        if self.rewritten != other.rewritten {
+            let text = "what it names depends on the success of a `cd` before it";
+            self.unproved
+                .push(Reason::at(text.to_owned(), self.span.clone()));
+        }
     }
 }
 
@@ -320,6 +346,8 @@ fn change(simple: &Simple, here: &[PathBuf], facts: &dyn Facts) -> (Segment, Opt
                 ask("it moves into a directory that looks like a secret");
                 return (segment, None);
             }
+            let words = ["cd", &target].map(quoted);
+            segment.rewritten = Some(Rewritten::new(&Runs::Builtin, "", &words, ""));
             segment.words = Some(vec!["cd".to_owned(), target]);
             (segment, Some(fact.absolute))
         }

@@ -2,6 +2,7 @@
 
 use super::Reason;
 use super::git::HARDENING;
+use super::proved::Proved;
 use super::review::{Assessment, Segment};
 use super::rules::{self, Pattern};
 
@@ -20,8 +21,10 @@ pub enum Verdict {
 /// On whose word a command runs unasked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// Proved to only look: it runs in the read-only level, with these variables set.
-    Proof { env: Vec<(String, String)> },
+    /// Proved to only look: it runs in the read-only level.
+    Proof(Proved),
+    /// Nothing is run: co itself looks.
+    Look,
     /// The person's own rule: it runs in the session's backend.
     Rule { rule: String },
 }
@@ -115,7 +118,13 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
     }
     if reasons.is_empty() && !found.segments.is_empty() {
         if by_rule.is_empty() && (by_proof > 0 || found.segments.iter().all(|s| s.moves)) {
-            return Verdict::Allow(Grant::Proof { env: env(found) });
+            if found.in_process {
+                return Verdict::Allow(Grant::Look);
+            }
+            if let Some(proved) = Proved::new(&found.command, &found.segments, env(found)) {
+                return Verdict::Allow(Grant::Proof(proved));
+            }
+            return Verdict::Ask(Ask::because("it cannot be written anew as it was judged"));
         }
         by_rule.dedup();
         return Verdict::Allow(Grant::Rule {
@@ -268,7 +277,7 @@ fn offer(found: &Assessment) -> Option<Pattern> {
 fn env(found: &Assessment) -> Vec<(String, String)> {
     /// Else go fetches the version that a module asks for.
     const GO: [(&str, &str); 1] = [("GOTOOLCHAIN", "local")];
-    let mut env = Vec::new();
+    let mut env = vec![("LC_ALL", found.locale)];
     if found.segments.iter().any(|segment| segment.git) {
         env.extend(HARDENING);
     }

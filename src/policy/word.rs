@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::glob;
+use super::{glob, proved};
 
 /// A word as bash will see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,6 +72,15 @@ pub(super) fn literal(form: &[Piece]) -> Option<String> {
         }
     }
     Some(all)
+}
+
+/// Returns a form as bash reads it when only the variables in it are left to expand, each to one word.
+pub(super) fn quoted(form: &[Piece]) -> String {
+    let pieces = form.iter().map(|piece| match piece {
+        Piece::Text { text, .. } => proved::quoted(text),
+        Piece::Variable(name) => format!("\"${{{name}}}\""),
+    });
+    pieces.collect()
 }
 
 /// True where an unquoted `*`, `?` or closed `[` may expand.

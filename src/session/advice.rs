@@ -30,6 +30,8 @@ pub(super) struct Conditions {
     pub asked: Option<Duration>,
     /// The time that the command was given; none if it had no limit.
     pub limit: Option<Duration>,
+    /// The limit is less than it would be after a yes, because nobody was asked.
+    pub unasked: bool,
     /// The longest time that the person lets a command have.
     pub ceiling: Duration,
 }
@@ -52,12 +54,20 @@ impl Conditions {
 
     /// Returns whether the confinement may have caused a failure.
     pub(super) fn may_be_to_blame(&self, outcome: &Outcome) -> bool {
-        self.confined && !outcome.ok() && !outcome.cancelled && !outcome.timed_out
+        match outcome.timed_out {
+            true => self.unasked,
+            false => self.confined && !outcome.ok() && !outcome.cancelled,
+        }
     }
 
     fn timed_out(&self) -> String {
         let ceiling = self.ceiling.as_secs();
         match (self.asked, self.limit) {
+            (_, Some(limit)) if self.unasked => format!(
+                "A command that runs unasked may take {} s at most, and that ended it: give it less to do, or send the \
+                 same command again: co then asks the person to let it run longer.",
+                limit.as_secs()
+            ),
             (Some(asked), _) if asked > self.ceiling => format!(
                 "You asked for {} s, but the person lets a command run for {ceiling} s at most, and that ended it: give it \
                  less to do, or run it in parts.",
@@ -93,6 +103,7 @@ mod tests {
         backend: "subprocess",
         asked: None,
         limit: Some(Duration::from_secs(120)),
+        unasked: false,
         ceiling: Duration::from_secs(600),
     };
 

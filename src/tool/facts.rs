@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
@@ -23,6 +23,14 @@ const MAX_MATCHES: usize = 2_000;
 const MAX_GLOB_DIRS: usize = 2_000;
 /// How long a look at PATH's directories holds: for one list of commands.
 const FRESH: Duration = Duration::from_millis(20);
+
+/// Where the locale `C.UTF-8` is, if the system has it. bash complains about one that is not there.
+const UTF8: [&str; 4] = [
+    "/usr/lib/locale/C.utf8",
+    "/usr/lib/locale/C.UTF-8",
+    "/usr/lib64/locale/C.utf8",
+    "/usr/share/locale/C.UTF-8",
+];
 
 /// How PATH's directories were when a program was looked up.
 type Stamps = Arc<[Stamp]>;
@@ -103,7 +111,7 @@ impl World {
             }
             let trusted = dir.is_absolute() && self.is_trusted(dir) && self.is_trusted(&file);
             return if trusted {
-                Found::Trusted
+                Found::Trusted(file)
             } else {
                 Found::Untrusted(file)
             };
@@ -296,6 +304,14 @@ impl Facts for World {
             Some(files) => survey::listed(&files, &self.root),
             None => Survey::default(),
         }
+    }
+
+    fn locale(&self) -> &'static str {
+        static LOCALE: LazyLock<&str> = LazyLock::new(|| {
+            let there = UTF8.iter().any(|place| Path::new(place).exists());
+            if there { "C.UTF-8" } else { "C" }
+        });
+        &LOCALE
     }
 }
 

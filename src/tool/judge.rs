@@ -66,7 +66,10 @@ impl Judge {
     /// Looks at a command and at what it names. Blocks on files: call it from `spawn_blocking`.
     pub fn assess(&self, program: &exec::Program, cwd: &Path) -> Assessment {
         self.tighten(match program {
-            exec::Program::Shell(command) => policy::assess(command, cwd, &self.world),
+            exec::Program::Shell(command)
+            | exec::Program::Rewritten {
+                original: command, ..
+            } => policy::assess(command, cwd, &self.world),
             exec::Program::Argv(argv) => policy::assess_argv(argv, cwd, &self.world),
         })
     }
@@ -84,6 +87,7 @@ impl Judge {
         let found = self.tighten(Assessment {
             command: policy::rules::join(&words),
             looks: vec![words.clone()],
+            in_process: true,
             segments: vec![Segment {
                 name: words[..1].to_vec(),
                 words: Some(words),

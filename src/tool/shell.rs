@@ -9,7 +9,7 @@ use serde_json::json;
 use super::BadCall;
 use crate::exec::{self, Caller, Confinement, Program, Size, Spec, Streams};
 use crate::llm::ToolSpec;
-use crate::policy::rules;
+use crate::policy::{Proved, rules};
 
 /// The tool's name, as models know it.
 pub const NAME: &str = "run_shell_command";
@@ -68,7 +68,8 @@ pub struct Manner {
 pub struct Run {
     pub cwd: PathBuf,
     pub confinement: Confinement,
-    pub extra_env: Vec<(String, String)>,
+    /// Given, what it proves runs in the place of the request's program.
+    pub proof: Option<Proved>,
 }
 
 /// Returns the tool as a model is told of it.
@@ -200,15 +201,23 @@ impl Request {
 
     /// What the executor is told; `ceiling` is the longest time a person lets a command have.
     pub fn spec(&self, run: Run, ceiling: Duration) -> Spec {
+        let (program, extra_env) = match &run.proof {
+            None => (self.program.clone(), Vec::new()),
+            Some(proved) => {
+                let (original, script) = (proved.original().to_owned(), proved.script().to_owned());
+                let program = Program::Rewritten { original, script };
+                (program, proved.env().to_vec())
+            }
+        };
         Spec {
-            program: self.program.clone(),
+            program,
             cwd: run.cwd,
             caller: Caller::Agent,
             stdin: None,
             timeout: self.limit(ceiling).unwrap_or(exec::UNTIL_IT_ENDS),
             confinement: run.confinement,
             environment: exec::Environment::default(),
-            extra_env: run.extra_env,
+            extra_env,
         }
     }
 }
@@ -223,7 +232,7 @@ fn seconds(given: i64) -> Result<Duration, BadCall> {
 /// A program as a person reads it.
 fn text_of(program: &Program) -> String {
     match program {
-        Program::Shell(cmd) => cmd.clone(),
+        Program::Shell(text) | Program::Rewritten { original: text, .. } => text.clone(),
         Program::Argv(argv) => rules::shell_join(argv),
     }
 }

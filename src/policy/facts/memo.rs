@@ -102,6 +102,10 @@ impl Facts for Memo<'_> {
     fn tracked(&self, cwd: &Path) -> Survey {
         once_for(&self.tracked, cwd.to_owned(), |cwd| self.facts.tracked(cwd))
     }
+
+    fn locale(&self) -> &'static str {
+        self.facts.locale()
+    }
 }
 
 #[cfg(test)]
@@ -122,7 +126,7 @@ mod tests {
     impl Facts for Counting {
         fn program(&self, _: &str, _: &Path) -> Found {
             self.count();
-            Found::Trusted
+            Found::Trusted("/bin/ls".into())
         }
 
         fn path(&self, cwd: &Path, path: &str) -> PathFact {

@@ -8,6 +8,7 @@ use crate::policy::bash::{Redirect, Simple};
 use crate::policy::facts::Facts;
 use crate::policy::options::Arg;
 use crate::policy::paths::{self, Use};
+use crate::policy::proved::quoted;
 use crate::policy::special::xargs::Stage;
 use crate::policy::word::{self, Word};
 
@@ -16,6 +17,11 @@ use crate::policy::word::{self, Word};
 pub(super) struct Ready {
     pub(super) span: Range<usize>,
     pub(super) args: Vec<Arg>,
+    /// The same words as bash reads them when nothing is left to expand.
+    pub(super) quoted: Vec<String>,
+    /// The assignments before them and the redirections behind them, written likewise.
+    pub(super) before: String,
+    pub(super) after: String,
     /// The words that its redirections name.
     pub(super) targets: Vec<Arg>,
     pub(super) bare: bool,
@@ -52,8 +58,10 @@ pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
         spread(word, cwd, facts, &mut ready);
     }
     for (name, value) in &simple.assignments {
-        let plain = value.literal().is_some_and(|value| harmless(name, &value));
-        if !plain {
+        let plain = value.literal().filter(|value| harmless(name, value));
+        if let Some(value) = plain {
+            ready.before += &format!("{name}={} ", quoted(&value));
+        } else {
             ready.problems.push(Reason::at(
                 format!("it sets `{name}` for the command"),
                 simple.span.clone(),
@@ -66,6 +74,8 @@ pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
             let mut aside = Ready::default();
             spread(target, cwd, facts, &mut aside);
             ready.targets.extend(aside.args);
+            let target = aside.quoted.concat();
+            ready.after += &format!(" {}{target}", redirect.operator);
         }
     }
     ready
@@ -89,9 +99,11 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
                 }
                 arg.text.clone_from(&word.raw);
                 arg.dynamic = true;
+                ready.quoted.push(word::quoted(form));
                 ready.args.push(arg);
             }
             Some(text) if !word::has_glob(form) => {
+                ready.quoted.push(quoted(&text));
                 arg.text = text;
                 ready.args.push(arg);
             }
@@ -99,6 +111,7 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
                 let loose = matches!(form.first(), Some(word::Piece::Text { text, quoted: false }) if text.starts_with(['*', '?', '[']));
                 match facts.glob(cwd, &word::pattern(form)) {
                     Some(matches) if matches.is_empty() => {
+                        ready.quoted.push(quoted(&text));
                         arg.text = text;
                         arg.loose_glob = loose;
                         ready.args.push(arg);
@@ -114,6 +127,7 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
                                     word.span.clone(),
                                 ));
                             }
+                            ready.quoted.push(quoted(&text));
                             ready.args.push(Arg {
                                 text,
                                 loose_glob: loose,

@@ -10,6 +10,7 @@ use crate::policy::git;
 use crate::policy::options::Arg;
 use crate::policy::paths;
 use crate::policy::programs::{self, Special};
+use crate::policy::proved::{Rewritten, Runs, quoted};
 use crate::policy::special;
 use crate::policy::special::xargs::Stage;
 use crate::policy::wrap::Look;
@@ -44,9 +45,12 @@ fn prove(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segm
         .collect();
     segment.git = first.text == "git";
     segment.name = name(&first.text, args);
-    segment.unproved.extend(program(ready, first, cwd, facts));
-    if segment.unproved.len() > ready.problems.len() {
-        return segment;
+    match program(ready, first, cwd, facts) {
+        Ok(runs) => segment.rewritten = Some(rewrite(ready, &runs, cwd, facts)),
+        Err(reason) => {
+            segment.unproved.push(reason);
+            return segment;
+        }
     }
     let Some(table) = programs::lookup(&first.text) else {
         return segment;
@@ -124,11 +128,11 @@ fn name(first: &str, args: &[Arg]) -> Vec<String> {
 }
 
 /// The command word: a bare name that the tables know and that is found in a trusted place.
-fn program(ready: &Ready, first: &Arg, cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
+fn program(ready: &Ready, first: &Arg, cwd: &Path, facts: &dyn Facts) -> Result<Runs, Reason> {
     const BUILTINS: [&str; 11] = [
         "echo", "printf", "test", "[", "true", "false", ":", "pwd", "type", "command", "cd",
     ];
-    let ask = |text: String| Some(Reason::at(text, first.span.clone()));
+    let ask = |text: String| Err(Reason::at(text, first.span.clone()));
     let name = first.text.as_str();
     if first.dynamic || first.loose_glob || !ready.bare {
         return ask("the program's name is not written plainly".to_owned());
@@ -142,19 +146,36 @@ fn program(ready: &Ready, first: &Arg, cwd: &Path, facts: &dyn Facts) -> Option<
         ));
     };
     if ready.builtin && BUILTINS.contains(&name) {
-        return None;
+        return Ok(Runs::Builtin);
     }
-    match facts.program(name, cwd) {
-        Found::Trusted | Found::Missing => {
-            special::trusted(name, &table.starts, &Scene { facts, cwd })
-                .into_iter()
-                .next()
+    let runs = match facts.program(name, cwd) {
+        Found::Trusted(path) => Runs::Program(path),
+        Found::Missing => Runs::Missing,
+        Found::Untrusted(path) => {
+            return ask(format!(
+                "`{name}` is `{}`, which others can change",
+                path.display()
+            ));
         }
-        Found::Untrusted(path) => ask(format!(
-            "`{name}` is `{}`, which others can change",
-            path.display()
-        )),
+    };
+    let untrusted = special::trusted(name, &table.starts, &Scene { facts, cwd });
+    untrusted.into_iter().next().map_or(Ok(runs), Err)
+}
+
+/// Writes the command as it runs. xargs gets the path of its program too.
+fn rewrite(ready: &Ready, runs: &Runs, cwd: &Path, facts: &dyn Facts) -> Rewritten {
+    let mut words = ready.quoted.clone();
+    if let Some((first, args)) = ready.args.split_first()
+        && first.text == "xargs"
+        && let Some((name, inner)) = special::xargs::inner(args)
+    {
+        let path = match facts.program(name, cwd) {
+            Found::Trusted(path) | Found::Untrusted(path) => path,
+            Found::Missing => Path::new("/nonexistent").join(name),
+        };
+        words[args.len() - inner.len()] = quoted(&path.to_string_lossy());
     }
+    Rewritten::new(runs, &ready.before, &words, &ready.after)
 }
 
 /// What keeps a prefix rule from covering the command.

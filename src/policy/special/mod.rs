@@ -59,7 +59,7 @@ pub(super) fn trusted<S: AsRef<str>>(name: &str, programs: &[S], scene: &Scene) 
             "`{name}` runs `{}`, which others can change",
             path.display()
         ))),
-        Found::Trusted | Found::Missing => None,
+        Found::Trusted(_) | Found::Missing => None,
     };
     programs.iter().filter_map(untrusted).collect()
 }

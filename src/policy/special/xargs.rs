@@ -97,7 +97,7 @@ pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> V
 }
 
 /// Splits off xargs' own options: the program and its words.
-fn inner(args: &[Arg]) -> Option<(&str, &[Arg])> {
+pub(crate) fn inner(args: &[Arg]) -> Option<(&str, &[Arg])> {
     let mut at = 0;
     loop {
         let arg = args.get(at)?;

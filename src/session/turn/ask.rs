@@ -40,7 +40,8 @@ impl Turn {
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
-            Verdict::Allow(Grant::Proof { .. }) => match self.why_ask_proved(reviewed) {
+            Verdict::Allow(Grant::Look) => policy::Ask::because("nothing else allows it"),
+            Verdict::Allow(Grant::Proof(_)) => match self.why_ask_proved(reviewed) {
                 None => return Resolution::Run(Decision::Proved),
                 Some(why) => policy::Ask::because(why),
             },
@@ -212,7 +213,7 @@ impl Turn {
             run: Run {
                 cwd: reviewed.cwd,
                 confinement,
-                extra_env: Vec::new(),
+                proof: None,
             },
             decision,
         };

@@ -15,7 +15,7 @@ use super::run::{Begun, Cleared};
 use super::step::{Asked, MAX_CALLS};
 use super::{Halt, Reply, Turn};
 use crate::error;
-use crate::policy::{self, Grant, Verdict};
+use crate::policy::{self, Grant, Proved, Verdict};
 use crate::tool::ToolCall;
 use crate::tool::backend;
 use crate::tool::jobs;
@@ -82,9 +82,10 @@ impl Turn {
             ahead.push(match self.review(next).await {
                 Err(why) => Ahead::Refused(next.call.clone(), why),
                 Ok(ParsedCall::Look(looking)) => Ahead::Look(looking),
-                Ok(ParsedCall::Command(reviewed)) if self.runs_unasked(&reviewed) => {
-                    Ahead::Command(self.clear_proved(reviewed))
-                }
+                Ok(ParsedCall::Command(reviewed)) => match self.proof(&reviewed) {
+                    Some(proof) => Ahead::Command(self.clear_proved(reviewed, proof)),
+                    None => break,
+                },
                 Ok(_) => break,
             });
             calls.pop_front();
@@ -158,7 +159,11 @@ impl Turn {
     async fn command(&mut self, reviewed: Reviewed, decision: Decision) -> Result<(), Halt> {
         match decision {
             Decision::Proved => {
-                let cleared = self.clear_proved(reviewed);
+                let Some(proof) = self.proof(&reviewed) else {
+                    let why = "The proof that it only looks does not hold any more: send it again.";
+                    return self.not_run(&reviewed.call, why.to_owned()).await;
+                };
+                let cleared = self.clear_proved(reviewed, proof);
                 let begun = self.start(&cleared).await?;
                 self.finish(cleared, begun).await
             }
@@ -266,8 +271,14 @@ impl Turn {
         }
     }
 
-    fn runs_unasked(&self, reviewed: &Reviewed) -> bool {
-        matches!(self.resolve(reviewed), Resolution::Run(Decision::Proved))
+    /// Returns what runs of a command that needs no answer.
+    fn proof(&self, reviewed: &Reviewed) -> Option<Proved> {
+        match (&reviewed.judged.verdict, self.resolve(reviewed)) {
+            (Verdict::Allow(Grant::Proof(proved)), Resolution::Run(Decision::Proved)) => {
+                Some(proved.clone())
+            }
+            _ => None,
+        }
     }
 
     /// Why a proven command asks all the same.
@@ -327,16 +338,12 @@ impl Turn {
         }
     }
 
-    fn clear_proved(&self, reviewed: Reviewed) -> Cleared {
-        let extra_env = match &reviewed.judged.verdict {
-            Verdict::Allow(Grant::Proof { env }) => env.clone(),
-            _ => Vec::new(),
-        };
+    fn clear_proved(&self, reviewed: Reviewed, proof: Proved) -> Cleared {
         Cleared {
             run: Run {
                 cwd: reviewed.cwd,
                 confinement: self.kit.trial.proved(&self.workspace),
-                extra_env,
+                proof: Some(proof),
             },
             call: reviewed.call,
             request: reviewed.request,

@@ -302,7 +302,9 @@ impl Turn {
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
-            Verdict::Allow(Grant::Proof { .. }) => policy::Ask::because("nothing else allows it"),
+            Verdict::Allow(Grant::Proof(_) | Grant::Look) => {
+                policy::Ask::because("nothing else allows it")
+            }
             Verdict::Ask(question) => question.clone(),
         };
         match self.confirms(&question) {

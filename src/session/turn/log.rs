@@ -6,6 +6,7 @@ use super::Turn;
 use super::calls::Judged;
 use crate::audit::Record;
 use crate::exec::{self, Confinement};
+use crate::policy::{Grant, Verdict};
 use crate::transcript::{Call, Decision};
 
 /// The level of what nobody was asked about.
@@ -68,6 +69,12 @@ impl Turn {
             session: self.log_id.clone(),
             call: call.id.clone(),
             command: judged.command.clone(),
+            script: match (&judged.verdict, decision) {
+                (Verdict::Allow(Grant::Proof(proved)), Decision::Proved) => {
+                    Some(proved.script().to_owned())
+                }
+                _ => None,
+            },
             segments: judged.segments.clone(),
             verdict: judged.verdict.word().to_owned(),
             rule: rule(decision),

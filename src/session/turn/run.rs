@@ -1,7 +1,7 @@
 //! Running a call that was cleared: recorded, started, shown as it prints, its outcome told to the model.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::super::advice::{Conditions, NOT_EXECUTED};
 use super::super::guard::Repeat;
@@ -61,7 +61,7 @@ impl Turn {
         };
         let spec = cleared
             .request
-            .spec(cleared.run.clone(), self.kit.config.max_timeout());
+            .spec(cleared.run.clone(), self.ceiling(cleared));
         let level = level(&cleared.run.confinement);
         let decided = (&cleared.decision, level);
         let record = self
@@ -114,7 +114,10 @@ impl Turn {
         tracing::debug!(call = cleared.call.id, wall = ?started.elapsed(), "a call ended");
         self.conclude(&cleared.call, text, outcome.ok(), outcome.spill.clone())
             .await?;
-        self.show(&format!("*{}*", outcome.status())).await?;
+        let short = outcome.timed_out && self.conditions(&cleared).unasked;
+        let setting = if short { ": unasked_timeout" } else { "" };
+        self.show(&format!("*{}{setting}*", outcome.status()))
+            .await?;
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),
@@ -175,12 +178,23 @@ impl Turn {
     /// Returns the conditions that a command runs under.
     pub(super) fn conditions(&self, cleared: &Cleared) -> Conditions {
         let ceiling = self.kit.config.max_timeout();
+        let limit = cleared.request.limit(self.ceiling(cleared));
         Conditions {
             confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
             backend: self.kit.trial.name(),
             asked: cleared.request.timeout,
-            limit: cleared.request.limit(ceiling),
+            limit,
+            unasked: limit != cleared.request.limit(ceiling),
             ceiling,
+        }
+    }
+
+    /// Returns the longest time that a command may take. One that runs unasked may take less, unless it is a job.
+    fn ceiling(&self, cleared: &Cleared) -> Duration {
+        let most = self.kit.config.max_timeout();
+        match cleared.run.proof.is_some() && !cleared.request.manner.background {
+            true => most.min(self.kit.config.unasked_timeout),
+            false => most,
         }
     }
 

@@ -320,7 +320,7 @@ fn executor(world: &World, run: &Path) -> Executor {
 fn proved_env(world: &World) -> Vec<(String, String)> {
     let (judge, _) = world.judge(policy::Settings::default());
     match world.verdict(&judge, "git status") {
-        Verdict::Allow(Grant::Proof { env }) if !env.is_empty() => env,
+        Verdict::Allow(Grant::Proof(proved)) if !proved.env().is_empty() => proved.env().to_vec(),
         other => panic!("{other:?}"),
     }
 }

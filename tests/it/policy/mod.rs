@@ -9,6 +9,7 @@ mod forced;
 mod listed;
 mod prober;
 mod repositories;
+mod rewritten;
 mod rules;
 mod second_opinion;
 mod stubs;

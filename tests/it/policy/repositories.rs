@@ -70,17 +70,18 @@ impl Trap {
         let judge = self.judge();
         let mut ran = 0;
         for command in COMMANDS {
-            let Verdict::Allow(Grant::Proof { env }) = self.world.verdict(&judge, command) else {
+            let verdict = self.world.verdict(&judge, command);
+            let Verdict::Allow(Grant::Proof(proved)) = verdict else {
                 continue;
             };
             ran += 1;
             let _status = Command::new("bash")
-                .args(["--noprofile", "--norc", "-c", command])
+                .args(["--noprofile", "--norc", "-c", proved.script()])
                 .current_dir(&self.world.workspace)
                 .env_clear()
                 .env("PATH", std::env::var_os("PATH").unwrap_or_default())
                 .env("HOME", &self.world.home)
-                .envs(env)
+                .envs(proved.env().iter().cloned())
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())

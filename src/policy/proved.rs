@@ -1,0 +1,168 @@
+//! A proved command, written anew from what was judged.
+//!
+//! bash reads the rewritten text, not the text that was judged: every word is quoted as it was expanded, and every
+//! program is named by the path that the facts checked. Nothing is left for bash to expand or to find.
+
+use std::path::PathBuf;
+
+use super::review::Segment;
+
+/// A command that is proved to only look. Only [`super::decide`] makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proved {
+    original: String,
+    script: String,
+    env: Vec<(String, String)>,
+}
+
+/// One simple command, written anew. Only the policy makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewritten {
+    /// What stands between it and the command before it.
+    pub(super) join: &'static str,
+    text: String,
+    /// True if `text` replaces the shell by a program.
+    replaces: bool,
+}
+
+/// What a command word starts.
+pub(super) enum Runs {
+    Builtin,
+    /// The program at this path.
+    Program(PathBuf),
+    /// No program has this name.
+    Missing,
+}
+
+impl Proved {
+    /// Joins what was written of each simple command; none if one was not written.
+    pub(super) fn new(
+        original: &str,
+        segments: &[Segment],
+        env: Vec<(String, String)>,
+    ) -> Option<Self> {
+        let mut script = String::new();
+        for (place, segment) in segments.iter().enumerate() {
+            let rewritten = segment.rewritten.as_ref()?;
+            if place > 0 {
+                script.push_str(rewritten.join);
+            }
+            // The shell is needed no more by the last program, unless that is in a pipeline.
+            let last = place + 1 == segments.len() && rewritten.join != PIPE;
+            match rewritten.replaces && !last {
+                true => script.push_str(&format!("({})", rewritten.text)),
+                false => script.push_str(&rewritten.text),
+            }
+        }
+        Some(Self {
+            original: original.to_owned(),
+            script,
+            env,
+        })
+    }
+
+    /// Returns the text that was judged, for people.
+    pub fn original(&self) -> &str {
+        &self.original
+    }
+
+    /// Returns the text that bash runs.
+    pub fn script(&self) -> &str {
+        &self.script
+    }
+
+    /// Returns the variables that are set for it.
+    pub fn env(&self) -> &[(String, String)] {
+        &self.env
+    }
+}
+
+/// What joins the commands of a pipeline.
+pub(super) const PIPE: &str = " | ";
+
+impl Rewritten {
+    /// Writes a command: the assignments before it, its words in quotes, the redirections behind it.
+    pub(super) fn new(runs: &Runs, before: &str, words: &[String], after: &str) -> Self {
+        let all = words.join(" ");
+        let name = words.first().map_or("", String::as_str);
+        let (text, replaces) = match runs {
+            Runs::Builtin => (format!("{before}{all}{after}"), false),
+            Runs::Program(path) => {
+                let (path, rest) = (quoted(&path.to_string_lossy()), words.get(1..));
+                let words = [&[path], rest.unwrap_or_default()].concat().join(" ");
+                match before {
+                    // By its name as argv[0]: programs with many names tell from it what to do, and errors begin with it.
+                    "" => (format!("exec -a {name} {words}{after}"), true),
+                    // Before `exec`, bash would set the variables for itself too.
+                    _ => (format!("{before}{words}{after}"), false),
+                }
+            }
+            Runs::Missing => {
+                let says = format!("echo \"$0: \"{name}': command not found' >&2; exit 127");
+                (format!("({says}){after}"), false)
+            }
+        };
+        Self {
+            join: "",
+            text,
+            replaces,
+        }
+    }
+}
+
+/// Returns a word of bash that is exactly this text.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(commands: &[(Runs, &'static str, &[&str])]) -> String {
+        let segment = |(runs, join, words): &(Runs, &'static str, &[&str])| {
+            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            let rewritten = Rewritten::new(runs, "", &words, "");
+            Segment {
+                rewritten: Some(Rewritten { join, ..rewritten }),
+                ..Segment::default()
+            }
+        };
+        let segments: Vec<Segment> = commands.iter().map(segment).collect();
+        Proved::new("x", &segments, Vec::new()).unwrap().script
+    }
+
+    #[test]
+    fn the_last_program_takes_the_place_of_the_shell() {
+        let ls = || Runs::Program("/bin/ls".into());
+        for (commands, expected) in [
+            (
+                &[(ls(), "\n", &["ls", "a'b"][..])][..],
+                r"exec -a 'ls' '/bin/ls' 'a'\''b'",
+            ),
+            (
+                &[
+                    (ls(), "\n", &["ls"]),
+                    (Runs::Builtin, " && ", &["echo", ""]),
+                ],
+                "(exec -a 'ls' '/bin/ls') && 'echo' ''",
+            ),
+            (
+                &[(ls(), "\n", &["ls"]), (ls(), PIPE, &["ls"])],
+                "(exec -a 'ls' '/bin/ls') | (exec -a 'ls' '/bin/ls')",
+            ),
+            (
+                &[(Runs::Missing, "\n", &["rg"]), (ls(), "\n", &["ls"])],
+                "(echo \"$0: \"'rg'': command not found' >&2; exit 127)\nexec -a 'ls' '/bin/ls'",
+            ),
+        ] {
+            assert_eq!(script(commands), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_not_written_anew_is_not_proved() {
+        let unwritten = [Segment::default()];
+        assert_eq!(Proved::new("x", &unwritten, Vec::new()), None);
+    }
+}
