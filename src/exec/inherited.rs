@@ -17,19 +17,19 @@ pub(super) fn hear_children() -> io::Result<()> {
     Ok(())
 }
 
-/// Closes all descriptors beyond the three standard ones.
+/// Closes all descriptors beyond `last`.
 ///
 /// # Errors
 /// The kernel is older than Linux 5.9.
-pub(super) fn close() -> io::Result<()> {
-    range(0)
+pub(super) fn close(last: i32) -> io::Result<()> {
+    range(last, 0)
 }
 
 /// Keeps those descriptors from the programs that this process starts.
 ///
 /// Call it before any thread starts.
 pub(super) fn keep() {
-    if range(libc::CLOSE_RANGE_CLOEXEC).is_err() {
+    if range(2, libc::CLOSE_RANGE_CLOEXEC).is_err() {
         // Linux before 5.11 closes but does not mark.
         one_by_one();
     }
@@ -39,8 +39,8 @@ pub(super) fn keep() {
     unsafe_code,
     reason = "no library wraps close_range; listing /proc/self/fd takes ten times as long"
 )]
-fn range(flags: libc::c_uint) -> io::Result<()> {
-    let (first, last) = (3_u32, u32::MAX);
+fn range(kept: i32, flags: libc::c_uint) -> io::Result<()> {
+    let (first, last) = (kept + 1, u32::MAX);
     // SAFETY: to mark a descriptor harms nobody. They are closed only by a launcher, at a time when nothing in it
     // has opened one that is closed a second time.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };

@@ -18,6 +18,7 @@ mod input;
 mod job;
 mod limits;
 mod login;
+mod long_script;
 mod mark;
 mod model;
 pub mod privacy;

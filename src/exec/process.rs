@@ -16,10 +16,13 @@ use super::limits::PerProcess;
 use super::mark::Mark;
 use super::sandbox::{Held, Launcher, Wrapped};
 use super::spawn::{self, Start};
-use super::{Confinement, Error, Program, Streams, children, streams};
+use super::{Confinement, Error, Program, Streams, children, long_script, streams};
 
 /// Where bash is looked for, before the command's PATH: what was judged must be what runs.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
+
+/// Bytes of a script that still fit an argument. Longer ones are passed through a descriptor.
+const LONG: usize = 100 << 10;
 
 /// What to start.
 pub(super) struct Plan<'a> {
@@ -84,6 +87,12 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
     }
     let system = |what| move |source: io::Error| Error::System { what, source };
     let ends = streams::open(plan.streams, plan.stdin).map_err(system("make its streams"))?;
+    let script = match plan.program {
+        Program::Rewritten { script, .. } if script.len() > LONG => {
+            Some(streams::file("script", script.as_bytes()).map_err(system("pass its script"))?)
+        }
+        _ => None,
+    };
     let started = children::spawn(|| {
         spawn::start(&Start {
             argv: &argv,
@@ -91,6 +100,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
             cwd: plan.cwd,
             stdin: &ends.stdin,
             output: &ends.write,
+            script: script.as_ref(),
             terminal: matches!(plan.streams, Streams::Terminal(_)),
         })
     });
@@ -174,12 +184,13 @@ fn argv(
             shell.iter().cloned().chain([text]).collect()
         }
         (Program::Rewritten { script, .. }, _) => {
-            let mut words = bash(script, &path);
-            if words.len() < 5 {
+            let long = script.len() > LONG;
+            let text = if long { long_script::READ } else { script };
+            match bash(text, &path) {
+                words if words.len() == 5 => words,
                 // Another shell would read it otherwise.
-                words = vec!["bash".into()];
+                _ => vec!["bash".into()],
             }
-            words
         }
         (Program::Argv(argv), _) => argv.iter().map(OsString::from).collect(),
     };

@@ -15,6 +15,7 @@ use nix::sys::stat::Mode;
 use rustix::process::Pid;
 
 use super::env::Variables;
+use super::long_script;
 
 /// A program with its arguments, environment, directory and streams.
 pub(super) struct Start<'a> {
@@ -25,6 +26,8 @@ pub(super) struct Start<'a> {
     pub(super) stdin: &'a OwnedFd,
     /// Its standard output and standard error.
     pub(super) output: &'a OwnedFd,
+    /// A script for [`long_script::READ`].
+    pub(super) script: Option<&'a OwnedFd>,
     /// True if both streams are a terminal, which becomes the terminal of the session.
     pub(super) terminal: bool,
 }
@@ -74,6 +77,9 @@ fn actions(start: &Start<'_>) -> io::Result<PosixSpawnFileActions> {
     let output: RawFd = start.output.as_raw_fd();
     actions.add_dup2(output, 1)?;
     actions.add_dup2(output, 2)?;
+    if let Some(script) = start.script {
+        actions.add_dup2(script.as_raw_fd(), long_script::DESCRIPTOR)?;
+    }
     Ok(actions)
 }
 

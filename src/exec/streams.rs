@@ -77,7 +77,12 @@ fn whole(text: Option<&[u8]>) -> io::Result<OwnedFd> {
     let Some(text) = text else {
         return Ok(null()?.into());
     };
-    let file = rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC)?;
+    file("stdin", text)
+}
+
+/// Returns a file that has no path and holds the text.
+pub(super) fn file(name: &str, text: &[u8]) -> io::Result<OwnedFd> {
+    let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
     let mut file = File::from(file);
     file.write_all(text)?;
     file.rewind()?;

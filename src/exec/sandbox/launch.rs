@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::super::inherited;
+use super::super::{inherited, long_script};
 use super::filter::{self, Shape};
 use super::plan::{Level, Plan, Unread};
 use super::support::Support;
@@ -46,8 +46,9 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
     if let Err(why) = limit(plan) {
         return format!("the command was not started, because its limits could not be set: {why}");
     }
+    let has_script = argv.iter().any(|it| it == long_script::READ);
     if plan.level != Level::Plain
-        && let Err(why) = restrict(plan)
+        && let Err(why) = restrict(plan, has_script)
     {
         return format!("the command was not started, for it could not be confined: {why}");
     }
@@ -68,8 +69,13 @@ fn limit(plan: &Plan) -> Result<(), String> {
 
 /// The order matters: mounts need capabilities and the filter must come last, for it refuses what
 /// the steps before it do.
-fn restrict(plan: &Plan) -> Result<(), String> {
-    inherited::close().map_err(|e| format!("inherited files stay open ({e})"))?;
+fn restrict(plan: &Plan, has_script: bool) -> Result<(), String> {
+    let kept = if has_script {
+        long_script::DESCRIPTOR
+    } else {
+        2
+    };
+    inherited::close(kept).map_err(|e| format!("inherited files stay open ({e})"))?;
     if let Some(mounts) = &plan.mounts {
         mounts::enter(mounts).map_err(|e| format!("no mount namespace ({e})"))?;
     }
