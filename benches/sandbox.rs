@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use co::exec::Confinement;
 use co::exec::sandbox::Launcher;
+use co::exec::{Confinement, Shown};
 
 /// What is run: nothing, so that only the start is measured.
 const COMMAND: &str = "/bin/true";
@@ -49,6 +49,7 @@ fn main() {
     let writing = Confinement::Workspace {
         workspace: workspace.clone(),
         network: false,
+        shown: Shown::default(),
     };
     let reading = Confinement::ReadOnly {
         workspace: workspace.clone(),

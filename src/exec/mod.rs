@@ -42,7 +42,7 @@ mod tree;
 mod watch;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use cgroup::Hold;
@@ -114,7 +114,32 @@ pub enum Confinement {
     /// No write but a private temporary directory, no network, no reads of credentials.
     ReadOnly { workspace: PathBuf },
     /// Writes in the workspace and a private temporary directory.
-    Workspace { workspace: PathBuf, network: bool },
+    Workspace {
+        workspace: PathBuf,
+        network: bool,
+        shown: Shown,
+    },
+}
+
+/// The secrets of the workspace that a command may open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Shown {
+    #[default]
+    Nothing,
+    /// Files and directories by their real paths.
+    These(Vec<PathBuf>),
+    Everything,
+}
+
+impl Shown {
+    /// True if a command may open the secret file or directory at `path`.
+    pub fn includes(&self, path: &Path) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::These(paths) => paths.iter().any(|shown| shown.starts_with(path)),
+            Self::Everything => true,
+        }
+    }
 }
 
 /// What a command came to.

@@ -11,6 +11,35 @@ pub mod redact;
 mod survey;
 mod values;
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
 pub use matcher::Matcher;
 pub use survey::{Survey, survey};
 pub use values::Values;
+
+/// The last survey of each workspace. A cheap handle: clones share the surveys.
+#[derive(Debug, Clone, Default)]
+pub struct Surveys {
+    last: Arc<Mutex<HashMap<PathBuf, Arc<Survey>>>>,
+}
+
+impl Surveys {
+    /// Returns the survey of the workspace `root`, and takes a new one if a directory changed since the last.
+    ///
+    /// Blocks on files.
+    pub fn current(&self, root: &Path) -> Arc<Survey> {
+        let last = self.lock().get(root).cloned();
+        if let Some(survey) = last.filter(|survey| survey.is_current()) {
+            return survey;
+        }
+        let survey = Arc::new(survey(root));
+        self.lock().insert(root.to_owned(), Arc::clone(&survey));
+        survey
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Arc<Survey>>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

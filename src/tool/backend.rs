@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::config::{Backend, Config, Network};
-use crate::exec::Confinement;
 use crate::exec::sandbox::{Launcher, Refused};
+use crate::exec::{Confinement, Shown};
 
 /// What the person chose and what the kernel can do.
 #[derive(Debug, Clone)]
@@ -90,6 +90,7 @@ impl Isolation {
         let confined = || Confinement::Workspace {
             workspace: workspace.to_owned(),
             network: self.network,
+            shown: Shown::default(),
         };
         match self.backend {
             Backend::Subprocess => Ok(Confinement::Plain),

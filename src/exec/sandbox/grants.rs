@@ -8,11 +8,12 @@ mod writes;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::plan::{Grant, Level, Mounts, Right, Text};
+use super::plan::{Grant, Hidden, Level, Mounts, Right, Text};
 use super::{Refused, git, names};
 
 /// What is not under a directory that was listed is looked up again after this long.
@@ -34,6 +35,8 @@ pub(super) struct Place<'a> {
     pub env: &'a [(OsString, OsString)],
     pub level: Level,
     pub namespaces: bool,
+    /// The workspace's secrets, which the command must not open.
+    pub hidden: &'a [PathBuf],
 }
 
 /// What came of it.
@@ -95,11 +98,19 @@ impl Grants {
                 .iter()
                 .map(|path| Grant(Right::Device, Text::from(path))),
         );
-        grants.insert(Grant(Right::Write, Text::from(place.tmp)));
+        let reads = kept.reads.iter().cloned();
         if place.level == Level::Workspace {
+            grants.insert(Grant(Right::Write, Text::from(place.tmp)));
             writes::add(&kept, place, &mut found, &mut grants)?;
+            found.grants = reads.map(Grant::executing).chain(grants).collect();
+        } else {
+            grants.insert(Grant(Right::Keep, Text::from(place.tmp)));
+            found.mounts = place.namespaces.then(|| kept.read_only(place.tmp));
+            found.grants = reads.chain(grants).collect();
         }
-        found.grants = kept.reads.iter().cloned().chain(grants).collect();
+        if let Some(mounts) = &mut found.mounts {
+            mounts.hidden = kept.hidden(place);
+        }
         Ok(found)
     }
 
@@ -144,18 +155,28 @@ impl Grants {
         places.extend(tools::places(&home, &named, &mut listed));
         places.extend(git::configuration(&home));
         let git = git::Layout::of(&real);
-        places.extend(git.outside().map(Path::to_owned));
         // If a file appears or changes, all of these may change.
         let dot = real.join(".git");
         listed.extend((!dot.is_dir()).then_some(dot));
         listed.extend(git.configuration());
         listed.extend([".gitconfig", ".config/git/config"].map(|name| home.join(name)));
+        // Files of the workspace are not executed, also if it is below one of those places.
+        let avoid: Vec<PathBuf> = secrets.iter().chain([&real]).cloned().collect();
         for path in places.iter().filter_map(|path| path.canonicalize().ok()) {
-            if !home.starts_with(&path) {
-                around(&path, Right::Read, &secrets, &mut reads, &mut listed);
+            if home.starts_with(&path) {
+                continue;
             }
+            let avoid = if path.starts_with(&real) {
+                &secrets
+            } else {
+                &avoid
+            };
+            around(&path, Right::Read, avoid, &mut reads, &mut listed);
         }
-        around(&real, Right::Read, &secrets, &mut reads, &mut listed);
+        let own = [real.as_path()].into_iter().chain(git.outside());
+        for path in own {
+            around(path, Right::See, &secrets, &mut reads, &mut listed);
+        }
         if secrets.iter().any(|secret| secret.starts_with(&real)) {
             // The names at its top, and with them those of the secrets; never their contents.
             reads.insert(Grant(Right::List, Text::from(&real)));
@@ -225,6 +246,32 @@ impl Kept {
                 .stamps
                 .iter()
                 .all(|(path, stamp)| changed(path) == *stamp)
+    }
+
+    /// Returns the mounts of a command that only reads.
+    fn read_only(&self, tmp: &Path) -> Mounts {
+        // A toolchain in the workspace has to run, as in a home directory.
+        let runs = |path: &Path| path.metadata().is_ok_and(|meta| meta.mode() & 0o111 != 0);
+        let tools = |Grant(right, Text(path)): &Grant| {
+            *right == Right::Read && path.starts_with(&self.real) && runs(path)
+        };
+        let workspace = (!self.reads.iter().any(tools)).then_some(&*self.real);
+        Mounts {
+            writable: vec![Text::from(tmp)],
+            inert: workspace.into_iter().chain([tmp]).map(Text::from).collect(),
+            ..Mounts::default()
+        }
+    }
+
+    /// Returns the secrets below the workspace, and what lies there of the places that are closed everywhere.
+    fn hidden(&self, place: &Place<'_>) -> Hidden {
+        let closed = self.secrets.iter();
+        let closed = closed.filter(|path| path.starts_with(&self.real));
+        let paths: BTreeSet<&PathBuf> = closed.chain(place.hidden).collect();
+        Hidden {
+            by: Some(Text::from(place.tmp)),
+            paths: paths.into_iter().map(Text::from).collect(),
+        }
     }
 
     /// Returns the paths that git's configuration names.

@@ -9,7 +9,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::super::{inherited, long_script};
 use super::filter::{self, Shape};
-use super::plan::{Level, Plan, Unread};
+use super::plan::{Hidden, Level, Mounts, Plan, Text, Unread};
 use super::support::Support;
 use super::{LAUNCH, mounts, rules};
 
@@ -117,7 +117,13 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 
 /// Does each thing once, in this process that ends with it.
 fn try_out() -> Support {
-    let namespaces = mounts::enter(&super::plan::Mounts::default());
+    let namespaces = mounts::enter(&Mounts {
+        hidden: Hidden {
+            by: Some(Text::from("/dev")),
+            paths: vec![Text::from("/dev")],
+        },
+        ..Mounts::default()
+    });
     let capabilities = drop_capabilities();
     let landlock = rules::try_out();
     let shape = Shape {

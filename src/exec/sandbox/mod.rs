@@ -45,8 +45,9 @@ use self::grants::{Found, Grants, Place};
 use self::placeholder::Placeholders;
 use self::plan::{Level, Plan, Text};
 use self::removal::Removals;
-use super::Confinement;
 use super::limits::PerProcess;
+use super::{Confinement, Shown};
+use crate::secrets::Surveys;
 
 /// The first argument that makes a program of ours the launcher.
 const LAUNCH: &str = "__launch";
@@ -62,6 +63,7 @@ pub struct Launcher {
     limits: Limits,
     chosen: Arc<OnceLock<Chosen>>,
     grants: Arc<Grants>,
+    surveys: Surveys,
     removals: Removals,
 }
 
@@ -109,6 +111,7 @@ impl Launcher {
             limits: Limits::default(),
             chosen: Arc::default(),
             grants: Arc::new(Grants::new(home, own)),
+            surveys: Surveys::default(),
             removals: Removals::default(),
         }
     }
@@ -223,19 +226,21 @@ impl Launcher {
         let (workspace, level, network) = match held.confinement {
             Confinement::Plain => return self.limited(held, argv),
             Confinement::ReadOnly { workspace } => (workspace, Level::ReadOnly, false),
-            Confinement::Workspace { workspace, network } => {
-                (workspace, Level::Workspace, *network)
-            }
+            Confinement::Workspace {
+                workspace, network, ..
+            } => (workspace, Level::Workspace, *network),
         };
         self.check()?;
         let guard = private_tmp(&self.removals)?;
         clean(env, guard.path());
+        let hidden = self.hidden(held.confinement, workspace);
         let place = Place {
             workspace,
             tmp: guard.path(),
             env,
             level,
-            namespaces: self.namespaces && self.support().namespaces,
+            namespaces: self.hides_secrets(),
+            hidden: &hidden,
         };
         let mut wrapped = if cfg!(target_os = "macos") {
             Wrapped::plain(self.by_profile(&place, network, argv))
@@ -245,6 +250,25 @@ impl Launcher {
         wrapped.level = level.name();
         wrapped.guard = Some(guard);
         Ok(wrapped)
+    }
+
+    /// True if commands have a mount namespace, in which secrets cannot be opened.
+    pub fn hides_secrets(&self) -> bool {
+        self.namespaces && self.support().namespaces
+    }
+
+    /// Returns the secrets that a command must not open.
+    fn hidden(&self, confinement: &Confinement, workspace: &Path) -> Vec<PathBuf> {
+        let shown = match confinement {
+            Confinement::Workspace { shown, .. } => shown,
+            _ => &Shown::Nothing,
+        };
+        if !self.hides_secrets() || *shown == Shown::Everything {
+            return Vec::new();
+        }
+        let survey = self.surveys.current(workspace);
+        let all = survey.dirs.iter().chain(&survey.files);
+        all.filter(|path| !shown.includes(path)).cloned().collect()
     }
 
     fn by_profile(&self, place: &Place<'_>, network: bool, argv: Vec<OsString>) -> Vec<OsString> {

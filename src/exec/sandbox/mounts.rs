@@ -1,17 +1,21 @@
-//! A mount namespace in which only some directories can be written, and some names in them cannot.
+//! A mount namespace in which only some directories can be written, some names in them cannot, and secrets cannot be
+//! opened.
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::libc;
 use nix::sched::CloneFlags;
-use rustix::fs::{CWD, Mode, OFlags};
-use rustix::mount::{MountPropagationFlags, mount_bind_recursive, mount_change};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
+    mount_change, unmount,
+};
 
-use super::plan::Mounts;
+use super::plan::{Hidden, Mounts};
 
 /// Enters a new mount namespace and makes it read-only but for what `mounts` says.
 ///
@@ -23,21 +27,57 @@ pub(super) fn enter(mounts: &Mounts) -> io::Result<()> {
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )?;
-    for path in &mounts.writable {
+    for path in mounts.writable.iter().chain(&mounts.inert) {
         mount_bind_recursive(&path.0, &path.0)?;
     }
-    set_read_only(Path::new("/"), true, true)?;
+    set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, Reach::Below)?;
     for path in &mounts.writable {
-        set_read_only(&path.0, false, false)?;
+        clear_read_only(&path.0)?;
+    }
+    for path in &mounts.inert {
+        set(&path.0, libc::MOUNT_ATTR_NOEXEC, Reach::Below)?;
     }
     for path in &mounts.pinned {
         bind(&path.0)?;
     }
     for path in &mounts.held {
         if bind(&path.0)? {
-            set_read_only(&path.0, true, false)?;
+            set(&path.0, libc::MOUNT_ATTR_RDONLY, Reach::Here)?;
         }
     }
+    hide(&mounts.hidden)
+}
+
+/// Mounts a file or directory without any permission on each path, so that nobody can open what is there.
+///
+/// Root needs a capability to pass over permissions, and the command has none. The file has one byte: git takes an
+/// empty file in place of a tracked one for a change that removes all lines.
+fn hide(hidden: &Hidden) -> io::Result<()> {
+    let Some(by) = hidden.by.as_ref().filter(|_| !hidden.paths.is_empty()) else {
+        return Ok(());
+    };
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount(
+        "co",
+        &by.0,
+        "tmpfs",
+        flags,
+        c"mode=0700,size=64k,nr_inodes=8",
+    )?;
+    let (file, dir) = (by.0.join("file"), by.0.join("dir"));
+    rustix::fs::mkdir(&dir, Mode::empty())?;
+    let made = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+    rustix::io::write(rustix::fs::open(&file, made, Mode::empty())?, b"-")?;
+    set(&by.0, libc::MOUNT_ATTR_RDONLY, Reach::Here)?;
+    for path in &hidden.paths {
+        let Some(place) = place(&path.0)? else {
+            continue;
+        };
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
+        let cover = if kind.is_dir() { &dir } else { &file };
+        mount_bind(cover, format!("/proc/self/fd/{}", place.as_raw_fd()))?;
+    }
+    unmount(&by.0, UnmountFlags::DETACH)?;
     Ok(())
 }
 
@@ -58,32 +98,56 @@ fn unshare() -> io::Result<()> {
 /// Mounts a directory, file or symbolic link in the workspace on itself, so that a command cannot rename, remove or
 /// replace it. Does nothing if it no longer exists. Mounts below it stay.
 fn bind(path: &Path) -> io::Result<bool> {
-    // A link in place of the name would lead the mount elsewhere, so it is not followed.
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let place = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
-        Err(rustix::io::Errno::NOENT) => return Ok(false),
-        place => place?,
+    let Some(place) = place(path)? else {
+        return Ok(false);
     };
     let here = format!("/proc/self/fd/{}", place.as_raw_fd());
     mount_bind_recursive(&here, &here)?;
     Ok(true)
 }
 
-/// Sets or clears the read-only flag of the mount at `path`, and of those below it.
-fn set_read_only(path: &Path, read_only: bool, below: bool) -> io::Result<()> {
+/// Opens a place for a mount; `None` if nothing is there.
+fn place(path: &Path) -> io::Result<Option<OwnedFd>> {
+    // A link in place of the name would lead the mount elsewhere, so it is not followed.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
+        place => Ok(Some(place?)),
+    }
+}
+
+/// The mounts that an attribute is set on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Here,
+    /// With all mounts below.
+    Below,
+}
+
+/// Sets an attribute of the mount at `path`.
+fn set(path: &Path, attribute: u64, reach: Reach) -> io::Result<()> {
+    change(path, (attribute, 0), reach)
+}
+
+fn clear_read_only(path: &Path) -> io::Result<()> {
+    change(path, (0, libc::MOUNT_ATTR_RDONLY), Reach::Here)
+}
+
+/// Sets and clears attributes of the mount at `path`.
+fn change(path: &Path, (attr_set, attr_clr): (u64, u64), reach: Reach) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes = libc::mount_attr {
-        attr_set: 0,
-        attr_clr: 0,
+        attr_set,
+        attr_clr,
         propagation: 0,
         userns_fd: 0,
     };
-    if read_only {
-        attributes.attr_set = libc::MOUNT_ATTR_RDONLY;
+    let below = if reach == Reach::Below {
+        libc::AT_RECURSIVE
     } else {
-        attributes.attr_clr = libc::MOUNT_ATTR_RDONLY;
-    }
-    let flags = libc::AT_SYMLINK_NOFOLLOW | if below { libc::AT_RECURSIVE } else { 0 };
+        0
+    };
+    let flags = libc::AT_SYMLINK_NOFOLLOW | below;
     #[expect(
         unsafe_code,
         reason = "no library wraps mount_setattr, and nothing else is recursive"

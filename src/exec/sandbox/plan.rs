@@ -43,18 +43,34 @@ pub(super) enum Level {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Grant(pub Right, pub Text);
 
+impl Grant {
+    /// Returns the same grant with execution of what may be read.
+    pub(super) fn executing(self) -> Self {
+        match self.0 {
+            Right::See => Self(Right::Read, self.1),
+            _ => self,
+        }
+    }
+}
+
 /// What may be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Right {
     /// Names of entries, not their contents.
     #[serde(rename = "l")]
     List,
+    /// Reading and listing, not executing.
+    #[serde(rename = "s")]
+    See,
     /// Reading, listing, executing.
     #[serde(rename = "r")]
     Read,
     /// Reading and writing what exists: device files.
     #[serde(rename = "d")]
     Device,
+    /// Everything but making device files and executing.
+    #[serde(rename = "k")]
+    Keep,
     /// Everything but making device files.
     #[serde(rename = "w")]
     Write,
@@ -68,6 +84,18 @@ pub(super) struct Mounts {
     /// Directories that may not be renamed, in the order of their depth.
     pub pinned: Vec<Text>,
     pub held: Vec<Text>,
+    /// Directories in which nothing can be executed or loaded as code.
+    pub inert: Vec<Text>,
+    pub hidden: Hidden,
+}
+
+/// Files and directories that cannot be opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hidden {
+    /// A directory that is in use only after the mounts are made.
+    pub by: Option<Text>,
+    pub paths: Vec<Text>,
 }
 
 /// Why an argument is no plan to go by.

@@ -34,26 +34,27 @@ impl Handled {
 /// The rights that a grant stands for in one version of Landlock.
 pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
     let known = AccessFs::from_all(ABI::from(abi));
-    let read = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
+    let see = AccessFs::ReadFile | AccessFs::ReadDir;
+    let change = AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::RemoveDir
+        | AccessFs::RemoveFile
+        | AccessFs::MakeDir
+        | AccessFs::MakeReg
+        | AccessFs::MakeSym
+        | AccessFs::MakeFifo
+        | AccessFs::MakeSock
+        | AccessFs::Refer;
     let wanted = match right {
         Right::List => AccessFs::ReadDir.into(),
-        Right::Read => read,
+        Right::See => see,
+        Right::Read => see | AccessFs::Execute,
         // What may be asked of them is on the filter's list.
         Right::Device => {
             AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
         }
-        Right::Write => {
-            read | AccessFs::WriteFile
-                | AccessFs::Truncate
-                | AccessFs::RemoveDir
-                | AccessFs::RemoveFile
-                | AccessFs::MakeDir
-                | AccessFs::MakeReg
-                | AccessFs::MakeSym
-                | AccessFs::MakeFifo
-                | AccessFs::MakeSock
-                | AccessFs::Refer
-        }
+        Right::Keep => see | change,
+        Right::Write => see | change | AccessFs::Execute,
     };
     wanted & known
 }

@@ -182,6 +182,7 @@ async fn what_cannot_be_confined_or_placed_does_not_run() {
         Confinement::Workspace {
             workspace,
             network: true,
+            shown: co::exec::Shown::default(),
         },
     ] {
         let mut spec = bench.spec("touch ran");

@@ -29,7 +29,7 @@ const SAME: &[&str] = &[
     "sort -r one.txt | uniq -c",
     "wc one.txt data.json",
     "du -s --apparent-size one.txt",
-    "df --output=target one.txt",
+    "df --output=fstype one.txt",
     "ls -l",
     "ls -la --time-style=full-iso one.txt",
     "stat -c '%a %U %G %s' one.txt",

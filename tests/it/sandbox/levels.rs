@@ -7,8 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use co::exec::Confinement;
 use co::exec::sandbox::{Launcher, Support};
+use co::exec::{Confinement, Shown};
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
 use crate::support::{BACKEND, DEADLINE, LAUNCHER, proc};
@@ -293,6 +293,7 @@ fn a_home_that_is_the_workspace_keeps_its_secrets() {
     let writes = Confinement::Workspace {
         workspace: scene.home.clone(),
         network: false,
+        shown: Shown::default(),
     };
     let refused = scene
         .launcher
@@ -320,6 +321,7 @@ fn without_landlock_every_way_is_refused_in_one_sentence() {
         Confinement::Workspace {
             workspace: "/usr".into(),
             network: true,
+            shown: Shown::default(),
         },
     ];
     for level in levels {

@@ -10,6 +10,7 @@ mod git_dirs;
 mod git_writes;
 mod gone;
 mod harmless;
+mod hidden;
 mod hostile;
 mod leftover_files;
 mod levels;

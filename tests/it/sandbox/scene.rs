@@ -10,8 +10,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use co::exec::Confinement;
 use co::exec::sandbox::{Launcher, Support, Wrapped};
+use co::exec::{Confinement, Shown};
 
 use crate::support::{BACKEND, LAUNCHER};
 
@@ -192,6 +192,7 @@ impl Scene {
         Confinement::Workspace {
             workspace: self.ws.clone(),
             network: false,
+            shown: Shown::default(),
         }
     }
 

@@ -53,6 +53,7 @@ impl Home {
             env: &[("PATH".into(), "/usr/bin:relative::/".into())],
             level,
             namespaces,
+            hidden: &[],
         })
     }
 
@@ -71,18 +72,16 @@ fn read_only_reads_the_workspace_and_toolchains_and_no_credentials() {
     let found = home
         .find(&home.grants(), "work", Level::ReadOnly, true)
         .unwrap();
-    let reads = home.below(&found, Right::Read);
-    assert_eq!(
-        reads,
-        [".cargo/bin", ".config/git/config", ".gitconfig", "work"]
-    );
-    assert!(home.below(&found, Right::Write).is_empty());
-    assert!(
-        found
-            .grants
-            .contains(&Grant(Right::Write, Text::from("/tmp/private")))
-    );
-    assert_eq!(found.mounts, None);
+    let runs = home.below(&found, Right::Read);
+    assert_eq!(runs, [".cargo/bin", ".config/git/config", ".gitconfig"]);
+    assert_eq!(home.below(&found, Right::See), ["work"]);
+    let writes = |grant: &Grant| grant.0 == Right::Write;
+    assert!(!found.grants.iter().any(writes));
+    let tmp = Text::from("/tmp/private");
+    assert!(found.grants.contains(&Grant(Right::Keep, tmp.clone())));
+    let mounts = found.mounts.unwrap();
+    assert_eq!(mounts.writable, [tmp.clone()]);
+    assert_eq!(mounts.inert, [Text::from(&home.real.join("work")), tmp]);
     assert!(!found.grants.iter().any(|grant| grant.1.0 == Path::new("/")));
 }
 
@@ -92,18 +91,15 @@ fn a_home_as_workspace_is_granted_around_its_secrets() {
     let found = home
         .find(&home.grants(), "", Level::ReadOnly, true)
         .unwrap();
-    let reads = home.below(&found, Right::Read);
-    assert_eq!(
-        reads,
-        [
-            ".cargo/bin",
-            ".config/git/config",
-            ".gitconfig",
-            "notes",
-            "work"
-        ]
-    );
+    let reads = home.below(&found, Right::See);
+    let [bin, git, more] = [".cargo/bin", ".config/git/config", ".gitconfig"];
+    assert_eq!(reads, [bin, git, more, "notes", "work"]);
     assert_eq!(home.below(&found, Right::List), [""]);
+    // A toolchain in the home directory has to run.
+    let mounts = found.mounts.unwrap();
+    assert_eq!(mounts.inert, [Text::from("/tmp/private")]);
+    let own = Text::from(&home.real.join("state/co"));
+    assert!(mounts.hidden.paths.contains(&own));
 }
 
 #[test]
@@ -188,7 +184,7 @@ fn a_secret_is_one_wherever_a_link_puts_it() {
     let found = home
         .find(&home.grants(), "work", Level::ReadOnly, true)
         .unwrap();
-    let reads = home.below(&found, Right::Read);
+    let reads = home.below(&found, Right::See);
     assert!(
         !reads
             .iter()
@@ -245,6 +241,7 @@ fn a_path_that_names_the_home_of_a_tool_opens_its_programs_alone() {
         env: &[("PATH".into(), path)],
         level: Level::ReadOnly,
         namespaces: true,
+        hidden: &[],
     });
     let mut reads = home.below(&found.unwrap(), Right::Read);
     reads.retain(|path| path.starts_with(".dotnet") || path.starts_with("tools"));

@@ -121,6 +121,7 @@ impl Still {
             writable: texts(&writable),
             pinned: texts(&pinned),
             held: texts(&held),
+            ..Mounts::default()
         }
     }
 }
