@@ -109,6 +109,9 @@ impl<'a> Reader<'a> {
                 self.refuse("part of it is not understood", span);
             }
             ";" => self.events.push(Event::Operator(";", span)),
+            "&&" | "||" | "|" if self.begins_line(span.start) => {
+                self.refuse("it is not plain, complete bash", span);
+            }
             "&&" => self.events.push(Event::Operator("&&", span)),
             "||" => self.events.push(Event::Operator("||", span)),
             "|" => self.events.push(Event::Operator("|", span)),
@@ -117,6 +120,12 @@ impl<'a> Reader<'a> {
                 self.salvage(node, depth);
             }
         }
+    }
+
+    /// True after a line end that no backslash takes away.
+    fn begins_line(&self, at: usize) -> bool {
+        let before = self.source[..at].trim_end_matches([' ', '\t']);
+        before.ends_with('\n') && !before.ends_with("\\\n")
     }
 
     /// A comment must be one to bash too: at the start of a word, up to the end of its line.
@@ -217,6 +226,14 @@ impl<'a> Reader<'a> {
 
     /// Puts the words in order; to bash those like `x=1` before the name are assignments, after a redirection too.
     fn settle_words(&mut self, index: usize) {
+        let simple = &self.script.commands[index];
+        let goes_on = |word: &Word| {
+            let end = |redirect: &Redirect| redirect.span.end == word.span.start;
+            simple.redirects.iter().any(end)
+        };
+        if let Some(word) = simple.words.iter().find(|word| goes_on(word)) {
+            self.refuse("a redirection is not understood", word.span.clone());
+        }
         let words = &mut self.script.commands[index].words;
         words.sort_by_key(|word| word.span.start);
         let assigns = |word: &&Word| {

@@ -216,6 +216,20 @@ fn everyday_commands_are_read_alike() {
 }
 
 #[test]
+fn what_only_ours_reads_is_refused() {
+    for command in [
+        "c0 a | c9 | c9 then {a,b}x=1 c5  # c3\n && c7 x=1 c5",
+        "c0 x\nc6 >/dev/null; c5 | c9 | c9 E\n || c8 [x] | c9 ",
+        "c0 {c6,c7} {a,b} | c9  | c9 c4 c''1  # c3\n | c9 = * && c7 ",
+        "&>/dev/null=c9\"x\"\\if c8c9",
+        "&>/dev/null$x\\;",
+    ] {
+        let refusals = bash::parse(command).refusals;
+        assert!(!refusals.is_empty(), "{command}");
+    }
+}
+
+#[test]
 fn random_commands_are_read_alike() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let rounds = cases(ROUNDS);
