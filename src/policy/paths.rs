@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::Reason;
 use super::facts::{Facts, Kind};
 use super::glob::Pattern;
-use crate::secrets::names::secret;
+use crate::secrets::names::{self, secret};
 
 /// What an operand will be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,26 +61,18 @@ pub fn lexical(path: &Path) -> PathBuf {
     whole
 }
 
-/// Names of secrets that a search passes over unless a glob names them.
-const HIDDEN: &str = ".env .env.* .env-* .env.local .env.dev .env.development .env.prod .env.production .env.staging \
-    .env.test .envrc .netrc _netrc .npmrc .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .git .ssh .aws \
-    .gnupg .kube .docker .azure";
-/// Names of secrets that a search reads anyway.
-const PLAIN: &str = "*.pem *.key *.p12 *.pfx *.kdbx *.tfstate *.keystore *.jks *.env id_* id_rsa credentials* secrets \
-    credentials.json secrets.yaml secrets.yml secrets.json secrets.toml kubeconfig";
-
 /// True if a glob of a search (`-g '.env'`, `--include='*.pem'`) can match a secret that the search
 /// would pass over without it, or picks secrets.
 pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
     let finds = |form: &str| {
         let pattern = Pattern::new(form);
-        let meets = |names: &str| {
-            names
+        let meets = |patterns: &str| {
+            patterns
                 .split(' ')
                 .any(|name| pattern.meets(&Pattern::new(name)))
         };
         let wide = pattern.matches("main") || ORDINARY.iter().any(|ext| form.ends_with(ext));
-        meets(HIDDEN) && !(hidden_too && wide) || meets(PLAIN) && !wide
+        meets(names::HIDDEN) && !(hidden_too && wide) || meets(names::PLAIN) && !wide
     };
     !glob.starts_with('!')
         && alternatives(glob).iter().any(|form| {

@@ -73,6 +73,14 @@ const KEY_KINDS: [&str; 6] = [
     "id_ed25519_sk",
 ];
 
+/// Patterns of the names that a search passes over unless a glob names them.
+pub const HIDDEN: &str = ".env .env.* .env-* .env.local .env.dev .env.development .env.prod .env.production .env.staging \
+    .env.test .envrc .netrc _netrc .npmrc .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .git .ssh .aws \
+    .gnupg .kube .docker .azure";
+/// Patterns of the other names.
+pub const PLAIN: &str = "*.pem *.key *.p12 *.pfx *.kdbx *.tfstate *.keystore *.jks *.env id_* id_rsa credentials* secrets \
+    credentials.json secrets.yaml secrets.yml secrets.json secrets.toml kubeconfig";
+
 #[cfg(test)]
 mod tests {
     use super::is_secret;
