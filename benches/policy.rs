@@ -37,6 +37,7 @@ impl Facts for Given {
             kind: Kind::File,
             enterable: false,
             absolute: cwd.join(path),
+            secret: false,
             own: false,
             holds_own: false,
             home: false,

@@ -51,6 +51,8 @@ pub struct PathFact {
     pub enterable: bool,
     /// Absolute, with `.` and `..` taken away as text.
     pub absolute: PathBuf,
+    /// True for a file that is secret by its content.
+    pub secret: bool,
     /// True for a file of co's own.
     pub own: bool,
     /// True for a directory that holds one.

@@ -1,4 +1,4 @@
-//! The names under which credentials are kept. Only names: no file is read.
+//! The names under which credentials are kept. Only names: no file is read, see [`super::content`].
 
 use std::path::{Component, Path};
 
@@ -14,15 +14,13 @@ pub fn secret(path: &Path) -> Option<&str> {
 pub fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let lower = lower.as_str();
-    if lower == ".env" {
-        return true;
+    if let Some(rest) = dotenv(lower) {
+        return !rest
+            .rsplit(['.', '-'])
+            .next()
+            .is_some_and(|last| ["example", "sample", "template"].contains(&last));
     }
-    if let Some(rest) = lower.strip_prefix(".env.") {
-        return !["example", "sample", "template"]
-            .iter()
-            .any(|safe| rest == *safe || rest.ends_with(&format!(".{safe}")));
-    }
-    const NAMES: [&str; 17] = [
+    const NAMES: [&str; 22] = [
         ".envrc",
         ".netrc",
         "_netrc",
@@ -40,8 +38,13 @@ pub fn is_secret(name: &str) -> bool {
         "secrets",
         ".git",
         ".vault-token",
+        ".my.cnf",
+        "kubeconfig",
+        "kubeconfig.json",
+        "kubeconfig.yaml",
+        "kubeconfig.yml",
     ];
-    const ENDS: [&str; 8] = [
+    const ENDS: [&str; 9] = [
         ".pem",
         ".key",
         ".p12",
@@ -50,10 +53,11 @@ pub fn is_secret(name: &str) -> bool {
         ".tfstate",
         ".keystore",
         ".jks",
+        ".kubeconfig",
     ];
     NAMES.contains(&lower)
         || ENDS.iter().any(|end| lower.ends_with(end))
-        || (lower.starts_with("id_") && !lower.contains('.') && KEY_KINDS.contains(&lower))
+        || is_key(lower) && !is_source(lower)
         || lower.starts_with("credentials")
         || [
             "secrets.yaml",
@@ -64,14 +68,32 @@ pub fn is_secret(name: &str) -> bool {
         .contains(&lower)
 }
 
-const KEY_KINDS: [&str; 6] = [
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
-    "id_ecdsa_sk",
-    "id_ed25519_sk",
-];
+/// Returns what tells one dotenv file from another: `.env.local`, `.env-prod` and `prod.env`.
+fn dotenv(lower: &str) -> Option<&str> {
+    match lower.strip_prefix(".env") {
+        Some(rest) if rest.is_empty() || rest.starts_with(['.', '-']) => Some(rest),
+        _ => lower.strip_suffix(".env"),
+    }
+}
+
+/// True for the private keys of SSH, with any suffix: `id_rsa`, `id_rsa.bak`, `id_ed25519-work`.
+pub(super) fn is_key(lower: &str) -> bool {
+    let kinds = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss"];
+    let rest = kinds.iter().find_map(|kind| lower.strip_prefix(kind));
+    let suffix = |rest: &str| rest.is_empty() || rest.starts_with(['.', '-', '_', '~']);
+    rest.is_some_and(suffix) && !lower.ends_with(".pub")
+}
+
+/// True for source and text: `id_rsa_test.go` holds a key only if its content says so.
+fn is_source(lower: &str) -> bool {
+    const KINDS: [&str; 20] = [
+        "c", "cc", "cpp", "cs", "css", "go", "h", "html", "java", "js", "kt", "lua", "md", "php",
+        "py", "rb", "rs", "sh", "swift", "ts",
+    ];
+    lower
+        .rsplit_once('.')
+        .is_some_and(|(_, kind)| KINDS.contains(&kind))
+}
 
 /// Patterns of the names that a search passes over unless a glob names them.
 pub const HIDDEN: &str = ".env .env.* .env-* .env.local .env.dev .env.development .env.prod .env.production .env.staging \
@@ -108,6 +130,16 @@ mod tests {
             "x.tfstate",
             ".git",
             ".ssh",
+            ".env-prod",
+            "prod.env",
+            "id_rsa.bak",
+            "id_rsa~",
+            "id_ecdsa_sk",
+            "id_ed25519-work",
+            ".my.cnf",
+            ".pgpass",
+            "kubeconfig",
+            "dev.kubeconfig",
         ] {
             assert!(is_secret(name), "{name}");
         }
@@ -123,6 +155,16 @@ mod tests {
             ".gitignore",
             "secret.rs",
             "environment.rs",
+            ".env-example",
+            "example.env",
+            "prod.sample.env",
+            ".environment",
+            "id_ed25519-work.pub",
+            "id_map.py",
+            "id_rsa_test.go",
+            "id_rsability",
+            "auth.json",
+            "kubeconfig.go",
         ] {
             assert!(!is_secret(name), "{name}");
         }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::names;
+use super::{content, names};
 
 #[cfg(test)]
 mod tests;
@@ -103,7 +103,7 @@ impl Walk {
                 if is_git_store(&dir, &name) {
                     continue;
                 }
-                let named = names::is_secret(&name);
+                let named = names::is_secret(&name) || kind.is_file() && content::is_secret(&path);
                 match (kind.is_dir(), secret) {
                     (true, true) => todo.push((path, true)),
                     (true, false) if named => {

@@ -47,7 +47,7 @@ impl Values {
     /// Returns the values of the workspace `root`, not read yet.
     pub fn new(root: PathBuf) -> Self {
         Self {
-            root,
+            root: root.canonicalize().unwrap_or(root),
             state: Mutex::default(),
         }
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
 use crate::policy::{glob, paths};
 pub(crate) use crate::regular::Stamp;
+use crate::secrets::content;
 
 mod repository;
 mod survey;
@@ -235,6 +236,7 @@ impl Facts for World {
             inside,
             kind: kind(meta.as_ref()),
             enterable: meta.as_ref().is_some_and(enterable),
+            secret: real.as_ref().is_some_and(|real| content::is_secret(real)),
             own,
             holds_own: self
                 .own

@@ -14,7 +14,7 @@ use crate::policy::saved::Tightening;
 use crate::policy::{self, Assessment, Pattern, Reason, Rules, Verdict, paths};
 use crate::regular;
 use crate::repository;
-use crate::secrets::names::is_secret;
+use crate::secrets::{content, names::is_secret};
 
 /// What the judge of a workspace is given.
 pub struct Bench {
@@ -154,7 +154,7 @@ impl Judge {
     /// Whether a walk through the workspace may tell of what it meets.
     pub fn may_meet(&self, path: &Path) -> bool {
         let secret = path.file_name().and_then(|name| name.to_str());
-        !secret.is_some_and(is_secret) && !self.world.is_own(path)
+        !secret.is_some_and(is_secret) && !content::is_secret(path) && !self.world.is_own(path)
     }
 
     fn tighten(&self, mut found: Assessment) -> Assessment {

@@ -136,6 +136,7 @@ mod tests {
                 kind: Kind::File,
                 enterable: false,
                 absolute: cwd.join(path),
+                secret: false,
                 own: false,
                 holds_own: false,
                 home: false,

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use crate::policy::facts::Survey;
-use crate::secrets::names;
+use crate::secrets::{content, names};
 
 /// Entries that a survey may meet.
 const MAX_SURVEY: usize = 50_000;
@@ -49,7 +49,9 @@ pub(super) fn below(start: &Path, root: &Path) -> Survey {
             if hidden && name == "objects" && dir.join("HEAD").exists() {
                 continue;
             }
-            let hidden = hidden || names::is_secret(&name);
+            let hidden = hidden
+                || names::is_secret(&name)
+                || kind.is_file() && content::is_secret(&entry.path());
             if hidden {
                 survey.secret.push(match kind.is_dir() {
                     true => shown().join("*"),
@@ -85,7 +87,7 @@ pub(super) fn listed(files: &[PathBuf], root: &Path) -> Survey {
         if quoted || option || is_misread(&name) {
             survey.misread.push(file.clone());
         }
-        if names::secret(file).is_some() {
+        if names::secret(file).is_some() || content::is_secret(&root.join(file)) {
             survey.secret.push(file.clone());
         }
         let dir = file.parent().unwrap_or(Path::new(""));

@@ -12,6 +12,7 @@ mod repositories;
 mod rewritten;
 mod rules;
 mod second_opinion;
+mod secrets;
 mod stubs;
 mod tables;
 mod tracked;
