@@ -1,6 +1,7 @@
 //! What policy must be told of the world, since it looks at nothing itself.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::glob;
 
@@ -28,6 +29,8 @@ pub trait Facts {
     fn locale(&self) -> &'static str {
         "C"
     }
+    /// The files with secret names that git tracks or ever tracked, below the workspace; none if git does not say.
+    fn committed_secrets(&self, cwd: &Path) -> Option<Arc<[PathBuf]>>;
 }
 
 /// Where a program was found.

@@ -9,6 +9,8 @@ use super::programs::{self, Special};
 use super::review::Scene;
 use crate::secrets::names;
 
+mod contents;
+
 /// Variables that must be set for git to run unasked: no locks, no lazy fetch, no pager, no
 /// file-system monitor, no hooks, no signature programs, no stray bare repository, no look into
 /// submodules.
@@ -84,6 +86,7 @@ pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
     lists_only(program.special, &mut parsed, &name);
     values(&mut parsed);
     operands(&name, &mut parsed, scene);
+    reasons.extend(contents::secret(&name, &parsed, scene).map(Reason::whole));
     options::check(&name, program, &mut parsed, scene);
     reasons.append(&mut parsed.reasons);
     reasons

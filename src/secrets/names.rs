@@ -10,6 +10,13 @@ pub fn secret(path: &Path) -> Option<&str> {
     })
 }
 
+/// True for the path of a secret, unless it is source text in a directory such as `src/secrets`.
+pub fn is_secret_data(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let source = name.is_some_and(|name| is_source(&name.to_ascii_lowercase()));
+    secret(path).is_some() && (!source || name.is_some_and(is_secret))
+}
+
 /// True for the names under which credentials are kept.
 pub fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();

@@ -13,6 +13,7 @@ use crate::policy::{glob, paths};
 pub(crate) use crate::regular::Stamp;
 use crate::secrets::content;
 
+mod history;
 mod repository;
 mod survey;
 
@@ -314,6 +315,10 @@ impl Facts for World {
             if there { "C.UTF-8" } else { "C" }
         });
         &LOCALE
+    }
+
+    fn committed_secrets(&self, _: &Path) -> Option<Arc<[PathBuf]>> {
+        self.repositories.committed_secrets()
     }
 }
 

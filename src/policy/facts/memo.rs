@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Facts, Found, GitFact, PathFact, Survey};
 use crate::policy::glob;
@@ -106,6 +107,10 @@ impl Facts for Memo<'_> {
     fn locale(&self) -> &'static str {
         self.facts.locale()
     }
+
+    fn committed_secrets(&self, cwd: &Path) -> Option<Arc<[PathBuf]>> {
+        self.facts.committed_secrets(cwd)
+    }
 }
 
 #[cfg(test)]
@@ -166,6 +171,10 @@ mod tests {
 
         fn tracked(&self, cwd: &Path) -> Survey {
             self.survey(cwd)
+        }
+
+        fn committed_secrets(&self, _: &Path) -> Option<Arc<[PathBuf]>> {
+            None
         }
     }
 

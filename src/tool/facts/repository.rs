@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use super::Stamp;
+use super::history::History;
 use crate::policy::facts::GitFact;
 use crate::policy::{HARDENING, programs};
 use crate::regular;
@@ -34,6 +35,7 @@ pub(super) struct Repositories {
     configs: Mutex<HashMap<PathBuf, (Option<Stamp>, Read)>>,
     submodules: Mutex<HashMap<PathBuf, (Option<Stamp>, bool)>>,
     files: Mutex<Option<(Stamp, Arc<[PathBuf]>)>>,
+    history: History,
 }
 
 impl Repositories {
@@ -44,6 +46,7 @@ impl Repositories {
             configs: Mutex::default(),
             submodules: Mutex::default(),
             files: Mutex::default(),
+            history: History::default(),
         }
     }
 
@@ -228,6 +231,17 @@ impl Repositories {
             .collect();
         *files = Some((stamp, list.clone()));
         Some(list)
+    }
+
+    /// The files with secret names that git tracks or ever tracked, below the workspace.
+    pub(super) fn committed_secrets(&self) -> Option<Arc<[PathBuf]>> {
+        if !self.look(&self.root).hazards.is_empty() {
+            return None;
+        }
+        let Some(dirs) = repository::find(&self.root).ok()? else {
+            return Some(Vec::new().into());
+        };
+        self.history.secrets(self.git.as_ref()?, &self.root, &dirs)
     }
 
     /// True where the index may hold a submodule: the mode of one stands in it.

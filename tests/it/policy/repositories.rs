@@ -38,6 +38,9 @@ impl Trap {
     pub(super) fn new() -> Self {
         let world = World::new();
         fs::remove_dir_all(world.workspace.join("nested-repo")).unwrap();
+        for secret in [".env", "server.pem"] {
+            fs::remove_file(world.workspace.join(secret)).unwrap();
+        }
         let mark = world.home.join("mark");
         let program = world.home.join("trap.sh");
         let text = format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", mark.display());
