@@ -45,6 +45,8 @@ pub struct Config {
     pub auto_without_sandbox: bool,
     /// The longest time of a command that runs unasked, unless it is a job.
     pub unasked_timeout: Duration,
+    /// Commands that landlock confines cannot open the workspace's secrets.
+    pub hide_secrets: bool,
     /// Requests of one turn at most; 0 is no limit.
     pub max_steps: u32,
     /// Keys that a command printed are hidden from the model.
@@ -109,6 +111,7 @@ impl Default for Config {
             sandbox_cpus: 1.0,
             auto_without_sandbox: true,
             unasked_timeout: Duration::from_secs(60),
+            hide_secrets: true,
             max_steps: 50,
             redact: true,
             show_reasoning: false,

@@ -523,6 +523,14 @@ pub(super) static TABLE: &[Setting] = &[
     )
     .applies(Applies::Restart),
     setting(
+        "hide_secrets",
+        "true",
+        Kind::Flag(|c, v| c.hide_secrets = v),
+        "Hide files with names of secrets (.env, keys) from commands that landlock confines, where the \
+         kernel has namespaces. Commands that run unasked never see them there.",
+    )
+    .applies(Applies::Restart),
+    setting(
         "docker_image",
         "co-cli-sandbox",
         Kind::Text(|c, v| c.docker_image = v),

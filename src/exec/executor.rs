@@ -17,9 +17,10 @@ use super::process::{self, Plan, Started};
 use super::supervisor::{Keepers, Parts};
 use super::tree;
 use super::{
-    Caller, Error, Job, Launcher, Settings, Spec, Streams, UNTIL_IT_ENDS, children, job, login,
-    procfs, sandbox, spill, status,
+    Caller, Confinement, Error, Job, Launcher, Settings, Spec, Streams, UNTIL_IT_ENDS, children,
+    job, login, procfs, sandbox, spill, status,
 };
+use crate::secrets::Survey;
 
 /// How often ended orphans are reaped at most.
 const SWEEP: Duration = Duration::from_millis(100);
@@ -142,6 +143,11 @@ impl Executor {
         })
     }
 
+    /// Returns what confines commands.
+    pub fn launcher(&self) -> Option<&Launcher> {
+        self.inner.launcher.as_ref()
+    }
+
     /// Returns what a person set.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -168,10 +174,27 @@ impl Executor {
         } else {
             None
         };
-        self.launch(&spec, streams, path)
+        let survey = self.survey(&spec.confinement).await;
+        self.launch(&spec, streams, (path, survey))
     }
 
-    fn launch(&self, spec: &Spec, streams: Streams, path: Option<&str>) -> Result<Job, Error> {
+    /// Looks up the secrets to hide from a command, on a thread that may block.
+    async fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
+        if *confinement == Confinement::Plain {
+            return None;
+        }
+        let (launcher, confinement) = (self.inner.launcher.clone()?, confinement.clone());
+        let look = move || launcher.survey(&confinement);
+        // If it fails, the launcher looks by itself.
+        tokio::task::spawn_blocking(look).await.ok().flatten()
+    }
+
+    fn launch(
+        &self,
+        spec: &Spec,
+        streams: Streams,
+        (path, survey): (Option<&str>, Option<Arc<Survey>>),
+    ) -> Result<Job, Error> {
         let inner = &self.inner;
         if inner.root.is_cancelled() {
             return Err(Error::Closed);
@@ -201,6 +224,7 @@ impl Executor {
             limits: self.per_process(&limits, group.as_ref()),
             group: group.as_ref(),
             launcher: inner.launcher.as_ref(),
+            survey,
         })?;
         let job = job::supervise(Parts {
             started,
@@ -260,7 +284,11 @@ impl Executor {
         let home = variable("HOME").map_or_else(|| "/".into(), PathBuf::from);
         let home = if home.is_dir() { home } else { "/".into() };
         let token = &self.inner.token;
-        let job = self.launch(&login::spec(&shell, home, token), Streams::Whole, None);
+        let job = self.launch(
+            &login::spec(&shell, home, token),
+            Streams::Whole,
+            (None, None),
+        );
         let path = match job {
             Ok(job) => login::path(&job.outcome().await, token),
             Err(_) => None,

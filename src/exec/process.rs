@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::Access;
 use rustix::process::{Pid, PidfdFlags, WaitOptions};
@@ -17,6 +18,7 @@ use super::mark::Mark;
 use super::sandbox::{Held, Launcher, Wrapped};
 use super::spawn::{self, Start};
 use super::{Confinement, Error, Program, Streams, children, long_script, streams};
+use crate::secrets::Survey;
 
 /// Where bash is looked for, before the command's PATH: what was judged must be what runs.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
@@ -37,6 +39,8 @@ pub(super) struct Plan<'a> {
     pub(super) limits: PerProcess,
     pub(super) group: Option<&'a Group>,
     pub(super) launcher: Option<&'a Launcher>,
+    /// The secrets of the workspace, to be hidden from the command.
+    pub(super) survey: Option<Arc<Survey>>,
 }
 
 /// A process that runs.
@@ -78,6 +82,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
             cwd: plan.cwd,
             limits: plan.limits,
             group: entrance.as_deref(),
+            survey: plan.survey,
         };
         let wrapped = launcher
             .hold(&held, argv, &mut env)

@@ -196,6 +196,7 @@ impl Kit {
         for message in problems {
             self.notice(Level::Warn, message);
         }
+        let judge = judge.with_launcher(self.executor.launcher().cloned());
         let judge = Arc::new(judge);
         let known = CachedJudge {
             settings: self.config.policy.clone(),

@@ -12,6 +12,7 @@ pub struct Isolation {
     backend: Backend,
     network: bool,
     auto_without_sandbox: bool,
+    hide_secrets: bool,
     read_only: Result<(), Refused>,
     /// Whether that was found out; a trial that failed by itself says nothing of the kernel.
     known: bool,
@@ -46,6 +47,7 @@ impl Isolation {
             backend: config.sandbox_backend,
             network: config.sandbox_network == Network::Host,
             auto_without_sandbox: config.auto_without_sandbox,
+            hide_secrets: config.hide_secrets,
             read_only,
             known: true,
             slower: None,
@@ -90,7 +92,10 @@ impl Isolation {
         let confined = || Confinement::Workspace {
             workspace: workspace.to_owned(),
             network: self.network,
-            shown: Shown::default(),
+            shown: match self.hide_secrets {
+                true => Shown::Nothing,
+                false => Shown::Everything,
+            },
         };
         match self.backend {
             Backend::Subprocess => Ok(Confinement::Plain),

@@ -79,6 +79,11 @@ impl World {
         }
     }
 
+    /// Returns the workspace's real path.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// True for a file of co's own.
     pub(super) fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use super::facts::{Stamp, World};
 use super::files::{self, Look};
-use super::{jobs, typed};
-use crate::exec;
+use super::{exposed, jobs, typed};
+use crate::exec::{self, sandbox::Launcher};
 use crate::policy::facts::Facts;
 use crate::policy::review::Segment;
 use crate::policy::saved::Tightening;
@@ -38,9 +38,16 @@ pub struct Judge {
     rules: Rules,
     tightening: PathBuf,
     read: Mutex<Option<Read>>,
+    launcher: Option<Launcher>,
 }
 
 impl Judge {
+    /// Returns the same judge, which asks for searches where `launcher` cannot hide secrets from them.
+    #[must_use]
+    pub fn with_launcher(self, launcher: Option<Launcher>) -> Self {
+        Self { launcher, ..self }
+    }
+
     /// Reads the rules; what is wrong with them comes back as one sentence each.
     pub fn new(bench: Bench) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
@@ -53,6 +60,7 @@ impl Judge {
             rules,
             tightening,
             read: Mutex::new(None),
+            launcher: None,
         };
         if let Err(why) = judge.tightening() {
             problems.push(format!(
@@ -65,13 +73,17 @@ impl Judge {
 
     /// Looks at a command and at what it names. Blocks on files: call it from `spawn_blocking`.
     pub fn assess(&self, program: &exec::Program, cwd: &Path) -> Assessment {
-        self.tighten(match program {
+        let mut found = match program {
             exec::Program::Shell(command)
             | exec::Program::Rewritten {
                 original: command, ..
             } => policy::assess(command, cwd, &self.world),
             exec::Program::Argv(argv) => policy::assess_argv(argv, cwd, &self.world),
-        })
+        };
+        if let Some(launcher) = &self.launcher {
+            exposed::ask(&mut found, || launcher.exposes_secrets(self.world.root()));
+        }
+        self.tighten(found)
     }
 
     /// Looks at where a tool would look: a file or directory of the workspace that is no secret. A person's

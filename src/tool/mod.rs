@@ -3,6 +3,7 @@
 //! Knows the executor and the policy; knows nothing of sessions, providers' wire formats or Neovim.
 
 pub mod backend;
+mod exposed;
 pub mod facts;
 pub mod files;
 pub mod jobs;

@@ -47,7 +47,7 @@ use self::plan::{Level, Plan, Text};
 use self::removal::Removals;
 use super::limits::PerProcess;
 use super::{Confinement, Shown};
-use crate::secrets::Surveys;
+use crate::secrets::{Survey, Surveys};
 
 /// The first argument that makes a program of ours the launcher.
 const LAUNCH: &str = "__launch";
@@ -74,6 +74,8 @@ pub(super) struct Held<'a> {
     pub(super) limits: PerProcess,
     /// The file through which the command enters its control group.
     pub(super) group: Option<&'a Path>,
+    /// The secrets of the workspace. If not given, they are looked up.
+    pub(super) survey: Option<Arc<Survey>>,
 }
 
 /// A command as it is to be spawned.
@@ -212,6 +214,7 @@ impl Launcher {
             cwd,
             limits: PerProcess::default(),
             group: None,
+            survey: None,
         };
         self.hold(&held, argv, env)
     }
@@ -233,13 +236,13 @@ impl Launcher {
         self.check()?;
         let guard = private_tmp(&self.removals)?;
         clean(env, guard.path());
-        let hidden = self.hidden(held.confinement, workspace);
+        let hidden = self.hidden(held);
         let place = Place {
             workspace,
             tmp: guard.path(),
             env,
             level,
-            namespaces: self.hides_secrets(),
+            namespaces: self.namespaces && self.support().namespaces,
             hidden: &hidden,
         };
         let mut wrapped = if cfg!(target_os = "macos") {
@@ -254,21 +257,43 @@ impl Launcher {
 
     /// True if commands have a mount namespace, in which secrets cannot be opened.
     pub fn hides_secrets(&self) -> bool {
-        self.namespaces && self.support().namespaces
+        self.namespaces && self.support().namespaces && self.support().check().is_ok()
+    }
+
+    /// True if a search of a workspace may meet secrets that are not hidden from commands that run unasked.
+    ///
+    /// Blocks on files.
+    pub fn exposes_secrets(&self, workspace: &Path) -> bool {
+        let survey = self.surveys.current(workspace);
+        !survey.complete || !(survey.is_empty() || self.hides_secrets())
+    }
+
+    /// Returns the secrets of a command's workspace, if they are to be hidden from the command.
+    ///
+    /// Blocks on files.
+    pub(super) fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
+        let workspace = match confinement {
+            Confinement::Plain => return None,
+            Confinement::ReadOnly { workspace } => workspace,
+            Confinement::Workspace { shown, .. } if *shown == Shown::Everything => return None,
+            Confinement::Workspace { workspace, .. } => workspace,
+        };
+        let hides = self.hides_secrets();
+        hides.then(|| self.surveys.current(workspace))
     }
 
     /// Returns the secrets that a command must not open.
-    fn hidden(&self, confinement: &Confinement, workspace: &Path) -> Vec<PathBuf> {
-        let shown = match confinement {
-            Confinement::Workspace { shown, .. } => shown,
-            _ => &Shown::Nothing,
-        };
-        if !self.hides_secrets() || *shown == Shown::Everything {
+    fn hidden(&self, held: &Held<'_>) -> Vec<PathBuf> {
+        let given = held.survey.clone();
+        let Some(survey) = given.or_else(|| self.survey(held.confinement)) else {
             return Vec::new();
-        }
-        let survey = self.surveys.current(workspace);
+        };
+        let open = |path: &Path| match held.confinement {
+            Confinement::Workspace { shown, .. } => shown.includes(path),
+            _ => false,
+        };
         let all = survey.dirs.iter().chain(&survey.files);
-        all.filter(|path| !shown.includes(path)).cloned().collect()
+        all.filter(|path| !open(path)).cloned().collect()
     }
 
     fn by_profile(&self, place: &Place<'_>, network: bool, argv: Vec<OsString>) -> Vec<OsString> {

@@ -142,7 +142,7 @@ impl Support {
         let mounts = if self.namespaces {
             "mount namespace"
         } else {
-            "no namespaces: nothing new at the top of a workspace"
+            "no namespaces: nothing new at the top of a workspace, and commands can read the secrets in it"
         };
         format!("Landlock ABI {abi}, seccomp, {mounts}{signals}")
     }

@@ -72,6 +72,7 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
         confinement: &Confinement::Plain,
         cwd: Path::new("/"),
         group: None,
+        survey: None,
     };
     let argv = vec!["ls".into()];
     let wrapped = launcher(support).hold(&held, argv, &mut env).unwrap();
@@ -95,7 +96,7 @@ fn words_say_what_does_not_hold() {
     };
     assert_eq!(
         words(old),
-        "Landlock ABI 2, seccomp, no namespaces: nothing new at the top of a workspace, no signals but to one's own group"
+        "Landlock ABI 2, seccomp, no namespaces: nothing new at the top of a workspace, and commands can read the secrets in it, no signals but to one's own group"
     );
     let half = Support {
         seccomp: false,
