@@ -43,7 +43,7 @@ fn main() {
     assert!(git.unwrap().success());
     let exe = PathBuf::from(env!("CARGO_BIN_EXE_co-nvim"));
     let home = std::env::home_dir().unwrap();
-    let launcher = Launcher::new(exe, home, Vec::new());
+    let launcher = Launcher::new(exe.clone(), home.clone(), Vec::new());
     println!("{}", launcher.words());
     launcher.support().check().unwrap();
 
@@ -66,12 +66,15 @@ fn main() {
     let full = top.path().canonicalize().unwrap().join("full");
     furnish(&full);
     let searching = Confinement::ReadOnly { workspace: full };
+    // A launcher keeps what it knows of one workspace only.
+    let other = Launcher::new(exe, home, Vec::new());
+    other.support().check().unwrap();
     let mut ways = [
         way("read-only", 8.0, &launcher, &reading),
         way(
             "read-only, 20 secrets in 10,000 files",
             8.0,
-            &launcher,
+            &other,
             &searching,
         ),
         way("workspace", 5.0, &launcher, &writing),
