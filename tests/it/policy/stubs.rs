@@ -17,8 +17,9 @@ use co::tool::judge::{Bench, Judge};
 
 use super::differential::Random;
 use super::world::World;
+use crate::support::cases;
 
-/// How many lines are made up; the tables come on top.
+/// How many lines are made up, unless `make fuzz` asks for more; the tables come on top.
 const LINES: usize = 20_000;
 /// Each thread judges and runs its share.
 const THREADS: usize = 2;
@@ -240,7 +241,9 @@ impl Stubs {
         let feeder = std::thread::spawn(move || input.write_all(&text));
         let began = Instant::now();
         while child.try_wait().unwrap().is_none() {
-            if began.elapsed() > Duration::from_secs(120) {
+            if began.elapsed()
+                > Duration::from_secs(120) * u32::try_from(cases(LINES) / LINES).unwrap()
+            {
                 child.kill().unwrap();
                 panic!("the scripts do not end");
             }
@@ -308,7 +311,8 @@ fn nothing_runs_but_what_was_judged() {
             std::thread::spawn(move || {
                 let mut lines = Lines::new(0x9e37_79b9_7f4a_7c15 + share as u64);
                 let tables = fixtures().into_iter().skip(share).step_by(THREADS);
-                let made = std::iter::repeat_with(move || lines.line()).take(LINES / THREADS);
+                let made =
+                    std::iter::repeat_with(move || lines.line()).take(cases(LINES) / THREADS);
                 check(tables.chain(made))
             })
         })
