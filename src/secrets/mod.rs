@@ -1,7 +1,7 @@
 //! The secrets of a workspace: which names they have, and where they are.
 //!
-//! [`names`] decides by name alone, [`content`] by what a file contains. [`survey`] walks a workspace once. The policy asks before it
-//! shows what lies there, and the sandbox hides it. [`Values`] reads them, and [`redact`]
+//! [`names`] decides by name alone, [`content`] by what a file contains. [`survey()`] walks a workspace once. The policy
+//! asks before it shows what lies there, and the sandbox hides it. [`Values`] reads them, and [`redact`]
 //! takes them out of what a model reads. Nothing here decides about commands.
 
 pub mod content;
