@@ -2,19 +2,23 @@
 
 use std::path::{Component, Path};
 
-/// Returns the first component that has the name of a secret.
+/// Returns the first component that has the name of a secret. A directory such as `src/secrets` may also hold source
+/// text, which is none.
 pub fn secret(path: &Path) -> Option<&str> {
+    let file = path.file_name().and_then(|name| name.to_str());
+    let source = file.is_some_and(is_source);
     path.components().find_map(|component| match component {
-        Component::Normal(name) => name.to_str().filter(|name| is_secret(name)),
+        Component::Normal(name) => name
+            .to_str()
+            .filter(|name| is_secret(name) && !(source && holds_source(name))),
         _ => None,
     })
 }
 
-/// True for the path of a secret, unless it is source text in a directory such as `src/secrets`.
-pub fn is_secret_data(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let source = name.is_some_and(|name| is_source(&name.to_ascii_lowercase()));
-    secret(path).is_some() && (!source || name.is_some_and(is_secret))
+/// True for the name of a directory that holds secrets in one project and source text in another.
+pub(super) fn holds_source(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower == "secrets" || lower.starts_with("credentials")
 }
 
 /// True for the names under which credentials are kept.
@@ -65,7 +69,7 @@ pub fn is_secret(name: &str) -> bool {
     NAMES.contains(&lower)
         || ENDS.iter().any(|end| lower.ends_with(end))
         || is_key(lower) && !is_source(lower)
-        || lower.starts_with("credentials")
+        || lower.starts_with("credentials") && !is_source(lower)
         || [
             "secrets.yaml",
             "secrets.yml",
@@ -92,7 +96,8 @@ pub(super) fn is_key(lower: &str) -> bool {
 }
 
 /// True for source and text: `id_rsa_test.go` holds a key only if its content says so.
-fn is_source(lower: &str) -> bool {
+pub(super) fn is_source(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
     const KINDS: [&str; 20] = [
         "c", "cc", "cpp", "cs", "css", "go", "h", "html", "java", "js", "kt", "lua", "md", "php",
         "py", "rb", "rs", "sh", "swift", "ts",
@@ -112,7 +117,25 @@ pub const PLAIN: &str = "*.pem *.key *.p12 *.pfx *.kdbx *.tfstate *.keystore *.j
 
 #[cfg(test)]
 mod tests {
-    use super::is_secret;
+    use std::path::Path;
+
+    use super::{is_secret, secret};
+
+    #[test]
+    fn a_directory_of_secrets_may_hold_source_text() {
+        for (path, found) in [
+            ("src/secrets/mod.rs", None),
+            ("src/secrets/deep/mod.rs", None),
+            ("credentials/store.go", None),
+            ("src/secrets/db.txt", Some("secrets")),
+            ("src/secrets", Some("secrets")),
+            (".ssh/x.py", Some(".ssh")),
+            ("secrets/.aws/x.py", Some(".aws")),
+            ("credentials.json/x", Some("credentials.json")),
+        ] {
+            assert_eq!(secret(Path::new(path)), found, "{path}");
+        }
+    }
 
     #[test]
     fn names_of_secrets() {
@@ -172,6 +195,7 @@ mod tests {
             "id_rsability",
             "auth.json",
             "kubeconfig.go",
+            "credentials.rs",
         ] {
             assert!(!is_secret(name), "{name}");
         }

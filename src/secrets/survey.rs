@@ -70,6 +70,7 @@ pub fn survey(root: &Path) -> Survey {
         },
         left: MAX,
         ordinary: Vec::new(),
+        sources: Vec::new(),
         links: Vec::new(),
     };
     walk.tree(&root, false);
@@ -83,6 +84,8 @@ struct Walk {
     left: usize,
     /// Files that are no secrets by name. One may be another name of a secret file.
     ordinary: Vec<PathBuf>,
+    /// Source text below secret directories.
+    sources: Vec<PathBuf>,
     /// Links that have the name of a secret.
     links: Vec<PathBuf>,
 }
@@ -111,6 +114,7 @@ impl Walk {
                         self.survey.dirs.push(path);
                     }
                     (true, false) => todo.push((path, false)),
+                    (false, true) if names::is_source(&name) => self.sources.push(path),
                     (false, true) => self.survey.within.push(path),
                     (false, false) if named && kind.is_symlink() => self.links.push(path),
                     (false, false) if named => self.survey.files.push(path),
@@ -204,10 +208,24 @@ impl Walk {
         survey
             .dirs
             .dedup_by(|inner, outer| inner.starts_with(outer));
-        let dirs = &survey.dirs;
+        // Where source text is to stay readable, only the other files are secret.
+        let readable = |dir: &PathBuf| {
+            let name = dir.file_name().unwrap_or_default().to_string_lossy();
+            names::holds_source(&name) && self.sources.iter().any(|file| file.starts_with(dir))
+        };
+        let (open, dirs): (Vec<_>, Vec<_>) = survey.dirs.into_iter().partition(readable);
+        let below = |file: &PathBuf, dirs: &[PathBuf]| dirs.iter().any(|dir| file.starts_with(dir));
+        let sources = self.sources.into_iter();
         survey
-            .files
-            .retain(|file| !dirs.iter().any(|dir| file.starts_with(dir)));
+            .within
+            .extend(sources.filter(|file| below(file, &dirs)));
+        let (apart, within) = survey
+            .within
+            .into_iter()
+            .partition(|file| below(file, &open));
+        survey.files.extend::<Vec<_>>(apart);
+        survey.files.retain(|file| !below(file, &dirs));
+        (survey.dirs, survey.within) = (dirs, within);
         for list in [&mut survey.files, &mut survey.within] {
             list.sort();
             list.dedup();

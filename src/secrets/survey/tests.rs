@@ -144,3 +144,20 @@ fn a_large_workspace_is_not_surveyed_whole() {
     assert!(!survey(dir.path()).complete);
     assert!(!survey(&dir.path().join("missing")).complete);
 }
+
+#[test]
+fn source_text_in_a_directory_of_secrets_stays_readable() {
+    let dir = workspace(&[
+        "src/secrets/mod.rs",
+        "src/secrets/deep/db.txt",
+        "certs/secrets/db.txt",
+        "certs/secrets/.aws/x",
+        ".ssh/x.py",
+    ]);
+    let files = ["src/secrets/deep/db.txt"];
+    let found = check(dir.path(), &files, &[".ssh", "certs/secrets"]);
+    assert_eq!(
+        relative(&found.within, dir.path()),
+        [".ssh/x.py", "certs/secrets/.aws/x", "certs/secrets/db.txt"]
+    );
+}

@@ -143,7 +143,7 @@ fn read(mut child: Child) -> Option<Arc<[PathBuf]>> {
     {
         let mut fields = line.trim_ascii_end().splitn(2, |byte| *byte == b' ');
         let path = fields.nth(1).map(|path| Path::new(OsStr::from_bytes(path)));
-        if let Some(path) = path.filter(|path| names::is_secret_data(path)) {
+        if let Some(path) = path.filter(|path| names::secret(path).is_some()) {
             secrets.insert(path.to_owned());
         }
         line.clear();

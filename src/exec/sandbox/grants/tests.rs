@@ -80,7 +80,7 @@ fn read_only_reads_the_workspace_and_toolchains_and_no_credentials() {
     let tmp = Text::from("/tmp/private");
     assert!(found.grants.contains(&Grant(Right::Keep, tmp.clone())));
     let mounts = found.mounts.unwrap();
-    assert_eq!(mounts.writable, [tmp.clone()]);
+    assert_eq!(mounts.writable, std::slice::from_ref(&tmp));
     assert_eq!(mounts.inert, [Text::from(&home.real.join("work")), tmp]);
     assert!(!found.grants.iter().any(|grant| grant.1.0 == Path::new("/")));
 }
