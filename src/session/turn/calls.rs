@@ -56,8 +56,8 @@ enum Ahead {
 }
 
 enum Started {
-    Command(Cleared, Result<Begun, String>),
-    Look(Taken),
+    Command(Box<Cleared>, Result<Begun, String>),
+    Look(Box<Taken>),
     Refused(Call, String),
 }
 
@@ -320,9 +320,9 @@ impl Turn {
         Ok(match one {
             Ahead::Command(cleared) => {
                 let begun = self.start(&cleared).await?;
-                Started::Command(cleared, begun)
+                Started::Command(Box::new(cleared), begun)
             }
-            Ahead::Look(looking) => Started::Look(self.start_look(looking).await?),
+            Ahead::Look(looking) => Started::Look(Box::new(self.start_look(looking).await?)),
             Ahead::Refused(call, why) => Started::Refused(call, why),
         })
     }
@@ -331,9 +331,9 @@ impl Turn {
         match one {
             Started::Command(cleared, begun) => {
                 self.show(&show_command(&cleared.request)).await?;
-                self.finish(cleared, begun).await
+                self.finish(*cleared, begun).await
             }
-            Started::Look(look) => self.finish_look(look).await,
+            Started::Look(look) => self.finish_look(*look).await,
             Started::Refused(call, why) => self.turn_away(&call, why).await,
         }
     }
