@@ -1,6 +1,6 @@
 //! A bounded walk that finds the secrets of a workspace.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fs::FileType;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,21 @@ mod tests;
 /// Entries that a survey may meet.
 const MAX: usize = 50_000;
 
+/// Bytes of all paths in a survey: they have to fit into one argument of a program, 128 KiB, beside other paths.
+const MAX_PATHS: usize = 64 << 10;
+
+/// Directories of many files that other programs made. They are walked last.
+const MADE: [&str; 8] = [
+    "node_modules",
+    "target",
+    "build",
+    "dist",
+    "vendor",
+    "venv",
+    ".venv",
+    "__pycache__",
+];
+
 /// A directory that changed this shortly before it was read may change again within the same tick of the clock.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -26,7 +41,7 @@ pub struct Survey {
     pub dirs: Vec<PathBuf>,
     /// The files below `dirs`.
     pub within: Vec<PathBuf>,
-    /// False if the walk was cut short: there may be more secrets.
+    /// False if there may be more secrets: the walk was cut short, or their paths are too long together.
     pub complete: bool,
     walked: Vec<Walked>,
 }
@@ -93,8 +108,9 @@ struct Walk {
 impl Walk {
     /// Walks below `start`; with `secret`, everything there is secret.
     fn tree(&mut self, start: &Path, secret: bool) {
-        let mut todo = vec![(start.to_owned(), secret)];
-        while let Some((dir, secret)) = todo.pop() {
+        let mut todo = VecDeque::from([(start.to_owned(), secret)]);
+        let mut last = Vec::new();
+        while let Some((dir, secret)) = todo.pop_front().or_else(|| last.pop()) {
             for (path, kind) in self.entries(&dir) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 if name == ".git" && !secret {
@@ -108,12 +124,13 @@ impl Walk {
                 }
                 let named = names::is_secret(&name) || kind.is_file() && content::is_secret(&path);
                 match (kind.is_dir(), secret) {
-                    (true, true) => todo.push((path, true)),
+                    (true, true) => todo.push_back((path, true)),
                     (true, false) if named => {
-                        todo.push((path.clone(), true));
+                        todo.push_back((path.clone(), true));
                         self.survey.dirs.push(path);
                     }
-                    (true, false) => todo.push((path, false)),
+                    (true, false) if MADE.contains(&&*name) => last.push((path, false)),
+                    (true, false) => todo.push_back((path, false)),
                     (false, true) if names::is_source(&name) => self.sources.push(path),
                     (false, true) => self.survey.within.push(path),
                     (false, false) if named && kind.is_symlink() => self.links.push(path),
@@ -229,6 +246,15 @@ impl Walk {
         for list in [&mut survey.files, &mut survey.within] {
             list.sort();
             list.dedup();
+        }
+        let mut left = MAX_PATHS;
+        for list in [&mut survey.dirs, &mut survey.files] {
+            let all = list.len();
+            list.retain(|path| {
+                left = left.saturating_sub(path.as_os_str().len());
+                left > 0
+            });
+            survey.complete &= list.len() == all;
         }
         survey
     }

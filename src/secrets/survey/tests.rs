@@ -161,3 +161,27 @@ fn source_text_in_a_directory_of_secrets_stays_readable() {
         [".ssh/x.py", "certs/secrets/.aws/x", "certs/secrets/db.txt"]
     );
 }
+
+#[test]
+fn many_secrets_are_no_complete_survey() {
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..2_000 {
+        fs::write(dir.path().join(format!("{number:0>60}.pem")), "x").unwrap();
+    }
+    let found = survey(dir.path());
+    assert!(!found.complete);
+    assert!(!found.files.is_empty() && found.files.len() < 2_000);
+}
+
+#[test]
+fn directories_of_made_files_are_walked_last() {
+    let dir = workspace(&["api/deep/er/.env"]);
+    let made = dir.path().join("target");
+    fs::create_dir(&made).unwrap();
+    for number in 0..50_001 {
+        fs::write(made.join(number.to_string()), "").unwrap();
+    }
+    let found = survey(dir.path());
+    assert!(!found.complete);
+    assert_eq!(relative(&found.files, dir.path()), ["api/deep/er/.env"]);
+}
