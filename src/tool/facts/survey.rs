@@ -49,9 +49,14 @@ pub(super) fn below(start: &Path, root: &Path) -> Survey {
             if hidden && name == "objects" && dir.join("HEAD").exists() {
                 continue;
             }
-            let hidden = hidden
-                || names::is_secret(&name)
-                || kind.is_file() && content::is_secret(&entry.path());
+            let hidden = match kind.is_dir() {
+                true => hidden || names::is_secret(&name),
+                // Source text in a directory such as `secrets` is none.
+                false => {
+                    names::secret(&shown()).is_some()
+                        || kind.is_file() && content::is_secret(&entry.path())
+                }
+            };
             if hidden {
                 survey.secret.push(match kind.is_dir() {
                     true => shown().join("*"),
