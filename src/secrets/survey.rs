@@ -2,11 +2,13 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::FileType;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::{content, names};
+use crate::repository;
 
 #[cfg(test)]
 mod tests;
@@ -72,8 +74,8 @@ impl Survey {
 
 /// Walks the workspace `root` and returns its secrets.
 ///
-/// Links are not followed, but the place is secret that a link with a secret name leads to. Files in git's own
-/// directories are secret only at the top, because branches may have any name.
+/// Links are not followed, but the target of a link with a secret name is secret. So is a directory that cannot be
+/// listed. The objects and branches of git's directories are left out, because branches may have any name.
 pub fn survey(root: &Path) -> Survey {
     let Ok(root) = root.canonicalize() else {
         return Survey::default();
@@ -113,16 +115,13 @@ impl Walk {
         while let Some((dir, secret)) = todo.pop_front().or_else(|| last.pop()) {
             for (path, kind) in self.entries(&dir) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                if name == ".git" && !secret {
-                    if kind.is_dir() {
-                        self.git_dir(&path);
-                    }
-                    continue;
-                }
                 if is_git_store(&dir, &name) {
                     continue;
                 }
-                let named = names::is_secret(&name) || kind.is_file() && content::is_secret(&path);
+                // A submodule may have any name.
+                let git = name == ".git" || kind.is_dir() && is_of_git(&dir);
+                let named = !git
+                    && (names::is_secret(&name) || kind.is_file() && content::is_secret(&path));
                 match (kind.is_dir(), secret) {
                     (true, true) => todo.push_back((path, true)),
                     (true, false) if named => {
@@ -136,24 +135,6 @@ impl Walk {
                     (false, false) if named && kind.is_symlink() => self.links.push(path),
                     (false, false) if named => self.survey.files.push(path),
                     (false, false) => self.ordinary.push(path),
-                }
-            }
-        }
-    }
-
-    /// Looks at the files at the top of a git directory, and at those of the submodules in it.
-    fn git_dir(&mut self, dir: &Path) {
-        let mut todo = vec![dir.to_owned()];
-        while let Some(dir) = todo.pop() {
-            let top = dir.join("HEAD").is_file();
-            for (path, kind) in self.entries(&dir) {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                if kind.is_dir() {
-                    if !top || name == "modules" {
-                        todo.push(path);
-                    }
-                } else if top && kind.is_file() && names::is_secret(&name) {
-                    self.survey.files.push(path);
                 }
             }
         }
@@ -175,7 +156,21 @@ impl Walk {
             changed: settled,
         });
         let mut found = Vec::new();
-        for entry in dir.read_dir().into_iter().flatten().flatten() {
+        let entries = match dir.read_dir() {
+            Ok(entries) => entries,
+            // A command may give itself leave to list it.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.survey.dirs.push(dir.to_owned());
+                return found;
+            }
+            // It was removed meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
+            Err(_) => {
+                self.survey.complete = false;
+                return found;
+            }
+        };
+        for entry in entries.flatten() {
             if self.left == 0 {
                 self.survey.complete = false;
                 break;
@@ -260,12 +255,13 @@ impl Walk {
     }
 }
 
-/// True for what git itself keeps in a bare repository: names of branches and packed objects, nobody's files.
+/// True for names of branches and packed objects, which git itself keeps in a `.git` directory.
 fn is_git_store(dir: &Path, name: &str) -> bool {
-    ["objects", "refs", "logs"].contains(&name)
-        && dir.join("HEAD").is_file()
-        && dir.join("objects").is_dir()
-        && dir.join("refs").is_dir()
+    ["objects", "refs", "logs"].contains(&name) && is_of_git(dir) && repository::is_git_dir(dir)
+}
+
+fn is_of_git(dir: &Path) -> bool {
+    dir.iter().any(|part| part == ".git")
 }
 
 /// Returns the device and number of a file that has several names.

@@ -126,7 +126,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("llm", &["transcript"]),
     ("policy", &["secrets"]),
     ("exec", &["fnv", "regular", "repository", "secrets"]),
-    ("secrets", &["regular"]),
+    ("secrets", &["regular", "repository"]),
     ("fnv", &[]),
     ("trust", &["regular", "shared_file"]),
     ("repository", &["regular"]),

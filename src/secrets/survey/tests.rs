@@ -78,7 +78,7 @@ fn finds_every_name_of_a_secret_file() {
 }
 
 #[test]
-fn git_directories_are_secret_at_their_top_only() {
+fn what_git_itself_keeps_is_no_secret() {
     let dir = workspace(&[
         ".git/HEAD",
         ".git/config",
@@ -99,6 +99,7 @@ fn git_directories_are_secret_at_their_top_only() {
         ".git/credentials",
         ".git/modules/secrets/deploy.pem",
         "bare/deploy.key",
+        "bare/refs/heads/.env",
         "nested/.env",
     ];
     check(dir.path(), &files, &[]);
@@ -184,4 +185,37 @@ fn directories_of_made_files_are_walked_last() {
     let found = survey(dir.path());
     assert!(!found.complete);
     assert_eq!(relative(&found.files, dir.path()), ["api/deep/er/.env"]);
+}
+
+#[test]
+fn a_directory_that_only_looks_like_gits_is_walked() {
+    let dir = workspace(&[
+        "bare/HEAD",
+        "bare/objects/.env",
+        "bare/refs/id_rsa",
+        "q/.git/.env",
+        "q/.git/a/.env",
+    ]);
+    let files = [
+        "bare/objects/.env",
+        "bare/refs/id_rsa",
+        "q/.git/.env",
+        "q/.git/a/.env",
+    ];
+    check(dir.path(), &files, &[]);
+}
+
+#[test]
+fn paths_that_are_too_long_are_no_complete_survey() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().to_owned();
+    let made = std::process::Command::new("bash")
+        .args([
+            "-c",
+            "for i in {1..20}; do d=$(printf '%0240d' 1); mkdir $d && cd -P $d; done",
+        ])
+        .current_dir(&top)
+        .status();
+    assert!(made.unwrap().success());
+    assert!(!survey(&top).complete);
 }
