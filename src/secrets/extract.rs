@@ -17,6 +17,15 @@ const MIN_RANDOM: usize = 16;
 /// A text without promising names needs this many changes between capitals, small letters and digits.
 const MIN_CHANGES: usize = 5;
 
+/// A longer value is cut into pieces of this many bytes, and each piece counts by itself.
+const PIECE: usize = 64;
+
+/// The end of one piece is also the start of the next, so that base64 has no gap between them.
+const OVERLAP: usize = 2;
+
+/// The pieces of one value that count.
+const MAX_PIECES: usize = 128;
+
 /// A block of PEM, also within a string that has `\n` for its line breaks.
 static PEM: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"-----BEGIN (?P<kind>[A-Z0-9 ]+)-----(?s:(?P<body>.*?))(?:-----END [A-Z0-9 ]+-----|\z)")
@@ -79,7 +88,8 @@ struct Found {
 impl Found {
     fn add(&mut self, value: &str) {
         if value.len() >= MIN {
-            self.values.insert(value.to_owned());
+            self.values
+                .extend(pieces(value).take(MAX_PIECES).map(str::to_owned));
         }
     }
 
@@ -155,6 +165,24 @@ impl Found {
             }
         }
     }
+}
+
+/// Returns a short value as it is, and a long one in pieces. Its last piece is as long as the others.
+fn pieces(value: &str) -> impl Iterator<Item = &str> {
+    let mut left = Some(0);
+    std::iter::from_fn(move || {
+        let start = left?;
+        if value.len() - start <= PIECE {
+            left = None;
+            let last = value.len().saturating_sub(PIECE);
+            let last = (last..).find(|at| value.is_char_boundary(*at))?;
+            return Some(&value[last..]);
+        }
+        let boundary = |most: usize| (0..=most).rev().find(|at| value.is_char_boundary(*at));
+        let end = boundary(start + PIECE)?;
+        left = boundary(end - OVERLAP);
+        Some(&value[start..end])
+    })
 }
 
 /// Returns a value without its quotes or the comment after it.
@@ -305,6 +333,31 @@ mod tests {
             &format!("KEY=\"{}\"", key.trim().replace('\n', "\\n")),
             &lines,
         );
+    }
+
+    #[test]
+    fn a_long_value_becomes_short_pieces() {
+        let token = |length: usize| -> String {
+            let digit = |n: usize| char::from_digit(u32::try_from(n * n % 31).unwrap(), 36);
+            (0..length).filter_map(digit).collect()
+        };
+        let text = format!("TOKEN={}\n", token(700_000));
+        let found = values(".env", &text);
+        assert!(found.len() <= MAX_PIECES, "{}", found.len());
+        assert!(found.iter().all(|piece| piece.len() <= PIECE));
+        // Every byte is in a piece, and no piece is shorter than the others.
+        for value in [token(65), token(200), "pässwörd".repeat(40)] {
+            let all: Vec<&str> = pieces(&value).collect();
+            let mut end = 0;
+            for piece in &all {
+                let start = piece.as_ptr() as usize - value.as_ptr() as usize;
+                assert!(start <= end && (PIECE - 3..=PIECE).contains(&piece.len()));
+                end = start + piece.len();
+            }
+            assert_eq!(end, value.len(), "{all:?}");
+        }
+        let exact = token(PIECE);
+        assert_eq!(pieces(&exact).collect::<Vec<_>>(), [exact.as_str()]);
     }
 
     #[test]
