@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, BuildError, MatchKind};
 
 /// A shorter value would hide ordinary words.
 pub(super) const MIN: usize = 8;
@@ -36,7 +36,10 @@ struct View {
 
 impl Matcher {
     /// Returns a matcher for `values`. It ignores those that are too short.
-    pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
+    ///
+    /// # Errors
+    /// If the values are too many for one search.
+    pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Self, BuildError> {
         let (mut text, mut digits) = (Vec::new(), Vec::new());
         for value in values {
             let normal = View::text(value).bytes;
@@ -49,10 +52,10 @@ impl Matcher {
             digits.push(hex(value.as_bytes()));
             text.push(normal);
         }
-        Self {
-            text: Patterns::new(text),
-            digits: Patterns::new(digits),
-        }
+        Ok(Self {
+            text: Patterns::new(text)?,
+            digits: Patterns::new(digits)?,
+        })
     }
 
     /// Returns where values stand in `text`, in no order; ranges may overlap.
@@ -79,15 +82,17 @@ impl Matcher {
 }
 
 impl Patterns {
-    fn new(mut forms: Vec<Vec<u8>>) -> Option<Self> {
+    /// Returns nothing if there are no forms.
+    fn new(mut forms: Vec<Vec<u8>>) -> Result<Option<Self>, BuildError> {
+        if forms.is_empty() {
+            return Ok(None);
+        }
         forms.sort();
         forms.dedup();
         let search = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
-            .build(&forms)
-            .ok()
-            .filter(|_| !forms.is_empty())?;
-        Some(Self { forms, search })
+            .build(&forms)?;
+        Ok(Some(Self { forms, search }))
     }
 
     fn find(&self, view: &View, found: &mut Vec<Range<usize>>) {
@@ -214,7 +219,7 @@ mod tests {
 
     /// Returns `text` without what is found.
     fn without(values: &[&str], text: &str) -> String {
-        let mut found = Matcher::new(values.iter().copied()).find(text);
+        let mut found = Matcher::new(values.iter().copied()).unwrap().find(text);
         found.sort_by_key(|range| (range.start, range.end));
         let (mut left, mut at) = (String::new(), 0);
         for range in found {
@@ -306,7 +311,7 @@ mod tests {
         let values: Vec<String> = (0..1_000)
             .map(|n| format!("value-{n:x}-{}-end", n * 7919))
             .collect();
-        let matcher = Matcher::new(values.iter().map(String::as_str));
+        let matcher = Matcher::new(values.iter().map(String::as_str)).unwrap();
         let text =
             "an ordinary line of a command's output, 64 bytes long or longer\n".repeat(1_600);
         let begun = std::time::Instant::now();

@@ -19,7 +19,7 @@ use crate::llm::{Fault, Provider};
 use crate::policy;
 use crate::protocol::{Level, ToEditor};
 use crate::secrets::redact::Redactor;
-use crate::secrets::{Matcher, Values};
+use crate::secrets::{Matcher, Surveys, Values};
 use crate::store::Store;
 use crate::tool::judge::{Bench, Judge};
 use crate::tool::rules;
@@ -232,11 +232,15 @@ impl Kit {
     pub async fn secret_values(&self, workspace: &Path) -> Result<Arc<Matcher>, String> {
         let values = {
             let mut known = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || Arc::new(Values::new(workspace.to_owned()));
+            let surveys = || match self.executor.launcher() {
+                Some(launcher) => launcher.surveys().clone(),
+                None => Surveys::default(),
+            };
+            let new = || Arc::new(Values::new(workspace.to_owned(), surveys()));
             Arc::clone(known.entry(workspace.to_owned()).or_insert_with(new))
         };
         let judge = self.judge(workspace);
-        blocking(move || Ok::<_, String>(values.read(judge.tracked()))).await
+        blocking(move || values.read(judge.tracked())).await
     }
 
     /// Returns what a model may read of a text: less the secrets, as they are on disk now, and `more` keys.

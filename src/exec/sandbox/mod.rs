@@ -260,6 +260,11 @@ impl Launcher {
         self.namespaces && self.support().namespaces && self.support().check().is_ok()
     }
 
+    /// Returns the surveys of workspaces, shared with this launcher.
+    pub fn surveys(&self) -> &Surveys {
+        &self.surveys
+    }
+
     /// True if a search of a workspace may meet secrets that are not hidden from commands that run unasked.
     ///
     /// Blocks on files.
