@@ -1,7 +1,8 @@
 //! Takes secrets out of what goes to a model; the screen keeps the original.
 //!
 //! Knows well-known shapes of keys, private-key blocks, credentials in addresses, values of names
-//! that promise a secret, and the person's own keys. Ordinary source text stays as it is.
+//! that promise a secret, the person's own keys, and the values of the workspace's secrets.
+//! Ordinary source text stays as it is.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -44,12 +45,12 @@ impl Redactor {
     /// Returns one that knows the values of `more` as well.
     #[must_use]
     pub fn with(&self, more: &[String]) -> Self {
-        Self::new(&[self.own.as_slice(), more].concat()).knowing(Arc::clone(&self.values))
+        Self::new(&[self.own.as_slice(), more].concat()).with_values(Arc::clone(&self.values))
     }
 
-    /// Returns one that finds `values` as well, in whatever encoding.
+    /// Returns a redactor that also finds `values`, in the encodings that [`Matcher`] knows.
     #[must_use]
-    pub fn knowing(self, values: Arc<Matcher>) -> Self {
+    pub fn with_values(self, values: Arc<Matcher>) -> Self {
         Self { values, ..self }
     }
 

@@ -262,7 +262,7 @@ mod tests {
     /// Returns what is left of `text` in a workspace.
     fn left(values: &Values, tracked: Option<&Arc<[PathBuf]>>, text: &str) -> String {
         let matcher = values.read(tracked.cloned()).unwrap();
-        let redactor = crate::secrets::redact::Redactor::new(&[]).knowing(matcher);
+        let redactor = crate::secrets::redact::Redactor::new(&[]).with_values(matcher);
         redactor.redact(text).into_owned()
     }
 

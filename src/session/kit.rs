@@ -225,11 +225,33 @@ impl Kit {
             .remove(workspace);
     }
 
-    /// Reads the values of the workspace's secrets, and returns a matcher for them and for those that they replaced.
-    ///
-    /// # Errors
-    /// If the task that reads them fails.
-    pub async fn secret_values(&self, workspace: &Path) -> Result<Arc<Matcher>, String> {
+    /// Reads the values of the workspace's secrets, before a command may change them.
+    pub async fn load_secret_values(&self, workspace: &Path) {
+        let read = self.secret_values(workspace);
+        // The same failure withholds the output.
+        blocking(move || read().map(|_| ())).await.ok();
+    }
+
+    /// Returns what a model may read of a text: less the secrets, as they are on disk now, and `more` keys.
+    pub async fn redact_for_model(&self, workspace: &Path, text: &str, more: &[String]) -> String {
+        if !self.config.redact {
+            return text.to_owned();
+        }
+        let (redactor, text) = (self.redactor.with(more), text.to_owned());
+        let read = self.secret_values(workspace);
+        let redact = move || {
+            let redactor = redactor.with_values(read()?);
+            Ok::<_, String>(redactor.redact(&text).into_owned())
+        };
+        blocking(redact).await.unwrap_or_else(|why| withheld(&why))
+    }
+
+    /// Returns a function that reads the values of the workspace's secrets, and returns a matcher for them and for those
+    /// that they replaced. It blocks on files.
+    fn secret_values(
+        &self,
+        workspace: &Path,
+    ) -> impl FnOnce() -> Result<Arc<Matcher>, String> + Send + 'static {
         let values = {
             let mut known = self.values.lock().unwrap_or_else(PoisonError::into_inner);
             let surveys = || match self.executor.launcher() {
@@ -240,20 +262,9 @@ impl Kit {
             Arc::clone(known.entry(workspace.to_owned()).or_insert_with(new))
         };
         let judge = self.judge(workspace);
-        blocking(move || values.read(judge.tracked())).await
-    }
-
-    /// Returns what a model may read of a text: less the secrets, as they are on disk now, and `more` keys.
-    pub async fn less_secrets(&self, workspace: &Path, text: &str, more: &[String]) -> String {
-        if !self.config.redact {
-            return text.to_owned();
-        }
-        match self.secret_values(workspace).await {
-            Ok(values) => {
-                let redactor = self.redactor.with(more).knowing(values);
-                redactor.redact(text).into_owned()
-            }
-            Err(why) => format!("[withheld: its secrets could not be looked for ({why})]\n"),
+        move || {
+            let matcher = values.read(judge.tracked());
+            matcher.map_err(|error| error.to_string())
         }
     }
 
@@ -288,6 +299,11 @@ impl Kit {
             message: message.into(),
         });
     }
+}
+
+/// Returns what a model reads instead of a text that may hold secrets.
+pub(super) fn withheld(why: &str) -> String {
+    format!("[output withheld: co could not check it for secrets ({why})]\n")
 }
 
 /// Apart from every id of the backend before this one, which Lua may still know; exact in a Lua number.

@@ -214,7 +214,7 @@ impl Session {
         }
         let item = Item::User {
             text: prompt.text.clone(),
-            context: self.less_secrets(&prompt.context).await,
+            context: self.redact_for_model(&prompt.context).await,
         };
         if !self.recorder.ready(&self.place, &prompt.text).await
             || !self.recorder.record(item).await
@@ -230,12 +230,15 @@ impl Session {
     }
 
     /// Returns what a model may read of the context of a prompt.
-    async fn less_secrets(&self, context: &[Context]) -> Vec<Context> {
+    async fn redact_for_model(&self, context: &[Context]) -> Vec<Context> {
         let keys = self.provider.as_ref().map(|provider| provider.secrets());
         let (keys, workspace) = (keys.unwrap_or_default(), &self.place.workspace);
         let mut told = context.to_vec();
         for piece in &mut told {
-            piece.text = self.kit.less_secrets(workspace, &piece.text, &keys).await;
+            piece.text = self
+                .kit
+                .redact_for_model(workspace, &piece.text, &keys)
+                .await;
         }
         told
     }

@@ -212,3 +212,27 @@ async fn a_flood_is_told_as_fast_with_secrets() {
     assert!(told.contains("[redacted: secret value]") && !leaks(&told));
     assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
 }
+
+#[tokio::test]
+async fn the_runtime_goes_on_while_a_text_is_redacted() {
+    let chat = with_secrets([]);
+    let text = format!("the token is {TOKEN}, in an ordinary line of output\n").repeat(20_000);
+    let redact = chat.kit.redact_for_model(&chat.work, &text, &[]);
+    tokio::pin!(redact);
+    let begun = std::time::Instant::now();
+    let (mut last, mut longest) = (begun, std::time::Duration::ZERO);
+    let told = loop {
+        let told = tokio::select! {
+            told = &mut redact => Some(told),
+            () = tokio::time::sleep(std::time::Duration::from_millis(1)) => None,
+        };
+        longest = longest.max(last.elapsed());
+        last = std::time::Instant::now();
+        if let Some(told) = told {
+            break told;
+        }
+    };
+    assert!(!leaks(&told));
+    let all = begun.elapsed();
+    assert!(longest * 2 < all, "{longest:?} of {all:?}");
+}

@@ -168,7 +168,7 @@ impl Turn {
         // Before it is read: all that was printed until its end is read then.
         let outcome = seen.outcome();
         let new = match seen.read(told.since) {
-            Some(new) => Some(self.less_secrets(&new).await),
+            Some(new) => Some(self.redact_for_model(&new).await),
             None => None,
         };
         let mut text = new.clone().unwrap_or_else(|| NOTHING_NEW.to_owned());

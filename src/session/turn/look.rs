@@ -133,7 +133,7 @@ impl Turn {
             Err(Unseen(why)) => (String::new(), why, false),
         };
         self.audit(&call, &judged, &decision, CameTo::Look(&summary));
-        let told = format!("{}[{summary}]", self.less_secrets(&text).await);
+        let told = format!("{}[{summary}]", self.redact_for_model(&text).await);
         self.conclude(&call, told, ok, None).await?;
         self.show(&render::summary(&summary)).await?;
         match self.cancel.is_cancelled() {

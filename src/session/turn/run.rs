@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
 use super::super::advice::{Conditions, NOT_EXECUTED};
 use super::super::guard::Repeat;
 use super::super::jobs::{Act, Seen};
+use super::super::kit::withheld;
 use super::super::render;
 use super::calls::{CANCELLED, Judged};
 use super::log::{CameTo, level};
@@ -19,6 +22,9 @@ use crate::transcript::{Call, Decision, Item, Outcome};
 
 /// Said to the model of a command that printed nothing and went well.
 const NO_OUTPUT: &str = "(no output)";
+
+/// The time in which output is redacted after a turn was cancelled.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A call that may run.
 pub(super) struct Cleared {
@@ -46,7 +52,7 @@ impl Turn {
             decision: cleared.decision.clone(),
         };
         self.record(item).await?;
-        self.know_secrets().await;
+        self.load_secret_values().await;
         // The person may have cancelled meanwhile.
         if self.cancel.is_cancelled() {
             self.answer(&cleared.call, CANCELLED.to_owned()).await?;
@@ -156,7 +162,7 @@ impl Turn {
 
     /// What the model reads of an outcome: less the secrets, more what would help it.
     async fn for_model(&mut self, cleared: &Cleared, outcome: &exec::Outcome) -> String {
-        let mut text = self.less_secrets(&outcome.output).await;
+        let mut text = self.redact_for_model(&outcome.output).await;
         if text.trim().is_empty() {
             text = NO_OUTPUT.to_owned();
         }
@@ -198,18 +204,21 @@ impl Turn {
         }
     }
 
-    /// Returns what a model may read of a text.
-    pub(super) async fn less_secrets(&self, text: &str) -> String {
+    /// Returns what a model may read of a text. A turn that is cancelled does not wait long for it.
+    pub(super) async fn redact_for_model(&self, text: &str) -> String {
         // A key that a program gave is known only once it was needed.
         let keys = self.provider.secrets();
-        self.kit.less_secrets(&self.workspace, text, &keys).await
+        let redact = self.kit.redact_for_model(&self.workspace, text, &keys);
+        unless_cancelled(&self.cancel, redact).await
     }
 
     /// Reads the values of secrets before a command may change them.
-    async fn know_secrets(&self) {
+    async fn load_secret_values(&self) {
         if self.kit.config.redact {
-            // The same failure withholds the output.
-            self.kit.secret_values(&self.workspace).await.ok();
+            tokio::select! {
+                () = self.kit.load_secret_values(&self.workspace) => {}
+                () = self.cancel.cancelled() => {}
+            }
         }
     }
 
@@ -260,11 +269,46 @@ impl Turn {
     }
 }
 
+/// Waits for a text that is redacted, and not much longer once the turn is cancelled.
+async fn unless_cancelled(
+    cancel: &CancellationToken,
+    redact: impl Future<Output = String>,
+) -> String {
+    let late = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(PATIENCE).await;
+    };
+    tokio::select! {
+        text = redact => text,
+        () = late => withheld("the turn was cancelled"),
+    }
+}
+
 /// Returns what the model is told of a command that could not be started; the person sees the first line.
 pub(super) fn not_started(error: &exec::Error) -> String {
     let why = error::text_of(error).plain();
     match error.is_permission() {
         true => format!("{why}\n{NOT_EXECUTED}"),
         false => why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cancelled_turn_waits_a_short_time_for_redacted_output() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let soon = async {
+            tokio::task::yield_now().await;
+            "text".to_owned()
+        };
+        assert_eq!(unless_cancelled(&cancel, soon).await, "text");
+        assert_eq!(
+            unless_cancelled(&cancel, std::future::pending()).await,
+            "[output withheld: co could not check it for secrets (the turn was cancelled)]\n"
+        );
     }
 }
