@@ -43,6 +43,8 @@ pub struct Survey {
     pub dirs: Vec<PathBuf>,
     /// The files below `dirs`.
     pub within: Vec<PathBuf>,
+    /// Files outside the workspace that links with secret names lead to.
+    pub outside: Vec<PathBuf>,
     /// False if there may be more secrets: the walk was cut short, or their paths are too long together.
     pub complete: bool,
     walked: Vec<Walked>,
@@ -187,16 +189,32 @@ impl Walk {
     fn follow(&mut self, root: &Path) {
         for link in std::mem::take(&mut self.links) {
             let Ok(real) = link.canonicalize() else {
+                // The file may be made later.
+                self.survey.outside.push(link);
                 continue;
             };
-            if !real.starts_with(root) || root.starts_with(&real) {
+            if root.starts_with(&real) {
                 continue;
             }
-            if real.is_dir() {
+            if !real.starts_with(root) {
+                self.outside(real);
+            } else if real.is_dir() {
                 self.tree(&real, true);
                 self.survey.dirs.push(real);
             } else {
                 self.survey.files.push(real);
+            }
+        }
+    }
+
+    /// Takes a file outside the workspace, or the files of a directory there, but not those below.
+    fn outside(&mut self, real: PathBuf) {
+        if !real.is_dir() {
+            return self.survey.outside.push(real);
+        }
+        for (path, kind) in self.entries(&real) {
+            if kind.is_file() {
+                self.survey.outside.push(path);
             }
         }
     }

@@ -110,7 +110,9 @@ impl State {
     fn read_files(&mut self, survey: &Survey) -> BTreeSet<Arc<str>> {
         let mut before = std::mem::take(&mut self.files);
         let mut held = BTreeSet::new();
-        let files = (survey.files.iter()).chain(&survey.within);
+        let files = (survey.files.iter())
+            .chain(&survey.within)
+            .chain(&survey.outside);
         for path in files.take(MAX_FILES) {
             let Some(mut file) = self.read_file(path, before.remove(path)) else {
                 continue;
@@ -218,6 +220,7 @@ impl OpenFiles<'_> {
         let secret = names::secret(file).is_some()
             || names::secret(below).is_some()
             || is_in(&survey.files, &real)
+            || survey.outside.contains(&real)
             || real.ancestors().any(|dir| is_in(&survey.dirs, dir));
         (!secret).then_some(real)
     }
@@ -398,5 +401,32 @@ mod tests {
             "[redacted: secret value]"
         );
         assert!(begun.elapsed().as_secs() < 3, "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn values_are_read_through_links_that_lead_out_of_the_workspace() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, at(name)).unwrap();
+        for name in ["work", "shared/keys"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        fs::write(at("shared/env"), "TOKEN=hunterhunter\n").unwrap();
+        fs::write(at("shared/keys/db"), "swordfish-7\n").unwrap();
+        link("../shared/env", "work/.env");
+        link("../shared/later", "work/a.env");
+        link("../shared/keys", "work/secrets");
+        link("..", "work/.aws");
+        let values = Values::new(at("work"), Surveys::default());
+        let text = "hunterhunter swordfish-7";
+        assert_eq!(
+            left(&values, None, text),
+            "[redacted: secret value] [redacted: secret value]"
+        );
+        fs::write(at("shared/later"), "TOKEN=correct-horse\n").unwrap();
+        assert_eq!(
+            left(&values, None, "a correct-horse"),
+            "a [redacted: secret value]"
+        );
     }
 }
