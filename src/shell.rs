@@ -12,6 +12,7 @@ use crate::error;
 use crate::exec::{Input, Job, Size, Streams, Unwritten};
 use crate::protocol::{Level, RunOptions, ToEditor};
 use crate::session::kit::Kit;
+use crate::session::opens;
 use crate::session::person::{Ceiling, Typed};
 use crate::tool::judge::workspace_of;
 
@@ -139,6 +140,7 @@ async fn begin(kit: &Kit, run: Run) -> Result<(Job, Ceiling), String> {
         .session(|| workspace_of(&run.cwd))
         .await
         .map_err(|refused| refused.to_string())?;
+    let confinement = opens::open_named(kit, confinement, &command, &run.cwd).await;
     let typed = Typed {
         command,
         cwd: run.cwd,

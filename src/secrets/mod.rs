@@ -7,6 +7,7 @@
 pub mod content;
 mod extract;
 mod matcher;
+mod named;
 pub mod names;
 pub mod redact;
 mod survey;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use matcher::Matcher;
+pub use named::named;
 pub use survey::{Survey, survey};
 pub use values::Values;
 

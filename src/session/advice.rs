@@ -1,8 +1,10 @@
 //! Advice for the model about the outcome of a command that did not go well.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::exec::Outcome;
+use crate::secrets::names;
 
 /// Advice on a command that the system or the confinement refused to run.
 pub(super) const NOT_EXECUTED: &str =
@@ -11,6 +13,10 @@ pub(super) const NOT_EXECUTED: &str =
 /// Advice on a command that failed in the read-only level.
 const CONFINED: &str = "It ran without write access and without network. If it failed because of that, send the same \
      command again: co then asks the person to allow both.";
+
+/// Advice on a command that the workspace level kept from a secret.
+const HIDDEN: &str = "The sandbox hides the workspace's secrets. The person's yes opens those that the command names: if it \
+     needs .env, put `: .env; ` in front of it.";
 
 const FAILED: &str = "It failed: read why, and try something else instead of the same command.";
 
@@ -24,6 +30,8 @@ const MAY_NOT_EXECUTE: i32 = 126;
 pub(super) struct Conditions {
     /// In the read-only level.
     pub confined: bool,
+    /// The kernel hides the workspace's secrets from an approved command.
+    pub hides: bool,
     /// The confinement of approved commands at the start, in a word.
     pub backend: &'static str,
     /// The time that the model asked for.
@@ -47,6 +55,8 @@ impl Conditions {
             Some(NOT_EXECUTED.to_owned())
         } else if self.confined {
             Some(CONFINED.to_owned())
+        } else if self.hides && outcome.output.lines().any(refuses_secret) {
+            Some(HIDDEN.to_owned())
         } else {
             Some(FAILED.to_owned())
         }
@@ -82,6 +92,18 @@ impl Conditions {
     }
 }
 
+/// True for a line that says that a secret cannot be opened: `cat: .env: Permission denied`.
+fn refuses_secret(line: &str) -> bool {
+    let refused = ["Permission denied", "permission denied", "EACCES"];
+    let part = |c: char| c.is_whitespace() || "\"'`:,()[]".contains(c);
+    let secret = |word: &str| {
+        let found = names::secret(Path::new(word.trim_end_matches('.')));
+        // Git's own directory is not hidden.
+        found.is_some_and(|name| name != ".git")
+    };
+    refused.iter().any(|refused| line.contains(refused)) && line.split(part).any(secret)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +122,7 @@ mod tests {
 
     const FREE: Conditions = Conditions {
         confined: false,
+        hides: false,
         backend: "subprocess",
         asked: None,
         limit: Some(Duration::from_secs(120)),
@@ -145,6 +168,35 @@ mod tests {
             ..Outcome::default()
         };
         check(FREE, &killed, "try something else");
+    }
+
+    #[test]
+    fn a_command_that_a_secret_was_hidden_from_is_told_how_to_open_it() {
+        let hides = Conditions {
+            hides: true,
+            ..FREE
+        };
+        let failed = |output: &str| Outcome {
+            output: output.to_owned(),
+            ..exit(1)
+        };
+        for output in [
+            "cat: .env: Permission denied",
+            "line\nError: EACCES: permission denied, open '/w/app/.env.local'",
+            "PermissionError: [Errno 13] Permission denied: 'secrets/db.yml'",
+            "open ./server.key: permission denied.",
+        ] {
+            check(hides, &failed(output), "put `: .env; ` in front");
+            check(FREE, &failed(output), "try something else");
+        }
+        for output in [
+            "cat: .env: No such file or directory",
+            "cat: notes: Permission denied",
+            "fatal: cannot create '.git/hooks/x': Permission denied",
+            ".env is read\nPermission denied",
+        ] {
+            check(hides, &failed(output), "try something else");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod handle;
 pub mod instructions;
 pub mod jobs;
 pub mod kit;
+pub mod opens;
 pub mod person;
 pub mod prompt;
 mod record;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{Session, person, render};
+use super::{Session, opens, person, render};
 use crate::editor::Target;
 use crate::error;
 use crate::policy;
@@ -100,6 +100,8 @@ impl Session {
             Ok(confinement) => confinement,
             Err(refused) => return self.complain(refused.to_string()),
         };
+        let cwd = &self.place.cwd;
+        let confinement = opens::open_named(&self.kit, confinement, command, cwd).await;
         let typed = person::Typed {
             command: command.to_owned(),
             cwd: self.place.cwd.clone(),

@@ -276,7 +276,7 @@ impl Launcher {
     /// Returns the secrets of a command's workspace, if they are to be hidden from the command.
     ///
     /// Blocks on files.
-    pub(super) fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
+    pub fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
         let workspace = match confinement {
             Confinement::Plain => return None,
             Confinement::ReadOnly { workspace } => workspace,

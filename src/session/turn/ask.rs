@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::super::CUT_OFF;
 use super::super::render::{self, one_line};
+use super::super::{CUT_OFF, opens};
 use super::calls::{Judged, ParsedCall, Reviewed};
 use super::queue::{Answer, Question, Stage, Waiting};
 use super::run::Cleared;
@@ -138,7 +138,9 @@ impl Turn {
             reasons: question
                 .reasons
                 .iter()
-                .map(|reason| one_line(&reason.text))
+                .map(|reason| reason.text.clone())
+                .chain(opens::reason(&reviewed.opens, &self.workspace))
+                .map(|reason| one_line(&reason))
                 .collect(),
             destructive: question.destructive,
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
@@ -198,6 +200,9 @@ impl Turn {
         decision: Decision,
     ) -> Result<(), Halt> {
         let confinement = match self.kit.trial.session(|| &self.workspace).await {
+            Ok(confinement) if may_open(&decision, &reviewed.request.text()) => {
+                opens::open(confinement, reviewed.opens)
+            }
             Ok(confinement) => confinement,
             Err(refused) => {
                 self.decided(&reviewed.call, &reviewed.judged, &decision)
@@ -219,6 +224,15 @@ impl Turn {
         };
         let begun = self.start(&cleared).await?;
         self.finish(cleared, begun).await
+    }
+}
+
+/// Returns true if the person allowed this very command, and so the secrets that it names.
+fn may_open(decision: &Decision, command: &str) -> bool {
+    match decision {
+        Decision::Approved => true,
+        Decision::Rule { rule } => *rule == Pattern::exact(command).to_string(),
+        _ => false,
     }
 }
 
@@ -247,6 +261,20 @@ fn shown_at(command: &str, span: &Range<usize>) -> Option<[usize; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_yes_to_the_command_itself_opens_secrets() {
+        let rule = |rule: Pattern| Decision::Rule {
+            rule: rule.to_string(),
+        };
+        let command = "cat .env && ls";
+        assert!(may_open(&Decision::Approved, command));
+        assert!(may_open(&rule(Pattern::exact(command)), command));
+        assert!(!may_open(&rule(Pattern::prefix(["cat"])), "cat .env"));
+        for decision in [Decision::AutoConfirm, Decision::Proved] {
+            assert!(!may_open(&decision, command));
+        }
+    }
 
     #[test]
     fn a_reason_is_shown_where_it_speaks_of() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::jobs::Act;
-use super::super::render;
+use super::super::{opens, render};
 use super::ask::Resolution;
 use super::jobs::Typing;
 use super::look::{Looking, Taken};
@@ -33,6 +33,8 @@ pub(super) struct Reviewed {
     pub judged: Judged,
     /// The person put another command in the place of the model's.
     pub edited: bool,
+    /// The hidden secrets that a person's yes opens for the command.
+    pub opens: Vec<PathBuf>,
     /// Why one more job cannot be started, for a command in the background.
     pub no_room: Option<String>,
 }
@@ -227,14 +229,34 @@ impl Turn {
             true => self.jobs(Act::Room).await.unwrap_or(Ok(())).err(),
             false => None,
         };
+        let opens = self.opens(&judged, &cwd).await;
         Ok(ParsedCall::Command(Reviewed {
             call: call.clone(),
             request,
             cwd,
             judged,
             edited: waiting.edited.is_some(),
+            opens,
             no_room,
         }))
+    }
+
+    /// Returns the hidden secrets that a command names, if a person's yes may run it.
+    async fn opens(&self, judged: &Judged, cwd: &Path) -> Vec<PathBuf> {
+        if !matches!(
+            judged.verdict,
+            Verdict::Ask(_) | Verdict::Allow(Grant::Rule { .. })
+        ) {
+            return Vec::new();
+        }
+        let named = async {
+            let confinement = self.kit.trial.session(|| &self.workspace).await.ok()?;
+            Some(opens::named(&self.kit, &confinement, cwd, judged.words.clone()).await)
+        };
+        tokio::select! {
+            () = self.cancel.cancelled() => Vec::new(),
+            named = named => named.unwrap_or_default(),
+        }
     }
 
     /// What policy says, with the rules of this session.

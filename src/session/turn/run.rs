@@ -15,7 +15,7 @@ use super::log::{CameTo, level};
 use super::{Event, Halt, Turn};
 use crate::editor::Target;
 use crate::error;
-use crate::exec::{self, Confinement, Job};
+use crate::exec::{self, Confinement, Job, Shown};
 use crate::protocol::{State, ToEditor};
 use crate::tool::shell::{self, Run};
 use crate::transcript::{Call, Decision, Item, Outcome};
@@ -187,6 +187,10 @@ impl Turn {
         let limit = cleared.request.limit(self.ceiling(cleared));
         Conditions {
             confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
+            hides: match &cleared.run.confinement {
+                Confinement::Workspace { shown, .. } => *shown != Shown::Everything,
+                _ => false,
+            },
             backend: self.kit.trial.name(),
             asked: cleared.request.timeout,
             limit,

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::support::http::Reply;
 use crate::support::proc;
+use crate::support::workspace::Workspace;
 
 use super::scene::{Scene, gate, open_gate};
 
@@ -142,4 +143,70 @@ fn its_words_are_completed() {
     let of = |line: &str| scene.nvim.lua(completed, json!([line]));
     assert_eq!(of("Co /sandbox "), json!(["landlock", "subprocess"]));
     assert_eq!(of("Co /sandbox l"), json!(["landlock"]));
+}
+
+/// Prints `.env` without naming it.
+const UNNAMED: &str = "sh -c 'cat .e*'";
+
+/// A workspace with a secret file, confined, whose model sends these commands.
+fn confined_with_secret(settings: serde_json::Value, commands: &[&str]) -> Scene {
+    let workspace = Workspace::new();
+    workspace.write(".env", "MODE=of the file\n");
+    let scene = Scene::in_workspace(workspace, settings, &[]);
+    for (id, command) in commands.iter().enumerate() {
+        scene.server.reply(Reply::shell(&format!("c{id}"), command));
+    }
+    scene.server.reply(Reply::text("Done."));
+    scene.co("/sandbox landlock");
+    wait_told(&scene, "approved commands write in the workspace");
+    scene
+}
+
+/// Returns what the model was told of the call before this request.
+fn told(scene: &Scene, request: usize) -> String {
+    let requests = scene.server.requests();
+    requests[request].last("tool").unwrap().to_owned()
+}
+
+#[test]
+fn a_yes_opens_the_secrets_that_a_confined_command_names() {
+    let scene = confined_with_secret(json!({}), &["cat .env", UNNAMED, ": .env; sh -c 'cat .e*'"]);
+    scene.co("what is the mode?");
+    scene.wait_ask("1/1");
+    scene.nvim.wait_text("a yes lets it open `.env`");
+    scene.answer("y");
+    scene.nvim.wait_text("sh -c");
+    scene.wait_ask("1/1");
+    assert!(told(&scene, 1).contains("MODE=of the file"));
+    let screen = scene.nvim.screen().join("\n");
+    assert!(!screen.contains("a yes lets it open"), "{screen}");
+    scene.answer("y");
+    scene.nvim.wait_text("a yes lets it open `.env`");
+    let refused = told(&scene, 2);
+    assert!(refused.contains("Permission denied"), "{refused}");
+    assert!(refused.contains("put `: .env; ` in front"), "{refused}");
+    scene.answer("y");
+    scene.wait_turns(1);
+    assert!(told(&scene, 3).contains("MODE=of the file"));
+}
+
+#[test]
+fn a_command_of_the_person_opens_the_secrets_that_it_names() {
+    let scene = confined_with_secret(json!({}), &[]);
+    scene.run(UNNAMED);
+    scene.wait_shell("Permission denied");
+    scene.run("cat .env*");
+    scene.wait_shell("\nMODE=of the file");
+    scene.co("!cat < .env");
+    scene.wait_chat("\nMODE=of the file");
+}
+
+#[test]
+fn a_setting_shows_all_secrets_to_confined_commands() {
+    let scene = confined_with_secret(json!({ "hide_secrets": false }), &[UNNAMED]);
+    scene.co("what is the mode?");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.wait_turns(1);
+    assert!(told(&scene, 1).contains("MODE=of the file"));
 }
