@@ -128,7 +128,9 @@ impl Found {
     }
 
     fn pair(&mut self, key: &str, value: &str) {
-        let place = value.starts_with(['/', '.', '~']) || value.contains("://");
+        let stem = value.trim_start_matches(['/', '.', '~']);
+        let place = stem.len() < value.len() && (stem.contains('/') || !is_random(stem));
+        let place = place || value.contains("://");
         if promises(key) && !is_stand_in(value) && !place {
             self.add(value);
         }
