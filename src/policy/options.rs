@@ -27,6 +27,8 @@ pub(super) type Spelled = (String, Range<usize>);
 #[derive(Debug, Default)]
 pub(super) struct Parsed<'a> {
     pub operands: Vec<&'a Arg>,
+    /// The number of operands before `--`, if there is one.
+    pub dashes: Option<usize>,
     /// Options by their spelling, with the value where they take one.
     pub options: Vec<(String, Option<Spelled>)>,
     pub reasons: Vec<Reason>,
@@ -82,6 +84,7 @@ impl<'a> Walk<'a> {
                 only_operands |= self.program.options_first;
             } else if text == "--" {
                 (only_operands, doubtful) = (true, open);
+                self.parsed.dashes = Some(self.parsed.operands.len());
             } else if !(self.program.numeric && text[1..].bytes().all(|b| b.is_ascii_digit())) {
                 self.option(arg);
             }

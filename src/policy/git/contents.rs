@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Scene;
 use crate::policy::facts::Kind;
-use crate::policy::options::Parsed;
+use crate::policy::options::{Arg, Parsed};
 
 /// Options of diffs that print no contents.
 const NAMES: [&str; 12] = [
@@ -61,22 +61,40 @@ const GREP_NAMES: [&str; 9] = [
     "--quiet",
 ];
 
+/// Commands that paths limit. Others that print contents ignore paths, or read them otherwise.
+const LIMITED: [&str; 6] = [
+    "git diff",
+    "git diff-tree",
+    "git log",
+    "git whatchanged",
+    "git show",
+    "git grep",
+];
+
 /// Returns a secret whose contents a command may print, as a reason to ask. Secrets are found by the names that git
 /// tracks or ever tracked.
 pub(super) fn secret(name: &str, parsed: &Parsed, scene: &Scene) -> Option<String> {
-    if !prints(name, parsed) {
+    let prints = prints(name, parsed);
+    if prints || ["git show", "git cat-file", "git blame"].contains(&name) {
+        let mut operands = operands(name, parsed).iter();
+        if let Some(operand) = operands.find(|it| is_secret(&it.text, scene)) {
+            return Some(format!("`{}` contains a secret", operand.text));
+        }
+    }
+    if !prints {
         return None;
     }
     let Some(secrets) = scene.facts.committed_secrets(scene.cwd) else {
-        return Some("the history may hold secrets: git did not list its files in time".to_owned());
+        let text = "the Git history may contain secrets: co could not list its files";
+        return Some(text.to_owned());
     };
     if secrets.is_empty() {
         return None;
     }
-    let paths = paths(name, parsed, scene);
+    let limits = limits(name, parsed, scene);
     let printed = |secret: &&PathBuf| {
         let below = |path: &PathBuf| secret.starts_with(path) || path.starts_with(secret);
-        paths.is_empty() || paths.iter().any(below)
+        limits.as_ref().is_none_or(|paths| paths.iter().any(below))
     };
     let secret = secrets.iter().find(printed)?;
     Some(format!(
@@ -113,20 +131,76 @@ fn is_path(operand: &str) -> bool {
     !operand.contains('{') && operand.split_once(':').is_some_and(named)
 }
 
+/// Returns the operands without the pattern of `git grep`.
+fn operands<'a, 'b>(name: &str, parsed: &'a Parsed<'b>) -> &'a [&'b Arg] {
+    parsed
+        .operands
+        .get(patterns(name, parsed)..)
+        .unwrap_or_default()
+}
+
+/// Returns the number of operands that are patterns.
+fn patterns(name: &str, parsed: &Parsed) -> usize {
+    usize::from(name == "git grep" && !parsed.has(&["-e"]))
+}
+
+/// Returns whether the file that an operand names is secret by its content in the work tree: `HEAD:auth.json`. Git reads
+/// the path from the top of the work tree or from the current directory.
+fn is_secret(operand: &str, scene: &Scene) -> bool {
+    let path = operand.rsplit(':').next().unwrap_or(operand);
+    let here = scene.facts.path(scene.cwd, ".").inside;
+    let depth = here.map_or(0, |here| here.written.components().count());
+    let top = scene.cwd.ancestors().nth(depth).unwrap_or(scene.cwd);
+    [scene.cwd, top]
+        .iter()
+        .any(|from| scene.facts.path(from, path).secret)
+}
+
 /// Returns the paths that limit a command, below the workspace; none if it may print any file.
-fn paths(name: &str, parsed: &Parsed, scene: &Scene) -> Vec<PathBuf> {
-    if parsed.has(&["--full-diff", "--follow"]) {
-        return Vec::new();
+fn limits(name: &str, parsed: &Parsed, scene: &Scene) -> Option<Vec<PathBuf>> {
+    if !LIMITED.contains(&name) || parsed.has(&["--full-diff", "--follow"]) {
+        return None;
     }
-    let pattern = name == "git grep" && !parsed.has(&["-e"]);
-    let operands = parsed.operands.iter().skip(usize::from(pattern));
-    let path = |text: &str| {
-        let fact = scene.facts.path(scene.cwd, text);
-        let plain = !text.contains([':', '*', '?', '[', '\\']);
-        let inside = fact
-            .inside
-            .filter(|_| plain && fact.kind != Kind::Missing)?;
-        Some(inside.written).filter(|path| path != Path::new(""))
+    let operands = operands(name, parsed);
+    // `git grep` ignores a `--` before its pattern.
+    let dashes = parsed
+        .dashes
+        .and_then(|before| before.checked_sub(patterns(name, parsed)));
+    let path = |text: &str| match dashes {
+        Some(_) => limit(text, scene),
+        None => existing(text, scene),
     };
-    operands.filter_map(|operand| path(&operand.text)).collect()
+    let first = dashes.or_else(|| operands.iter().position(|it| path(&it.text).is_some()))?;
+    let (revisions, paths) = operands.split_at_checked(first)?;
+    let commits = ["git log", "git whatchanged"].contains(&name);
+    if paths.is_empty() || !commits && revisions.iter().any(|it| is_object(&it.text)) {
+        return None;
+    }
+    paths.iter().map(|it| path(&it.text)).collect()
+}
+
+/// Returns the path of a plain pathspec. The path need not exist now, because a revision may have it.
+fn limit(text: &str, scene: &Scene) -> Option<PathBuf> {
+    let plain = !text.contains([':', '*', '?', '[', '\\']);
+    let inside = scene.facts.path(scene.cwd, text).inside;
+    let path = inside.filter(|_| plain)?.written;
+    (path != Path::new("")).then_some(path)
+}
+
+/// Returns the path of an operand without `--`. It must exist: then git refuses a revision of the same name. Git does
+/// not look for files with the names of ranges and sets of parents.
+fn existing(text: &str, scene: &Scene) -> Option<PathBuf> {
+    let exists = scene.facts.path(scene.cwd, text).kind != Kind::Missing;
+    let range = text.contains('^') || text.contains("..");
+    limit(text, scene).filter(|_| exists && !range)
+}
+
+/// Returns whether a revision may be a file or a directory of its own: `HEAD:src`, `1234567`, `x-g1234567`. Git prints
+/// that file whatever the paths are, and starts the paths at that directory.
+fn is_object(revision: &str) -> bool {
+    let hash = |part: &str| {
+        let digits = part.strip_prefix('g').unwrap_or(part);
+        digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    revision.contains(':') || revision.split(|c: char| !c.is_alphanumeric()).any(hash)
 }

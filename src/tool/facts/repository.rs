@@ -23,6 +23,8 @@ struct Config {
     keys: Vec<String>,
     /// All values of `core.worktree`, of which git obeys the last.
     work_trees: Vec<PathBuf>,
+    /// True if `core.bare` may be true: git then has no work tree.
+    bare: bool,
 }
 
 /// What a configuration file sets, or why it cannot be read.
@@ -95,6 +97,11 @@ impl Repositories {
         for file in [common.join("config"), own.join("config.worktree")] {
             match self.config(&file) {
                 Ok(config) => {
+                    // Linked work trees ignore what the shared file says.
+                    if config.bare && (own == common || file.ends_with("config.worktree")) {
+                        let text = "git's configuration of this repository sets `core.bare`, so git has no work tree";
+                        fact.hazards.push(text.to_owned());
+                    }
                     for key in &config.keys {
                         ignores |= key.starts_with("submodule.") && key.ends_with(".ignore");
                         if let Some(what) = hazard(key).filter(|_| !here || key != "core.worktree")
@@ -190,6 +197,7 @@ impl Repositories {
                 let value = OsStr::from_bytes(value.get(1..).unwrap_or_default());
                 config.work_trees.push(value.into());
             }
+            config.bare |= key == b"core.bare" && value != b"\nfalse";
             config.keys.push(String::from_utf8_lossy(key).into_owned());
         }
         Ok(Arc::new(config))

@@ -156,3 +156,88 @@ fn names_and_contents_of_secrets_ask() {
         ],
     );
 }
+
+#[test]
+fn only_paths_that_git_reads_as_paths_limit_what_it_prints() {
+    let world = World::new();
+    fs::remove_dir_all(world.workspace.join("nested-repo")).unwrap();
+    for name in [".env", "server.pem"] {
+        fs::remove_file(world.workspace.join(name)).unwrap();
+    }
+    for dir in ["docs", "deploy"] {
+        fs::create_dir(world.workspace.join(dir)).unwrap();
+    }
+    fs::write(world.workspace.join("docs/a.md"), "x\n").unwrap();
+    fs::write(world.workspace.join("deploy/prod.env"), "TOKEN=hush\n").unwrap();
+    world.git(&["add", "deploy", "docs"]);
+    world.commit("a secret");
+    world.git(&["rm", "-rq", "deploy"]);
+    world.commit("no secret");
+    world.git(&["branch", "docs"]);
+    check(
+        &world,
+        "ask",
+        &[
+            "git log -p -- src deploy",
+            "git log -p -- src 'd*'",
+            "git log -p -- src 'deplo?'",
+            "git log -p -- src ':!a.txt'",
+            "git log -p src 'deplo?'",
+            "git grep -h '' HEAD~1 -- docs deploy",
+            "git grep -- x docs~1",
+            "git grep -h -- '' docs -- src",
+            "git log -p docs --",
+            "git diff docs --",
+            "git diff docs~1",
+            "git range-diff main~1 main docs -- src",
+            "git stash show -p -- src",
+            "git reflog -p -- src",
+            "git show 1234567 -- src",
+            "git diff x-g1234567 -- src",
+            "git diff HEAD:docs HEAD~1:docs -- src",
+        ],
+    );
+    check(
+        &world,
+        "auto",
+        &[
+            "git log -p -- src docs",
+            "git log -p docs -- src",
+            "git log -p 1234567 -- src",
+            "git log -p -- gone",
+            "git diff HEAD~1 src",
+            "git diff HEAD~1 HEAD -- docs",
+            "git show HEAD~1 -- docs/a.md",
+            "git grep -h x HEAD~1 -- docs",
+            "git grep -e x -- docs",
+            "git grep x docs",
+            "cd docs && git log -p -- a.md",
+        ],
+    );
+    // Git does not look for files of the same name in a repository without a work tree.
+    check(&world, "auto", &["git log -p docs"]);
+    world.git(&["config", "core.bare", "true"]);
+    check(&world, "ask", &["git log -p docs"]);
+}
+
+#[test]
+fn git_that_prints_a_file_with_a_secret_asks() {
+    let world = World::new();
+    let auth = r#"{"http-basic": {"h": {"username": "u", "password": "hunterhunter"}}}"#;
+    fs::write(world.workspace.join("auth.json"), auth).unwrap();
+    check(
+        &world,
+        "ask",
+        &[
+            "git show HEAD:auth.json",
+            "git show HEAD:./auth.json",
+            "git show :0:auth.json",
+            "git cat-file -p HEAD:auth.json",
+            "git blame auth.json",
+            "git diff HEAD:auth.json HEAD~1:auth.json",
+            "git grep '' HEAD:auth.json",
+            "cd src && git show HEAD:auth.json",
+        ],
+    );
+    check(&world, "auto", &["git log --oneline -- auth.json"]);
+}
