@@ -49,7 +49,7 @@ pub struct Config {
     pub hide_secrets: bool,
     /// Requests of one turn at most; 0 is no limit.
     pub max_steps: u32,
-    /// Keys that a command printed are hidden from the model.
+    /// Removes known secrets from command output, file tools and attachments.
     pub redact: bool,
     pub show_reasoning: bool,
     /// Sessions untouched for this many days are removed; none keeps them all.

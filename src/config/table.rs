@@ -434,8 +434,8 @@ pub(super) static TABLE: &[Setting] = &[
             most: 7 * DAY,
             set: |c, v| c.unasked_timeout = Duration::from_secs(v),
         },
-        "The same as |co-shell_max_timeout| for commands that run unasked, if it is less. A job has no \
-         such limit.",
+        "Most seconds that a command which co proved to only read may run. |co-shell_max_timeout| applies too. \
+         Jobs, and commands that your rules allow, do not have this limit.",
     ),
     setting(
         "unasked_memory",
@@ -494,7 +494,8 @@ pub(super) static TABLE: &[Setting] = &[
         },
         "The way approved commands run: as plain processes (subprocess), or confined to the workspace by the \
          kernel (landlock). Landlock also protects git's hooks and configuration, so `git init` and `git \
-         config` fail. If the chosen way cannot work here, co refuses every such command with the reason; \
+         config` fail. Commands so confined cannot open secret files, see |co-secret-files|. If the chosen way \
+         cannot work here, co refuses every such command with the reason; \
          auto takes the strongest that can. docker is not in this version: with it, no approved command runs. \
          :Co /sandbox chooses another until the backend ends.",
     )

@@ -25,11 +25,12 @@ pub trait Facts {
     fn survey(&self, root: &Path) -> Survey;
     /// The same of the files that git tracks.
     fn tracked(&self, cwd: &Path) -> Survey;
-    /// The locale in which a byte is what it looks like and names sort by their bytes.
+    /// Returns the locale for proved commands; names sort by bytes in it.
     fn locale(&self) -> &'static str {
         "C"
     }
-    /// The files with secret names that git tracks or ever tracked, below the workspace; none if git does not say.
+    /// The files with secret names that git tracks or ever tracked, below the workspace. Returns `None` if the list is
+    /// unavailable.
     fn committed_secrets(&self, cwd: &Path) -> Option<Arc<[PathBuf]>>;
 }
 

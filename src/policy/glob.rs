@@ -73,8 +73,8 @@ impl Pattern {
 
     /// True if one name may match both patterns, letters of either case alike.
     ///
-    /// If one begins with `*` and the other ends with it, they only meet by chance, which is no: `id_a.rs`
-    /// matches both `*.rs` and `id_*`.
+    /// If one begins with `*` and the other ends with it, this returns false, because such matches are accidental:
+    /// `id_a.rs` matches both `*.rs` and `id_*`.
     pub fn meets(&self, other: &Self) -> bool {
         let (a, b) = (&self.tokens, &other.tokens);
         let many = |token: Option<&Token>| token == Some(&Token::Many);

@@ -1,4 +1,4 @@
-//! A proved command, written anew from what was judged.
+//! A proved command, rewritten from the words and paths that were checked.
 //!
 //! bash reads the rewritten text, not the text that was judged: every word is quoted as it was expanded, and every
 //! program is named by the path that the facts checked. Nothing is left for bash to expand or to find.
@@ -15,17 +15,17 @@ pub struct Proved {
     env: Vec<(String, String)>,
 }
 
-/// One simple command, written anew. Only the policy makes one.
+/// One rewritten simple command. Only the policy makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
-    /// What stands between it and the command before it.
+    /// The operator before this command.
     pub(super) join: &'static str,
     text: String,
     /// True if `text` replaces the shell by a program.
     replaces: bool,
 }
 
-/// What a command word starts.
+/// The target of a command name.
 pub(super) enum Runs {
     Builtin,
     /// The program at this path.
@@ -35,7 +35,7 @@ pub(super) enum Runs {
 }
 
 impl Proved {
-    /// Joins what was written of each simple command; none if one was not written.
+    /// Joins the rewritten commands. Returns `None` if one could not be rewritten.
     pub(super) fn new(
         original: &str,
         segments: &[Segment],
@@ -47,7 +47,7 @@ impl Proved {
             if place > 0 {
                 script.push_str(rewritten.join);
             }
-            // The shell is needed no more by the last program, unless that is in a pipeline.
+            // The last program can replace the shell, unless it is in a pipeline.
             let last = place + 1 == segments.len() && rewritten.join != PIPE;
             match rewritten.replaces && !last {
                 true => script.push_str(&format!("({})", rewritten.text)),
@@ -77,7 +77,7 @@ impl Proved {
     }
 }
 
-/// What joins the commands of a pipeline.
+/// The pipe operator.
 pub(super) const PIPE: &str = " | ";
 
 impl Rewritten {
@@ -91,7 +91,7 @@ impl Rewritten {
                 let (path, rest) = (quoted(&path.to_string_lossy()), words.get(1..));
                 let words = [&[path], rest.unwrap_or_default()].concat().join(" ");
                 match before {
-                    // By its name as argv[0]: programs with many names tell from it what to do, and errors begin with it.
+                    // Keep the name as argv[0]: some programs choose their behaviour by it, and error messages begin with it.
                     "" => (format!("exec -a {name} {words}{after}"), true),
                     // Before `exec`, bash would set the variables for itself too.
                     _ => (format!("{before}{words}{after}"), false),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_anew_is_not_proved() {
+    fn a_command_that_was_not_rewritten_is_not_proved() {
         let unwritten = [Segment::default()];
         assert_eq!(Proved::new("x", &unwritten, Vec::new()), None);
     }

@@ -49,7 +49,7 @@ pub struct Assessment {
     /// The words of each simple command, and the targets of its redirections, as bash expands them now: once for each
     /// directory it may run in. A word that is not known before it runs is here as it is written.
     pub expanded: Vec<Vec<String>>,
-    /// co looks by itself: nothing is run.
+    /// co itself reads; no process starts.
     pub in_process: bool,
     /// The locale that a proved command runs in.
     pub locale: &'static str,
@@ -297,7 +297,7 @@ impl Segment {
             self.words = None;
         }
         if self.rewritten != other.rewritten {
-            let text = "what it names depends on the success of a `cd` before it";
+            let text = "its file names depend on whether an earlier `cd` succeeds";
             self.unproved
                 .push(Reason::at(text.to_owned(), self.span.clone()));
         }

@@ -23,7 +23,7 @@ pub enum Verdict {
 pub enum Grant {
     /// Proved to only look: it runs in the read-only level.
     Proof(Proved),
-    /// Nothing is run: co itself looks.
+    /// co itself reads; no process starts.
     Look,
     /// The person's own rule: it runs in the session's backend.
     Rule { rule: String },
@@ -124,7 +124,9 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
             if let Some(proved) = Proved::new(&found.command, &found.segments, env(found)) {
                 return Verdict::Allow(Grant::Proof(proved));
             }
-            return Verdict::Ask(Ask::because("it cannot be written anew as it was judged"));
+            return Verdict::Ask(Ask::because(
+                "co cannot rewrite this command safely, so it requires approval",
+            ));
         }
         by_rule.dedup();
         return Verdict::Allow(Grant::Rule {

@@ -74,8 +74,8 @@ impl Conditions {
         let ceiling = self.ceiling.as_secs();
         match (self.asked, self.limit) {
             (_, Some(limit)) if self.unasked => format!(
-                "A command that runs unasked may take {} s at most, and that ended it: give it less to do, or send the \
-                 same command again: co then asks the person to let it run longer.",
+                "co ended the command after {} s, the limit for commands that run without approval (`unasked_timeout`). \
+                 Reduce its work, or send the same command again to ask the person for approval.",
                 limit.as_secs()
             ),
             (Some(asked), _) if asked > self.ceiling => format!(

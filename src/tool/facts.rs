@@ -26,7 +26,7 @@ const MAX_GLOB_DIRS: usize = 2_000;
 /// How long a look at PATH's directories holds: for one list of commands.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// Where the locale `C.UTF-8` is, if the system has it. bash complains about one that is not there.
+/// The places of the locale `C.UTF-8`. bash prints a warning if its locale is missing.
 const UTF8: [&str; 4] = [
     "/usr/lib/locale/C.utf8",
     "/usr/lib/locale/C.UTF-8",

@@ -68,7 +68,7 @@ pub struct Manner {
 pub struct Run {
     pub cwd: PathBuf,
     pub confinement: Confinement,
-    /// Given, what it proves runs in the place of the request's program.
+    /// If set, its script runs instead of the request's program.
     pub proof: Option<Proved>,
 }
 

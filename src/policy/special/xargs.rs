@@ -18,7 +18,7 @@ pub(crate) struct Stage<'a> {
 /// Filters that hand on lines they got, whole.
 const FILTERS: [&str; 7] = ["sort", "head", "tail", "grep", "uniq", "egrep", "fgrep"];
 
-/// Options of filters that change no line; those of grep, in which `-d recurse` and `-n` are others.
+/// Options of filters that change no line. grep has its own list, because its `-d` and `-n` mean something else.
 const GREP_LINES: &str = "-v -i -y -E -F -G -P -w -x -e -s -a -m -z -q --invert-match --ignore-case --extended-regexp \
     --fixed-strings --perl-regexp --word-regexp --line-regexp --text";
 const OTHER_LINES: &str = "-n -u -r -V -f -d -h -R -z -q -k -t -i -s --unique --reverse --lines";

@@ -89,7 +89,7 @@ async fn a_command_that_runs_unasked_has_a_time_of_its_own() {
     assert_eq!(chat.ended().await, "done");
     let told = chat.told("1");
     assert!(
-        told.contains("timed out after 1.") && told.contains("unasked may take 1 s at most"),
+        told.contains("timed out after 1.") && told.contains("after 1 s, the limit"),
         "{told}"
     );
     let job = chat.told("3");

@@ -189,7 +189,7 @@ async fn the_setting_turns_it_off() {
 }
 
 #[tokio::test]
-async fn a_flood_is_told_as_fast_with_secrets() {
+async fn redaction_of_large_output_is_fast() {
     let mut chat = with_secrets([
         vec![
             call(

@@ -162,7 +162,8 @@ impl Turn {
         match decision {
             Decision::Proved => {
                 let Some(proof) = self.proof(&reviewed) else {
-                    let why = "The proof that it only looks does not hold any more: send it again.";
+                    let why = "The command was not run, because files or rules changed since co checked it. \
+                               Send it again.";
                     return self.not_run(&reviewed.call, why.to_owned()).await;
                 };
                 let cleared = self.clear_proved(reviewed, proof);
@@ -293,7 +294,7 @@ impl Turn {
         }
     }
 
-    /// Returns what runs of a command that needs no answer.
+    /// Returns the rewritten command, if no approval is needed.
     fn proof(&self, reviewed: &Reviewed) -> Option<Proved> {
         match (&reviewed.judged.verdict, self.resolve(reviewed)) {
             (Verdict::Allow(Grant::Proof(proved)), Resolution::Run(Decision::Proved)) => {

@@ -306,7 +306,7 @@ fn hazard(key: &str) -> Option<&'static str> {
     let lower = key.to_ascii_lowercase();
     let (section, name) = (lower.split('.').next()?, lower.rsplit('.').next()?);
     match (section, name) {
-        ("alias", _) if shadows(&lower) => Some("git may run in place of its own command"),
+        ("alias", _) if shadows(&lower) => Some("git may run instead of its own command"),
         ("diff", "external" | "command" | "textconv") => Some(RUNS),
         ("filter", "clean" | "smudge" | "process") | ("merge", "driver") => Some(RUNS),
         ("gpg", _) if name == "program" || name == "defaultkeycommand" => Some(RUNS),

@@ -153,9 +153,9 @@ const PLAIN: [&str; 34] = [
     " \\\n c6",
 ];
 
-/// How many accepted commands bash runs, unless `make fuzz` asks for more; each takes a process or two.
+/// Accepted commands that bash runs; `make fuzz` runs more. Each takes a process or two.
 const ROUNDS: usize = 600;
-/// How many of them run before the next are made, so that the limits of time hold for as many.
+/// Commands per batch; the time limits apply to one batch.
 const AT_ONCE: usize = 600;
 
 pub(super) struct Random(pub(super) u64);
@@ -207,7 +207,7 @@ fn listed(script: &Script) -> Option<Vec<(String, Option<Vec<String>>)>> {
             [_] => first.literal()?,
             _ => first.shown().first()?.clone(),
         };
-        // One runs what its words come to, the other may be the start of an array.
+        // `eval` runs its expanded words; a name with `[` may start an array.
         if name == "eval" || name.contains('[') {
             return None;
         }

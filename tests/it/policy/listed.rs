@@ -286,7 +286,7 @@ fn a_tracked_file_does_not_become_an_option() {
 }
 
 #[test]
-fn a_search_is_not_handed_the_secrets_alone() {
+fn a_search_of_selected_secret_files_asks() {
     let world = harmless();
     for name in [".env", "server.pem"] {
         fs::write(world.workspace.join(name), "TOKEN=hush\n").unwrap();
@@ -320,7 +320,7 @@ fn a_search_is_not_handed_the_secrets_alone() {
 }
 
 #[test]
-fn a_filter_hands_on_what_it_was_given() {
+fn filters_that_keep_lines_unchanged_are_allowed() {
     let world = harmless();
     let rest = [
         ("grep -d recurse X", "ask"),

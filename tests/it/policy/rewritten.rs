@@ -1,4 +1,4 @@
-//! What runs of a proved command: the text that was written anew, which says what was judged.
+//! Rewritten commands do what the original was judged to do.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -99,7 +99,7 @@ fn what_a_glob_matches_in_one_of_two_directories_is_not_proved() {
     assert_eq!(said("cd src || pwd; ls *.rs"), "ask");
 }
 
-/// What prints something else each time it runs.
+/// True for commands whose output changes.
 fn moves(command: &str) -> bool {
     let moving = [
         "ps", "date", "uptime", "free", "df", "du", "stat", "who", "w", "id", "vmstat", "lsof",

@@ -20,7 +20,7 @@ const MAX_CHARS: usize = 100;
 const MAX_OPEN: usize = 12;
 const STACK: usize = 64 << 20;
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How many random commands that ours accepts are compared, unless `make fuzz` asks for more.
+/// Random commands that our parser accepts and the test compares; `make fuzz` compares more.
 const ROUNDS: usize = 3_000;
 
 /// A word as it was written, and without its quotes.
@@ -34,7 +34,7 @@ struct Simple {
     redirects: usize,
 }
 
-/// What the other parser says of a text; where it holds more than simple commands, what that is.
+/// The other parser's reading of a text. `Err` names what is there besides simple commands.
 type Opinion = Result<Vec<Simple>, String>;
 
 fn ours(script: &bash::Script) -> Vec<Simple> {
@@ -216,7 +216,7 @@ fn everyday_commands_are_read_alike() {
 }
 
 #[test]
-fn what_only_ours_reads_is_refused() {
+fn commands_that_only_our_parser_accepts_are_refused() {
     for command in [
         "c0 a | c9 | c9 then {a,b}x=1 c5  # c3\n && c7 x=1 c5",
         "c0 x\nc6 >/dev/null; c5 | c9 | c9 E\n || c8 [x] | c9 ",

@@ -1,4 +1,4 @@
-//! What may show a secret asks: by its name, by its content, and by what git has of it.
+//! Commands that may show a secret require approval: by its name, by its content, and by git's history.
 
 use std::fs;
 

@@ -19,7 +19,7 @@ use super::differential::Random;
 use super::world::World;
 use crate::support::cases;
 
-/// How many lines are made up, unless `make fuzz` asks for more; the tables come on top.
+/// Generated lines, besides the tables; `make fuzz` makes more.
 const LINES: usize = 20_000;
 /// Each thread judges and runs its share.
 const THREADS: usize = 2;

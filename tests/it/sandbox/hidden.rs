@@ -99,12 +99,12 @@ fn hides_all(user: Option<u32>) {
 }
 
 #[test]
-fn as_whoever_runs_the_tests_no_secret_can_be_opened() {
+fn the_current_user_cannot_open_secrets() {
     hides_all(None);
 }
 
 #[test]
-fn as_an_ordinary_user_no_secret_can_be_opened() {
+fn an_ordinary_user_cannot_open_secrets() {
     if am_root() {
         hides_all(Some(SOMEBODY));
     }
