@@ -33,7 +33,7 @@ const REMOVAL: Duration = Duration::from_millis(400);
 #[derive(Debug)]
 pub struct Setup {
     pub settings: Settings,
-    /// Confines and limits commands. Without it, co refuses every [`Confinement`](super::Confinement) but plain, and
+    /// Confines and limits commands. Without it, co refuses every [`Confinement`] but plain, and
     /// only checks the limits of a model's commands.
     pub launcher: Option<Launcher>,
     /// True if this process starts processes that leave its session only through this executor. At shutdown, the

@@ -103,7 +103,7 @@ mod tests {
         check("timeout 5 rg x", true);
         check("/usr/bin/grep -rn x .", true);
         check("grep --recursive x", true);
-        check("grep -nd recurse x .", true);
+        check("grep -id recurse x .", true);
         check("diff -r a b", true);
         check("find . -exec cat {} +", true);
         check("grep -n x file", false);
