@@ -11,6 +11,9 @@ use nix::libc;
 /// Bytes of a file of settings; what is larger is none.
 pub(crate) const SMALL: u64 = 1 << 20;
 
+/// Longer than any tick of the clock by which files get their times.
+const TICK: Duration = Duration::from_millis(100);
+
 /// A file's identity and time: what changes when its text does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Stamp {
@@ -33,15 +36,15 @@ impl Stamp {
         })
     }
 
-    /// True if the last change was more than `age` before `time`.
-    pub(crate) fn is_older(&self, time: SystemTime, age: Duration) -> bool {
+    /// True if a later change will have another stamp. A change within the same tick of the clock may not.
+    pub(crate) fn is_settled(&self) -> bool {
         let (Ok(seconds), Ok(nanos)) = (u64::try_from(self.seconds), u32::try_from(self.nanos))
         else {
             return false;
         };
         let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
-        time.duration_since(changed)
-            .is_ok_and(|passed| passed > age)
+        let passed = SystemTime::now().duration_since(changed);
+        passed.is_ok_and(|passed| passed > TICK)
     }
 }
 

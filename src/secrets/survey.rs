@@ -5,9 +5,9 @@ use std::fs::FileType;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use super::{content, names};
+use crate::regular::Stamp;
 use crate::repository;
 
 #[cfg(test)]
@@ -31,9 +31,6 @@ const MADE: [&str; 8] = [
     "__pycache__",
 ];
 
-/// A directory that changed this shortly before it was read may change again within the same tick of the clock.
-const TICK: Duration = Duration::from_millis(100);
-
 /// The secrets of a workspace, by their real paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
@@ -50,12 +47,12 @@ pub struct Survey {
     walked: Vec<Walked>,
 }
 
-/// A directory that was read, and the time of its last change.
+/// A directory that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Walked {
     path: PathBuf,
     /// `None` for a directory that has to be read again.
-    changed: Option<(i64, i64)>,
+    stamp: Option<Stamp>,
 }
 
 impl Survey {
@@ -65,7 +62,7 @@ impl Survey {
             && self
                 .walked
                 .iter()
-                .all(|dir| dir.changed.is_some() && dir.changed == changed(&dir.path))
+                .all(|dir| dir.stamp.is_some() && dir.stamp == Stamp::of(&dir.path))
     }
 
     /// True if nothing in the workspace is secret.
@@ -142,20 +139,11 @@ impl Walk {
         }
     }
 
-    /// Returns the entries of a directory, and remembers the time of its last change.
+    /// Returns the entries of a directory, and remembers its stamp.
     fn entries(&mut self, dir: &Path) -> Vec<(PathBuf, FileType)> {
-        let before = changed(dir);
-        let read = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let settled = before.filter(|(seconds, nanos)| {
-            let at = Duration::new(
-                u64::try_from(*seconds).unwrap_or(0),
-                u32::try_from(*nanos).unwrap_or(0),
-            );
-            read.as_ref().is_ok_and(|read| at + TICK < *read)
-        });
         self.survey.walked.push(Walked {
             path: dir.to_owned(),
-            changed: settled,
+            stamp: Stamp::of(dir).filter(Stamp::is_settled),
         });
         let mut found = Vec::new();
         let entries = match dir.read_dir() {
@@ -286,10 +274,4 @@ fn is_of_git(dir: &Path) -> bool {
 fn inode(path: &Path) -> Option<(u64, u64)> {
     let meta = path.symlink_metadata().ok()?;
     (meta.nlink() > 1).then(|| (meta.dev(), meta.ino()))
-}
-
-/// Returns the time of a directory's last change. No program can set that time.
-fn changed(dir: &Path) -> Option<(i64, i64)> {
-    let meta = dir.symlink_metadata().ok()?;
-    Some((meta.ctime(), meta.ctime_nsec()))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use aho_corasick::{AhoCorasick, BuildError};
 
@@ -22,9 +22,6 @@ const MAX_VALUES: usize = 5_000;
 
 /// The time to look for values in tracked files. A value that was not looked for counts as secret.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// A file that changed this shortly before it was read may change again without another stamp.
-const TICK: Duration = Duration::from_millis(100);
 
 /// The secret values of one workspace. Values that were replaced stay known while there is room.
 #[derive(Debug)]
@@ -53,7 +50,7 @@ struct SecretFile {
     values: Vec<Arc<str>>,
 }
 
-/// What is known of a value.
+/// A value that a secret file holds or held.
 #[derive(Debug)]
 struct Known {
     /// True for a value that stands in a tracked file, which is no secret then.
@@ -143,7 +140,8 @@ impl State {
         {
             return Some(file);
         }
-        let begun = SystemTime::now();
+        // Before it is read: it may change meanwhile.
+        let stamp = stamp.filter(Stamp::is_settled);
         let text = text(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // Files that hold the same value share it.
@@ -152,7 +150,7 @@ impl State {
             None => value.into(),
         };
         Some(SecretFile {
-            stamp: stamp.filter(|stamp| stamp.is_older(begun, TICK)),
+            stamp,
             values: extract::values(&name, &text)
                 .into_iter()
                 .map(shared)

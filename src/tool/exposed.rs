@@ -16,15 +16,13 @@ const SEARCHES_WITH: &[(&str, &[char], &[&str])] = &[
 /// Adds a reason to ask to each proved search, if `exposed` says that it may meet a secret.
 pub(super) fn ask(found: &mut Assessment, exposed: impl FnOnce() -> bool) {
     let searches = |words: &Option<Vec<String>>| words.as_deref().is_none_or(searches);
-    let mut proved = found
-        .segments
-        .iter_mut()
-        .filter(|it| it.unproved.is_empty());
-    let mut proved: Vec<_> = proved.by_ref().filter(|it| searches(&it.words)).collect();
+    let segments = found.segments.iter_mut();
+    let proved = segments.filter(|it| it.unproved.is_empty() && searches(&it.words));
+    let proved: Vec<_> = proved.collect();
     if proved.is_empty() || !exposed() {
         return;
     }
-    for segment in &mut proved {
+    for segment in proved {
         let why = "it may print secrets of the workspace, which nothing hides from it here";
         segment.unproved.push(Reason::whole(why.to_owned()));
     }

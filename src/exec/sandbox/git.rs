@@ -20,7 +20,7 @@ const DEPTH: usize = 4;
 const MOST: usize = 32;
 
 /// The list of the next steps of an interrupted rebase.
-const TODO: &str = "git-rebase-todo";
+const REBASE_LIST: &str = "git-rebase-todo";
 
 /// The git directories of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -133,7 +133,8 @@ impl Limits {
                 self.held.push(path);
             }
         }
-        self.watched.push(dir.join("rebase-merge").join(TODO));
+        self.watched
+            .push(dir.join("rebase-merge").join(REBASE_LIST));
         let mut modules = Vec::new();
         find_modules(&dir.join("modules"), depth, &mut modules);
         if modules.len() > MOST {
@@ -175,7 +176,7 @@ fn may_change(name: &str) -> bool {
 
 /// Returns whether `path` is the list of what is left of a rebase.
 pub(super) fn is_todo(path: &Path) -> bool {
-    path.ends_with(TODO)
+    path.ends_with(REBASE_LIST)
 }
 
 /// Returns the targets of links that git follows to code that it runs: of the name itself, and of the entries of a

@@ -1,4 +1,4 @@
-//! Which git commands print the contents of files, and of which ones.
+//! The git commands that print the contents of files, and the paths that limit them.
 
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::{Survey, Walked, survey};
+use super::{Stamp, Survey, Walked, survey};
 
 /// Makes a workspace of empty files; a name that ends in `/` is a directory.
 fn workspace(names: &[&str]) -> tempfile::TempDir {
@@ -108,8 +108,8 @@ fn what_git_itself_keeps_is_no_secret() {
 /// Makes a survey believe that its directories were last changed long before it read them.
 fn settled(dir: &Path) -> Survey {
     let mut found = survey(dir);
-    for Walked { path, changed } in &mut found.walked {
-        *changed = super::changed(path);
+    for Walked { path, stamp } in &mut found.walked {
+        *stamp = Stamp::of(path);
     }
     assert!(found.is_current());
     found

@@ -17,7 +17,7 @@ use crate::repository::{self, Dirs};
 /// A git index larger than this is taken to hold submodules.
 const MAX_INDEX: u64 = 64 << 20;
 
-/// What a configuration file sets.
+/// The settings of a configuration file.
 #[derive(Debug, Clone, Default)]
 struct Config {
     keys: Vec<String>,
@@ -27,7 +27,7 @@ struct Config {
     bare: bool,
 }
 
-/// What a configuration file sets, or why it cannot be read.
+/// The settings of a configuration file, or the reason why it cannot be read.
 type Read = Result<Arc<Config>, String>;
 
 /// The repositories of one workspace, their configuration read once for each state of its files.
@@ -138,7 +138,7 @@ impl Repositories {
         config.is_ok_and(|config| !config.keys.iter().any(obeys))
     }
 
-    /// What a configuration file sets, includes not followed.
+    /// Returns the settings of a configuration file. Includes are not followed.
     fn config(&self, file: &Path) -> Read {
         let stamp = Stamp::of(file);
         if stamp.is_none() {

@@ -27,7 +27,7 @@ const THREADS: usize = 4;
 /// A run that takes longer tells nothing.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What an option takes for its value.
+/// The text that an option takes for its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     No,
@@ -36,7 +36,7 @@ enum Value {
     NextWord,
 }
 
-/// What a program said of errors, and its exit code.
+/// The errors that a program printed, and its exit status.
 type Ran = (String, Option<i32>);
 
 /// One program, or one sub-command of git.
@@ -45,7 +45,7 @@ struct Prober<'a> {
     dir: &'a Path,
     /// The line that it prints about an unknown option.
     complaint: String,
-    /// What it says of a letter that is no option.
+    /// Its message about a letter that is no option.
     about_letter: Option<Ran>,
     /// True if it reads what follows `--` as operands.
     ends_options: bool,
