@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 # The tests that generate their input.
-GENERATED := policy::bash:: policy::stubs policy::differential policy::second_opinion policy::verdicts::no_text \
-	transcript::repair exec::text llm::remote::message secrets::
+GENERATED := bash:: policy::stubs policy::differential policy::second_opinion policy::verdicts::no_text \
+	transcript::repair text:: remote::message secrets::
 .PHONY: help demo record test fuzz bench lint format build clean
 
 help: ## Say what there is
@@ -17,7 +17,7 @@ test: ## Run every test: the set-up, the backend, Lua, and all of it together
 	@bash scripts/test.sh
 
 fuzz: ## Run the tests with generated input, with more of it (CASES=40000)
-	CO_TEST_CASES=$(or $(CASES),40000) PROPTEST_CASES=$(or $(CASES),40000) cargo test --locked --no-fail-fast -- $(GENERATED)
+	CO_TEST_CASES=$(or $(CASES),40000) PROPTEST_CASES=$(or $(CASES),40000) cargo test --workspace --locked --no-fail-fast -- $(GENERATED)
 
 bench: ## Measure how fast it is, beside the least it could take (docs/BENCHMARKS.md)
 	CO_TEST_NVIM="$$(python3 scripts/tools.py nvim)" cargo bench --locked --bench exec --bench sandbox --bench policy --bench editor

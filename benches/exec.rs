@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use co::exec::{
+use co_exec::{
     Caller, Confinement, Environment, Executor, Outcome, Program, Settings, Setup, Spec,
 };
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
@@ -20,7 +20,7 @@ const MEGABYTES: u64 = 100;
 const FRAME: Duration = Duration::from_millis(16);
 
 fn main() -> std::process::ExitCode {
-    co::exec::detach_terminal();
+    co_exec::detach_terminal();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

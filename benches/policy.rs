@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use co::exec::Program;
-use co::policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
-use co::policy::{self, Rules, Settings, Verdict, glob};
 use co::tool::judge::{Bench, Judge};
+use co_exec::Program;
+use co_policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
+use co_policy::{Rules, Settings, Verdict, glob};
 
 const MICRO: fn(u64) -> Duration = Duration::from_micros;
 
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
     };
     let rules = Rules::default();
     let given = |command: &str| -> Verdict {
-        policy::decide(&policy::assess(command, &work, &Given), &rules, &[])
+        co_policy::decide(&co_policy::assess(command, &work, &Given), &rules, &[])
     };
     let hundred = "rg -n 'fn (main|new)' --type rust -g '*.rs' -C 2 | sort -u -k 2,2 | head -40 | cut -d: -f 1,2 | uniq -c";
     let refused = "x=$(rg -n 'fn (main|new)' --type rust -g '*.rs' src | head -40); echo \"$x\" | cut -d: -f 1,2 | wc -l";

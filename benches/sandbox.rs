@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use co::exec::sandbox::Launcher;
-use co::exec::{Confinement, Shown};
+use co_exec::sandbox::Launcher;
+use co_exec::{Confinement, Shown};
 
 /// What is run: nothing, so that only the start is measured.
 const COMMAND: &str = "/bin/true";

@@ -18,7 +18,7 @@ lua_types() {
 }
 
 rust_docs() {
-  RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
+  RUSTDOCFLAGS='-D warnings' cargo doc --workspace --locked --no-deps --document-private-items
 }
 
 shell_syntax() {
@@ -57,6 +57,6 @@ part 'spelling' "$typos"
 part 'shell syntax' shell_syntax
 part 'Python syntax' python_syntax
 part 'Lua types' lua_types
-part 'clippy' cargo clippy --all-targets --locked -- -D warnings
+part 'clippy' cargo clippy --workspace --all-targets --locked -- -D warnings
 part 'Rust documentation' rust_docs
 finish

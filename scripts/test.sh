@@ -12,7 +12,7 @@ CO_TEST_AIMOCK=$(tool aimock)
 export CO_TEST_NVIM CO_TEST_MODEL_PYTHON CO_TEST_MODEL_SCRIPT CO_TEST_NODE CO_TEST_AIMOCK
 
 # The other parts drive the backend that this builds.
-cargo test --locked --no-run
+cargo test --workspace --locked --no-run
 CO_TEST_BIN=$(cargo metadata --locked --no-deps --format-version 1 |
   python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/debug/co-nvim
 export CO_TEST_BIN
@@ -20,5 +20,5 @@ export CO_TEST_BIN
 part 'set-up' python3 -m unittest discover -s tests/setup
 part 'Lua' "$CO_TEST_NVIM" --headless --clean -l tests/lua/run.lua
 part 'the demo' python3 scripts/demo.py --check --bin "$CO_TEST_BIN"
-part 'Rust' cargo test --locked --no-fail-fast
+part 'Rust' cargo test --workspace --locked --no-fail-fast
 finish

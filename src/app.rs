@@ -18,20 +18,19 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::editor::Editor;
-use crate::exec::sandbox::Launcher;
-use crate::exec::{self, Executor, Streams};
-use crate::llm;
 use crate::logging;
 use crate::nvim::{self, Connection};
 use crate::paths::{self, Paths};
 use crate::protocol::{FromEditor, Level, PROTOCOL, ToEditor};
-use crate::secrets::redact::Redactor;
 use crate::session::kit::{Connect, Kit, Parts, Places};
 use crate::session::{Answered, Handle, Msg, Place, Prompt, instructions};
 use crate::shell::{Run, Shell};
 use crate::store::Store;
 use crate::tool::judge::workspace_of;
 use crate::tool::trial::Trial;
+use co_exec::sandbox::Launcher;
+use co_exec::secrets::redact::Redactor;
+use co_exec::{Executor, Streams};
 use settings::Settings;
 
 /// How long the settings and directories may take to answer.
@@ -211,7 +210,7 @@ fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<(Kit, Set
     let launcher = launcher.namespaces(config.namespaces());
     let trial = Trial::start(&config, launcher.clone());
     let spill_dir = paths.spill_dir().map_err(|error| error.to_string())?;
-    let executor = Executor::new(exec::Setup {
+    let executor = Executor::new(co_exec::Setup {
         settings: config.exec_settings(spill_dir),
         launcher: Some(launcher),
         env: std::env::vars_os().collect(),
@@ -252,7 +251,7 @@ fn connect() -> Connect {
         if let Some(model) = model {
             settings.model = Some(model.to_owned());
         }
-        llm::connect_with_stall(&settings, &env, config.stall_timeout)
+        co_llm::connect_with_stall(&settings, &env, config.stall_timeout)
     })
 }
 

@@ -14,7 +14,6 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{exec, llm, policy};
 pub use given::Given;
 pub use help::{help, help_environment, help_inherit, help_unasked};
 pub use layers::{Env, Layers, Read, load};
@@ -23,11 +22,11 @@ pub use table::Applies;
 /// Every setting, with a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    pub llm: llm::Settings,
+    pub llm: co_llm::Settings,
     /// What models cost, as far as the person says.
-    pub prices: llm::Prices,
-    pub policy: policy::Settings,
-    exec: exec::Settings,
+    pub prices: co_llm::Prices,
+    pub policy: co_policy::Settings,
+    exec: co_exec::Settings,
     /// A person's own commands get their shell and environment.
     pub run_inherits: bool,
     /// Seconds that a person's own command may run, 0 is no limit; none takes the ceiling.
@@ -97,10 +96,10 @@ pub enum Network {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            llm: llm::Settings::default(),
-            prices: llm::Prices::default(),
-            policy: policy::Settings::default(),
-            exec: exec::Settings::new(PathBuf::new()),
+            llm: co_llm::Settings::default(),
+            prices: co_llm::Prices::default(),
+            policy: co_policy::Settings::default(),
+            exec: co_exec::Settings::new(PathBuf::new()),
             run_inherits: false,
             run_timeout: None,
             auto_confirm: false,
@@ -123,8 +122,8 @@ impl Default for Config {
 
 impl Config {
     /// Returns what the executor needs, spilling into `spill_dir`.
-    pub fn exec_settings(&self, spill_dir: PathBuf) -> exec::Settings {
-        exec::Settings {
+    pub fn exec_settings(&self, spill_dir: PathBuf) -> co_exec::Settings {
+        co_exec::Settings {
             spill_dir,
             ..self.exec.clone()
         }

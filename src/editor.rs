@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::exec::{Feed, Patch, Screen};
 use crate::protocol::{State, ToEditor};
+use co_exec::{Feed, Patch, Screen};
 
 /// Bytes of output in one frame at most; more would be felt as a delayed key.
 const FRAME_BYTES: usize = 64 << 10;

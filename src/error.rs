@@ -1,7 +1,7 @@
 //! All text a person reads when something fails: what failed, then what to do next.
 
-use crate::llm::Fault;
-use crate::{exec, store};
+use crate::store;
+use co_llm::Fault;
 
 /// A failure in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,8 @@ impl Text {
     }
 }
 
-impl From<&exec::Error> for Text {
-    fn from(error: &exec::Error) -> Self {
+impl From<&co_exec::Error> for Text {
+    fn from(error: &co_exec::Error) -> Self {
         Self {
             message: error.to_string(),
             hint: None,

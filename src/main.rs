@@ -6,7 +6,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     // In the place of co-launch. It restricts this very process, so it comes before any thread or runtime.
-    if let Some(code) = co::exec::sandbox::launch_main(env!("CARGO_BIN_NAME"), &args) {
+    if let Some(code) = co_exec::sandbox::launch_main(env!("CARGO_BIN_NAME"), &args) {
         return code;
     }
     co::cli::main(args.get(1..).unwrap_or_default())

@@ -7,8 +7,8 @@
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::exec::{Host, Patch, Size};
-use crate::transcript::{Context, Cost, Usage};
+use co_exec::{Host, Patch, Size};
+use co_llm::transcript::{Context, Cost, Usage};
 
 /// Raised whenever a message changes its meaning; both sides refuse another's number.
 pub const PROTOCOL: u32 = 2;

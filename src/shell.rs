@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::editor::Target;
 use crate::error;
-use crate::exec::{Input, Job, Size, Streams, Unwritten};
 use crate::protocol::{Level, RunOptions, ToEditor};
 use crate::session::kit::Kit;
 use crate::session::opens;
 use crate::session::person::{Ceiling, Typed};
 use crate::tool::judge::workspace_of;
+use co_exec::{Input, Job, Size, Streams, Unwritten};
 
 /// What may be typed before the command has started.
 const TYPED: usize = 256;

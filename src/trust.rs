@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{regular, shared_file};
+use crate::shared_file;
+use co_exec::regular;
 
 /// An error with the file of answers.
 #[derive(Debug, thiserror::Error)]

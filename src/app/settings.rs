@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::{App, HANGS, env, variables};
 use crate::config::{Applies, Backend, Given, Layers, Read};
-use crate::llm;
 use crate::protocol::{Level, ToEditor};
 use crate::session::Msg;
 
@@ -30,7 +29,7 @@ impl Settings {
         };
         let Read { given, problems } = layers.read();
         Self {
-            secrets: llm::secrets(&given.config().llm, &env),
+            secrets: co_llm::secrets(&given.config().llm, &env),
             file,
             given,
             problems,

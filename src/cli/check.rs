@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::exec::Program;
-use crate::policy::{self, Grant, Reason, Verdict, printable};
 use crate::tool::judge::{Bench, Judge, workspace_of};
 use crate::tool::rules;
+use co_exec::Program;
+use co_policy::{Grant, Reason, Verdict, printable};
 
 const USAGE: &str = "usage: co-nvim check [--cwd DIR] [--json] [COMMAND]
 Says what policy thinks of COMMAND, and why. With no COMMAND, reads one JSON string a line
@@ -22,7 +22,7 @@ pub struct Setup {
     pub home: PathBuf,
     /// The backend's PATH.
     pub path: OsString,
-    pub settings: policy::Settings,
+    pub settings: co_policy::Settings,
     /// Where the person's lasting rules are kept.
     pub rules: Option<PathBuf>,
     /// co's own files.

@@ -12,11 +12,11 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::config::{self, Backend, Config, Layers, Read};
-use crate::exec::Hold;
-use crate::exec::sandbox::Refused;
 use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
 use crate::tool::backend::Isolation;
+use co_exec::Hold;
+use co_exec::sandbox::Refused;
 
 /// What is asked of the doctor.
 #[derive(Debug, Clone, Default)]

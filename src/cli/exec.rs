@@ -13,13 +13,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::config::{Backend, Config};
-use crate::exec::guard::Guard;
-use crate::exec::{
+use crate::tool::backend::Isolation;
+use crate::tool::judge::workspace_of;
+use co_exec::guard::Guard;
+use co_exec::{
     Caller, Confinement, Environment, Executor, Job, Launcher, Outcome, Settings, Setup, Spec,
     detach_terminal,
 };
-use crate::tool::backend::Isolation;
-use crate::tool::judge::workspace_of;
 use request::Request;
 
 pub(super) use request::{HELP, USAGE};

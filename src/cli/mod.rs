@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use crate::app;
 use crate::config::{Config, Layers, Read};
-use crate::exec::Hold;
-use crate::exec::guard::{self, Guard, Side, Until};
-use crate::exec::privacy;
-use crate::exec::sandbox::{Launcher, Refused};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
+use co_exec::Hold;
+use co_exec::guard::{self, Guard, Side, Until};
+use co_exec::privacy;
+use co_exec::sandbox::{Launcher, Refused};
 
 const HELP: &str = "\
 co-nvim: the backend of co, an agent and a shell for Neovim
@@ -109,7 +109,7 @@ fn words_only(command: &str) -> ExitCode {
 }
 
 fn serve() -> ExitCode {
-    crate::exec::detach_terminal();
+    co_exec::detach_terminal();
     // A task like any other: to wake what `block_on` itself polls takes two more system calls.
     block_on(async {
         let serving = tokio::spawn(app::serve());

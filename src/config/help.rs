@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::table::{Setting, TABLE};
-use crate::exec::{self, Caller};
-use crate::policy::programs::{self, Special};
+use co_exec::Caller;
+use co_policy::programs::{self, Special};
 
 /// Columns of a help file.
 const WIDTH: usize = 78;
@@ -39,8 +39,8 @@ fn entry(setting: &Setting) -> String {
 
 /// Returns the text about the environment of commands.
 pub fn help_environment() -> String {
-    let lists = exec::ENVIRONMENT;
-    let forced = |caller, terminal| exec::forced_environment(caller, terminal).join(", ");
+    let lists = co_exec::ENVIRONMENT;
+    let forced = |caller, terminal| co_exec::forced_environment(caller, terminal).join(", ");
     let parts = [
         (
             "Every command sees, if Neovim has it:",
@@ -48,7 +48,7 @@ pub fn help_environment() -> String {
         ),
         (
             "and what |co-shell_env_allow| names, by default:",
-            exec::Settings::new("/".into()).env_allow.join(", "),
+            co_exec::Settings::new("/".into()).env_allow.join(", "),
         ),
         ("A command of |:Co!| sees also:", lists.personal.join(", ")),
         ("and with `++pty`:", lists.terminal.join(", ")),
@@ -69,7 +69,7 @@ pub fn help_environment() -> String {
 
 /// Returns what a command that inherits its person's environment does not see, besides what never passes.
 pub fn help_inherit() -> String {
-    listed(&[("terminal:", exec::ENVIRONMENT.outer.join(", "))])
+    listed(&[("terminal:", co_exec::ENVIRONMENT.outer.join(", "))])
 }
 
 fn listed(parts: &[(&str, String)]) -> String {

@@ -404,7 +404,7 @@ fn the_help_names_every_setting_and_keeps_its_width() {
         assert!(help.contains(&format!("*co-{}*", setting.name)));
         assert!(help.contains(&format!("${}", setting.variable())));
     }
-    for rule in crate::policy::DENY_RULES {
+    for rule in co_policy::DENY_RULES {
         assert!(help.contains(rule), "{rule}");
     }
     for line in help.lines() {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::Config;
-use crate::exec::names_variables;
-use crate::llm::Prices;
+use co_exec::names_variables;
+use co_llm::Prices;
 
 /// What a setting holds and where it goes. The setter gets only values that the kind accepts.
 pub(super) enum Kind {

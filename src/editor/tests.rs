@@ -139,23 +139,23 @@ async fn an_output_that_fills_frames_keeps_no_other_from_its_turn() {
 /// Of more than a frame takes.
 async fn long_output() -> Arc<Screen> {
     let bench = tempfile::tempdir().unwrap();
-    let settings = crate::exec::Settings::new(bench.path().join("spill"));
-    let executor = crate::exec::Executor::new(crate::exec::Setup::new(settings)).unwrap();
+    let settings = co_exec::Settings::new(bench.path().join("spill"));
+    let executor = co_exec::Executor::new(co_exec::Setup::new(settings)).unwrap();
     let job = executor.start(seq(bench.path())).await.unwrap();
     let screen = job.screen();
     job.outcome().await;
     screen
 }
 
-fn seq(dir: &std::path::Path) -> crate::exec::Spec {
-    crate::exec::Spec {
-        program: crate::exec::Program::Shell("seq -w 100000000 100030000".to_owned()),
+fn seq(dir: &std::path::Path) -> co_exec::Spec {
+    co_exec::Spec {
+        program: co_exec::Program::Shell("seq -w 100000000 100030000".to_owned()),
         cwd: dir.to_owned(),
-        caller: crate::exec::Caller::Person,
+        caller: co_exec::Caller::Person,
         stdin: None,
         timeout: Duration::from_secs(60),
-        confinement: crate::exec::Confinement::Plain,
-        environment: crate::exec::Environment::default(),
+        confinement: co_exec::Confinement::Plain,
+        environment: co_exec::Environment::default(),
         extra_env: Vec::new(),
     }
 }

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::Pipe;
 use super::bounded::Unfinished;
 use crate::editor::Outbox;
-use crate::exec::Patch;
 use crate::protocol::ToEditor;
+use co_exec::Patch;
 
 /// Sixty frames a second: what a terminal shows.
 const FRAME: Duration = Duration::from_millis(16);
@@ -182,7 +182,7 @@ fn value(json: serde_json::Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::Style;
+    use co_exec::Style;
 
     #[test]
     fn a_slow_editor_gets_fewer_frames() {

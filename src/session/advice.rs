@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::exec::Outcome;
-use crate::secrets::names;
+use co_exec::Outcome;
+use co_policy::secret_names;
 
 /// Advice on a command that the system or the confinement refused to run.
 pub(super) const NOT_EXECUTED: &str =
@@ -97,7 +97,7 @@ fn refuses_secret(line: &str) -> bool {
     let refused = ["Permission denied", "permission denied", "EACCES"];
     let part = |c: char| c.is_whitespace() || "\"'`:,()[]".contains(c);
     let secret = |word: &str| {
-        let found = names::secret(Path::new(word.trim_end_matches('.')));
+        let found = secret_names::secret(Path::new(word.trim_end_matches('.')));
         // Git's own directory is not hidden.
         found.is_some_and(|name| name != ".git")
     };

@@ -15,7 +15,7 @@ use crate::error;
 use crate::protocol::{Choice, Level, ToEditor};
 use crate::store::{self, Entry};
 use crate::tool::judge::workspace_of;
-use crate::transcript::{self, Item};
+use co_llm::transcript::{self, Item};
 
 /// Asks the model to continue its answer.
 const GO_ON: &str = "Go on from where you stopped. You can call tools.";

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::render;
-use crate::policy;
 
 /// The commands that run in the foreground of all chats, the oldest first.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +30,7 @@ pub(super) struct Running {
 impl Foreground {
     /// Adds a command of a chat; `id` is nobody else's.
     pub(super) fn add(&self, session: u64, id: u64, command: &str) -> Running {
-        let name = policy::printable(&render::short(command));
+        let name = co_policy::printable(&render::short(command));
         locked(&self.commands).push(Command { id, session, name });
         Running {
             id,

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Session;
 use super::kit::Kit;
 use crate::protocol::{Answer, RunOptions, Scope};
-use crate::transcript::Context;
+use co_llm::transcript::Context;
 
 /// A message to a session.
 pub enum Msg {

@@ -14,10 +14,9 @@ use super::kit::Kit;
 use super::prompt;
 use super::render::one_line;
 use super::{Answered, Session};
-use crate::policy;
 use crate::protocol::{Answer, Level, ToEditor, TrustQuestion};
-use crate::transcript::Item;
 use crate::trust::{self, Entry, FileText, Trust};
+use co_llm::transcript::Item;
 
 /// The files, the first one that is not refused counts.
 const NAMES: [&str; 2] = ["CO.md", "AGENTS.md"];
@@ -262,7 +261,7 @@ fn ask(kit: &Kit, state: &mut State, file: &FileText, changed: bool) {
         name: question.name.clone(),
         path: one_line(&file.path.display().to_string()),
         size: file.size,
-        text: policy::printable(&file.text.replace("\r\n", "\n")),
+        text: co_policy::printable(&file.text.replace("\r\n", "\n")),
         notes: notes(file, changed),
     }));
     state.questions.push(question);

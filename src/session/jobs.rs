@@ -23,9 +23,8 @@ use super::kit::Kit;
 use super::{Session, render};
 use crate::audit::Record;
 use crate::editor::Target;
-use crate::exec;
 use crate::protocol::{Owner, ToEditor};
-use crate::transcript::{self, Item};
+use co_llm::transcript::{self, Item};
 
 /// Jobs of one session that run at once.
 const MOST: usize = 8;
@@ -55,7 +54,7 @@ pub(super) struct Begun {
     pub conditions: Conditions,
     /// The audit line that is to say what it came to.
     pub record: Record,
-    pub job: exec::Job,
+    pub job: co_exec::Job,
 }
 
 /// The list.

@@ -13,17 +13,16 @@ use super::jobs::Board;
 use crate::audit::{self, Audit};
 use crate::config::{Applies, Backend, Config, Given};
 use crate::editor::Editor;
-use crate::exec::sandbox::Refused;
-use crate::exec::{self, Executor};
-use crate::llm::{Fault, Provider};
-use crate::policy;
 use crate::protocol::{Level, ToEditor};
-use crate::secrets::redact::Redactor;
-use crate::secrets::{Matcher, Surveys, Values};
 use crate::store::Store;
 use crate::tool::judge::{Bench, Judge};
 use crate::tool::rules;
 use crate::tool::trial::Trial;
+use co_exec::Executor;
+use co_exec::sandbox::Refused;
+use co_exec::secrets::redact::Redactor;
+use co_exec::secrets::{Matcher, Surveys, Values};
+use co_llm::{Fault, Provider};
 
 /// The services of all chats, made after the handshake; [`Kit::changed`] replaces only the settings.
 #[derive(Clone)]
@@ -56,7 +55,7 @@ pub struct Kit {
 
 /// The judge of a workspace, and the settings it was made with.
 struct CachedJudge {
-    settings: policy::Settings,
+    settings: co_policy::Settings,
     judge: Arc<Judge>,
 }
 
@@ -125,7 +124,7 @@ impl Kit {
     ///
     /// # Errors
     /// If the executor refuses a setting.
-    pub fn changed(&self, new: &Given, secrets: &[String]) -> Result<Self, exec::Error> {
+    pub fn changed(&self, new: &Given, secrets: &[String]) -> Result<Self, co_exec::Error> {
         let given = self.given.with(new, Applies::Now);
         let given = given.with(new, Applies::NextChat);
         let config = given.config();
@@ -210,7 +209,11 @@ impl Kit {
     ///
     /// # Errors
     /// Where the rules' file cannot be written.
-    pub async fn save_rule(&self, workspace: PathBuf, rule: policy::Pattern) -> Result<(), String> {
+    pub async fn save_rule(
+        &self,
+        workspace: PathBuf,
+        rule: co_policy::Pattern,
+    ) -> Result<(), String> {
         let (dir, place) = (self.places.rules.clone(), workspace.clone());
         blocking(move || rules::save(&dir, &place, &rule)).await?;
         self.forget_judge(&workspace);

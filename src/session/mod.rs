@@ -40,9 +40,9 @@ use self::record::Recorder;
 use self::turn::{Ended, Event, Purpose, Queue, Snapshot, Standing, Turn};
 use self::typed::Typed;
 use crate::editor::Showing;
-use crate::llm::{Fault, Provider};
 use crate::protocol::{Level, State, ToEditor};
-use crate::transcript::{self, Context, End, Item, Outcome, Usage};
+use co_llm::transcript::{self, Context, End, Item, Outcome, Usage};
+use co_llm::{Fault, Provider};
 
 pub use self::handle::{Answered, Handle, Msg, Place, Prompt};
 

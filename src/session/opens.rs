@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::kit::Kit;
 use super::render;
-use crate::exec::{Confinement, Program, Shown};
-use crate::secrets;
+use co_exec::secrets;
+use co_exec::{Confinement, Program, Shown};
 
 /// Returns the hidden secrets that a command names; none if nothing hides secrets from it.
 pub(super) async fn named(

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::kit::Kit;
-use crate::exec::{Caller, Confinement, Environment, Outcome, Program, Spec, UNTIL_IT_ENDS};
 use crate::protocol::{RunEnvironment, RunOptions};
+use co_exec::{Caller, Confinement, Environment, Outcome, Program, Spec, UNTIL_IT_ENDS};
 
 /// git runs this where it wants an editor: there is no terminal for one.
 const NO_EDITOR: &str =

@@ -6,7 +6,7 @@ mod budget;
 
 pub use budget::{Budget, Fit};
 
-use crate::transcript::Surroundings;
+use co_llm::transcript::Surroundings;
 
 const TEMPLATE: &str = include_str!("system.md");
 

@@ -11,7 +11,7 @@ use super::kit::Kit;
 use crate::error;
 use crate::protocol::Level;
 use crate::store::{Log, Meta};
-use crate::transcript::Item;
+use co_llm::transcript::Item;
 
 /// A streamed text is written, and then shown, this often: what is on the screen is on the disk.
 const PACE: Duration = Duration::from_millis(30);

@@ -3,12 +3,11 @@
 mod retold;
 
 use crate::error;
-use crate::llm::Fault;
-use crate::policy;
 use crate::tool::files::Look;
 use crate::tool::jobs;
 use crate::tool::shell::Manner;
-use crate::transcript::{Call, Context, Decision, End};
+use co_llm::Fault;
+use co_llm::transcript::{Call, Context, Decision, End};
 
 pub(super) use retold::transcript;
 
@@ -76,7 +75,7 @@ pub(super) fn prompt(text: &str, context: &[Context]) -> String {
 
 /// Returns `text` as one printable line, with line breaks and hidden characters escaped.
 pub(super) fn one_line(text: &str) -> String {
-    policy::printable(text).replace('\n', "\\n")
+    co_policy::printable(text).replace('\n', "\\n")
 }
 
 /// Opens a model's answer.
@@ -133,12 +132,12 @@ pub(super) fn short(command: &str) -> String {
 
 /// A look, which is no command.
 pub(super) fn look(look: &Look) -> String {
-    code(&policy::printable(&look.line()))
+    code(&co_policy::printable(&look.line()))
 }
 
 /// What a look came to: what it saw is for the model.
 pub(super) fn summary(summary: &str) -> String {
-    format!("*{}*", policy::printable(summary))
+    format!("*{}*", co_policy::printable(summary))
 }
 
 /// Who let it run, or did not.
@@ -167,7 +166,7 @@ pub(super) const RETRIED: &str = "> asked again: the model no longer sees the an
 pub(super) fn note(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let line = line.strip_suffix(':').unwrap_or(line);
-    format!("> told the model: {}", policy::printable(line))
+    format!("> told the model: {}", co_policy::printable(line))
 }
 
 /// How a turn ended, where that needs saying.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use super::Session;
 use super::blocking::blocking;
-use crate::policy::Pattern;
 use crate::protocol::{Choice, ToEditor};
 use crate::tool::rules;
 use crate::trust::Entry;
+use co_policy::Pattern;
 
 impl Session {
     /// Shows every rule; choosing one that was added removes it.

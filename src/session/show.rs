@@ -1,8 +1,8 @@
 //! What a session tells the editor.
 
 use super::{Prompt, Session};
-use crate::exec::Patch;
 use crate::protocol::{State, ToEditor};
+use co_exec::Patch;
 
 impl Session {
     pub(super) fn set_state(&mut self, state: State, detail: String) {

@@ -24,12 +24,11 @@ use super::kit::Kit;
 use super::prompt::Budget;
 use super::render;
 use crate::editor::Target;
-use crate::exec::Screen;
-use crate::llm::{Fault, Provider, Stop};
-use crate::policy;
 use crate::protocol::{Ask, Scope, State, ToEditor};
 use crate::tool::{backend::Isolation, judge::Judge};
-use crate::transcript::{self, End, Item, Surroundings, Usage};
+use co_exec::Screen;
+use co_llm::transcript::{self, End, Item, Surroundings, Usage};
+use co_llm::{Fault, Provider, Stop};
 
 /// What a turn hands to its session.
 pub(super) enum Event {
@@ -77,9 +76,9 @@ pub(super) enum Reply {
 /// What `always` allows from now on.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Allowance {
-    Rule(policy::Pattern),
+    Rule(co_policy::Pattern),
     /// In the workspace it was asked in, wherever the session is by then.
-    Saved(PathBuf, policy::Pattern),
+    Saved(PathBuf, co_policy::Pattern),
     /// What is typed into this job.
     Job(u64),
     Everything,
@@ -88,7 +87,7 @@ pub(super) enum Allowance {
 /// What may run unasked in this session, as its person said so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Standing {
-    pub rules: Vec<policy::Pattern>,
+    pub rules: Vec<co_policy::Pattern>,
     pub everything: bool,
     /// Jobs that may be typed into.
     pub jobs: Vec<u64>,

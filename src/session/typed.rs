@@ -8,10 +8,9 @@ use tokio::sync::mpsc;
 use super::{Session, opens, person, render};
 use crate::editor::Target;
 use crate::error;
-use crate::policy;
 use crate::protocol::{RunOptions, ToEditor};
 use crate::tool::shell::Manner;
-use crate::transcript::Item;
+use co_llm::transcript::Item;
 
 /// How long the commands of a session that ends are waited for; the executor ends them within.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -93,7 +92,7 @@ impl Session {
         }
         self.flush().await;
         self.paragraph(&render::call(
-            &policy::printable(command),
+            &co_policy::printable(command),
             Manner::default(),
         ));
         let confinement = match self.kit.trial.session(|| &self.place.workspace).await {
@@ -129,7 +128,7 @@ impl Session {
             .get_or_insert_with(|| self.cancel.child_token());
         let (canceller, cancel) = (job.canceller(), all.child_token());
         let running = self.kit.foreground.add(session, block, command);
-        let name = policy::printable(&render::short(command));
+        let name = co_policy::printable(&render::short(command));
         let end = self.typed.begin();
         self.show_state();
         self.page.block();

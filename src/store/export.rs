@@ -1,6 +1,6 @@
 //! A session as markdown, for people.
 
-use crate::transcript::{self, Decision, End, Item, Usage};
+use co_llm::transcript::{self, Decision, End, Item, Usage};
 
 /// Returns the conversation as markdown, with what each turn used, and at its end what all of it did.
 pub fn export_markdown(items: &[Item]) -> String {
@@ -111,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::transcript::{Call, Outcome};
+    use co_llm::transcript::{Call, Outcome};
 
     #[test]
     fn a_conversation_reads_as_one() {
@@ -155,5 +155,16 @@ mod tests {
                         _10 tokens in (4 cached), 2 out, $0.0015_\n\n\
                         ---\n10 tokens in (4 cached), 2 out, $0.0015\n";
         assert_eq!(export_markdown(&items), expected);
+    }
+
+    #[test]
+    fn pieces_of_an_answer_are_exported_as_one() {
+        let export = |pieces: &[&str]| {
+            let items = pieces.iter().map(|text| Item::Text {
+                text: (*text).to_owned(),
+            });
+            export_markdown(&items.collect::<Vec<_>>())
+        };
+        assert_eq!(export(&["Do", "ne.\n", "\nBye"]), export(&["Done.\n\nBye"]));
     }
 }

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::header::{Header, Renamed};
 use super::{Entry, Error, VERSION};
-use crate::transcript::Item;
+use co_llm::transcript::Item;
 
 /// A title in a list.
 const TITLE: usize = 60;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Error;
 use super::header::{Header, Renamed};
-use crate::transcript::Item;
+use co_llm::transcript::Item;
 
 /// A session that is being written. Dropping it lets others open the session.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::transcript::{self, End, Item, Usage};
+use co_llm::transcript::{self, End, Item, Usage};
 
 pub use export::export_markdown;
 pub use log::Log;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::config::{Backend, Config, Network};
-use crate::exec::sandbox::{Launcher, Refused};
-use crate::exec::{Confinement, Shown};
+use co_exec::sandbox::{Launcher, Refused};
+use co_exec::{Confinement, Shown};
 
 /// What the person chose and what the kernel can do.
 #[derive(Debug, Clone)]
@@ -189,7 +189,7 @@ impl Isolation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::sandbox::Support;
+    use co_exec::sandbox::Support;
 
     fn isolation(backend: &str, auto_without_sandbox: bool, kernel: &Support) -> Isolation {
         let lua = serde_json::json!({

@@ -1,6 +1,6 @@
 //! Searches of whole directories ask where nothing hides the secrets that they may meet.
 
-use crate::policy::{Assessment, Reason};
+use co_policy::{Assessment, Reason};
 
 /// Programs that read whatever is below a directory.
 const SEARCHES: &[&str] = &["rg", "ag", "ack"];
@@ -48,10 +48,10 @@ mod tests {
     use std::fs;
 
     use super::searches;
-    use crate::exec::Program;
-    use crate::exec::sandbox::{Launcher, Support};
-    use crate::policy::Verdict;
     use crate::tool::judge::{Bench, Judge};
+    use co_exec::Program;
+    use co_exec::sandbox::{Launcher, Support};
+    use co_policy::Verdict;
 
     #[test]
     fn a_search_asks_where_nothing_hides_secrets_from_it() {
@@ -67,7 +67,7 @@ mod tests {
                 workspace: workspace.clone(),
                 home: dir.path().to_owned(),
                 path: "/usr/bin:/bin".into(),
-                settings: crate::policy::Settings::default(),
+                settings: co_policy::Settings::default(),
                 saved: Vec::new(),
                 own: Vec::new(),
             });

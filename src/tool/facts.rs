@@ -8,10 +8,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
-use crate::policy::{glob, paths};
-pub(crate) use crate::regular::Stamp;
-use crate::secrets::content;
+pub(crate) use co_exec::regular::Stamp;
+use co_exec::secrets::content;
+use co_policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
+use co_policy::{glob, paths};
 
 mod history;
 mod repository;

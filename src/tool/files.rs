@@ -18,9 +18,9 @@ use nix::libc;
 use tokio_util::sync::CancellationToken;
 
 use super::BadCall;
-use crate::llm::ToolSpec;
-use crate::policy::paths::Use;
-use crate::transcript::Call;
+use co_llm::ToolSpec;
+use co_llm::transcript::Call;
+use co_policy::paths::Use;
 
 /// How long one look may take.
 pub const LONGEST: Duration = Duration::from_secs(30);

@@ -8,9 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::BadCall;
-use crate::llm::ToolSpec;
-use crate::policy;
-use crate::transcript::Call;
+use co_llm::ToolSpec;
+use co_llm::transcript::Call;
 
 const OUTPUT: &str = "job_output";
 pub(super) const WRITE: &str = "job_write";
@@ -197,7 +196,7 @@ fn escaped(line: &str) -> String {
         .replace('\n', "\\n")
         .replace('\t', "\\t")
         .replace('\r', "\\r");
-    policy::printable(&text)
+    co_policy::printable(&text)
 }
 
 fn number(call: &Call, name: &str, given: i64) -> Result<u64, BadCall> {

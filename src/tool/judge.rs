@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex};
 use super::facts::{Stamp, World};
 use super::files::{self, Look};
 use super::{exposed, jobs, typed};
-use crate::exec::{self, sandbox::Launcher};
-use crate::policy::facts::Facts;
-use crate::policy::review::Segment;
-use crate::policy::saved::Tightening;
-use crate::policy::{self, Assessment, Pattern, Reason, Rules, Verdict, paths};
-use crate::regular;
-use crate::repository;
-use crate::secrets::{content, names::is_secret};
+use co_exec::regular;
+use co_exec::repository;
+use co_exec::sandbox::Launcher;
+use co_exec::secrets::content;
+use co_policy::facts::Facts;
+use co_policy::review::Segment;
+use co_policy::saved::Tightening;
+use co_policy::secret_names::is_secret;
+use co_policy::{Assessment, Pattern, Reason, Rules, Verdict, paths};
 
 /// What the judge of a workspace is given.
 pub struct Bench {
@@ -22,7 +23,7 @@ pub struct Bench {
     pub home: PathBuf,
     /// The backend's PATH.
     pub path: OsString,
-    pub settings: policy::Settings,
+    pub settings: co_policy::Settings,
     /// The person's lasting rules for this workspace.
     pub saved: Vec<Pattern>,
     /// co's own files: settings, rules, transcripts, the binary.
@@ -72,13 +73,13 @@ impl Judge {
     }
 
     /// Looks at a command and at what it names. Blocks on files: call it from `spawn_blocking`.
-    pub fn assess(&self, program: &exec::Program, cwd: &Path) -> Assessment {
+    pub fn assess(&self, program: &co_exec::Program, cwd: &Path) -> Assessment {
         let mut found = match program {
-            exec::Program::Shell(command)
-            | exec::Program::Rewritten {
+            co_exec::Program::Shell(command)
+            | co_exec::Program::Rewritten {
                 original: command, ..
-            } => policy::assess(command, cwd, &self.world),
-            exec::Program::Argv(argv) => policy::assess_argv(argv, cwd, &self.world),
+            } => co_policy::assess(command, cwd, &self.world),
+            co_exec::Program::Argv(argv) => co_policy::assess_argv(argv, cwd, &self.world),
         };
         if let Some(launcher) = &self.launcher {
             exposed::ask(&mut found, || launcher.exposes_secrets(self.world.root()));
@@ -97,7 +98,7 @@ impl Judge {
         let own = own.then(|| Reason::whole(format!("`{}` is a file of co's own", look.path())));
         let unproved: Vec<Reason> = reason.into_iter().chain(own).collect();
         let found = self.tighten(Assessment {
-            command: policy::rules::join(&words),
+            command: co_policy::rules::join(&words),
             looks: vec![words.clone()],
             in_process: true,
             segments: vec![Segment {
@@ -110,7 +111,7 @@ impl Judge {
             ..Assessment::default()
         });
         match self.verdict(&found, &[]) {
-            Verdict::Allow(_) if !unproved.is_empty() => Verdict::Ask(policy::Ask {
+            Verdict::Allow(_) if !unproved.is_empty() => Verdict::Ask(co_policy::Ask {
                 reasons: unproved,
                 destructive: false,
                 prefix: None,
@@ -128,7 +129,7 @@ impl Judge {
     pub fn write(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
         let (mut destructive, mut unread) = (false, false);
         for lines in typed::readings(before, text) {
-            let shell = policy::assess(&lines, cwd, &self.world);
+            let shell = co_policy::assess(&lines, cwd, &self.world);
             destructive |= shell.destructive;
             unread |= shell.unread;
             if let denied @ Verdict::Deny { .. } = self.verdict(&self.tighten(shell), &[]) {
@@ -182,7 +183,7 @@ impl Judge {
 
     /// Weighs an assessment against the person's rules and those of the session.
     pub fn verdict(&self, assessment: &Assessment, session: &[Pattern]) -> Verdict {
-        policy::decide(assessment, &self.rules, session)
+        co_policy::decide(assessment, &self.rules, session)
     }
 
     /// The workspace's own file, read again when it changed.
@@ -212,7 +213,7 @@ impl Judge {
     }
 }
 
-fn rules(settings: &policy::Settings, saved: Vec<Pattern>, problems: &mut Vec<String>) -> Rules {
+fn rules(settings: &co_policy::Settings, saved: Vec<Pattern>, problems: &mut Vec<String>) -> Rules {
     let mut list = |name: &str, texts: &[String]| -> Vec<Pattern> {
         let mut patterns = Vec::new();
         for text in texts {
@@ -236,8 +237,8 @@ fn rules(settings: &policy::Settings, saved: Vec<Pattern>, problems: &mut Vec<St
     };
     for pattern in rules.safe.iter().flatten() {
         if let Some(program) = pattern.program()
-            && policy::programs::lookup(program)
-                .is_none_or(|known| known.special == Some(policy::programs::Special::Version))
+            && co_policy::programs::lookup(program)
+                .is_none_or(|known| known.special == Some(co_policy::programs::Special::Version))
             && !files::NAMES.contains(&program)
         {
             problems.push(format!(
@@ -246,10 +247,10 @@ fn rules(settings: &policy::Settings, saved: Vec<Pattern>, problems: &mut Vec<St
         }
     }
     for name in &settings.deny_lifted {
-        if !policy::DENY_RULES.contains(&name.as_str()) {
+        if !co_policy::DENY_RULES.contains(&name.as_str()) {
             problems.push(format!(
                 "`shell_lift_deny`: there is no rule `{name}`; the rules are {}",
-                policy::DENY_RULES.join(", ")
+                co_policy::DENY_RULES.join(", ")
             ));
         }
     }

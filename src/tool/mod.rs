@@ -18,8 +18,8 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::llm::ToolSpec;
-use crate::transcript::Call;
+use co_llm::ToolSpec;
+use co_llm::transcript::Call;
 
 /// A call that co understands.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::fnv;
-use crate::policy::Pattern;
-use crate::policy::saved::Saved;
 use crate::shared_file;
+use co_exec::fnv;
+use co_policy::Pattern;
+use co_policy::saved::Saved;
 
 /// Why rules could not be read or kept.
 #[derive(Debug, thiserror::Error)]

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::BadCall;
-use crate::exec::{self, Caller, Confinement, Program, Size, Spec, Streams};
-use crate::llm::ToolSpec;
-use crate::policy::{Proved, rules};
+use co_exec::{Caller, Confinement, Program, Size, Spec, Streams};
+use co_llm::ToolSpec;
+use co_policy::{Proved, rules};
 
 /// The tool's name, as models know it.
 pub const NAME: &str = "run_shell_command";
@@ -173,10 +173,10 @@ impl Request {
     ///
     /// # Errors
     /// Where what the model named does not exist or leads out of the workspace.
-    pub fn place(&self, workspace: &Path, cwd: &Path) -> Result<PathBuf, exec::Error> {
+    pub fn place(&self, workspace: &Path, cwd: &Path) -> Result<PathBuf, co_exec::Error> {
         match &self.cwd {
             None => Ok(cwd.to_owned()),
-            Some(asked) => exec::confine_cwd(workspace, cwd, asked),
+            Some(asked) => co_exec::confine_cwd(workspace, cwd, asked),
         }
     }
 
@@ -214,9 +214,9 @@ impl Request {
             cwd: run.cwd,
             caller: Caller::Agent,
             stdin: None,
-            timeout: self.limit(ceiling).unwrap_or(exec::UNTIL_IT_ENDS),
+            timeout: self.limit(ceiling).unwrap_or(co_exec::UNTIL_IT_ENDS),
             confinement: run.confinement,
-            environment: exec::Environment::default(),
+            environment: co_exec::Environment::default(),
             extra_env,
         }
     }

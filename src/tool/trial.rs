@@ -7,8 +7,8 @@ use tokio::sync::SetOnce;
 
 use super::backend::{Isolation, Unasked};
 use crate::config::{Backend, Config};
-use crate::exec::Confinement;
-use crate::exec::sandbox::{Launcher, Refused};
+use co_exec::Confinement;
+use co_exec::sandbox::{Launcher, Refused};
 
 /// What the person chose and, once it has been tried, what the kernel can do.
 #[derive(Debug, Clone)]

@@ -1,9 +1,7 @@
 //! What is typed into a command that runs, as a shell might read it: for deny rules, which know commands only.
 
-use crate::policy;
-
 /// Bytes that are remembered of a line: as many characters as a command may have.
-const LINE: usize = 4 * policy::MAX_CHARS;
+const LINE: usize = 4 * co_policy::MAX_CHARS;
 
 /// Keys that take the last character back.
 const RUBOUTS: [char; 2] = ['\u{8}', '\u{7f}'];
@@ -45,7 +43,7 @@ pub fn readings(before: &str, text: &str) -> Vec<String> {
     ] {
         let each = split(&lines).into_iter().map(str::to_owned);
         let mut each: Vec<String> = each.filter(|line| !line.trim().is_empty()).collect();
-        if each.len() > 1 && lines.chars().count() <= policy::MAX_CHARS {
+        if each.len() > 1 && lines.chars().count() <= co_policy::MAX_CHARS {
             each.push(lines);
         }
         all.extend(each);
@@ -148,7 +146,7 @@ mod tests {
     #[test]
     fn a_line_that_does_not_end_is_remembered_as_far_as_it_may_be_read() {
         let mut line = Line::default();
-        line.push(&"é".repeat(3 * policy::MAX_CHARS));
+        line.push(&"é".repeat(3 * co_policy::MAX_CHARS));
         assert!(line.text().len() <= LINE && line.text().len() > LINE - 4);
         line.push("\n");
         assert_eq!(line.text(), "");
@@ -156,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_long_text_is_read_line_by_line() {
-        let text = "line\n".repeat(policy::MAX_CHARS);
+        let text = "line\n".repeat(co_policy::MAX_CHARS);
         assert_eq!(readings("", &text), ["line\n"]);
         assert_eq!(readings("", "\n"), [""; 0]);
     }

@@ -5,7 +5,6 @@
 mod cli;
 mod editor;
 mod exec;
-mod layers;
 mod llm;
 mod policy;
 mod sandbox;

@@ -6,11 +6,11 @@ use reqwest::Url;
 
 use super::{Check, Level};
 use crate::config::{Config, Env};
-use crate::llm::{self, Fault};
+use co_llm::Fault;
 
 /// Says which provider answers, and whether it can.
 pub(super) async fn look(config: &Config, env: Env<'_>) -> Vec<Check> {
-    let prospect = match llm::prospect(&config.llm, env) {
+    let prospect = match co_llm::prospect(&config.llm, env) {
         Ok(prospect) => prospect,
         Err(fault) => return vec![refused("provider", &fault)],
     };

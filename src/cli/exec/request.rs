@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config::Backend;
-use crate::exec::{Caller, Program};
+use co_exec::{Caller, Program};
 
 /// What `co-nvim exec --help` says below [`USAGE`].
 pub(in crate::cli) const HELP: &str = "\

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::exec::{Patch, Screen};
+use co_exec::{Patch, Screen};
 
 /// Writes on a thread of its own: who is slow to read must hold up neither the command's time nor a signal.
 ///

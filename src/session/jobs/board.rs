@@ -11,9 +11,9 @@ use super::super::kit::Kit;
 use super::super::trail;
 use crate::audit::Record;
 use crate::editor::Showing;
-use crate::exec::{Input, Job, Outcome, Unwritten};
 use crate::protocol::ToEditor;
 use crate::tool::typed::Line;
+use co_exec::{Input, Job, Outcome, Unwritten};
 
 /// The running jobs of every session of one backend, by the number of their run.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::advice::Conditions;
 use super::board::Post;
-use crate::exec::{Outcome, Reading, Unwritten};
+use co_exec::{Outcome, Reading, Unwritten};
 
 /// Silence after which nothing more is waited for.
 const QUIET: Duration = Duration::from_millis(500);

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::llm::ToolSpec;
-use crate::transcript::{self, Item, Outcome, Shortened};
+use co_llm::ToolSpec;
+use co_llm::transcript::{self, Item, Outcome, Shortened};
 
 /// What an item costs beside its text: roles, names, braces.
 const FRAME: u64 = 8;

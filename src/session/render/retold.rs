@@ -6,11 +6,10 @@ use super::{
     FENCE, HEADING, Page, RETRIED, SHORTENED, call, command_of, decision, end, job, look, note,
     prompt, summary,
 };
-use crate::policy;
 use crate::tool::ToolCall;
 use crate::tool::files;
 use crate::tool::shell::Manner;
-use crate::transcript::{Call, Decision, Item, Outcome};
+use co_llm::transcript::{Call, Decision, Item, Outcome};
 
 /// A whole conversation as text, for `/resume`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -149,9 +148,9 @@ impl<'a> Retold<'a> {
             Ok(ToolCall::Look(asked)) => look(&asked),
             Ok(ToolCall::Job(asked)) => job(&asked),
             Ok(ToolCall::Shell(request)) => {
-                call(&policy::printable(&command_of(asked)), request.manner)
+                call(&co_policy::printable(&command_of(asked)), request.manner)
             }
-            Err(_) => call(&policy::printable(&command_of(asked)), Manner::default()),
+            Err(_) => call(&co_policy::printable(&command_of(asked)), Manner::default()),
         };
         self.put(&text);
         for notice in std::mem::take(&mut self.notices) {
@@ -186,7 +185,7 @@ fn last_line(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::End;
+    use co_llm::transcript::End;
 
     #[test]
     fn a_conversation_has_one_heading_a_speaker() {
@@ -199,7 +198,7 @@ mod tests {
         };
         let done = Item::End {
             reason: End::Done,
-            usage: crate::transcript::Usage::default(),
+            usage: co_llm::transcript::Usage::default(),
         };
         let items = [
             user("hi"),

@@ -2,9 +2,9 @@
 
 use super::chat::{Chat, calls, done, eventually, says, told, tool};
 use crate::config::Backend;
-use crate::llm::scripted::Scripted;
 use crate::protocol::{Answer, Scope, ToEditor};
-use crate::transcript::{Decision, Item};
+use co_llm::scripted::Scripted;
+use co_llm::transcript::{Decision, Item};
 
 fn decisions(chat: &Chat) -> Vec<Decision> {
     let disk = chat.disk().into_iter();

@@ -3,7 +3,7 @@
 use super::chat::{Chat, call, calls, done, says, text, tool, unread, valid};
 use super::jobs::{job, output};
 use crate::protocol::{Answer, ToEditor};
-use crate::transcript::{Decision, Item};
+use co_llm::transcript::{Decision, Item};
 
 #[tokio::test]
 async fn a_proven_call_runs_unasked_and_the_model_reads_what_it_printed() {
@@ -73,7 +73,7 @@ async fn the_audit_keeps_the_text_that_was_sent_and_the_text_that_ran() {
 #[tokio::test]
 async fn a_command_that_runs_unasked_has_a_time_of_its_own() {
     let endless = "awk 'BEGIN { while (1) ; }'";
-    let model = crate::llm::scripted::Scripted::new([
+    let model = co_llm::scripted::Scripted::new([
         calls(&[("1", endless)]),
         job("2", "awk 'BEGIN { for (;;) ; }'"),
         output("3", 1, 2),
@@ -194,7 +194,7 @@ async fn arguments_that_do_not_fit_go_back() {
 #[tokio::test]
 async fn a_time_out_is_told_with_its_seconds() {
     let mut chat = Chat::with(
-        crate::llm::scripted::Scripted::new([
+        co_llm::scripted::Scripted::new([
             vec![
                 tool(
                     "1",
@@ -237,7 +237,7 @@ async fn the_model_is_told_what_to_make_of_an_outcome() {
         ),
     ] {
         let mut chat = Chat::with(
-            crate::llm::scripted::Scripted::new([run(arguments.clone()), says("ok")]),
+            co_llm::scripted::Scripted::new([run(arguments.clone()), says("ok")]),
             |config| {
                 let set = serde_json::json!({ "shell_max_timeout": 1, "auto_confirm": true });
                 *config = crate::config::load(None, &set, &|_| None).0;
@@ -255,7 +255,7 @@ async fn the_model_is_told_what_to_make_of_an_outcome() {
 async fn what_was_decided_is_audited_before_the_command_ends() {
     let wait = "until test -e go; do sleep 0.05; done";
     let mut chat = Chat::with(
-        crate::llm::scripted::Scripted::new([calls(&[("1", wait)]), says("ok")]),
+        co_llm::scripted::Scripted::new([calls(&[("1", wait)]), says("ok")]),
         |config| config.auto_confirm = true,
     );
     chat.say("wait");

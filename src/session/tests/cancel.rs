@@ -1,11 +1,11 @@
 //! `<C-c>` at every point of a turn: it ends, nothing runs on, and the next request is whole.
 
 use super::chat::{Chat, call, calls, done, eventually, lives, says, text, valid};
-use crate::llm::Fault;
-use crate::llm::scripted::{Part, Scripted};
 use crate::protocol::{Answer, State};
 use crate::session::Msg;
-use crate::transcript::Item;
+use co_llm::Fault;
+use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::Item;
 
 /// After a cancelled turn: the next request is whole, and the session is read back whole.
 async fn goes_on(mut chat: Chat) {

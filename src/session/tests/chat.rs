@@ -11,18 +11,18 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::Audit;
 use crate::config::{Config, Given};
 use crate::editor::{Editor, Outbox};
-use crate::exec::sandbox::{Launcher, Support};
-use crate::exec::{self, Executor};
-use crate::llm::scripted::{Part, Scripted};
-use crate::llm::{Delta, Fault, Provider, Request, Stop};
 use crate::protocol::{Answer, Ask, Level, RunOptions, Scope, State, ToEditor};
-use crate::secrets::redact::Redactor;
 use crate::session::kit::{Kit, Parts, Places};
 use crate::session::{Answered, Handle, Msg, Place, Prompt};
 use crate::store::Store;
 use crate::tool::backend::Isolation;
 use crate::tool::trial::Trial;
-use crate::transcript::{Call, Item};
+use co_exec::Executor;
+use co_exec::sandbox::{Launcher, Support};
+use co_exec::secrets::redact::Redactor;
+use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::{Call, Item};
+use co_llm::{Delta, Fault, Provider, Request, Stop};
 
 /// How long anything may take before a test gives up.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -77,9 +77,9 @@ impl Chat {
         let none = Support::none("these tests have no launcher");
         let launcher = Launcher::with_support("/nowhere".into(), home.clone(), own.clone(), none);
         let env = [("PATH", PATH.into()), ("HOME", home.clone().into())];
-        let executor = Executor::new(exec::Setup {
+        let executor = Executor::new(co_exec::Setup {
             env: env.map(|(name, value)| (name.into(), value)).to_vec(),
-            ..exec::Setup::new(config.exec_settings(spill))
+            ..co_exec::Setup::new(config.exec_settings(spill))
         });
         let provider: Arc<dyn Provider> = model.clone();
         let kit = Arc::new(Kit::new(Parts {
@@ -315,7 +315,7 @@ impl Chat {
 
     /// The items as the store would read them back.
     pub(super) fn kit_items(&self) -> Vec<Item> {
-        crate::transcript::repair(self.disk()).0
+        co_llm::transcript::repair(self.disk()).0
     }
 
     pub(super) fn last_request(&self) -> Request {

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::chat::{Chat, calls, says};
-use crate::llm::scripted::Scripted;
 use crate::protocol::{Choice, Level, Scope, ToEditor};
 use crate::store::Store;
-use crate::transcript::Item;
+use co_llm::scripted::Scripted;
+use co_llm::transcript::Item;
 
 async fn choices(chat: &mut Chat) -> Vec<Choice> {
     chat.until(|message| match message {
@@ -128,7 +128,7 @@ async fn resume_lists_and_delete_deletes() {
 async fn a_resumed_conversation_has_its_own_usage_and_none_of_the_rules() {
     let mut chat = Chat::new([
         vec![
-            crate::llm::Delta::Usage(crate::transcript::Usage {
+            co_llm::Delta::Usage(co_llm::transcript::Usage {
                 input: 100,
                 output: 10,
                 ..Default::default()
@@ -323,10 +323,7 @@ async fn a_command_typed_at_the_prompt_runs_without_the_model() {
 
 #[tokio::test]
 async fn while_a_turn_runs_some_commands_wait_for_its_end() {
-    let mut chat = Chat::new([vec![
-        super::chat::text("x"),
-        crate::llm::scripted::Part::Hang,
-    ]]);
+    let mut chat = Chat::new([vec![super::chat::text("x"), co_llm::scripted::Part::Hang]]);
     chat.say("go");
     chat.state(crate::protocol::State::Streaming).await;
     for name in ["retry", "compact", "resume", "fork"] {

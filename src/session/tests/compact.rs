@@ -1,10 +1,10 @@
 //! Conversations that outgrow the model's window.
 
 use super::chat::{Chat, done, says, text, tool, valid};
-use crate::llm::scripted::Scripted;
-use crate::llm::{Delta, Prices};
 use crate::protocol::ToEditor;
-use crate::transcript::{Cost, Item, Usage};
+use co_llm::scripted::Scripted;
+use co_llm::transcript::{Cost, Item, Usage};
+use co_llm::{Delta, Prices};
 
 const WINDOW: u64 = 10_000;
 
@@ -151,7 +151,7 @@ async fn compacting_by_hand_is_counted_and_takes_nothing_away() {
 
 #[tokio::test(start_paused = true)]
 async fn summing_up_is_tried_again_too() {
-    let busy = crate::llm::Fault::Server {
+    let busy = co_llm::Fault::Server {
         provider: "scripted".into(),
         status: 503,
         retry_after: None,

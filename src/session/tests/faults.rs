@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::chat::{Chat, calls, done, says, text, told, valid};
-use crate::llm::Fault;
-use crate::llm::scripted::Part;
 use crate::protocol::{State, ToEditor};
 use crate::session::Session;
-use crate::transcript::{Call, Decision, Item};
+use co_llm::Fault;
+use co_llm::scripted::Part;
+use co_llm::transcript::{Call, Decision, Item};
 
 fn limited(seconds: u64) -> Vec<Part> {
     let fault = Fault::RateLimited {

@@ -1,9 +1,9 @@
 //! What keeps a turn from going on for ever.
 
 use super::chat::{Chat, calls, says, valid};
-use crate::llm::Fault;
-use crate::llm::scripted::{Part, Scripted};
-use crate::transcript::Item;
+use co_llm::Fault;
+use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::Item;
 
 fn endless(count: usize, command: impl Fn(usize) -> String) -> Vec<Vec<Part>> {
     (0..count)

@@ -7,7 +7,7 @@ use super::chat::{Chat, answered, calls, says};
 use crate::protocol::{Answer, Level, ToEditor, TrustQuestion};
 use crate::session::{Handle, Msg, Prompt, instructions};
 use crate::shared_file;
-use crate::transcript::Item;
+use co_llm::transcript::Item;
 
 const TABS: &str = "Use tabs.\n";
 

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::chat::{Chat, calls, done, eventually, says, tool, valid};
 use super::jobs::{asks_for, ends, ends_within_a_turn, job, known, run_of, trusting};
-use crate::llm::scripted::Scripted;
 use crate::protocol::{Answer, Level, Scope, ToEditor};
 use crate::session::{Msg, Prompt, Session};
-use crate::transcript::{End, Item};
+use co_llm::scripted::Scripted;
+use co_llm::transcript::{End, Item};
 
 #[tokio::test]
 async fn a_kept_job_ends_with_neovim_and_that_is_on_record() {

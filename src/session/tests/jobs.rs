@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::chat::{Chat, done, eventually, lives, says, tool, valid};
-use crate::llm::scripted::{Part, Scripted};
 use crate::protocol::{Answer, Owner, Scope, State, ToEditor};
 use crate::session::Msg;
-use crate::transcript::{Decision, Item};
+use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::{Decision, Item};
 
 /// Asks for a job.
 pub(super) fn job(id: &str, command: &str) -> Vec<Part> {

@@ -1,9 +1,9 @@
 //! What is kept of an answer that broke off, and when a model is asked again.
 
 use super::chat::{Chat, call, calls, done, says, text, tool, unread};
-use crate::llm::scripted::{Part, Scripted};
-use crate::llm::{Delta, Fault, Stop};
-use crate::transcript::Item;
+use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::Item;
+use co_llm::{Delta, Fault, Stop};
 
 fn failing() -> Part {
     Fault::Server {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::chat::{Chat, call, done, eventually, says, tool};
 use crate::protocol::ToEditor;
-use crate::transcript::{Decision, Item};
+use co_llm::transcript::{Decision, Item};
 
 #[tokio::test]
 async fn looks_run_unasked_beside_commands_and_appear_in_order() {

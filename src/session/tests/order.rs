@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::chat::{Chat, call, calls, done, says, tool, unread};
-use crate::llm::scripted::Scripted;
 use crate::protocol::Answer;
-use crate::transcript::Item;
+use co_llm::scripted::Scripted;
+use co_llm::transcript::Item;
 
 /// The calls that the items answer, in the order of the answers.
 fn answered(items: &[Item]) -> Vec<String> {

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::chat::{Chat, calls, done, eventually, says, tool};
 use super::jobs::{asks_for, job};
-use crate::llm::scripted::Scripted;
 use crate::protocol::{Answer, Ask, Scope, State, ToEditor};
 use crate::session::Msg;
-use crate::transcript::{Decision, Item};
+use co_llm::scripted::Scripted;
+use co_llm::transcript::{Decision, Item};
 
 /// Runs until the file `go` is there.
 const WAITS: &str = "until test -e go; do sleep 0.05; done";

@@ -1,10 +1,10 @@
 //! `/retry` has the last prompt answered again; `/continue` goes on.
 
 use super::chat::{Chat, calls, says};
-use crate::llm::Fault;
-use crate::llm::scripted::Scripted;
 use crate::protocol::ToEditor;
-use crate::transcript::Item;
+use co_llm::Fault;
+use co_llm::scripted::Scripted;
+use co_llm::transcript::Item;
 
 fn texts(items: &[Item]) -> Vec<&str> {
     let texts = items.iter().filter_map(|item| match item {

@@ -6,13 +6,13 @@ use super::chat::{Chat, call, done, says, tool};
 use super::jobs::{asks_for, job, output, trusting};
 use crate::protocol::ToEditor;
 use crate::session::{Msg, Prompt};
-use crate::transcript::{Context, Item};
+use co_llm::transcript::{Context, Item};
 
 const PASSWORD: &str = "correct-horse_battery/staple";
 const TOKEN: &str = "zQ4vT8kLm2Xw9RbN";
 
 /// A chat where nothing is asked about, in a workspace with secrets.
-fn with_secrets(answers: impl IntoIterator<Item = Vec<crate::llm::scripted::Part>>) -> Chat {
+fn with_secrets(answers: impl IntoIterator<Item = Vec<co_llm::scripted::Part>>) -> Chat {
     let chat = trusting(answers);
     chat.write(
         ".env",
@@ -179,7 +179,7 @@ async fn a_job_tells_no_secret_that_it_prints_in_pieces() {
 #[tokio::test]
 async fn the_setting_turns_it_off() {
     let answers = [vec![call("1", "cat .env"), done()], says("ok")];
-    let mut chat = Chat::with(crate::llm::scripted::Scripted::new(answers), |config| {
+    let mut chat = Chat::with(co_llm::scripted::Scripted::new(answers), |config| {
         config.auto_confirm = true;
         config.redact = false;
     });

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::chat::{Chat, calls, says, text};
 use super::jobs::{asks_for, job};
-use crate::llm::scripted::{Part, Scripted};
 use crate::protocol::{Answer, Level, Scope, State, ToEditor};
-use crate::transcript::{Decision, Item};
+use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::{Decision, Item};
 
 /// The notice that says `wanted`.
 async fn said(chat: &mut Chat, wanted: &str) -> Level {

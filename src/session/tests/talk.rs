@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::chat::{Chat, call, calls, done, says, text, tool};
-use crate::llm::scripted::Part;
-use crate::llm::{Delta, Stop};
 use crate::protocol::{State, ToEditor};
 use crate::session::Msg;
-use crate::transcript::{End, Item, Usage};
+use co_llm::scripted::Part;
+use co_llm::transcript::{End, Item, Usage};
+use co_llm::{Delta, Stop};
 
 #[tokio::test]
 async fn text_then_done() {

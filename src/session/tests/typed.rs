@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::chat::{Chat, done, says, text};
-use crate::llm::scripted::Part;
 use crate::protocol::{Level, ToEditor};
 use crate::session::Msg;
-use crate::transcript::Item;
+use co_llm::scripted::Part;
+use co_llm::transcript::Item;
 
 const WAITS: &str = "until test -e go; do sleep 0.05; done; exit 3";
 

@@ -8,10 +8,10 @@ use super::calls::{Judged, ParsedCall, Reviewed};
 use super::queue::{Answer, Question, Stage, Waiting};
 use super::run::Cleared;
 use super::{Allowance, Event, Halt, Reply, Turn};
-use crate::policy::{self, Grant, Pattern, Verdict};
 use crate::protocol::Ask;
 use crate::tool::shell::Run;
-use crate::transcript::{Call, Decision, Item};
+use co_llm::transcript::{Call, Decision, Item};
+use co_policy::{Grant, Pattern, Verdict};
 
 /// What the model is told of a no.
 const DENIED: &str = "User denied this action";
@@ -20,12 +20,12 @@ const DENIED: &str = "User denied this action";
 pub(super) enum Resolution {
     Run(Decision),
     Refuse(Decision),
-    Ask(policy::Ask),
+    Ask(co_policy::Ask),
 }
 
 impl Turn {
     /// Whether a question is answered with a yes already.
-    pub(super) fn confirms(&self, question: &policy::Ask) -> bool {
+    pub(super) fn confirms(&self, question: &co_policy::Ask) -> bool {
         self.standing.confirms(&self.kit) && !question.unread
     }
 
@@ -40,10 +40,10 @@ impl Turn {
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
-            Verdict::Allow(Grant::Look) => policy::Ask::because("nothing else allows it"),
+            Verdict::Allow(Grant::Look) => co_policy::Ask::because("nothing else allows it"),
             Verdict::Allow(Grant::Proof(_)) => match self.why_ask_proved(reviewed) {
                 None => return Resolution::Run(Decision::Proved),
-                Some(why) => policy::Ask::because(why),
+                Some(why) => co_policy::Ask::because(why),
             },
             Verdict::Ask(question) => question.clone(),
         };
@@ -120,7 +120,7 @@ impl Turn {
         })
     }
 
-    fn question(&self, reviewed: &Reviewed, question: &policy::Ask) -> Ask {
+    fn question(&self, reviewed: &Reviewed, question: &co_policy::Ask) -> Ask {
         let ceiling = self.kit.config.max_timeout();
         let command = reviewed.request.text();
         let span = question.reasons.first().and_then(|it| it.span.as_ref());
@@ -128,7 +128,7 @@ impl Turn {
             id: 0,
             session: self.session,
             span: span.and_then(|span| shown_at(&command, span)),
-            command: policy::printable(&command),
+            command: co_policy::printable(&command),
             cwd: one_line(&reviewed.cwd.display().to_string()),
             timeout: reviewed.request.limit(ceiling).map(|it| it.as_secs()),
             terminal: reviewed.request.manner.terminal,
@@ -153,7 +153,7 @@ impl Turn {
             Some(Ok(ParsedCall::Command(reviewed))) => reviewed.request.manner,
             _ => return Ok(false),
         };
-        let printable = policy::printable(command);
+        let printable = co_policy::printable(command);
         let text = format!("the command was changed to: {printable}");
         self.record(Item::Notice { text }).await?;
         let shown = render::call(&printable, manner);
@@ -254,8 +254,8 @@ fn refusal(decision: &Decision) -> Option<String> {
 fn shown_at(command: &str, span: &Range<usize>) -> Option<[usize; 2]> {
     let marked = command.get(span.clone())?;
     let whole = marked.is_empty() || marked.len() == command.len();
-    let start = policy::printable(&command[..span.start]).len();
-    (!whole).then(|| [start, start + policy::printable(marked).len()])
+    let start = co_policy::printable(&command[..span.start]).len();
+    (!whole).then(|| [start, start + co_policy::printable(marked).len()])
 }
 
 #[cfg(test)]
@@ -281,7 +281,7 @@ mod tests {
         let command = "ls \u{202e}x && rm y";
         let at = command.find("rm").unwrap();
         let [start, end] = shown_at(command, &(at..command.len())).unwrap();
-        assert_eq!(&policy::printable(command)[start..end], "rm y");
+        assert_eq!(&co_policy::printable(command)[start..end], "rm y");
         assert_eq!(shown_at(command, &(0..command.len())), None);
         assert_eq!(shown_at(command, &(4..5)), None, "half a character");
         assert_eq!(shown_at("ls", &(0..9)), None);

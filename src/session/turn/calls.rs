@@ -15,12 +15,12 @@ use super::run::{Begun, Cleared};
 use super::step::{Asked, MAX_CALLS};
 use super::{Halt, Reply, Turn};
 use crate::error;
-use crate::policy::{self, Grant, Proved, Verdict};
 use crate::tool::ToolCall;
 use crate::tool::backend;
 use crate::tool::jobs;
 use crate::tool::shell::{self, Manner, Run};
-use crate::transcript::{Call, Decision};
+use co_llm::transcript::{Call, Decision};
+use co_policy::{Grant, Proved, Verdict};
 
 /// Why a call was not judged: a file system that hangs must not hold the person up.
 pub(super) const CANCELLED: &str = "Cancelled before it was run.";
@@ -186,7 +186,7 @@ impl Turn {
 
     /// Shows a call that was not understood or not taken, and why it was not run.
     async fn turn_away(&mut self, call: &Call, why: String) -> Result<(), Halt> {
-        let command = policy::printable(&render::command_of(call));
+        let command = co_policy::printable(&render::command_of(call));
         self.show(&render::call(&command, Manner::default()))
             .await?;
         self.not_run(call, why).await
@@ -379,5 +379,5 @@ impl Turn {
 
 /// A command as the chat shows it.
 fn show_command(request: &shell::Request) -> String {
-    render::call(&policy::printable(&request.text()), request.manner)
+    render::call(&co_policy::printable(&request.text()), request.manner)
 }

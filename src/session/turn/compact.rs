@@ -6,10 +6,10 @@ use std::sync::Arc;
 use futures::StreamExt;
 
 use super::{Halt, Turn};
-use crate::llm::retry::Backoff;
-use crate::llm::{Delta, Fault, Provider, Request, Stop};
 use crate::protocol::State;
-use crate::transcript::{Item, Usage};
+use co_llm::retry::Backoff;
+use co_llm::transcript::{Item, Usage};
+use co_llm::{Delta, Fault, Provider, Request, Stop};
 
 const SYSTEM: &str = "You sum up a conversation between a person and an agent so that the agent can go on from the summary alone.";
 

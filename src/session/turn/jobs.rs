@@ -14,11 +14,11 @@ use super::log::{CameTo, READ_ONLY};
 use super::run::{Cleared, not_started};
 use super::{Event, Halt, Turn};
 use crate::audit::Record;
-use crate::exec::Spec;
-use crate::policy::{self, Grant, Verdict};
 use crate::protocol::{Ask, State};
 use crate::tool::jobs::{self as tools, Request, typed};
-use crate::transcript::{Call, Decision, Item};
+use co_exec::Spec;
+use co_llm::transcript::{Call, Decision, Item};
+use co_policy::{Grant, Verdict};
 
 /// How long what a job prints at once is waited for: after its start, after something was typed.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ impl Turn {
         self.record(Item::JobStarted {
             job: number,
             call: cleared.call.id.clone(),
-            command: policy::printable(&render::short(&command)),
+            command: co_policy::printable(&render::short(&command)),
         })
         .await?;
         let started = match self.cancel.is_cancelled() {
@@ -82,7 +82,7 @@ impl Turn {
         };
         let begun = Begun {
             number,
-            command: policy::printable(&command),
+            command: co_policy::printable(&command),
             cwd: cleared.run.cwd.clone(),
             conditions: self.conditions(cleared),
             record,
@@ -303,7 +303,7 @@ impl Turn {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
             Verdict::Allow(Grant::Proof(_) | Grant::Look) => {
-                policy::Ask::because("nothing else allows it")
+                co_policy::Ask::because("nothing else allows it")
             }
             Verdict::Ask(question) => question.clone(),
         };
@@ -321,7 +321,7 @@ impl Turn {
         }
     }
 
-    pub(super) fn typing(&self, typing: &Typing, question: &policy::Ask) -> Ask {
+    pub(super) fn typing(&self, typing: &Typing, question: &co_policy::Ask) -> Ask {
         let Typing { seen, judged, .. } = typing;
         let into = format!("it is typed into job {}: {}", seen.number, seen.short);
         let more = question.reasons.iter().map(|reason| reason.text.clone());

@@ -5,9 +5,9 @@ use super::super::trail;
 use super::Turn;
 use super::calls::Judged;
 use crate::audit::Record;
-use crate::exec::{self, Confinement};
-use crate::policy::{Grant, Verdict};
-use crate::transcript::{Call, Decision};
+use co_exec::Confinement;
+use co_llm::transcript::{Call, Decision};
+use co_policy::{Grant, Verdict};
 
 /// The level of what nobody was asked about.
 pub(super) const READ_ONLY: &str = "read-only";
@@ -17,7 +17,7 @@ pub(super) const READ_ONLY: &str = "read-only";
 pub(super) enum CameTo<'a> {
     /// It was not run.
     Nothing,
-    Command(&'a exec::Outcome),
+    Command(&'a co_exec::Outcome),
     /// A look, and its summary.
     Look(&'a str),
     /// Something was typed into a job, or was not; and what holds the job.

@@ -10,10 +10,10 @@ use super::super::render;
 use super::calls::{CANCELLED, Judged};
 use super::log::CameTo;
 use super::{Halt, Turn};
-use crate::policy::{Grant, Verdict};
 use crate::protocol::State;
 use crate::tool::files::{Deadline, LONGEST, Look, Scope, Seen, Unseen};
-use crate::transcript::{Call, Decision, Item};
+use co_llm::transcript::{Call, Decision, Item};
+use co_policy::{Grant, Verdict};
 
 /// How much longer than its time a look is waited for; a file system that hangs is left behind.
 const GRACE: Duration = Duration::from_secs(2);

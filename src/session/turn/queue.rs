@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 use super::calls::ParsedCall;
 use super::step::Asked;
 use super::{Allowance, Event, Halt, Reply, Turn};
-use crate::policy::Pattern;
 use crate::protocol::{Ask, Scope, State};
-use crate::transcript::Call;
+use co_llm::transcript::Call;
+use co_policy::Pattern;
 
 /// The last reason of a question that is asked again.
 const AGAIN: &str = "asked again: a command that ran meanwhile, or a setting, changed what it does";

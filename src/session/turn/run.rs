@@ -15,10 +15,10 @@ use super::log::{CameTo, level};
 use super::{Event, Halt, Turn};
 use crate::editor::Target;
 use crate::error;
-use crate::exec::{self, Confinement, Job, Shown};
 use crate::protocol::{State, ToEditor};
 use crate::tool::shell::{self, Run};
-use crate::transcript::{Call, Decision, Item, Outcome};
+use co_exec::{Confinement, Job, Shown};
+use co_llm::transcript::{Call, Decision, Item, Outcome};
 
 /// Said to the model of a command that printed nothing and went well.
 const NO_OUTPUT: &str = "(no output)";
@@ -130,7 +130,7 @@ impl Turn {
         }
     }
 
-    async fn show_until_done(&mut self, job: Job) -> Result<exec::Outcome, Halt> {
+    async fn show_until_done(&mut self, job: Job) -> Result<co_exec::Outcome, Halt> {
         let block = self.kit.id();
         let target = Target::Block {
             session: self.session,
@@ -161,7 +161,7 @@ impl Turn {
     }
 
     /// What the model reads of an outcome: less the secrets, more what would help it.
-    async fn for_model(&mut self, cleared: &Cleared, outcome: &exec::Outcome) -> String {
+    async fn for_model(&mut self, cleared: &Cleared, outcome: &co_exec::Outcome) -> String {
         let mut text = self.redact_for_model(&outcome.output).await;
         if text.trim().is_empty() {
             text = NO_OUTPUT.to_owned();
@@ -289,7 +289,7 @@ async fn unless_cancelled(
 }
 
 /// Returns what the model is told of a command that could not be started; the person sees the first line.
-pub(super) fn not_started(error: &exec::Error) -> String {
+pub(super) fn not_started(error: &co_exec::Error) -> String {
     let why = error::text_of(error).plain();
     match error.is_permission() {
         true => format!("{why}\n{NOT_EXECUTED}"),

@@ -7,11 +7,11 @@ use futures::StreamExt;
 
 use super::super::{prompt, render};
 use super::{Answer, Event, Halt, Turn};
-use crate::llm::retry::Backoff;
-use crate::llm::{self, Delta, Fault, Request, Stop};
 use crate::protocol::State;
 use crate::tool;
-use crate::transcript::{self, Call, Item, Surroundings, Usage};
+use co_llm::retry::Backoff;
+use co_llm::transcript::{self, Call, Item, Surroundings, Usage};
+use co_llm::{Delta, Fault, Request, Stop};
 
 /// Calls of one step that are taken; the rest are refused to the model.
 pub(super) const MAX_CALLS: usize = 8;
@@ -30,7 +30,7 @@ pub(super) struct Asked {
 #[derive(Default)]
 struct Heard {
     /// What is not whole yet.
-    answer: llm::Answer,
+    answer: co_llm::Answer,
     /// Something of it is in the transcript: asking again would say it twice.
     kept: bool,
     speaking: bool,

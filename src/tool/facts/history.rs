@@ -10,9 +10,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Stamp;
-use crate::policy::HARDENING;
-use crate::repository::Dirs;
-use crate::secrets::names;
+use co_exec::repository::Dirs;
+use co_policy::HARDENING;
+use co_policy::secret_names;
 
 /// The time that a judgement waits for git. A longer search goes on for later commands.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -143,7 +143,7 @@ fn read(mut child: Child) -> Option<Arc<[PathBuf]>> {
     {
         let mut fields = line.trim_ascii_end().splitn(2, |byte| *byte == b' ');
         let path = fields.nth(1).map(|path| Path::new(OsStr::from_bytes(path)));
-        if let Some(path) = path.filter(|path| names::secret(path).is_some()) {
+        if let Some(path) = path.filter(|path| secret_names::secret(path).is_some()) {
             secrets.insert(path.to_owned());
         }
         line.clear();

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use super::Stamp;
 use super::history::History;
-use crate::policy::facts::GitFact;
-use crate::policy::{HARDENING, programs};
-use crate::regular;
-use crate::repository::{self, Dirs};
+use co_exec::regular;
+use co_exec::repository::{self, Dirs};
+use co_policy::facts::GitFact;
+use co_policy::{HARDENING, programs};
 
 /// A git index larger than this is taken to hold submodules.
 const MAX_INDEX: u64 = 64 << 20;

@@ -5,8 +5,9 @@ use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use crate::policy::facts::Survey;
-use crate::secrets::{content, names};
+use co_exec::secrets::content;
+use co_policy::facts::Survey;
+use co_policy::secret_names;
 
 /// Entries that a survey may meet.
 const MAX_SURVEY: usize = 50_000;
@@ -50,10 +51,10 @@ pub(super) fn below(start: &Path, root: &Path) -> Survey {
                 continue;
             }
             let hidden = match kind.is_dir() {
-                true => hidden || names::is_secret(&name),
+                true => hidden || secret_names::is_secret(&name),
                 // Source text in a directory such as `secrets` is none.
                 false => {
-                    names::secret(&shown()).is_some()
+                    secret_names::secret(&shown()).is_some()
                         || kind.is_file() && content::is_secret(&entry.path())
                 }
             };
@@ -92,7 +93,7 @@ pub(super) fn listed(files: &[PathBuf], root: &Path) -> Survey {
         if quoted || option || is_misread(&name) {
             survey.misread.push(file.clone());
         }
-        if names::secret(file).is_some() || content::is_secret(&root.join(file)) {
+        if secret_names::secret(file).is_some() || content::is_secret(&root.join(file)) {
             survey.secret.push(file.clone());
         }
         let dir = file.parent().unwrap_or(Path::new(""));
@@ -125,7 +126,7 @@ fn is_odd(kind: FileType, path: &Path, root: &Path) -> bool {
         let real = path.canonicalize().ok();
         return real.is_none_or(|real| {
             real.strip_prefix(root)
-                .map_or(true, |inside| names::secret(inside).is_some())
+                .map_or(true, |inside| secret_names::secret(inside).is_some())
         });
     }
     kind.is_fifo() || kind.is_socket() || kind.is_block_device() || kind.is_char_device()

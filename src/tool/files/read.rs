@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Deadline, Scope, Seen, Unseen, number, open, shorten};
-use crate::llm::ToolSpec;
 use crate::tool::{self, BadCall, arguments};
-use crate::transcript::Call;
+use co_llm::ToolSpec;
+use co_llm::transcript::Call;
 
 pub(super) const NAME: &str = "read_file";
 

@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::walk::{Walk, shown};
 use super::{Scope, Seen, Unseen, number, open, plural, shorten};
-use crate::llm::ToolSpec;
 use crate::tool::{self, BadCall, arguments};
-use crate::transcript::Call;
+use co_llm::ToolSpec;
+use co_llm::transcript::Call;
 
 pub(super) const NAME: &str = "search";
 

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::policy::{Settings, Verdict};
 use crate::tool::ToolCall;
 use crate::tool::judge::{Bench, Judge};
+use co_policy::{Settings, Verdict};
 
 /// A workspace, and a judge that looks at it.
 struct Place {

@@ -157,5 +157,5 @@ pub(super) fn shown(asked: &str, root: &Path, path: &Path) -> String {
     };
     let text = whole.display().to_string();
     // Joined with nothing, a path gets a slash.
-    crate::policy::printable(text.trim_end_matches('/'))
+    co_policy::printable(text.trim_end_matches('/'))
 }

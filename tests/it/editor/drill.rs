@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use co::llm::{Delta, Stop};
 use co::store::Store;
-use co::transcript::Item;
+use co_llm::transcript::Item;
+use co_llm::{Delta, Stop};
 use serde_json::json;
 
 use crate::llm::mock::Mock;

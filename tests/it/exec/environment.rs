@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
-use co::exec::{Caller, Environment, Executor, Host, Settings, Setup, Size, Streams};
+use co_exec::{Caller, Environment, Executor, Host, Settings, Setup, Size, Streams};
 
 use super::Bench;
 
@@ -162,7 +162,7 @@ async fn their_own_shell_gets_the_command_as_its_last_word() {
             .contains("no program named `no-such-shell`")
     );
     // Where nothing is said of a shell, and where little passes, it is bash.
-    spec.program = co::exec::Program::Shell("echo $BASH_VERSION".to_owned());
+    spec.program = co_exec::Program::Shell("echo $BASH_VERSION".to_owned());
     for environment in [
         Environment::Inherit(host(Vec::new())),
         Environment::Restricted(host(words("no-such-shell".into()))),

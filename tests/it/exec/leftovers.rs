@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use co::exec::{Caller, Error, Outcome};
+use co_exec::{Caller, Error, Outcome};
 
 use super::{Bench, alive, eventually, holding};
 

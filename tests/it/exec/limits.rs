@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use co::exec::{Caller, Confinement, Error, Limit, Settings};
+use co_exec::{Caller, Confinement, Error, Limit, Settings};
 
 use super::{BINARY, Bench};
 

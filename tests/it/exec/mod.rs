@@ -14,7 +14,7 @@ mod streams;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use co::exec::{
+use co_exec::{
     Caller, Confinement, Environment, Executor, Launcher, Outcome, Program, Settings, Setup, Spec,
 };
 use tempfile::TempDir;

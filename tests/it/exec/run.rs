@@ -98,12 +98,12 @@ fn nothing_of_the_backends_own_environment_or_input_passes() {
 #[tokio::test]
 async fn a_terminal_of_the_backends_own_is_out_of_reach() {
     let bench = super::Bench::new();
-    let size = co::exec::Size {
+    let size = co_exec::Size {
         columns: 80,
         rows: 24,
     };
     let command = format!("true </dev/tty && exec {BINARY} exec 'true </dev/tty'");
-    let streams = co::exec::Streams::Terminal(size);
+    let streams = co_exec::Streams::Terminal(size);
     let job = bench.executor.start_on(bench.spec(&command), streams).await;
     let outcome = job.unwrap().outcome().await;
     assert_eq!(outcome.exit, Some(1), "{}", outcome.output);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use co::exec::{Patch, Screen};
+use co_exec::{Patch, Screen};
 
 use super::Bench;
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use co::exec::{Confinement, Error, Program, Size, Spec, Streams};
+use co_exec::{Confinement, Error, Program, Size, Spec, Streams};
 
 use super::Bench;
 
@@ -182,7 +182,7 @@ async fn what_cannot_be_confined_or_placed_does_not_run() {
         Confinement::Workspace {
             workspace,
             network: true,
-            shown: co::exec::Shown::default(),
+            shown: co_exec::Shown::default(),
         },
     ] {
         let mut spec = bench.spec("touch ran");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use co::exec::{Caller, Executor, Feed, Input, Job, Outcome, Size, Streams, Unwritten};
+use co_exec::{Caller, Executor, Feed, Input, Job, Outcome, Size, Streams, Unwritten};
 
 use super::{Bench, alive, eventually};
 
@@ -19,7 +19,7 @@ struct Watched {
 }
 
 impl Watched {
-    async fn start(executor: &Executor, spec: co::exec::Spec) -> Self {
+    async fn start(executor: &Executor, spec: co_exec::Spec) -> Self {
         let started = executor.start_on(spec, Streams::Terminal(SIZE)).await;
         let job = started.expect("it starts");
         Self {

@@ -1,7 +1,7 @@
 //! Answers that end as they should.
 
-use co::llm::{Delta, Fault, STALL, Stop};
-use co::transcript::{Call, Item, Outcome, Usage};
+use co_llm::transcript::{Call, Item, Outcome, Usage};
+use co_llm::{Delta, Fault, STALL, Stop};
 use serde_json::{Value, json};
 
 use super::server::Server;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use co::llm::{Delta, Fault};
+use co_llm::{Delta, Fault};
 
 use super::server::{Ending, Reply, Server};
 use super::wire::{Wire, ask, request, user};

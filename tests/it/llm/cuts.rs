@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use co::llm::{Delta, Fault, Stop};
+use co_llm::{Delta, Fault, Stop};
 use futures::{StreamExt, stream};
 
 use super::server::{Ending, Reply, Server};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use co::llm::{Delta, Fault};
+use co_llm::{Delta, Fault};
 use serde_json::json;
 
 use super::server::{Ending, Reply, Server};
@@ -286,7 +286,7 @@ async fn nobody_listens() {
         let server = Server::always(wire.reply(Vec::new())).await;
         let settings = wire.settings(&server.url());
         drop(server);
-        let provider = co::llm::connect(&settings, &key).unwrap();
+        let provider = co_llm::connect(&settings, &key).unwrap();
         let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
         assert!(
             matches!(deltas.as_slice(), [Err(Fault::Unreachable { .. })]),

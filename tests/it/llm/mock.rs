@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use co::llm::{Answer, Delta, Fault, Provider, STALL, Settings, Stop};
-use co::transcript::{Item, Outcome};
+use co_llm::transcript::{Item, Outcome};
+use co_llm::{Answer, Delta, Fault, Provider, STALL, Settings, Stop};
 use serde_json::{Value, json};
 
 use super::wire::{WIRES, Wire, ask, key, request, text, user};
@@ -62,7 +62,7 @@ impl Mock {
             settings.extra_body =
                 Some(json!({"thinking": {"type": "enabled", "budget_tokens": 1024}}));
         }
-        co::llm::connect_with_stall(&settings, &key, STALL).expect("a provider")
+        co_llm::connect_with_stall(&settings, &key, STALL).expect("a provider")
     }
 }
 

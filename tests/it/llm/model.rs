@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use co::llm::{Delta, Fault, Settings, Stop};
-use co::transcript::{Call, Item, Outcome};
+use co_llm::transcript::{Call, Item, Outcome};
+use co_llm::{Delta, Fault, Settings, Stop};
 
 use super::wire::{ask, request, text, user};
 
@@ -56,7 +56,7 @@ impl Drop for Model {
 }
 
 /// The tool under the name the model was taught.
-fn shell(items: Vec<Item>) -> co::llm::Request {
+fn shell(items: Vec<Item>) -> co_llm::Request {
     let mut request = request(items);
     let mut tools = request.tools.to_vec();
     tools[0].name = "run_shell_command".into();
@@ -85,7 +85,7 @@ async fn it_is_found_calls_answers_and_stops_over_both_wire_formats() {
 }
 
 async fn makes_a_folder_and_says_so(settings: &Settings) {
-    let provider = co::llm::connect(settings, &|_| None).expect("a provider");
+    let provider = co_llm::connect(settings, &|_| None).expect("a provider");
     let mut items = vec![user("make a folder called out with mkdir out")];
     let first = ask(provider.as_ref(), shell(items.clone())).await;
     let made = call(&first);
@@ -116,7 +116,7 @@ async fn stops_at_the_limit(settings: &Settings) {
         max_output_tokens: Some(3),
         ..settings.clone()
     };
-    let provider = co::llm::connect(&settings, &|_| None).expect("a provider");
+    let provider = co_llm::connect(&settings, &|_| None).expect("a provider");
     let mut request = request(vec![user("tell me a long story")]);
     request.tools = std::sync::Arc::new([]);
     let deltas = ask(provider.as_ref(), request).await;

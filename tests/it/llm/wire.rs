@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use co::llm::{Delta, Fault, Provider, Request, Settings, ToolSpec};
-use co::transcript::Item;
+use co_llm::transcript::Item;
+use co_llm::{Delta, Fault, Provider, Request, Settings, ToolSpec};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Wire {
     }
 
     pub(crate) fn connect(self, server: &Server, stall: Duration) -> Arc<dyn Provider> {
-        co::llm::connect_with_stall(&self.settings(&server.url()), &key, stall).expect("a provider")
+        co_llm::connect_with_stall(&self.settings(&server.url()), &key, stall).expect("a provider")
     }
 
     /// A frame as it stands in the body.

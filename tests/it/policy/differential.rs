@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use co::policy::bash::{self, Script};
+use co_policy::bash::{self, Script};
 
 use crate::support::cases;
 

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use co::exec::{
+use co_exec::{
     Caller, Confinement, Environment, Executor, Launcher, Outcome, Program, Settings, Setup, Spec,
 };
-use co::policy::{self, Grant, Verdict};
+use co_policy::{Grant, Verdict};
 
 use super::world::World;
 use crate::support::{BACKEND, proc};
@@ -318,7 +318,7 @@ fn executor(world: &World, run: &Path) -> Executor {
 
 /// The variables that come with a proof.
 fn proved_env(world: &World) -> Vec<(String, String)> {
-    let (judge, _) = world.judge(policy::Settings::default());
+    let (judge, _) = world.judge(co_policy::Settings::default());
     match world.verdict(&judge, "git status") {
         Verdict::Allow(Grant::Proof(proved)) if !proved.env().is_empty() => proved.env().to_vec(),
         other => panic!("{other:?}"),

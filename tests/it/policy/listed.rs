@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use co::policy::Settings;
+use co_policy::Settings;
 
 use super::world::{World, word};
 

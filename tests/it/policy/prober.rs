@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use co::policy::programs::{self, Known, Operands, Takes};
+use co_policy::programs::{self, Known, Operands, Takes};
 
 use super::world::World;
 

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use co::policy::{Grant, Settings, Verdict};
 use co::tool::judge::Judge;
+use co_policy::{Grant, Settings, Verdict};
 
 use super::world::{World, verdict_in, word};
 

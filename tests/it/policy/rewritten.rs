@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use co::exec::Program;
-use co::policy::{Grant, Proved, Settings, Verdict};
 use co::tool::judge::Judge;
+use co_exec::Program;
+use co_policy::{Grant, Proved, Settings, Verdict};
 
 use super::world::{World, texts, verdict_in};
 

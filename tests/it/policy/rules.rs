@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use co::policy::{Grant, Pattern, Settings, Verdict};
+use co_policy::{Grant, Pattern, Settings, Verdict};
 
 use super::world::{World, texts, verdict_in, word};
 

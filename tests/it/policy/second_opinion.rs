@@ -10,7 +10,7 @@ use std::time::Duration;
 use brush_parser::ast::{self, AndOr, CommandPrefixOrSuffixItem as Item};
 use brush_parser::word::WordPiece;
 use brush_parser::{Parser, ParserOptions};
-use co::policy::bash;
+use co_policy::bash;
 
 use super::differential::Random;
 use crate::support::cases;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use co::policy::Settings;
+use co_policy::Settings;
 
 use super::world::{World, word};
 

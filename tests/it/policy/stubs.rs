@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use co::exec::Program;
-use co::policy::programs::{self, Known};
-use co::policy::{Grant, Settings, Verdict};
 use co::tool::judge::{Bench, Judge};
+use co_exec::Program;
+use co_policy::programs::{self, Known};
+use co_policy::{Grant, Settings, Verdict};
 
 use super::differential::Random;
 use super::world::World;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use co::policy::Settings;
+use co_policy::Settings;
 
 use super::world::{World, word};
 

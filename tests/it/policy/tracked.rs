@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use co::policy::{Grant, Settings, Verdict};
+use co_policy::{Grant, Settings, Verdict};
 
 use super::world::{World, word};
 

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use co::exec::Program;
-use co::policy::{Pattern, Settings, Verdict};
 use co::tool::judge::{Bench, Judge};
+use co_exec::Program;
+use co_policy::{Pattern, Settings, Verdict};
 
 use super::world::{World, texts, verdict_in, word};
 use crate::support::cases;

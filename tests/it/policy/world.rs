@@ -6,9 +6,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use co::exec::Program;
-use co::policy::{self, Pattern, Settings, Verdict};
 use co::tool::judge::{Bench, Judge};
+use co_exec::Program;
+use co_policy::{Pattern, Settings, Verdict};
 
 /// A workspace, a home beside it, and a directory of programs.
 pub(crate) struct World {
@@ -142,9 +142,9 @@ pub(crate) fn verdict_in(judge: &Judge, command: &str, cwd: &Path, session: &[Pa
 /// The one word for a verdict, with its reasons for the message of a failing test.
 pub(crate) fn word(verdict: &Verdict) -> &'static str {
     match verdict {
-        policy::Verdict::Allow(_) => "auto",
-        policy::Verdict::Ask(_) => "ask",
-        policy::Verdict::Deny { .. } => "deny",
+        co_policy::Verdict::Allow(_) => "auto",
+        co_policy::Verdict::Ask(_) => "ask",
+        co_policy::Verdict::Deny { .. } => "deny",
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use co::exec::{Confinement, Shown};
+use co_exec::{Confinement, Shown};
 
 use super::hostile::python;
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};

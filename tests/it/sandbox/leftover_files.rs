@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use co::exec::sandbox::Launcher;
-use co::exec::{Caller, Confinement, Environment, Executor, Program, Settings, Setup, Spec};
+use co_exec::sandbox::Launcher;
+use co_exec::{Caller, Confinement, Environment, Executor, Program, Settings, Setup, Spec};
 use tempfile::TempDir;
 
 use super::hostile::python;

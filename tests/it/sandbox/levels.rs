@@ -7,8 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use co::exec::sandbox::{Launcher, Support};
-use co::exec::{Confinement, Shown};
+use co_exec::sandbox::{Launcher, Support};
+use co_exec::{Confinement, Shown};
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
 use crate::support::{BACKEND, DEADLINE, LAUNCHER, proc};

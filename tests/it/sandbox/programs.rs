@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use co::exec::sandbox::Support;
+use co_exec::sandbox::Support;
 
 use super::scene::{Scene, stdout, support};
 use crate::support::workspace::Workspace;

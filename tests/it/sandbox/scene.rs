@@ -10,8 +10,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use co::exec::sandbox::{Launcher, Support, Wrapped};
-use co::exec::{Confinement, Shown};
+use co_exec::sandbox::{Launcher, Support, Wrapped};
+use co_exec::{Confinement, Shown};
 
 use crate::support::{BACKEND, LAUNCHER};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use co::exec::Confinement;
+use co_exec::Confinement;
 
 use super::scene::{Scene, stdout};
 

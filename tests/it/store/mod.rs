@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use co::store::{Error, Loaded, Log, Meta, Store};
-use co::transcript::{Call, Decision, End, INTERRUPTED, Item, Outcome, Usage};
+use co_llm::transcript::{Call, Decision, End, INTERRUPTED, Item, Outcome, Usage};
 use serde_json::{Value, json};
 
 fn meta(workspace: &str) -> Meta {

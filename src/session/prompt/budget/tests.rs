@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::transcript::Call;
+use co_llm::transcript::Call;
 
 fn user(text: &str) -> Item {
     Item::User {
@@ -170,7 +170,7 @@ fn what_is_attached_and_the_tools_count() {
     let plain = budget.fit("", &[], &[user("go")]).tokens;
     let attached = Item::User {
         text: "go".into(),
-        context: vec![crate::transcript::Context {
+        context: vec![co_llm::transcript::Context {
             name: "@file:src/main.rs".into(),
             text: "x".repeat(7_000),
         }],

@@ -1,0 +1,128 @@
+//! Reads files that others wrote: what stands at a path may be a device or a FIFO, and then a plain read never ends.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use nix::libc;
+
+/// Bytes of a file of settings; what is larger is none.
+pub const SMALL: u64 = 1 << 20;
+
+/// Longer than any tick of the clock by which files get their times.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A file's identity and time: what changes when its text does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    seconds: i64,
+    nanos: i64,
+}
+
+impl Stamp {
+    /// Returns the stamp of what stands at a path, none where nothing does.
+    pub fn of(path: &Path) -> Option<Self> {
+        fs::metadata(path).ok().map(|meta| Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            seconds: meta.ctime(),
+            nanos: meta.ctime_nsec(),
+        })
+    }
+
+    /// True if a later change will have another stamp. A change within the same tick of the clock may not.
+    pub fn is_settled(&self) -> bool {
+        let (Ok(seconds), Ok(nanos)) = (u64::try_from(self.seconds), u32::try_from(self.nanos))
+        else {
+            return false;
+        };
+        let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
+        let passed = SystemTime::now().duration_since(changed);
+        passed.is_ok_and(|passed| passed > TICK)
+    }
+}
+
+/// Returns what a regular file holds; links are followed.
+///
+/// # Errors
+/// It cannot be read, is something else than a regular file, or holds more than `most` bytes.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // Before it is opened too: opening alone does something to some devices.
+    fits(&fs::metadata(path)?, most)?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    fits(&file.metadata()?, most)?;
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(too_large(most)),
+        false => Ok(bytes),
+    }
+}
+
+/// Returns the text of a regular file of at most [`SMALL`] bytes.
+///
+/// # Errors
+/// As [`read`], and where it is no text.
+pub fn text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path, SMALL)?).map_err(io::Error::other)
+}
+
+fn fits(meta: &fs::Metadata, most: u64) -> io::Result<()> {
+    match meta.is_file() {
+        true if meta.len() > most => Err(too_large(most)),
+        true => Ok(()),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+fn too_large(most: u64) -> io::Error {
+    let size = match most >> 20 {
+        0 => format!("{} KiB", most >> 10),
+        size => format!("{size} MiB"),
+    };
+    io::Error::other(format!("it is larger than {size}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_of_some_size_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("a"), "text").unwrap();
+        symlink("a", at("link")).unwrap();
+        symlink("/dev/zero", at("zero")).unwrap();
+        fs::write(at("odd"), [0xff]).unwrap();
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(text(&at("link")).unwrap(), "text");
+        assert_eq!(read(&at("a"), 4).unwrap(), b"text");
+        let why = |name: &str, most| read(&at(name), most).unwrap_err().to_string();
+        assert_eq!(why("a", 3), "it is larger than 0 KiB");
+        // It is said to hold nothing, as what grows meanwhile was.
+        let maps = Path::new("/proc/self/maps");
+        assert_eq!(fs::metadata(maps).unwrap().len(), 0);
+        assert!(read(maps, 10).is_err() && read(maps, SMALL).is_ok());
+        for name in ["pipe", "zero", "."] {
+            assert_eq!(why(name, SMALL), "it is not a regular file", "{name}");
+        }
+        assert_eq!(
+            text(&at("none")).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        assert!(text(&at("odd")).is_err());
+    }
+}

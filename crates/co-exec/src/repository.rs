@@ -1,0 +1,271 @@
+//! The trusted git directories of a workspace.
+//!
+//! Anybody can write a `.git` file, and an archive can carry a whole `.git` directory. So a directory outside the
+//! workspace is trusted only if it belongs to the same user and its own files name this workspace. Runs nothing.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::regular;
+
+mod links;
+#[cfg(test)]
+mod tests;
+
+/// The prefix of co's temporary directories, in which commands can write.
+pub const OUR_TMP: &str = "co-tmp-";
+
+/// The git directories of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dirs {
+    /// The directory of this work tree.
+    pub own: PathBuf,
+    /// The directory that all work trees of the repository share; it may be the same.
+    pub common: PathBuf,
+}
+
+/// The reason for a person why the git directories of a workspace are not trusted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Untrusted(pub String);
+
+/// Returns the git directories of `workspace`, a real path; none if there is no repository.
+///
+/// # Errors
+/// `.git` exists, but co cannot prove that the directory which it names belongs to this workspace.
+pub fn find(workspace: &Path) -> Result<Option<Dirs>, Untrusted> {
+    let dot = workspace.join(".git");
+    let Ok(kind) = dot.symlink_metadata() else {
+        return Ok(None);
+    };
+    let dirs = if dot.is_dir() {
+        if is_empty(&dot) {
+            return Ok(None);
+        }
+        inside(workspace, &dot)?
+    } else if kind.is_file() {
+        outside(workspace, &dot)?
+    } else {
+        return Err(Untrusted("`.git` is neither a directory nor a file".into()));
+    };
+    for dir in [&dirs.own, &dirs.common] {
+        keeps_to_itself(dir)?;
+    }
+    Ok(Some(dirs))
+}
+
+/// Returns whether this is an empty directory, which git does not take for a repository.
+pub fn is_empty(dir: &Path) -> bool {
+    dir.read_dir()
+        .is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Returns whether git takes this directory for a git directory.
+pub fn is_git_dir(dir: &Path) -> bool {
+    dir.join("HEAD").symlink_metadata().is_ok()
+        && dir.join("objects").is_dir()
+        && dir.join("refs").is_dir()
+}
+
+/// Returns whether our user owns this.
+pub fn is_own(path: &Path) -> bool {
+    let owner = path.metadata().map(|meta| meta.uid());
+    owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
+}
+
+/// Returns the directories for a `.git` directory.
+fn inside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
+    let dir = real(dot)?;
+    if !dir.starts_with(workspace) {
+        return Err(Untrusted(format!(
+            "`.git` is a link that leads out of the workspace, to `{}`",
+            dir.display()
+        )));
+    }
+    shares_nothing(&dir)?;
+    Ok(Dirs {
+        own: dir.clone(),
+        common: dir,
+    })
+}
+
+/// Returns the directories for a `.git` file of a linked work tree or of a submodule.
+fn outside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
+    let told = regular::text(dot).ok();
+    let own = told
+        .as_deref()
+        .and_then(|text| text.strip_prefix("gitdir: "))
+        .and_then(|path| workspace.join(line(path)).canonicalize().ok())
+        .ok_or_else(|| Untrusted("the file `.git` names no directory".into()))?;
+    let common = if is_worktree(&own, dot) {
+        let common = own.ancestors().nth(2).unwrap_or(&own).to_owned();
+        shares_nothing(&common)?;
+        common
+    } else if is_module(&own, workspace) {
+        shares_nothing(&own)?;
+        own.clone()
+    } else {
+        return Err(Untrusted(format!(
+            "`.git` leads to `{}`, which does not name this workspace as its work tree",
+            own.display()
+        )));
+    };
+    for dir in [&own, &common] {
+        if !is_own(dir) {
+            let dir = dir.display();
+            return Err(Untrusted(format!(
+                "`.git` leads to `{dir}`, which belongs to another user"
+            )));
+        }
+    }
+    let ours = |part: &Path| {
+        let name = part.file_name().unwrap_or_default();
+        name.as_encoded_bytes().starts_with(OUR_TMP.as_bytes())
+    };
+    if common.starts_with(workspace) || common.ancestors().any(ours) {
+        return Err(Untrusted(format!(
+            "`.git` leads to `{}`, where commands can write",
+            common.display()
+        )));
+    }
+    Ok(Dirs { own, common })
+}
+
+/// Returns whether `own` is `COMMON/worktrees/NAME` and both ends name each other.
+fn is_worktree(own: &Path, dot: &Path) -> bool {
+    let Some(list) = own.parent() else {
+        return false;
+    };
+    let Some(common) = list.parent() else {
+        return false;
+    };
+    list.ends_with("worktrees")
+        && is_git_dir(common)
+        && pointed(own, "commondir").as_deref() == Some(common)
+        && pointed(own, "gitdir").as_deref() == Some(dot)
+}
+
+/// Returns whether `own` is `COMMON/modules/NAME` and its configuration names the workspace. NAME may have slashes.
+fn is_module(own: &Path, workspace: &Path) -> bool {
+    let holds = |git: &Path| {
+        // A linked work tree has its own submodules, beside its `HEAD`.
+        let common = git.parent().filter(|list| list.ends_with("worktrees"));
+        let common = common.and_then(Path::parent).unwrap_or(git);
+        is_git_dir(common) && is_own(common) && !common.starts_with(workspace)
+    };
+    let mut above = own.ancestors().skip(1);
+    let within = above.any(|dir| dir.ends_with("modules") && dir.parent().is_some_and(holds));
+    within && is_git_dir(own) && names_work_tree(own, workspace)
+}
+
+/// Returns whether the configuration in a git directory sets `core.worktree` once, plainly, and to `workspace`.
+fn names_work_tree(dir: &Path, workspace: &Path) -> bool {
+    let mut values = Vec::new();
+    for name in ["config", "config.worktree"] {
+        let read = match regular::text(&dir.join(name)) {
+            Ok(text) => work_trees(&text, &mut values),
+            Err(error) => (error.kind() == std::io::ErrorKind::NotFound).then_some(()),
+        };
+        if read.is_none() {
+            return false;
+        }
+    }
+    matches!(values.as_slice(), [value] if leads(dir, value.as_ref(), workspace))
+}
+
+/// Returns whether a value of `core.worktree` in the git directory `dir` leads to `workspace`.
+pub fn leads(dir: &Path, value: &Path, workspace: &Path) -> bool {
+    let path = dir.join(value).canonicalize();
+    path.is_ok_and(|path| path == workspace)
+}
+
+/// Adds the values of `core.worktree`; none if the text has anything that git may understand differently.
+fn work_trees(text: &str, values: &mut Vec<String>) -> Option<()> {
+    let is_blank = |c| matches!(c, ' ' | '\t');
+    let is_name = |name: &str, more: &[char]| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || more.contains(&c);
+        !name.is_empty() && name.chars().all(fits)
+    };
+    let mut core = false;
+    for line in text.lines().map(|line| line.trim_matches(is_blank)) {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.strip_suffix(']')?;
+            let (name, sub) = match header.split_once(' ') {
+                Some((name, sub)) => (name, sub.strip_prefix('"')?.strip_suffix('"')?),
+                None => (header, ""),
+            };
+            if !is_name(name, &['-', '.']) || sub.contains(['"', '\\']) {
+                return None;
+            }
+            core = header.eq_ignore_ascii_case("core");
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        let (key, value) = (key.trim_end_matches(is_blank), value.trim_matches(is_blank));
+        // A value that ends so goes on in the next line.
+        if !is_name(key, &['-']) || value.ends_with('\\') {
+            return None;
+        }
+        if core && key.eq_ignore_ascii_case("worktree") {
+            let special = |c: char| c.is_control() || matches!(c, '"' | '\\' | '#' | ';');
+            if value.is_empty() || value.contains(special) {
+                return None;
+            }
+            values.push(value.to_owned());
+        }
+    }
+    Some(())
+}
+
+/// Refuses a `commondir` that names another directory. One that names its own directory has no effect.
+fn shares_nothing(dir: &Path) -> Result<(), Untrusted> {
+    let there = dir.join("commondir").symlink_metadata().is_ok();
+    if there && pointed(dir, "commondir").as_deref() != Some(dir) {
+        return Err(Untrusted(format!(
+            "`{}` names another repository",
+            dir.join("commondir").display()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a git directory that contains files or objects of another one, by links or alternates.
+///
+/// A link in place of `hooks` is allowed, because reading runs no hooks.
+fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
+    for entry in dir.read_dir().into_iter().flatten().flatten() {
+        let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        if link && entry.file_name() != "hooks" {
+            links::target(&entry.path(), dir)?;
+        }
+    }
+    links::stay_in(dir)?;
+    let alternates = dir.join("objects/info/alternates");
+    if fs::metadata(&alternates).is_ok_and(|meta| meta.len() > 0) {
+        return Err(Untrusted(format!(
+            "`{}` names objects of another repository",
+            alternates.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Returns the real path that a git file in `dir` names.
+fn pointed(dir: &Path, name: &str) -> Option<PathBuf> {
+    let text = regular::text(&dir.join(name)).ok()?;
+    dir.join(line(&text)).canonicalize().ok()
+}
+
+/// Strips line ends, as git does; a blank at the end is part of a name.
+fn line(text: &str) -> &str {
+    text.trim_end_matches(['\n', '\r'])
+}
+
+fn real(path: &Path) -> Result<PathBuf, Untrusted> {
+    path.canonicalize()
+        .map_err(|error| Untrusted(format!("`{}` cannot be read ({error})", path.display())))
+}

@@ -1,0 +1,136 @@
+//! The paths of this machine's toolchains, from the home directory and the command's own variables.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::super::toolchains::{GIT, TOOLCHAINS};
+use crate::settings;
+
+const PATH: &str = "PATH";
+const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+const GIT_CONFIG_GLOBAL: &str = "GIT_CONFIG_GLOBAL";
+
+/// A path, and the variable that names it.
+pub(super) type Named = (&'static str, PathBuf);
+
+/// The paths that the command's own variables name.
+pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<Named> {
+    let variables = settings::TOOLCHAINS.iter().copied();
+    let variables = variables.chain([PATH, XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL]);
+    let value = |name: &str| env.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v);
+    variables
+        .filter_map(|name| Some((name, value(name)?)))
+        .flat_map(|(name, value)| std::env::split_paths(value).map(move |path| (name, path)))
+        .filter(|(_, path)| path.is_absolute())
+        .collect()
+}
+
+/// Returns the paths of all toolchains; they need not exist. Adds the directories that were listed to find them to
+/// `listed`.
+pub(super) fn places(home: &Path, named: &[Named], listed: &mut Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut homes = Vec::new();
+    for tool in TOOLCHAINS {
+        let by_name = tool.homes.iter().map(|name| home.join(name));
+        let by_variable = named
+            .iter()
+            // A directory above the home directory is no toolchain, even if a variable names it.
+            .filter(|(name, path)| tool.variables.contains(name) && !home.starts_with(path))
+            .map(|(_, path)| path.clone());
+        for base in by_name.chain(by_variable) {
+            if tool.places.is_empty() {
+                found.push(base);
+                continue;
+            }
+            for place in tool.places {
+                expand(&base, place, &mut found, listed);
+            }
+            homes.extend(base.canonicalize());
+        }
+    }
+    for (name, path) in named {
+        match *name {
+            XDG_CONFIG_HOME => GIT
+                .iter()
+                .for_each(|place| expand(&path.join("git"), place, &mut found, listed)),
+            GIT_CONFIG_GLOBAL => found.push(path.clone()),
+            PATH if !home.starts_with(path) => {
+                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+                if homes.iter().any(|tool| tool.starts_with(&real)) {
+                    found.extend(programs(&real));
+                    listed.push(real);
+                } else {
+                    found.push(real);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns the programs of a directory that also contains other files, such as `~/.dotnet`.
+fn programs(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = dir.read_dir().into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| {
+        let meta = path.metadata();
+        meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// Returns the paths below `base` that match a pattern.
+fn expand(base: &Path, place: &str, found: &mut Vec<PathBuf>, listed: &mut Vec<PathBuf>) {
+    let (name, rest) = place.split_once('/').unwrap_or((place, ""));
+    let below = |path: PathBuf, found: &mut Vec<PathBuf>, listed: &mut Vec<PathBuf>| {
+        if rest.is_empty() {
+            found.push(path);
+        } else {
+            expand(&path, rest, found, listed);
+        }
+    };
+    let Some((begin, end)) = name.split_once('*') else {
+        return below(base.join(name), found, listed);
+    };
+    let Ok(entries) = base.read_dir() else {
+        return;
+    };
+    listed.push(base.to_owned());
+    for entry in entries.flatten() {
+        if matches(&entry.file_name(), begin, end) {
+            below(entry.path(), found, listed);
+        }
+    }
+}
+
+fn matches(name: &OsStr, begin: &str, end: &str) -> bool {
+    let name = name.as_encoded_bytes();
+    let rest = name.strip_prefix(begin.as_bytes());
+    rest.is_some_and(|rest| rest.ends_with(end.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_of_a_toolchain_has_its_places() {
+        for variable in settings::TOOLCHAINS {
+            let knows = TOOLCHAINS
+                .iter()
+                .filter(|tool| tool.variables.contains(variable));
+            assert_eq!(knows.count(), 1, "{variable}");
+        }
+    }
+
+    #[test]
+    fn no_home_of_a_tool_is_granted_whole() {
+        for tool in TOOLCHAINS {
+            assert!(tool.homes.is_empty() || !tool.places.is_empty());
+            for place in tool.places {
+                assert!(!place.starts_with("*") || place.len() > 1, "{place}");
+                assert!(!place.ends_with("/*"), "{place}");
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What the launcher is told to hold: one argument, in which nothing depends on the environment.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::stamp::{VERSION, stamp, version};
+use crate::limits::PerProcess;
+
+/// The most bytes that Linux passes in a single argument, less some room.
+const ARGUMENT_MAX: usize = 120 * 1024;
+
+/// What to hold a command to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    pub level: Level,
+    /// The Landlock version to ask the kernel for; it has been seen to have it.
+    pub abi: i32,
+    pub network: bool,
+    pub cwd: Text,
+    pub grants: Vec<Grant>,
+    /// Given, the command gets a mount namespace of its own.
+    pub mounts: Option<Mounts>,
+    pub limits: PerProcess,
+    /// The file through which the command enters its control group.
+    pub group: Option<Text>,
+}
+
+/// The level without confinement, the two confined levels, and the trial that tests the kernel's support.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Level {
+    Plain,
+    ReadOnly,
+    Workspace,
+    Trial,
+}
+
+/// A path, and what may be done to it and all beneath it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Grant(pub Right, pub Text);
+
+impl Grant {
+    /// Returns the same grant with execution of what may be read.
+    pub(super) fn executing(self) -> Self {
+        match self.0 {
+            Right::See => Self(Right::Read, self.1),
+            _ => self,
+        }
+    }
+}
+
+/// What may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Right {
+    /// Names of entries, not their contents.
+    #[serde(rename = "l")]
+    List,
+    /// Reading and listing, not executing.
+    #[serde(rename = "s")]
+    See,
+    /// Reading, listing, executing.
+    #[serde(rename = "r")]
+    Read,
+    /// Reading and writing what exists: device files.
+    #[serde(rename = "d")]
+    Device,
+    /// Everything but making device files and executing.
+    #[serde(rename = "k")]
+    Keep,
+    /// Everything but making device files.
+    #[serde(rename = "w")]
+    Write,
+}
+
+/// A file system that is read-only but for `writable`, in which `held` stay as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mounts {
+    pub writable: Vec<Text>,
+    /// Directories that may not be renamed, in the order of their depth.
+    pub pinned: Vec<Text>,
+    pub held: Vec<Text>,
+    /// Directories in which nothing can be executed or loaded as code.
+    pub inert: Vec<Text>,
+    pub hidden: Hidden,
+}
+
+/// Files and directories that cannot be opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hidden {
+    /// A directory that is in use only after the mounts are made.
+    pub by: Option<Text>,
+    pub paths: Vec<Text>,
+}
+
+/// Why an argument is no plan to go by.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unread {
+    #[error("this is how a confined command is started, not a command for people")]
+    Garbage,
+    /// It may say what to hold in other words, so none of it is read.
+    #[error(
+        "the command was not started, for co {0} asked for it and co {VERSION} was to confine it: \
+         install one version of both and restart Neovim"
+    )]
+    Version(String),
+    #[error(
+        "the command was not started, for another build of co {VERSION} asked for it than was to \
+         confine it: install both programs of one build and restart Neovim"
+    )]
+    Build,
+    #[error(
+        "the command was not started, for what it is to be held to could not be read: please report \
+         this mistake of co {VERSION}"
+    )]
+    Unclear,
+}
+
+/// A path whose bytes survive JSON: each byte is one character.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Text(pub PathBuf);
+
+impl<T: AsRef<OsStr> + ?Sized> From<&T> for Text {
+    fn from(path: &T) -> Self {
+        Self(PathBuf::from(path.as_ref()))
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let bytes = self.0.as_os_str().as_bytes();
+        to.collect_str(&bytes.iter().map(|b| char::from(*b)).collect::<String>())
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(from)?;
+        let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
+        let bytes = bytes.map_err(serde::de::Error::custom)?;
+        Ok(Self(OsString::from_vec(bytes).into()))
+    }
+}
+
+impl Plan {
+    /// The argument that carries this plan; `None` where it is too long for one.
+    pub(super) fn encode(&self) -> Option<String> {
+        let text = serde_json::to_string(self).ok()?;
+        let text = format!("{} {text}", stamp());
+        (text.len() < ARGUMENT_MAX).then_some(text)
+    }
+
+    /// The plan that an argument carries.
+    ///
+    /// # Errors
+    /// Where it is none, or one of another version or build.
+    pub(super) fn decode(argument: &OsStr) -> Result<Self, Unread> {
+        let text = argument.to_str().ok_or(Unread::Garbage)?;
+        let (its, plan) = text.split_once(' ').ok_or(Unread::Garbage)?;
+        if its == stamp() {
+            return serde_json::from_str(plan).map_err(|_| Unread::Unclear);
+        }
+        let version = version(its);
+        let number = version.starts_with(|c: char| c.is_ascii_digit());
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+        Err(if version == VERSION {
+            Unread::Build
+        } else if number && version.chars().all(plain) {
+            Unread::Version(version.to_owned())
+        } else {
+            Unread::Garbage
+        })
+    }
+
+    pub(super) fn cwd(&self) -> &Path {
+        &self.cwd.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_path_survives() {
+        let bytes: Vec<u8> = (1..=255).collect();
+        let path = PathBuf::from(OsString::from_vec(bytes));
+        let plan = Plan {
+            level: Level::Workspace,
+            abi: 7,
+            network: true,
+            cwd: Text::from(&path),
+            grants: vec![Grant(Right::Write, Text::from(&path))],
+            mounts: Some(Mounts::default()),
+            limits: PerProcess {
+                open_files: Some(64),
+                ..PerProcess::default()
+            },
+            group: Some(Text::from(&path)),
+        };
+        let text = plan.encode().unwrap();
+        assert_eq!(Plan::decode(OsStr::new(&text)), Ok(plan));
+    }
+
+    #[test]
+    fn what_does_not_fit_an_argument_is_no_plan() {
+        let grant = Grant(Right::Read, Text::from("/a/rather/long/path/to/somewhere"));
+        let plan = Plan {
+            level: Level::ReadOnly,
+            abi: 1,
+            network: false,
+            cwd: Text::from("/"),
+            grants: vec![grant; 10_000],
+            mounts: None,
+            limits: PerProcess::default(),
+            group: None,
+        };
+        assert_eq!(plan.encode(), None);
+    }
+
+    #[test]
+    fn garbage_is_no_plan() {
+        let json = json();
+        for garbage in [
+            "",
+            "{}",
+            &json,
+            &format!("{json} {json}"),
+            VERSION,
+            &stamp(),
+        ] {
+            let read = Plan::decode(OsStr::new(garbage));
+            assert_eq!(read, Err(Unread::Garbage), "{garbage}");
+        }
+    }
+
+    #[test]
+    fn a_plan_of_ours_that_is_not_understood_says_so() {
+        let more = json().replace("\"network\"", "\"unheard\":1,\"network\"");
+        for text in ["", "{}", &more] {
+            let read = Plan::decode(OsStr::new(&format!("{} {text}", stamp())));
+            assert_eq!(read, Err(Unread::Unclear), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_plan_of_another_version_is_not_read() {
+        for version in ["0.0.1", "9.9.9-beta+1"] {
+            for stamp in [version, &format!("{version}/0123456789abcdef")] {
+                let read = Plan::decode(OsStr::new(&format!("{stamp} {}", json())));
+                assert_eq!(read, Err(Unread::Version(version.to_owned())));
+                let told = read.unwrap_err().to_string();
+                assert!(told.contains(&format!("co {version} ")), "{told}");
+                assert!(told.contains(&format!("co {VERSION} ")), "{told}");
+                assert_eq!(told.lines().count(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_of_another_build_is_not_read() {
+        for stamp in [VERSION, &format!("{VERSION}/0123456789abcdef")] {
+            let read = Plan::decode(OsStr::new(&format!("{stamp} {}", json())));
+            assert_eq!(read, Err(Unread::Build), "{stamp}");
+        }
+    }
+
+    /// A plan without its stamp.
+    fn json() -> String {
+        let plan = trial().encode().unwrap();
+        plan.split_once(' ').unwrap().1.to_owned()
+    }
+
+    fn trial() -> Plan {
+        Plan {
+            level: Level::Trial,
+            abi: 0,
+            network: false,
+            cwd: Text::from("/"),
+            grants: Vec::new(),
+            mounts: None,
+            limits: PerProcess::default(),
+            group: None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A confined command's private temporary directory.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use super::removal::{Removals, remove_tree};
+use crate::repository::OUR_TMP;
+
+/// What nobody holds is nobody's after this time; one that was made just now may not be held yet.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// The directory, which only its owner may enter. When this is dropped, an empty directory is removed at once, others
+/// in their own thread.
+#[derive(Debug)]
+pub struct PrivateTmp {
+    path: PathBuf,
+    /// Locked for as long as the directory is ours: see [`prune`].
+    held: Option<OwnedFd>,
+    removals: Removals,
+}
+
+impl PrivateTmp {
+    pub(super) fn new(removals: &Removals) -> io::Result<Self> {
+        Self::new_in(&std::env::temp_dir(), removals)
+    }
+
+    fn new_in(parent: &Path, removals: &Removals) -> io::Result<Self> {
+        let dir = tempfile::Builder::new()
+            .prefix(OUR_TMP)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(parent)?;
+        let held = open(dir.path())?;
+        // On a file system without locks nobody else gets one either, and nothing is pruned.
+        let _ = lock(&held);
+        Ok(Self {
+            path: dir.keep(),
+            held: Some(held),
+            removals: removals.clone(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PrivateTmp {
+    fn drop(&mut self) {
+        // Most commands leave no files.
+        if fs::remove_dir(&self.path).is_err() {
+            self.removals.start(&self.path, self.held.take());
+        }
+    }
+}
+
+/// Removes what backends that were killed have left. Nothing is told of what cannot be removed.
+pub(crate) fn prune() {
+    prune_in(&std::env::temp_dir(), FRESH);
+}
+
+fn prune_in(parent: &Path, fresh: Duration) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let named = |entry: &fs::DirEntry| {
+        entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(OUR_TMP.as_bytes())
+    };
+    for path in entries.filter(named).map(|entry| entry.path()) {
+        if let Ok(held) = open(&path)
+            && is_left(&held, fresh)
+            && lock(&held).is_ok()
+        {
+            remove_tree(&path);
+        }
+    }
+}
+
+/// Returns whether a directory is ours and nothing was made or removed in it lately.
+fn is_left(dir: &OwnedFd, fresh: Duration) -> bool {
+    let facts = fs::metadata(itself(dir));
+    facts.is_ok_and(|facts| {
+        let age = facts.modified().ok().and_then(|at| at.elapsed().ok());
+        facts.uid() == rustix::process::geteuid().as_raw() && age.is_some_and(|age| age >= fresh)
+    })
+}
+
+/// Opens a directory, never where a link leads.
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, how, Mode::empty())?)
+}
+
+/// Takes the lock that whoever uses the directory has; it is given back when `dir` is closed, however that comes.
+fn lock(dir: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::fs::flock(
+        dir,
+        FlockOperation::NonBlockingLockExclusive,
+    )?)
+}
+
+/// The name of what is open.
+fn itself(dir: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", dir.as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn nobody_else_may_enter_it() {
+        let tmp = PrivateTmp::new(&Removals::default()).unwrap();
+        assert_eq!(mode(tmp.path()), 0o700);
+    }
+
+    #[test]
+    fn what_is_left_is_pruned_and_what_is_held_or_fresh_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let left = root.path().join("co-tmp-left");
+        fs::create_dir_all(left.join("a")).unwrap();
+        fs::set_permissions(left.join("a"), Permissions::from_mode(0o0)).unwrap();
+        let elsewhere = root.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, root.path().join("co-tmp-link")).unwrap();
+        let held = PrivateTmp::new_in(root.path(), &Removals::default()).unwrap();
+        prune_in(root.path(), FRESH);
+        assert!(left.exists());
+        prune_in(root.path(), Duration::ZERO);
+        assert!(!left.exists() && held.path().exists() && elsewhere.exists());
+        assert!(root.path().join("co-tmp-link").is_symlink());
+    }
+}

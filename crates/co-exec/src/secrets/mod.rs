@@ -1,0 +1,47 @@
+//! The secrets of a workspace: which names they have, and where they are.
+//!
+//! [`names`] decides by name alone, [`content`] by what a file contains. [`survey()`] walks a workspace once. The policy
+//! asks before it shows what lies there, and the sandbox hides it. [`Values`] reads them, and [`redact`]
+//! takes them out of what a model reads. Nothing here decides about commands.
+
+pub mod content;
+mod extract;
+mod matcher;
+mod named;
+pub mod redact;
+mod survey;
+mod values;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use matcher::Matcher;
+pub use named::named;
+pub use survey::{Survey, survey};
+pub use values::Values;
+
+/// The last survey of each workspace. A cheap handle: clones share the surveys.
+#[derive(Debug, Clone, Default)]
+pub struct Surveys {
+    last: Arc<Mutex<HashMap<PathBuf, Arc<Survey>>>>,
+}
+
+impl Surveys {
+    /// Returns the survey of the workspace `root`, and takes a new one if a directory changed since the last.
+    ///
+    /// Blocks on files.
+    pub fn current(&self, root: &Path) -> Arc<Survey> {
+        let last = self.lock().get(root).cloned();
+        if let Some(survey) = last.filter(|survey| survey.is_current()) {
+            return survey;
+        }
+        let survey = Arc::new(survey(root));
+        self.lock().insert(root.to_owned(), Arc::clone(&survey));
+        survey
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Arc<Survey>>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

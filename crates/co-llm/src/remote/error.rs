@@ -1,0 +1,330 @@
+//! Errors of `genai` and below, told by their types.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use genai::webc::StreamTimeout;
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use super::wait::retry_after;
+use crate::Fault;
+use crate::choice::Protocol;
+
+/// Enough of a server's words to see what it means.
+const BODY: usize = 600;
+
+/// One provider's wire, as far as faults and messages need to know it.
+#[derive(Debug, Clone)]
+pub(super) struct Wire {
+    pub(super) protocol: Protocol,
+    pub(super) title: String,
+    pub(super) url: String,
+    pub(super) own: bool,
+    pub(super) model: String,
+    /// The variable, file or program that has the key.
+    pub(super) key_source: String,
+    /// So that no body that echoes it is shown.
+    pub(super) key: Option<String>,
+    pub(super) guessed: bool,
+    /// The person turned Anthropic's thinking on: then no call may stand without the thought before it.
+    pub(super) thinking: bool,
+    pub(super) stall: Duration,
+}
+
+impl Wire {
+    /// Returns the fault an error comes to.
+    pub(super) fn fault(&self, error: &genai::Error) -> Fault {
+        match self.read(error) {
+            Fault::Malformed { detail } => Fault::Malformed {
+                detail: self.words(&detail),
+            },
+            fault => fault,
+        }
+    }
+
+    fn read(&self, error: &genai::Error) -> Fault {
+        use genai::Error;
+        match error {
+            // HTTP errors are wrapped in here; `status()` of the wrapper knows nothing of them.
+            Error::WebStream { error, .. } => self.boxed(error.as_ref()),
+            Error::HttpError {
+                status,
+                body,
+                headers,
+                ..
+            } => self.http(*status, body, headers),
+            Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => {
+                self.web(webc_error)
+            }
+            Error::ChatResponse { body, .. } => self.event(body),
+            Error::StreamParse { serde_error, .. } if serde_error.is_eof() => Fault::Cut,
+            Error::StreamParse { serde_error, .. } => malformed(&serde_error.to_string()),
+            other => malformed(&other.to_string()),
+        }
+    }
+
+    /// Returns the fault of an error the server put into its answer.
+    pub(super) fn event(&self, body: &Value) -> Fault {
+        // Anthropic: {"type":"error","error":{"type","message"}}; the others put in the inner one.
+        let error = body.get("error").filter(|e| e.is_object()).unwrap_or(body);
+        let words: Vec<&str> = ["type", "code", "status"]
+            .iter()
+            .filter_map(|key| error.get(key)?.as_str())
+            .collect();
+        let number = error
+            .get("code")
+            .and_then(Value::as_u64)
+            .and_then(|code| u16::try_from(code).ok())
+            .filter(|code| (400..600).contains(code));
+        let status =
+            number.unwrap_or_else(|| words.iter().find_map(|word| named(word)).unwrap_or(500));
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self.http(status, &body.to_string(), &HeaderMap::new())
+    }
+
+    fn boxed(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> Fault {
+        if let Some(error) = error.downcast_ref::<genai::Error>() {
+            return self.read(error);
+        }
+        if error.downcast_ref::<StreamTimeout>().is_some() {
+            return Fault::Stalled(self.stall);
+        }
+        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+            return self.network(error);
+        }
+        if let Some(error) = error.downcast_ref::<std::string::FromUtf8Error>() {
+            // A character that was only begun is a cut; one that is wrong is not.
+            return match error.utf8_error().error_len() {
+                None => Fault::Cut,
+                Some(_) => malformed("it is not UTF-8"),
+            };
+        }
+        malformed(&error.to_string())
+    }
+
+    fn web(&self, error: &genai::webc::Error) -> Fault {
+        use genai::webc::Error;
+        match error {
+            Error::ResponseFailedStatus {
+                status,
+                body,
+                headers,
+            } => self.http(*status, body, headers),
+            Error::ResponseFailedNotJson { content_type, body } => {
+                if is_page(content_type, body) {
+                    Fault::HtmlPage {
+                        url: self.url.clone(),
+                    }
+                } else {
+                    malformed(&format!("it is {content_type}, not JSON"))
+                }
+            }
+            Error::ResponseFailedInvalidJson { cause, .. } => malformed(cause),
+            Error::Reqwest(error) => self.network(error),
+            Error::JsonValueExt(error) => malformed(&error.to_string()),
+        }
+    }
+
+    fn network(&self, error: &reqwest::Error) -> Fault {
+        if error.is_timeout() && !error.is_connect() {
+            return Fault::Stalled(self.stall);
+        }
+        // Before the answer began: the connection was refused, or closed on the request.
+        if error.is_connect() || error.is_request() {
+            if self.guessed && error.is_connect() {
+                return Fault::NoProvider;
+            }
+            return Fault::Unreachable {
+                url: self.url.clone(),
+                cause: deepest(error),
+            };
+        }
+        if error.is_builder() {
+            return malformed(&deepest(error));
+        }
+        Fault::Cut
+    }
+
+    fn http(&self, status: StatusCode, body: &str, headers: &HeaderMap) -> Fault {
+        let provider = self.title.clone();
+        let content_type = headers
+            .get(reqwest::header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let code = status.as_u16();
+        match code {
+            // 402 says the same by itself: payment required.
+            402 => Fault::QuotaUsedUp {
+                provider,
+                status: code,
+            },
+            429 if is_used_up(body) => Fault::QuotaUsedUp {
+                provider,
+                status: code,
+            },
+            429 => Fault::RateLimited {
+                provider,
+                retry_after: retry_after(headers, body),
+            },
+            408 | 425 | 500.. => Fault::Server {
+                provider,
+                status: code,
+                retry_after: retry_after(headers, body),
+            },
+            // A login page, or another address; neither is an answer.
+            300..=399 => Fault::HtmlPage {
+                url: self.url.clone(),
+            },
+            _ if is_page(content_type, body) => Fault::HtmlPage {
+                url: self.url.clone(),
+            },
+            401 | 403 => Fault::Unauthorized {
+                provider,
+                status: code,
+                source_name: self.key_source.clone(),
+            },
+            404 => Fault::NotFound {
+                provider,
+                model: self.model.clone(),
+                body: self.words(body),
+            },
+            _ if code == 413 || is_overflow(body) => Fault::Overflow {
+                body: self.words(body),
+            },
+            _ => Fault::BadRequest {
+                provider,
+                body: self.words(body),
+            },
+        }
+    }
+
+    /// Returns the sentence in a server's body, without the key it may echo.
+    fn words(&self, body: &str) -> String {
+        let sentence = serde_json::from_str::<Value>(body)
+            .ok()
+            .and_then(|body| message(&body).map(str::to_owned))
+            .unwrap_or_else(|| body.trim().to_owned());
+        let sentence = match &self.key {
+            Some(key) if key.len() > 3 => sentence.replace(key.as_str(), "[key]"),
+            _ => sentence,
+        };
+        shorten(&sentence)
+    }
+}
+
+/// Returns the last cause of an error, the one that says what happened.
+pub(super) fn deepest(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    if error.source().is_none() {
+        return "the request failed".to_owned();
+    }
+    shorten(&cause.to_string())
+}
+
+fn malformed(detail: &str) -> Fault {
+    Fault::Malformed {
+        detail: shorten(detail),
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(BODY) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn message(body: &Value) -> Option<&str> {
+    // Gemini wraps its error in a list.
+    let body = body.get(0).unwrap_or(body);
+    ["/error/message", "/message", "/error"]
+        .iter()
+        .find_map(|path| body.pointer(path)?.as_str())
+}
+
+fn is_page(content_type: &str, body: &str) -> bool {
+    let head = body
+        .trim_start()
+        .get(..9)
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    content_type.starts_with("text/html")
+        || head.starts_with("<!doctype")
+        || head.starts_with("<html")
+}
+
+/// The status an error's name stands for, as the providers document them.
+fn named(word: &str) -> Option<u16> {
+    Some(match word {
+        "billing_error" => 402,
+        // Told apart from a rate limit by the same names, in what the body says.
+        "insufficient_quota" | "billing_hard_limit_reached" | "billing_not_active" => 429,
+        "rate_limit_error" | "rate_limit_exceeded" | "RESOURCE_EXHAUSTED" => 429,
+        "overloaded_error" => 529,
+        "api_error" | "server_error" | "internal_server_error" | "INTERNAL" => 500,
+        "UNAVAILABLE" => 503,
+        "authentication_error" | "invalid_api_key" | "UNAUTHENTICATED" => 401,
+        "permission_error" | "PERMISSION_DENIED" => 403,
+        "not_found_error" | "model_not_found" | "NOT_FOUND" => 404,
+        "request_too_large" => 413,
+        "invalid_request_error"
+        | "context_length_exceeded"
+        | "exceed_context_size_error"
+        | "INVALID_ARGUMENT" => 400,
+        _ => return None,
+    })
+}
+
+/// Returns whether a refusal names a quota that no wait refills, by its code or type.
+fn is_used_up(body: &str) -> bool {
+    const NAMES: [&str; 4] = [
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "billing_error",
+    ];
+    is_named(body, &NAMES)
+}
+
+/// Returns whether the error's code or type is one of the names.
+fn is_named(body: &str, names: &[&str]) -> bool {
+    let Ok(parsed) = serde_json::from_str::<Value>(body) else {
+        return false;
+    };
+    // Gemini wraps its error in a list.
+    let error = parsed.get(0).unwrap_or(&parsed);
+    let error = error
+        .get("error")
+        .filter(|it| it.is_object())
+        .unwrap_or(error);
+    ["code", "type"]
+        .iter()
+        .filter_map(|key| error.get(key)?.as_str())
+        .any(|name| names.contains(&name))
+}
+
+/// Anthropic and Gemini have no type for it: only there, and only in a refused request, the sentence counts.
+fn is_overflow(body: &str) -> bool {
+    const NAMES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
+    const SENTENCES: [&str; 4] = [
+        "prompt is too long",
+        "input token count",
+        "maximum context length",
+        "exceeds the context window",
+    ];
+    let says = |parsed: &Value| {
+        message(parsed).is_some_and(|sentence| {
+            let sentence = sentence.to_lowercase();
+            SENTENCES.iter().any(|known| sentence.contains(known))
+        })
+    };
+    is_named(body, &NAMES) || serde_json::from_str::<Value>(body).is_ok_and(|body| says(&body))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,349 @@
+//! The events of an answer to deltas, and its end to a stop or a fault.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use genai::chat::{ChatOptions, ChatRequest, ChatStreamEvent, StopReason, StreamEnd, ToolCall};
+use genai::{Client, ServiceTarget};
+use serde_json::{Map, Value};
+
+use super::error::Wire;
+use super::message::keep_signature;
+use super::watch::Watch;
+use crate::choice::Protocol;
+use crate::transcript::{Call, Item, Usage};
+use crate::{Delta, Fault, Stop};
+
+/// How long the question may take what came instead of an event stream.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// What an answer is read with.
+pub(super) struct Setting {
+    pub(super) wire: Wire,
+    pub(super) watch: Arc<Watch>,
+    pub(super) client: Client,
+    pub(super) target: ServiceTarget,
+    pub(super) options: ChatOptions,
+    /// Ids of the session's calls so far.
+    pub(super) ids: HashSet<String>,
+}
+
+impl Setting {
+    /// Returns why there is no end.
+    async fn broken(&self) -> Fault {
+        if !self.watch.seen().no_event_stream() {
+            return Fault::Cut;
+        }
+        // Something else came; only a plain request is told of its content type.
+        let options = self.options.clone().with_max_tokens(1);
+        let asked = self.client.exec_chat(
+            self.target.clone(),
+            ChatRequest::from_user("ping"),
+            Some(&options),
+        );
+        match tokio::time::timeout(PROBE.min(self.wire.stall), asked).await {
+            Ok(Err(error)) => match self.wire.fault(&error) {
+                page @ Fault::HtmlPage { .. } => page,
+                _ => Fault::Cut,
+            },
+            _ => Fault::Cut,
+        }
+    }
+}
+
+/// Reads one answer.
+pub(super) struct Reader {
+    source: BoxStream<'static, genai::Result<ChatStreamEvent>>,
+    setting: Setting,
+    ready: VecDeque<Result<Delta, Fault>>,
+    /// For each stem of an id the last number tried: counted anew for each call, thousands of them held up all else.
+    numbers: HashMap<String, u32>,
+    /// A signature as far as it came.
+    signature: String,
+    /// Gemini's: whole ones, each belongs to what follows it.
+    signatures: Vec<String>,
+    ended: bool,
+}
+
+/// Returns the ids of all calls among the items.
+pub(super) fn used_ids(items: &[Item]) -> HashSet<String> {
+    items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Call(call) => Some(call.id.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+impl Reader {
+    pub(super) fn new(
+        source: BoxStream<'static, genai::Result<ChatStreamEvent>>,
+        setting: Setting,
+    ) -> Self {
+        Self {
+            source,
+            setting,
+            ready: VecDeque::new(),
+            numbers: HashMap::new(),
+            signature: String::new(),
+            signatures: Vec::new(),
+            ended: false,
+        }
+    }
+
+    pub(super) fn into_stream(self) -> BoxStream<'static, Result<Delta, Fault>> {
+        stream::unfold(self, |mut reader| async move {
+            let delta = reader.next().await?;
+            Some((delta, reader))
+        })
+        .boxed()
+    }
+
+    async fn next(&mut self) -> Option<Result<Delta, Fault>> {
+        loop {
+            if let Some(delta) = self.ready.pop_front() {
+                // After the first fault, which is the last of what is ready, the source may go on, and end with a call
+                // nobody made.
+                self.ended |= delta.is_err();
+                return Some(delta);
+            }
+            if self.ended {
+                return None;
+            }
+            let event = self.source.next().await;
+            self.event(event).await;
+        }
+    }
+
+    async fn event(&mut self, event: Option<genai::Result<ChatStreamEvent>>) {
+        match event {
+            None => {
+                let fault = self.setting.broken().await;
+                self.fail(fault);
+            }
+            // A delta of a kind that `genai` does not know; nothing of what it knows is lost.
+            Some(Err(genai::Error::JsonValueExt(_)))
+                if self.setting.wire.protocol == Protocol::Anthropic => {}
+            // What `genai` makes of a prompt that Gemini blocked: a frame without an answer in it.
+            Some(Err(genai::Error::ChatResponse { body, .. }))
+                if self.setting.wire.protocol == Protocol::Gemini
+                    && body.get("usageMetadata").is_some() =>
+            {
+                self.push(Delta::Stop(Stop::Refused));
+                self.ended = true;
+            }
+            Some(Err(error)) => {
+                let fault = self.told(&error);
+                self.fail(fault);
+            }
+            Some(Ok(ChatStreamEvent::End(end))) => self.end(end).await,
+            Some(Ok(event)) => self.piece(event),
+        }
+    }
+
+    fn piece(&mut self, event: ChatStreamEvent) {
+        if let Some(detail) = self.setting.watch.seen().unreadable() {
+            let detail = detail.to_owned();
+            self.ready.push_back(Err(Fault::Malformed { detail }));
+            return;
+        }
+        match event {
+            ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
+                self.flush_signatures();
+                self.push(Delta::Text(chunk.content));
+            }
+            ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
+                self.flush_signatures();
+                self.push(Delta::Reasoning(chunk.content));
+            }
+            ChatStreamEvent::ThoughtSignatureChunk(chunk) => {
+                if self.setting.wire.protocol == Protocol::Gemini {
+                    self.signatures.push(chunk.content);
+                } else {
+                    self.signature.push_str(&chunk.content);
+                }
+            }
+            ChatStreamEvent::ToolCallChunk(chunk) => {
+                // The call itself is taken from the end, when it is whole.
+                let own = chunk.tool_call.thought_signatures.unwrap_or_default();
+                self.signatures.retain(|signature| !own.contains(signature));
+                self.flush_signatures();
+            }
+            _ => {}
+        }
+    }
+
+    async fn end(&mut self, end: StreamEnd) {
+        self.flush_signatures();
+        // Some send an end when the connection was cut as well.
+        let Some(reason) = &end.captured_stop_reason else {
+            let fault = self.setting.broken().await;
+            return self.fail(fault);
+        };
+        if let Some(detail) = self.setting.watch.seen().unreadable() {
+            let detail = detail.to_owned();
+            return self.ready.push_back(Err(Fault::Malformed { detail }));
+        }
+        let stop = match stop(reason) {
+            Ok(stop) => stop,
+            Err(fault) => return self.fail(fault),
+        };
+        let wants_call = matches!(reason, StopReason::ToolCall(_));
+        if self.setting.wire.protocol == Protocol::Responses {
+            // They come with the end alone.
+            for signature in end.captured_thought_signatures().unwrap_or_default() {
+                let signature = keep_signature(Protocol::Responses, signature);
+                self.ready.push_back(Ok(Delta::Signature(signature)));
+            }
+        }
+        let usage = end.captured_usage.as_ref().map(usage);
+        let calls = end.captured_into_tool_calls().unwrap_or_default();
+        if wants_call && calls.is_empty() {
+            return self.fail(Fault::Malformed {
+                detail: "it announced a call and made none".to_owned(),
+            });
+        }
+        self.calls(calls, stop);
+        if let Some(usage) = usage {
+            self.push(Delta::Usage(usage));
+        }
+        self.push(Delta::Stop(stop));
+        self.ended = true;
+    }
+
+    /// Hands out the calls in their order.
+    fn calls(&mut self, calls: Vec<ToolCall>, stop: Stop) {
+        for call in calls {
+            let id = self.unique(&call.call_id);
+            let signature = call
+                .thought_signatures
+                .and_then(|signatures| signatures.into_iter().next())
+                .filter(|_| self.setting.wire.protocol == Protocol::Gemini)
+                .map(|signature| keep_signature(Protocol::Gemini, &signature));
+            let read = object(call.fn_arguments);
+            let (arguments, unread) = match read {
+                Ok(arguments) => (arguments, None),
+                // It was cut by the output limit: there is nothing to mend in it.
+                Err(_) if stop == Stop::Length => continue,
+                Err(detail) => (Value::Object(Map::new()), Some(detail)),
+            };
+            let call = Call {
+                id,
+                name: call.fn_name,
+                arguments,
+                signature,
+            };
+            self.push(match unread {
+                None => Delta::Call(call),
+                Some(detail) => Delta::BadCall { call, detail },
+            });
+        }
+    }
+
+    /// Returns an id no other call of the session has; some servers number each answer's calls anew.
+    fn unique(&mut self, id: &str) -> String {
+        let id = if id.is_empty() { "call" } else { id };
+        // Gemini's stand-in, `call#name#0`, must stay recognisable.
+        let (stem, mark) = match id.rsplit_once('#') {
+            Some((stem, number)) if number.parse::<u32>().is_ok() => (stem, '#'),
+            _ => (id, '_'),
+        };
+        let mut unique = id.to_owned();
+        while self.setting.ids.contains(&unique) {
+            let number = self.numbers.entry(stem.to_owned()).or_default();
+            *number += 1;
+            unique = format!("{stem}{mark}{number}");
+        }
+        self.setting.ids.insert(unique.clone());
+        unique
+    }
+
+    fn push(&mut self, delta: Delta) {
+        self.ready.push_back(Ok(delta));
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.flush_signatures();
+        self.ready.push_back(Err(fault));
+    }
+
+    fn flush_signatures(&mut self) {
+        let protocol = self.setting.wire.protocol;
+        let mut whole = std::mem::take(&mut self.signatures);
+        if !self.signature.is_empty() {
+            whole.push(std::mem::take(&mut self.signature));
+        }
+        let redacted = self.setting.watch.seen().take_redacted();
+        whole.extend(redacted.iter().map(Value::to_string));
+        for signature in whole {
+            self.push(Delta::Signature(keep_signature(protocol, &signature)));
+        }
+    }
+
+    fn told(&self, error: &genai::Error) -> Fault {
+        let mut seen = self.setting.watch.seen();
+        if let Some(failure) = seen.take_failure() {
+            return self.setting.wire.event(&failure);
+        }
+        if seen.markup() {
+            return self.page();
+        }
+        self.setting.wire.fault(error)
+    }
+
+    fn page(&self) -> Fault {
+        Fault::HtmlPage {
+            url: self.setting.wire.url.clone(),
+        }
+    }
+}
+
+fn stop(reason: &StopReason) -> Result<Stop, Fault> {
+    match reason {
+        StopReason::MaxTokens(_) => Ok(Stop::Length),
+        StopReason::ContentFilter(_) => Ok(Stop::Refused),
+        StopReason::Other(raw)
+            if matches!(
+                raw.as_str(),
+                "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "error"
+            ) =>
+        {
+            Err(Fault::Malformed {
+                detail: format!("the model stopped with {raw}"),
+            })
+        }
+        // Several say "completed" with calls and without: whether there are any is seen in the calls.
+        _ => Ok(Stop::Done),
+    }
+}
+
+/// Returns the arguments if they are an object; nothing at all counts as an empty one.
+fn object(arguments: Value) -> Result<Value, String> {
+    match arguments {
+        Value::Object(_) => Ok(arguments),
+        Value::Null => Ok(Value::Object(Map::new())),
+        Value::String(text) if text.trim().is_empty() => Ok(Value::Object(Map::new())),
+        Value::String(text) => match serde_json::from_str::<Value>(&text) {
+            // What could be read was read already: this is JSON inside a JSON string.
+            Ok(_) => Err("they are a JSON string, not an object".to_owned()),
+            Err(error) => Err(error.to_string()),
+        },
+        _ => Err("they are JSON, but not an object".to_owned()),
+    }
+}
+
+fn usage(counted: &genai::chat::Usage) -> Usage {
+    let tokens = |count: Option<i32>| count.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    let details = counted.prompt_tokens_details.as_ref();
+    Usage {
+        input: tokens(counted.prompt_tokens),
+        output: tokens(counted.completion_tokens),
+        cached: tokens(details.and_then(|details| details.cached_tokens)),
+        written: tokens(details.and_then(|details| details.cache_creation_tokens)),
+        cost: None,
+    }
+}

@@ -1,0 +1,127 @@
+//! Tests of remote providers.
+
+use tokio::net::TcpSocket;
+
+use super::*;
+
+/// A provider whose server is nobody: the socket has its port, and does not listen.
+fn remote(guessed: bool) -> (Remote, TcpSocket) {
+    let deaf = TcpSocket::new_v4().unwrap();
+    deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let settings = Settings {
+        provider: Some("ollama".into()),
+        base_url: Some(format!("http://{}", deaf.local_addr().unwrap())),
+        ..Settings::default()
+    };
+    let mut choice = Choice::new(&settings, &|_| None).unwrap();
+    choice.guessed = guessed;
+    let key = Key::find(&choice, &settings, &|_| None).unwrap();
+    let remote = Remote::new(choice, key, &settings, Duration::from_secs(30));
+    (remote, deaf)
+}
+
+#[tokio::test]
+async fn a_guess_that_does_not_answer_is_no_provider() {
+    let (guessed, _deaf) = remote(true);
+    assert_eq!(guessed.models().await, Err(Fault::NoProvider));
+    let (set, _deaf) = remote(false);
+    let set = set.models().await;
+    assert!(matches!(set, Err(Fault::Unreachable { .. })), "{set:?}");
+}
+
+#[test]
+fn a_refused_key_is_named_by_where_it_comes_from() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("key");
+    std::fs::write(&file, "from-file").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let check = |settings: Settings, expected: &str| {
+        let settings = Settings {
+            provider: Some("openai".into()),
+            ..settings
+        };
+        let env = |_: &str| Some("key".to_owned());
+        let choice = Choice::new(&settings, &env).unwrap();
+        let key = Key::find(&choice, &settings, &env).unwrap();
+        let remote = Remote::new(choice, key, &settings, Duration::from_secs(30));
+        let fault = remote
+            .wire("m".into())
+            .event(&serde_json::json!({"code": 401}));
+        let Fault::Unauthorized { source_name, .. } = fault else {
+            panic!("{fault:?}");
+        };
+        assert_eq!(source_name, expected);
+    };
+    check(Settings::default(), "OPENAI_API_KEY");
+    let settings = Settings {
+        key_env: Some("WORK_KEY".into()),
+        key_file: Some(file.clone()),
+        ..Settings::default()
+    };
+    check(settings, "WORK_KEY");
+    let settings = Settings {
+        key_file: Some(file.clone()),
+        ..Settings::default()
+    };
+    check(settings, &file.display().to_string());
+    let settings = Settings {
+        key_cmd: Some(vec!["pass".into(), "show".into(), "key".into()]),
+        ..Settings::default()
+    };
+    check(settings, "`pass show key`");
+}
+
+fn of(settings: Settings) -> Remote {
+    let env = |_: &str| Some("key-of-mine".to_owned());
+    let choice = Choice::new(&settings, &env).unwrap();
+    let key = Key::find(&choice, &settings, &env).unwrap();
+    Remote::new(choice, key, &settings, Duration::from_secs(30))
+}
+
+#[tokio::test]
+async fn what_is_set_of_a_model_goes_before_what_is_known_of_it() {
+    let set = |context_window| Settings {
+        provider: Some("anthropic".into()),
+        context_window,
+        ..Settings::default()
+    };
+    assert_eq!(of(set(Some(5_000))).window().await, 5_000);
+    assert_eq!(of(set(None)).window().await, 200_000);
+    assert_eq!(of(set(None)).secrets(), ["key-of-mine"]);
+}
+
+#[test]
+fn thoughts_are_asked_for_where_a_model_has_them() {
+    let set = |provider: &str, kind: &str| Settings {
+        provider: Some(provider.into()),
+        extra_body: Some(serde_json::json!({"thinking": {"type": kind}})),
+        ..Settings::default()
+    };
+    let thinks = |provider, kind| of(set(provider, kind)).wire("m".into()).thinking;
+    assert!(thinks("anthropic", "enabled"));
+    assert!(!thinks("anthropic", "disabled"));
+    assert!(!thinks("openai", "enabled"));
+    let responses = of(set("openai_responses", "disabled"));
+    assert!(!responses.captures_reasoning("gpt-4o"));
+    assert!(responses.captures_reasoning("gpt-5.1"));
+    assert!(of(set("openai", "disabled")).captures_reasoning("gpt-4o"));
+}
+
+#[test]
+fn the_client_is_built_late() {
+    assert!(remote(false).0.clients.get().is_none());
+}
+
+#[test]
+fn local_servers_are_reached_directly() {
+    for url in [
+        "http://localhost:1/",
+        "http://127.0.0.1:1/",
+        "http://[::1]:1/",
+    ] {
+        assert!(is_local(url), "{url}");
+    }
+    assert!(!is_local("https://api.openai.com/v1/"));
+}

@@ -1,0 +1,192 @@
+//! Deletion of the root, a system directory or the home directory, in any spelling.
+
+use std::path::{Component, Path};
+
+use crate::facts::Facts;
+use crate::glob::Pattern;
+use crate::paths;
+use crate::wrap;
+
+/// Directories that a machine does not survive without.
+const SYSTEM: [&str; 23] = [
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "nix",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "srv",
+    "sys",
+    "usr",
+    "var",
+    "Users",
+    "System",
+    "Library",
+    "Applications",
+    "private",
+];
+
+/// Where the home directories are.
+const HOMES: [&str; 2] = ["home", "Users"];
+
+/// Returns the operand by which a command would remove what a machine or a person needs.
+pub(super) fn deletion(
+    name: &str,
+    rest: &[String],
+    at: Option<&str>,
+    cwd: &Path,
+    facts: &dyn Facts,
+) -> Option<String> {
+    removed(name, rest)?
+        .into_iter()
+        .find(|word| is_root(word, at, cwd, facts))
+        .map(str::to_owned)
+}
+
+/// The operands that a command would remove or change with all below them; none where it removes nothing.
+fn removed<'a>(name: &str, rest: &'a [String]) -> Option<Vec<&'a str>> {
+    let flag = |letters: &[char], long: &str| {
+        rest.iter().any(|word| {
+            (long.starts_with(word.as_str()) && word.len() > 2)
+                || (word.starts_with('-') && !word.starts_with("--") && word.contains(letters))
+        })
+    };
+    let operands = || {
+        rest.iter()
+            .map(String::as_str)
+            .filter(|w| !w.starts_with('-'))
+    };
+    match name {
+        "rm" => {
+            let whole = flag(&['r', 'R'], "--recursive")
+                || rest.iter().any(|word| word == "--no-preserve-root");
+            whole.then(|| operands().collect())
+        }
+        "chmod" | "chown" | "chgrp" => flag(&['R'], "--recursive").then(|| operands().collect()),
+        "rsync" => {
+            let deletes = rest.iter().any(|word| word.starts_with("--del"));
+            operands()
+                .next_back()
+                .filter(|_| deletes)
+                .map(|to| vec![to])
+        }
+        "mv" => Some(moved(rest)),
+        "find" => found(rest),
+        _ => None,
+    }
+}
+
+/// What `mv` takes away: all but the place it goes to.
+fn moved(rest: &[String]) -> Vec<&str> {
+    let mut operands = Vec::new();
+    let mut told = false;
+    let mut words = rest.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        if word == "-t" || word == "--target-directory" {
+            words.next();
+            told = true;
+        } else if word.starts_with("-t") || word.starts_with("--target-directory=") {
+            told = true;
+        } else if !word.starts_with('-') {
+            operands.push(word);
+        }
+    }
+    if !told {
+        operands.pop();
+    }
+    operands
+}
+
+/// Where a `find` that removes what it finds starts.
+fn found(rest: &[String]) -> Option<Vec<&str>> {
+    const REMOVERS: [&str; 4] = ["rm", "shred", "unlink", "mv"];
+    let base = |word: &String| {
+        word.rsplit('/')
+            .next()
+            .is_some_and(|b| REMOVERS.contains(&b))
+    };
+    let runs = |word: &String| word.starts_with("-exec") || word.starts_with("-ok");
+    let removes = rest.iter().any(|word| word == "-delete")
+        || rest.windows(2).any(|two| runs(&two[0]) && base(&two[1]));
+    if !removes {
+        return None;
+    }
+    let option = |word: &&str| matches!(*word, "-H" | "-L" | "-P") || word.starts_with("-O");
+    let starts: Vec<&str> = rest
+        .iter()
+        .map(String::as_str)
+        .skip_while(option)
+        .take_while(|word| !word.starts_with(['-', '(', '!']))
+        .collect();
+    Some(if starts.is_empty() { vec!["."] } else { starts })
+}
+
+/// True for the root, a system directory or the home directory, or all that is in it.
+fn is_root(word: &str, at: Option<&str>, cwd: &Path, facts: &dyn Facts) -> bool {
+    let mut path = home(&wrap::from(at, word));
+    while let Some((before, last)) = path.rsplit_once('/')
+        && is_all(last)
+    {
+        let length = before.len();
+        if length == 0 {
+            return true;
+        }
+        path.truncate(length);
+    }
+    if is_all(&path) {
+        ".".clone_into(&mut path);
+    }
+    let whole = match path.starts_with('/') {
+        true => paths::lexical(Path::new(&path)),
+        false => facts.path(cwd, &path).absolute,
+    };
+    let parts: Vec<&str> = whole
+        .components()
+        .filter(|part| matches!(part, Component::Normal(_)))
+        .filter_map(|part| part.as_os_str().to_str())
+        .collect();
+    let finds = |pattern: &str, names: &[&str]| {
+        let pattern = Pattern::new(pattern);
+        names.iter().any(|name| pattern.matches(name))
+    };
+    match parts.as_slice() {
+        [] => true,
+        [first] if finds(first, &SYSTEM) => true,
+        [first, _] if finds(first, &HOMES) => true,
+        _ => facts.path(cwd, &path).home,
+    }
+}
+
+/// True for a last component that stands for the directory itself or for all in it: ``, `.`, `*`, `.*`, `?*`, `.[!.]*`.
+fn is_all(last: &str) -> bool {
+    last.is_empty()
+        || last == "."
+        || (last.contains('*') && last.chars().all(|c| "*.?[]!^".contains(c)))
+}
+
+/// Puts a place below `/home` where the home directory is written short.
+fn home(word: &str) -> String {
+    const HOME: &str = "/home/~";
+    for name in ["${HOME:?}", "${HOME}", "$HOME"] {
+        if let Some(rest) = word.strip_prefix(name)
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            return format!("{HOME}{rest}");
+        }
+    }
+    match word.strip_prefix('~') {
+        Some(rest) => match rest.split_once('/') {
+            Some((_, below)) => format!("{HOME}/{below}"),
+            None => HOME.to_owned(),
+        },
+        None => word.to_owned(),
+    }
+}

@@ -1,0 +1,190 @@
+//! git: which sub-commands only look, and what must be set so that the repository runs nothing.
+
+use std::path::Path;
+
+use super::Reason;
+use super::options::{self, Arg, Parsed};
+use super::paths::{self, Use};
+use super::programs::{self, Special};
+use super::review::Scene;
+use crate::secret_names as names;
+
+mod contents;
+
+/// Variables that must be set for git to run unasked: no locks, no lazy fetch, no pager, no
+/// file-system monitor, no hooks, no signature programs, no stray bare repository, no look into
+/// submodules.
+pub const HARDENING: [(&str, &str); 14] = [
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_CONFIG_COUNT", "5"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
+    ("GIT_CONFIG_VALUE_1", "/dev/null"),
+    ("GIT_CONFIG_KEY_2", "log.showSignature"),
+    ("GIT_CONFIG_VALUE_2", "false"),
+    ("GIT_CONFIG_KEY_3", "safe.bareRepository"),
+    ("GIT_CONFIG_VALUE_3", "explicit"),
+    ("GIT_CONFIG_KEY_4", "diff.ignoreSubmodules"),
+    ("GIT_CONFIG_VALUE_4", "dirty"),
+];
+
+/// Sub-commands whose own sub-command is part of their name.
+const TWO_WORDS: [&str; 4] = ["stash", "worktree", "reflog", "remote"];
+
+/// Returns `git status` and where its words start, from the words after `git`.
+pub(super) fn subcommand(args: &[Arg]) -> Option<(String, usize)> {
+    let skip = args
+        .iter()
+        .take_while(|arg| matches!(arg.text.as_str(), "--no-pager" | "--no-optional-locks"))
+        .count();
+    let first = args.get(skip).filter(|arg| !arg.dynamic)?;
+    let mut name = format!("git {}", first.text);
+    let mut used = skip + 1;
+    if TWO_WORDS.contains(&first.text.as_str())
+        && let Some(second) = args.get(used)
+        && !second.text.starts_with('-')
+    {
+        let longer = format!("{name} {}", second.text);
+        if first.text != "reflog" || programs::lookup(&longer).is_some() || is_verb(&second.text) {
+            name = longer;
+            used += 1;
+        }
+    }
+    Some((name, used))
+}
+
+fn is_verb(word: &str) -> bool {
+    ["expire", "delete", "exists", "list", "drop", "write"].contains(&word)
+}
+
+pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
+    let Some((name, used)) = subcommand(args) else {
+        return vec![Reason::whole("`git` lacks its sub-command".to_owned())];
+    };
+    let span = args[used - 1].span.clone();
+    let Some(program) = programs::lookup(&name) else {
+        return vec![Reason::at(
+            format!("`{name}` is not known to only look"),
+            span,
+        )];
+    };
+    let mut reasons: Vec<Reason> = scene
+        .facts
+        .git(scene.cwd)
+        .hazards
+        .into_iter()
+        .map(Reason::whole)
+        .collect();
+    if program.special == Some(Special::GitConfig) {
+        reasons.extend(config(&args[used..]));
+        return reasons;
+    }
+    let mut parsed = options::parse(&name, program, &args[used..]);
+    lists_only(program.special, &mut parsed, &name);
+    values(&mut parsed);
+    operands(&name, &mut parsed, scene);
+    reasons.extend(contents::secret(&name, &parsed, scene).map(Reason::whole));
+    options::check(&name, program, &mut parsed, scene);
+    reasons.append(&mut parsed.reasons);
+    reasons
+}
+
+/// `git config --get user.name` and the like.
+fn config(args: &[Arg]) -> Vec<Reason> {
+    let words: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
+    match words.as_slice() {
+        ["user.name" | "user.email"] | ["--get" | "get", "user.name" | "user.email"] => Vec::new(),
+        _ => vec![Reason::whole(
+            "`git config` may change settings or print credentials".to_owned(),
+        )],
+    }
+}
+
+/// With an operand and without a listing option, `git branch` and `git tag` create.
+fn lists_only(special: Option<Special>, parsed: &mut Parsed, name: &str) {
+    let listing: &[&str] = match special {
+        Some(Special::GitBranch) => &[
+            "--list",
+            "--contains",
+            "--no-contains",
+            "--merged",
+            "--no-merged",
+            "--points-at",
+        ],
+        Some(Special::GitTag) => &[
+            "-l",
+            "--list",
+            "-n",
+            "--contains",
+            "--no-contains",
+            "--merged",
+            "--no-merged",
+            "--points-at",
+        ],
+        _ => return,
+    };
+    if let Some(operand) = parsed.operands.first()
+        && !parsed.has(listing)
+    {
+        parsed.reasons.push(Reason::at(
+            format!("`{name} {}` creates something", operand.text),
+            operand.span.clone(),
+        ));
+    }
+}
+
+/// Values that would check signatures, which runs a program, or that name a secret.
+fn values(parsed: &mut Parsed) {
+    let mut reasons = Vec::new();
+    for (option, value) in &parsed.options {
+        let Some((value, span)) = value else { continue };
+        let signatures = ["%G", "%+G", "%-G", "% G", "signature"];
+        if signatures.iter().any(|form| value.contains(form)) {
+            reasons.push(Reason::at(
+                format!("`{option}` with signatures runs another program"),
+                span.clone(),
+            ));
+        }
+        reasons.extend(secret(value, span));
+    }
+    parsed.reasons.append(&mut reasons);
+}
+
+/// Names of revisions and paths: only what leaves the workspace or is secret asks.
+fn operands(name: &str, parsed: &mut Parsed, scene: &Scene) {
+    let pattern = name == "git grep" && !parsed.has(&["-e"]);
+    let mut reasons = Vec::new();
+    for operand in parsed.operands.iter().skip(usize::from(pattern)) {
+        let (text, span) = (operand.text.as_str(), &operand.span);
+        reasons.extend(secret(text, span).or_else(|| aims_at_secret(text, span)));
+        for piece in text.split(':') {
+            let leaves = piece.starts_with('/') || piece.split('/').any(|part| part == "..");
+            if leaves {
+                reasons.extend(paths::check(scene.facts, scene.cwd, piece, Use::Read, span));
+            }
+        }
+    }
+    parsed.reasons.append(&mut reasons);
+}
+
+/// A pathspec is a pattern to git, and its magic can be another one.
+fn aims_at_secret(text: &str, span: &std::ops::Range<usize>) -> Option<Reason> {
+    let path = text.rsplit(':').next().unwrap_or(text);
+    let magic = text.starts_with(":(");
+    let pattern = path.contains(['*', '?', '[', '\\']);
+    let aims = magic || pattern && paths::glob_finds_secret(path, false);
+    aims.then(|| Reason::at(format!("`{text}` may name a secret"), span.clone()))
+}
+
+fn secret(text: &str, span: &std::ops::Range<usize>) -> Option<Reason> {
+    let name = text
+        .split([':', ',', '='])
+        .find_map(|piece| names::secret(Path::new(piece.trim_end_matches('*'))))?;
+    Some(Reason::at(
+        format!("`{name}` looks like a secret"),
+        span.clone(),
+    ))
+}

@@ -1,0 +1,206 @@
+//! The git commands that print the contents of files, and the paths that limit them.
+
+use std::path::{Path, PathBuf};
+
+use super::Scene;
+use crate::facts::Kind;
+use crate::options::{Arg, Parsed};
+
+/// Options of diffs that print no contents.
+const NAMES: [&str; 12] = [
+    "--name-only",
+    "--name-status",
+    "--stat",
+    "--numstat",
+    "--shortstat",
+    "--summary",
+    "--raw",
+    "--quiet",
+    "--compact-summary",
+    "--dirstat",
+    "--no-patch",
+    "-s",
+];
+
+/// Options that print contents also where they are not the default, or beside names.
+const PATCH: [&str; 22] = [
+    "-p",
+    "-u",
+    "--patch",
+    "--patch-with-raw",
+    "--patch-with-stat",
+    "-U",
+    "--unified",
+    "--binary",
+    "--check",
+    "-W",
+    "--function-context",
+    "-c",
+    "--cc",
+    "-m",
+    "--dd",
+    "--diff-merges",
+    "--remerge-diff",
+    "--word-diff",
+    "--word-diff-regex",
+    "--color-words",
+    "--full-diff",
+    "--follow",
+];
+
+/// Options of `git grep` that print no lines.
+const GREP_NAMES: [&str; 9] = [
+    "-l",
+    "-L",
+    "-c",
+    "-q",
+    "--name-only",
+    "--files-with-matches",
+    "--files-without-match",
+    "--count",
+    "--quiet",
+];
+
+/// Commands that paths limit. Others that print contents ignore paths, or read them otherwise.
+const LIMITED: [&str; 6] = [
+    "git diff",
+    "git diff-tree",
+    "git log",
+    "git whatchanged",
+    "git show",
+    "git grep",
+];
+
+/// Returns a secret whose contents a command may print, as a reason to ask. Secrets are found by the names that git
+/// tracks or ever tracked.
+pub(super) fn secret(name: &str, parsed: &Parsed, scene: &Scene) -> Option<String> {
+    let prints = prints(name, parsed);
+    if prints || ["git show", "git cat-file", "git blame"].contains(&name) {
+        let mut operands = operands(name, parsed).iter();
+        if let Some(operand) = operands.find(|it| is_secret(&it.text, scene)) {
+            return Some(format!("`{}` contains a secret", operand.text));
+        }
+    }
+    if !prints {
+        return None;
+    }
+    let Some(secrets) = scene.facts.committed_secrets(scene.cwd) else {
+        let text = "the Git history may contain secrets: co could not list its files";
+        return Some(text.to_owned());
+    };
+    if secrets.is_empty() {
+        return None;
+    }
+    let limits = limits(name, parsed, scene);
+    let printed = |secret: &&PathBuf| {
+        let below = |path: &PathBuf| secret.starts_with(path) || path.starts_with(secret);
+        limits.as_ref().is_none_or(|paths| paths.iter().any(below))
+    };
+    let secret = secrets.iter().find(printed)?;
+    Some(format!(
+        "git may print `{}`, which looks like a secret",
+        secret.display()
+    ))
+}
+
+fn prints(name: &str, parsed: &Parsed) -> bool {
+    match name {
+        "git diff" | "git diff-tree" | "git range-diff" | "git stash show" => {
+            parsed.has(&PATCH) || !parsed.has(&NAMES)
+        }
+        "git show" => {
+            let blobs =
+                !parsed.operands.is_empty() && parsed.operands.iter().all(|it| is_path(&it.text));
+            !blobs && (parsed.has(&PATCH) || !parsed.has(&NAMES))
+        }
+        "git log" | "git whatchanged" | "git reflog" | "git reflog show" | "git stash list" => {
+            parsed.has(&PATCH)
+        }
+        "git grep" => !parsed.has(&GREP_NAMES),
+        "git cat-file" => {
+            !parsed.has(&["-t", "-s", "-e"])
+                && !parsed.operands.last().is_some_and(|it| is_path(&it.text))
+        }
+        _ => false,
+    }
+}
+
+/// True for a file of a revision, whose name was looked at: `HEAD:src/main.rs`.
+fn is_path(operand: &str) -> bool {
+    let named = |(revision, path): (&str, &str)| !revision.is_empty() && !path.is_empty();
+    !operand.contains('{') && operand.split_once(':').is_some_and(named)
+}
+
+/// Returns the operands without the pattern of `git grep`.
+fn operands<'a, 'b>(name: &str, parsed: &'a Parsed<'b>) -> &'a [&'b Arg] {
+    parsed
+        .operands
+        .get(patterns(name, parsed)..)
+        .unwrap_or_default()
+}
+
+/// Returns the number of operands that are patterns.
+fn patterns(name: &str, parsed: &Parsed) -> usize {
+    usize::from(name == "git grep" && !parsed.has(&["-e"]))
+}
+
+/// Returns whether the file that an operand names is secret by its content in the work tree: `HEAD:auth.json`. Git reads
+/// the path from the top of the work tree or from the current directory.
+fn is_secret(operand: &str, scene: &Scene) -> bool {
+    let path = operand.rsplit(':').next().unwrap_or(operand);
+    let here = scene.facts.path(scene.cwd, ".").inside;
+    let depth = here.map_or(0, |here| here.written.components().count());
+    let top = scene.cwd.ancestors().nth(depth).unwrap_or(scene.cwd);
+    [scene.cwd, top]
+        .iter()
+        .any(|from| scene.facts.path(from, path).secret)
+}
+
+/// Returns the paths that limit a command, below the workspace; none if it may print any file.
+fn limits(name: &str, parsed: &Parsed, scene: &Scene) -> Option<Vec<PathBuf>> {
+    if !LIMITED.contains(&name) || parsed.has(&["--full-diff", "--follow"]) {
+        return None;
+    }
+    let operands = operands(name, parsed);
+    // `git grep` ignores a `--` before its pattern.
+    let dashes = parsed
+        .dashes
+        .and_then(|before| before.checked_sub(patterns(name, parsed)));
+    let path = |text: &str| match dashes {
+        Some(_) => limit(text, scene),
+        None => existing(text, scene),
+    };
+    let first = dashes.or_else(|| operands.iter().position(|it| path(&it.text).is_some()))?;
+    let (revisions, paths) = operands.split_at_checked(first)?;
+    let commits = ["git log", "git whatchanged"].contains(&name);
+    if paths.is_empty() || !commits && revisions.iter().any(|it| is_object(&it.text)) {
+        return None;
+    }
+    paths.iter().map(|it| path(&it.text)).collect()
+}
+
+/// Returns the path of a plain pathspec. The path need not exist now, because a revision may have it.
+fn limit(text: &str, scene: &Scene) -> Option<PathBuf> {
+    let plain = !text.contains([':', '*', '?', '[', '\\']);
+    let inside = scene.facts.path(scene.cwd, text).inside;
+    let path = inside.filter(|_| plain)?.written;
+    (path != Path::new("")).then_some(path)
+}
+
+/// Returns the path of an operand without `--`. It must exist: then git refuses a revision of the same name. Git does
+/// not look for files with the names of ranges and sets of parents.
+fn existing(text: &str, scene: &Scene) -> Option<PathBuf> {
+    let exists = scene.facts.path(scene.cwd, text).kind != Kind::Missing;
+    let range = text.contains('^') || text.contains("..");
+    limit(text, scene).filter(|_| exists && !range)
+}
+
+/// Returns whether a revision may be a file or a directory of its own: `HEAD:src`, `1234567`, `x-g1234567`. Git prints
+/// that file whatever the paths are, and starts the paths at that directory.
+fn is_object(revision: &str) -> bool {
+    let hash = |part: &str| {
+        let digits = part.strip_prefix('g').unwrap_or(part);
+        digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    revision.contains(':') || revision.split(|c: char| !c.is_alphanumeric()).any(hash)
+}

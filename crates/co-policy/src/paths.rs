@@ -1,0 +1,165 @@
+//! Which paths may be read unasked: inside the workspace, regular, not secret.
+
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+use super::Reason;
+use super::facts::{Facts, Kind};
+use super::glob::Pattern;
+use crate::secret_names::{self as names, secret};
+
+/// What an operand will be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// A file or a directory.
+    Read,
+    /// A file; a directory would be walked with links followed.
+    ReadFile,
+}
+
+/// Says why a path may not be read unasked; nothing where it may.
+pub fn check(
+    facts: &dyn Facts,
+    cwd: &Path,
+    path: &str,
+    wanted: Use,
+    span: &Range<usize>,
+) -> Option<Reason> {
+    if path == "/dev/null" {
+        return None;
+    }
+    let say = |text: String| Some(Reason::at(text, span.clone()));
+    if let Some(name) = secret(Path::new(path)) {
+        return say(format!("`{name}` looks like a secret"));
+    }
+    let fact = facts.path(cwd, path);
+    let Some(inside) = fact.inside else {
+        return say(format!("`{path}` is outside the workspace"));
+    };
+    if let Some(name) = secret(&inside.written).or_else(|| secret(&inside.real)) {
+        return say(format!(
+            "`{path}` leads to `{name}`, which looks like a secret"
+        ));
+    }
+    match (fact.kind, wanted) {
+        _ if fact.secret => say(format!("`{path}` contains a secret")),
+        (Kind::Special, _) => say(format!("`{path}` is not a regular file")),
+        (Kind::Directory, Use::ReadFile) => say(format!("`{path}` is a directory")),
+        _ => None,
+    }
+}
+
+/// Takes `.` and `..` away as text.
+pub fn lexical(path: &Path) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(whole.pop()),
+            Component::CurDir => {}
+            other => whole.push(other),
+        }
+    }
+    whole
+}
+
+/// True if a glob of a search (`-g '.env'`, `--include='*.pem'`) can match a secret that the search
+/// would pass over without it, or picks secrets.
+pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
+    let finds = |form: &str| {
+        let pattern = Pattern::new(form);
+        let meets = |patterns: &str| {
+            patterns
+                .split(' ')
+                .any(|name| pattern.meets(&Pattern::new(name)))
+        };
+        let wide = pattern.matches("main") || ORDINARY.iter().any(|ext| form.ends_with(ext));
+        meets(names::HIDDEN) && !(hidden_too && wide) || meets(names::PLAIN) && !wide
+    };
+    !glob.starts_with('!')
+        && alternatives(glob).iter().any(|form| {
+            let (dirs, last) = form
+                .trim_end_matches('/')
+                .rsplit_once('/')
+                .unwrap_or(("", form));
+            finds(last)
+                || dirs
+                    .split('/')
+                    .any(|dir| !dir.starts_with('*') && finds(dir))
+        })
+}
+
+/// Kinds of files that are searched anyway, secret or not.
+const ORDINARY: [&str; 5] = [".json", ".yaml", ".yml", ".toml", ".*"];
+
+/// Spreads one list of braces; anything deeper is read as any name.
+fn alternatives(glob: &str) -> Vec<String> {
+    let Some((before, rest)) = glob.split_once('{') else {
+        return vec![glob.to_owned()];
+    };
+    match rest.split_once('}') {
+        _ if glob.contains(['[', '\\']) => vec!["*".to_owned()],
+        Some((inner, after)) if !inner.contains('{') && !after.contains('{') => inner
+            .split(',')
+            .map(|choice| format!("{before}{choice}{after}"))
+            .collect(),
+        _ => vec!["*".to_owned()],
+    }
+}
+
+/// Says whether a word that no table explains mentions a secret or a place outside the workspace.
+pub fn mention(facts: &dyn Facts, cwd: &Path, word: &str, span: &Range<usize>) -> Option<Reason> {
+    let mut pieces = vec![word];
+    pieces.extend(
+        word.split(['=', ':', ',', '@'])
+            .filter(|piece| *piece != word),
+    );
+    if word.starts_with('-')
+        && let Some(at) = word.find(['/', '.'])
+    {
+        pieces.push(&word[at..]);
+    }
+    for piece in pieces {
+        if piece.is_empty() || piece.contains("//") && word.contains("://") {
+            continue;
+        }
+        if piece.starts_with('~') {
+            return Some(Reason::at(
+                format!("`{piece}` is outside the workspace"),
+                span.clone(),
+            ));
+        }
+        if let Some(name) = secret(Path::new(piece)) {
+            return Some(Reason::at(
+                format!("`{name}` looks like a secret"),
+                span.clone(),
+            ));
+        }
+        if piece == "/dev/null" {
+            continue;
+        }
+        let fact = facts.path(cwd, piece);
+        let leaves = piece.starts_with('/') || piece.split('/').any(|part| part == "..");
+        if fact.secret {
+            let text = format!("`{piece}` contains a secret");
+            return Some(Reason::at(text, span.clone()));
+        }
+        match fact.inside {
+            None if leaves || fact.kind != Kind::Missing => {
+                return Some(Reason::at(
+                    format!("`{piece}` is outside the workspace"),
+                    span.clone(),
+                ));
+            }
+            Some(inside) if fact.kind != Kind::Missing => {
+                if let Some(name) = secret(&inside.real) {
+                    return Some(Reason::at(
+                        format!("`{piece}` leads to `{name}`, which looks like a secret"),
+                        span.clone(),
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,199 @@
+//! The words of a simple command as bash will expand them, and what stands around them.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::Reason;
+use crate::bash::{Redirect, Simple};
+use crate::facts::Facts;
+use crate::options::Arg;
+use crate::paths::{self, Use};
+use crate::proved::quoted;
+use crate::special::xargs::Stage;
+use crate::word::{self, Word};
+
+/// A simple command with its words expanded.
+#[derive(Default)]
+pub(super) struct Ready {
+    pub(super) span: Range<usize>,
+    pub(super) args: Vec<Arg>,
+    /// The same words as bash reads them when nothing is left to expand.
+    pub(super) quoted: Vec<String>,
+    /// The assignments before them and the redirections behind them, written likewise.
+    pub(super) before: String,
+    pub(super) after: String,
+    /// The words that its redirections name.
+    pub(super) targets: Vec<Arg>,
+    pub(super) bare: bool,
+    pub(super) problems: Vec<Reason>,
+    pub(super) builtin: bool,
+}
+
+impl Ready {
+    /// Returns its words and the targets of its redirections, as bash expands them.
+    pub(super) fn words(&self) -> Vec<String> {
+        let all = self.args.iter().chain(&self.targets);
+        all.map(|arg| arg.text.clone()).collect()
+    }
+
+    /// Returns what xargs must know of a command before it.
+    pub(super) fn stage(&self) -> Option<Stage<'_>> {
+        let (first, args) = self.args.split_first()?;
+        Some(Stage {
+            name: &first.text,
+            args,
+        })
+    }
+}
+
+/// Expands the words of a command as bash will, and notes what around them is not harmless.
+pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
+    let mut ready = Ready {
+        span: simple.span.clone(),
+        bare: simple.words.first().is_some_and(|word| word.bare),
+        builtin: true,
+        ..Ready::default()
+    };
+    for word in &simple.words {
+        spread(word, cwd, facts, &mut ready);
+    }
+    for (name, value) in &simple.assignments {
+        let plain = value.literal().filter(|value| harmless(name, value));
+        if let Some(value) = plain {
+            ready.before += &format!("{name}={} ", quoted(&value));
+        } else {
+            ready.problems.push(Reason::at(
+                format!("it sets `{name}` for the command"),
+                simple.span.clone(),
+            ));
+        }
+    }
+    for redirect in &simple.redirects {
+        ready.problems.extend(redirection(redirect, cwd, facts));
+        if let Some(target) = &redirect.target {
+            let mut aside = Ready::default();
+            spread(target, cwd, facts, &mut aside);
+            ready.targets.extend(aside.args);
+            let target = aside.quoted.concat();
+            ready.after += &format!(" {}{target}", redirect.operator);
+        }
+    }
+    ready
+}
+
+fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
+    for form in word.forms.iter().filter(|form| !form.is_empty()) {
+        let mut arg = Arg {
+            text: String::new(),
+            span: word.span.clone(),
+            loose_glob: false,
+            dynamic: false,
+        };
+        match word::literal(form) {
+            None => {
+                if word::has_glob(form) {
+                    ready.problems.push(Reason::at(
+                        format!("nobody knows yet what `{}` matches", word.raw),
+                        word.span.clone(),
+                    ));
+                }
+                arg.text.clone_from(&word.raw);
+                arg.dynamic = true;
+                ready.quoted.push(word::quoted(form));
+                ready.args.push(arg);
+            }
+            Some(text) if !word::has_glob(form) => {
+                ready.quoted.push(quoted(&text));
+                arg.text = text;
+                ready.args.push(arg);
+            }
+            Some(text) => {
+                let loose = matches!(form.first(), Some(word::Piece::Text { text, quoted: false }) if text.starts_with(['*', '?', '[']));
+                match facts.glob(cwd, &word::pattern(form)) {
+                    Some(matches) if matches.is_empty() => {
+                        ready.quoted.push(quoted(&text));
+                        arg.text = text;
+                        arg.loose_glob = loose;
+                        ready.args.push(arg);
+                    }
+                    Some(matches) => {
+                        let listed = listed(&matches, word, cwd, facts);
+                        ready.problems.extend(listed);
+                        for text in matches {
+                            let option = text.starts_with('-');
+                            if option {
+                                ready.problems.push(Reason::at(
+                                    format!("the glob matches a file that looks like an option: `{text}`"),
+                                    word.span.clone(),
+                                ));
+                            }
+                            ready.quoted.push(quoted(&text));
+                            ready.args.push(Arg {
+                                text,
+                                loose_glob: loose,
+                                ..arg.clone()
+                            });
+                        }
+                    }
+                    None => ready.problems.push(Reason::at(
+                        format!("`{}` matches too many files to check", word.raw),
+                        word.span.clone(),
+                    )),
+                }
+            }
+        }
+    }
+}
+
+/// Says which directory a glob tells the names of that may not be looked at, whatever becomes of them.
+fn listed(matches: &[String], word: &Word, cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
+    let mut dirs: Vec<&str> = matches
+        .iter()
+        .map(|path| path.trim_end_matches('/').rsplit_once('/'))
+        .map(|split| match split {
+            Some(("", _)) => "/",
+            Some((dir, _)) => dir,
+            None => ".",
+        })
+        .collect();
+    dirs.dedup();
+    dirs.into_iter()
+        .find_map(|dir| paths::check(facts, cwd, dir, Use::Read, &word.span))
+}
+
+/// Variables that change how things look and nothing else.
+fn harmless(name: &str, value: &str) -> bool {
+    if name.starts_with("LC_") || name == "LANG" {
+        return is_plain_locale(value);
+    }
+    let known = ["TZ", "NO_COLOR", "CLICOLOR", "COLUMNS"].contains(&name);
+    let plain = value
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_.+-@/".contains(c));
+    (known && plain && !value.starts_with('/') && !value.contains(".."))
+        || (["PAGER", "GIT_PAGER"].contains(&name) && value == "cat")
+        || (name == "GIT_OPTIONAL_LOCKS" && value == "0")
+}
+
+/// True for a locale in which a byte below 128 is what it looks like: in Big5, GBK or Shift-JIS a `\` may be the
+/// second half of a character, and a script ends elsewhere than where it was read to end.
+fn is_plain_locale(value: &str) -> bool {
+    let (name, encoding) = value.split_once('.').unwrap_or((value, ""));
+    let utf8 = ["utf-8", "utf8"].contains(&encoding.to_ascii_lowercase().as_str());
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    matches!(value, "" | "C" | "POSIX") || (utf8 && name.chars().all(plain))
+}
+
+fn redirection(redirect: &Redirect, cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
+    let ask = |text: String| Some(Reason::at(text, redirect.span.clone()));
+    let Some(target) = redirect.target.as_ref().and_then(Word::literal) else {
+        return ask("a redirection is not understood".to_owned());
+    };
+    match (redirect.operator.as_str(), target.as_str()) {
+        (">" | "1>" | "2>" | "&>", "/dev/null") => None,
+        ("2>&", "1") | (">&" | "1>&", "2") => None,
+        ("<" | "0<", file) => paths::check(facts, cwd, file, Use::ReadFile, &redirect.span),
+        ("<&" | "0<&", _) => ask("a redirection is not understood".to_owned()),
+        _ => ask(format!("it writes to `{target}`")),
+    }
+}

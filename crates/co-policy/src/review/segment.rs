@@ -1,0 +1,355 @@
+//! One simple command: what of it is proved, and what a prefix rule may not cover.
+
+use std::path::Path;
+
+use super::expand::Ready;
+use super::{Scene, Segment};
+use crate::Reason;
+use crate::facts::{Facts, Found};
+use crate::git;
+use crate::options::Arg;
+use crate::paths;
+use crate::programs::{self, Special};
+use crate::proved::{Rewritten, Runs, quoted};
+use crate::special;
+use crate::special::xargs::Stage;
+use crate::wrap::Look;
+
+/// Judges one command; `before` is what is piped into it.
+pub(super) fn judge(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segment {
+    let mut segment = prove(ready, before, cwd, facts);
+    // What is proved names nothing that a rule may not cover.
+    if !segment.unproved.is_empty() {
+        coverage(ready, &mut segment, cwd, facts);
+    }
+    segment
+}
+
+fn prove(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segment {
+    let mut segment = Segment {
+        span: ready.span.clone(),
+        unproved: ready.problems.clone(),
+        uncovered: ready.problems.clone(),
+        ..Segment::default()
+    };
+    let Some((first, args)) = ready.args.split_first() else {
+        let reason = Reason::at("there is no program in it".to_owned(), ready.span.clone());
+        segment.unproved.push(reason.clone());
+        segment.uncovered.push(reason);
+        return segment;
+    };
+    segment.words = ready
+        .args
+        .iter()
+        .map(|arg| (!arg.dynamic).then(|| arg.text.clone()))
+        .collect();
+    segment.git = first.text == "git";
+    segment.name = name(&first.text, args);
+    match program(ready, first, cwd, facts) {
+        Ok(runs) => segment.rewritten = Some(rewrite(ready, &runs, cwd, facts)),
+        Err(reason) => {
+            segment.unproved.push(reason);
+            return segment;
+        }
+    }
+    let Some(table) = programs::lookup(&first.text) else {
+        return segment;
+    };
+    let scene = Scene { facts, cwd };
+    let tells = match args {
+        [only] => match only.text.as_str() {
+            "--version" => true,
+            // git would open a page of its manual.
+            "--help" => first.text != "git",
+            _ => false,
+        },
+        _ => false,
+    };
+    let says = first.text == "echo";
+    let builds = table.special == Some(Special::Version);
+    if tells && !builds && ready.problems.is_empty() {
+        return segment;
+    }
+    if first.text == "xargs" && !before.is_empty() {
+        let stages: Vec<Stage> = before.iter().filter_map(Ready::stage).collect();
+        segment
+            .unproved
+            .extend(special::xargs::check_pipeline(&stages, args, &scene));
+        return segment;
+    }
+    if says {
+        segment.unproved.extend(
+            args.iter()
+                .filter(|arg| arg.dynamic && !is_plain_variable(&arg.text))
+                .map(|arg| {
+                    Reason::at(
+                        format!("`{}` may hold a secret", arg.text),
+                        arg.span.clone(),
+                    )
+                }),
+        );
+    }
+    segment
+        .unproved
+        .extend(special::check(&first.text, table, args, &scene));
+    segment
+}
+
+/// Variables that hold no secret, as operands of `echo`.
+fn is_plain_variable(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let tail = &rest[at + 1..];
+        let end = tail
+            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .unwrap_or(tail.len());
+        let name = if tail.starts_with('?') {
+            "?"
+        } else {
+            &tail[..end]
+        };
+        if !["?", "PWD", "HOME", "PATH", "USER", "SHELL", "LANG", ""].contains(&name) {
+            return false;
+        }
+        rest = &tail[name.len()..];
+    }
+    true
+}
+
+fn name(first: &str, args: &[Arg]) -> Vec<String> {
+    let sub = (first == "git").then(|| git::subcommand(args)).flatten();
+    match sub {
+        Some((name, _)) => name.split(' ').map(str::to_owned).collect(),
+        None => [first.to_owned()]
+            .into_iter()
+            .chain(args.iter().map(|arg| arg.text.clone()))
+            .collect(),
+    }
+}
+
+/// The command word: a bare name that the tables know and that is found in a trusted place.
+fn program(ready: &Ready, first: &Arg, cwd: &Path, facts: &dyn Facts) -> Result<Runs, Reason> {
+    const BUILTINS: [&str; 11] = [
+        "echo", "printf", "test", "[", "true", "false", ":", "pwd", "type", "command", "cd",
+    ];
+    let ask = |text: String| Err(Reason::at(text, first.span.clone()));
+    let name = first.text.as_str();
+    if first.dynamic || first.loose_glob || !ready.bare {
+        return ask("the program's name is not written plainly".to_owned());
+    }
+    if name.contains('/') {
+        return ask(format!("`{name}` is run by its path"));
+    }
+    let Some(table) = programs::lookup(name) else {
+        return ask(format!(
+            "nothing is known of `{name}`, or it does more than look"
+        ));
+    };
+    if ready.builtin && BUILTINS.contains(&name) {
+        return Ok(Runs::Builtin);
+    }
+    let runs = match facts.program(name, cwd) {
+        Found::Trusted(path) => Runs::Program(path),
+        Found::Missing => Runs::Missing,
+        Found::Untrusted(path) => {
+            return ask(format!(
+                "`{name}` is `{}`, which others can change",
+                path.display()
+            ));
+        }
+    };
+    let untrusted = special::trusted(name, &table.starts, &Scene { facts, cwd });
+    untrusted.into_iter().next().map_or(Ok(runs), Err)
+}
+
+/// Writes the command as it runs. xargs gets the path of its program too.
+fn rewrite(ready: &Ready, runs: &Runs, cwd: &Path, facts: &dyn Facts) -> Rewritten {
+    let mut words = ready.quoted.clone();
+    if let Some((first, args)) = ready.args.split_first()
+        && first.text == "xargs"
+        && let Some((name, inner)) = special::xargs::inner(args)
+    {
+        let path = match facts.program(name, cwd) {
+            Found::Trusted(path) | Found::Untrusted(path) => path,
+            Found::Missing => Path::new("/nonexistent").join(name),
+        };
+        words[args.len() - inner.len()] = quoted(&path.to_string_lossy());
+    }
+    Rewritten::new(runs, &ready.before, &words, &ready.after)
+}
+
+/// What keeps a prefix rule from covering the command.
+fn coverage(ready: &Ready, segment: &mut Segment, cwd: &Path, facts: &dyn Facts) {
+    if let Some(first) = ready.args.first()
+        && !first.text.contains('/')
+        && let Found::Untrusted(path) = facts.program(&first.text, cwd)
+    {
+        segment.uncovered.push(Reason::at(
+            format!(
+                "`{}` is `{}`, which others can change",
+                first.text,
+                path.display()
+            ),
+            first.span.clone(),
+        ));
+    }
+    for (place, arg) in ready.args.iter().enumerate() {
+        if arg.dynamic {
+            segment.uncovered.push(Reason::at(
+                format!("nobody knows yet what `{}` will be", arg.text),
+                arg.span.clone(),
+            ));
+        } else if place > 0 {
+            segment
+                .uncovered
+                .extend(paths::mention(facts, cwd, &arg.text, &arg.span));
+        }
+    }
+}
+
+/// True for what removes or overwrites things, which the question should say.
+pub(super) fn destroys(look: &Look) -> bool {
+    const DESTROYERS: [&str; 17] = [
+        "rm",
+        "rmdir",
+        "unlink",
+        "mv",
+        "dd",
+        "truncate",
+        "shred",
+        "wipefs",
+        "blkdiscard",
+        "kill",
+        "pkill",
+        "killall",
+        "chmod",
+        "chown",
+        "chattr",
+        "reboot",
+        "shutdown",
+    ];
+    const OF_GIT: [&str; 9] = [
+        "reset",
+        "clean",
+        "restore",
+        "filter-branch",
+        "gc",
+        "prune",
+        "rebase",
+        "checkout",
+        "rm",
+    ];
+    let Some(name) = look.words.first() else {
+        return !look.writes.iter().all(|target| target == "/dev/null");
+    };
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let has = |words: &[&str]| look.words.iter().any(|word| words.contains(&word.as_str()));
+    DESTROYERS.contains(&name)
+        || name.starts_with("mkfs")
+        || look.writes.iter().any(|target| {
+            !target.starts_with("/dev/") && !target.bytes().all(|b| b.is_ascii_digit())
+        })
+        || match name {
+            "git" => {
+                has(&OF_GIT)
+                    || (has(&["push"])
+                        && has(&[
+                            "--force",
+                            "-f",
+                            "--force-with-lease",
+                            "--delete",
+                            "--mirror",
+                        ]))
+                    || (has(&["branch", "tag"]) && has(&["-d", "-D", "--delete"]))
+                    || (has(&["stash"]) && has(&["drop", "clear"]))
+            }
+            "find" => has(&["-delete"]),
+            "sed" => look
+                .words
+                .iter()
+                .any(|word| word.starts_with("-i") || word.starts_with("--in-place")),
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::destroys;
+    use crate::{bash, wrap};
+
+    #[test]
+    fn what_a_question_says_of_loss() {
+        let destructive = |command: &str| {
+            let found = wrap::through(&bash::parse(command));
+            found.looks.iter().any(destroys)
+        };
+        for command in [
+            "rm x",
+            "/bin/rm x",
+            "rmdir x",
+            "unlink x",
+            "mv a b",
+            "dd of=x",
+            "truncate -s 0 x",
+            "shred x",
+            "wipefs x",
+            "blkdiscard x",
+            "kill 1",
+            "pkill x",
+            "killall x",
+            "chmod 0 x",
+            "chown x y",
+            "chattr +i x",
+            "reboot",
+            "shutdown",
+            "mkfs.ext4 x",
+            "ls > out",
+            "> out",
+            "git reset --hard",
+            "git clean -fd",
+            "git restore x",
+            "git filter-branch",
+            "git gc",
+            "git prune",
+            "git rebase x",
+            "git checkout x",
+            "git rm x",
+            "git push --force",
+            "git push -f",
+            "git push --force-with-lease",
+            "git push origin --delete x",
+            "git push --mirror",
+            "git branch -d x",
+            "git branch -D x",
+            "git tag --delete x",
+            "git stash drop",
+            "git stash clear",
+            "find . -delete",
+            "find . -exec rm {} +",
+            "sed -i s/a/b/ x",
+            "sed --in-place s/a/b/ x",
+        ] {
+            assert!(destructive(command), "{command}");
+        }
+        for command in [
+            "ls -l",
+            "ls > /dev/null",
+            "> /dev/null",
+            "ls >&2",
+            "git push",
+            "git push origin x",
+            "git branch x",
+            "git tag x",
+            "git stash",
+            "git commit -m x",
+            "git log --delete -f",
+            "git log drop",
+            "find . -print",
+            "sed s/a/b/ x",
+            "cargo test",
+            "grep -i x y",
+        ] {
+            assert!(!destructive(command), "{command}");
+        }
+    }
+}

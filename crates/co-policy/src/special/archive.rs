@@ -1,0 +1,110 @@
+//! tar and gzip: the forms that list an archive or print what was packed.
+
+use crate::Reason;
+use crate::options::Arg;
+use crate::paths::{self, Use};
+use crate::review::Scene;
+use crate::secret_names::secret;
+use crate::special::trusted;
+
+/// What tar runs to unpack.
+const UNPACKERS: [&str; 8] = [
+    "gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress",
+];
+
+/// `tar tf FILE [MEMBER…]`, with `v` and the letters of packers: no other option, no archive of another host.
+pub(super) fn tar(args: &[Arg], scene: &Scene) -> Vec<Reason> {
+    let lists = |arg: &Arg| {
+        let letters = arg.text.strip_prefix('-').unwrap_or(&arg.text);
+        letters.strip_suffix('f').is_some_and(|rest| {
+            rest.contains('t')
+                && rest
+                    .chars()
+                    .all(|c| matches!(c, 't' | 'v' | 'z' | 'j' | 'J'))
+        })
+    };
+    let Some(([first, file], members)) = args.split_first_chunk() else {
+        return vec![Reason::whole("`tar` writes what it unpacks".to_owned())];
+    };
+    if !lists(first) {
+        return vec![Reason::at(
+            "`tar` is only known to look as `tar tf FILE`".to_owned(),
+            first.span.clone(),
+        )];
+    }
+    if file.text.contains(':') {
+        return vec![Reason::at(
+            format!("`{}` may be an archive on another host", file.text),
+            file.span.clone(),
+        )];
+    }
+    let mut reasons = trusted("tar", &UNPACKERS, scene);
+    if file.text != "-" {
+        reasons.extend(read(file, scene));
+    }
+    let strange = |arg: &&Arg| arg.dynamic || arg.loose_glob || arg.text.starts_with('-');
+    reasons.extend(members.iter().find(strange).map(|arg| {
+        Reason::at(
+            format!(
+                "`tar` has no option `{}` that is known to be safe",
+                arg.text
+            ),
+            arg.span.clone(),
+        )
+    }));
+    reasons
+}
+
+/// `gzip -l FILE…`, `gzip -cd FILE…` and `zcat FILE…`, which is a script that runs the second.
+pub(super) fn gzip(name: &str, args: &[Arg], scene: &Scene) -> Vec<Reason> {
+    let files = match (name, args) {
+        ("zcat", files) => files,
+        (_, [mode, files @ ..])
+            if ["-l", "-lv", "--list", "-dc", "-cd"].contains(&mode.text.as_str()) =>
+        {
+            files
+        }
+        _ => {
+            return vec![Reason::whole(
+                "`gzip` replaces files, except with `-l` and `-cd`".to_owned(),
+            )];
+        }
+    };
+    let mut reasons = match name {
+        "zcat" => trusted(name, &["gzip"], scene),
+        _ => Vec::new(),
+    };
+    for file in files {
+        // Without its ending it would look for another file.
+        let packed = [".gz", ".tgz", ".Z"]
+            .iter()
+            .any(|end| file.text.ends_with(end));
+        if !packed || file.text.starts_with('-') {
+            reasons.push(Reason::at(
+                format!("`{}` is no packed file by its name", file.text),
+                file.span.clone(),
+            ));
+        } else {
+            reasons.extend(read(file, scene));
+        }
+    }
+    reasons
+}
+
+fn read(file: &Arg, scene: &Scene) -> Option<Reason> {
+    if file.dynamic || file.loose_glob || file.text.starts_with('-') {
+        let text = format!("nobody knows yet what `{}` will be", file.text);
+        return Some(Reason::at(text, file.span.clone()));
+    }
+    // What is packed may be a secret as well.
+    let unpacked = file
+        .text
+        .rsplit_once('.')
+        .map_or(&*file.text, |(name, _)| name);
+    let path = |text: &str| paths::check(scene.facts, scene.cwd, text, Use::ReadFile, &file.span);
+    path(&file.text).or_else(|| {
+        let name = secret(std::path::Path::new(unpacked))?;
+        let text = format!("`{name}` looks like a secret");
+        Some(Reason::at(text, file.span.clone()))
+    })
+}

@@ -1,0 +1,291 @@
+//! awk: programs that only compare, compute and print to standard output.
+
+use crate::Reason;
+use crate::options::Parsed;
+
+/// Names through which a program reaches files, processes or the environment.
+const REACHES_OUT: [&str; 16] = [
+    "system", "getline", "close", "fflush", "ENVIRON", "ARGV", "ARGC", "ARGIND", "PROCINFO",
+    "SYMTAB", "FUNCTAB", "BINMODE", "function", "func", "nextfile", "adump",
+];
+
+pub(super) fn check(parsed: &mut Parsed) {
+    let Some(program) = parsed.operands.first() else {
+        parsed
+            .reasons
+            .push(Reason::whole("`awk` lacks its program".to_owned()));
+        return;
+    };
+    if let Err(why) = scan(&program.text) {
+        parsed
+            .reasons
+            .push(Reason::at(why.to_owned(), program.span.clone()));
+    }
+}
+
+/// What the last token was, which decides whether a `/` divides or starts a pattern.
+#[derive(PartialEq)]
+enum Before {
+    Value,
+    Operator,
+    /// Where awks read a `/` either way, or where it is not known how all of them read it.
+    Either,
+}
+
+/// Words of the language, and its functions, which may stand without parentheses. After them a `/` may start a pattern
+/// in some awk: `length /x/` is a division for one and a length beside a pattern for another.
+const WORDS: &str = "BEGIN BEGINFILE END ENDFILE break case continue default delete do else exit for if in next \
+    print printf return switch while and asort asorti atan2 bindtextdomain compl cos dcgettext \
+    dcngettext exp gensub gsub index int intdiv isarray length log lshift match mkbool mktime or \
+    patsplit rand rshift sin split sprintf sqrt srand strftime strtonum sub substr systime \
+    tolower toupper typeof xor";
+
+/// What a scan over the program has seen.
+struct Seen {
+    before: Before,
+    /// The last token was a string or a pattern.
+    after_text: bool,
+    braces: usize,
+    parens: usize,
+    brackets: usize,
+}
+
+impl Seen {
+    fn push(&mut self, before: Before, is_text: bool) {
+        (self.before, self.after_text) = (before, is_text);
+    }
+
+    /// True where a `>` compares: outside of actions, or in parentheses, where no awk reads a redirection.
+    fn compares(&self) -> bool {
+        self.brackets == 0 && (self.braces == 0 || self.parens > 0)
+    }
+
+    fn bracket(&mut self, c: char) -> Option<()> {
+        match c {
+            '{' => self.braces += 1,
+            '}' => self.braces = self.braces.checked_sub(1)?,
+            '(' => self.parens += 1,
+            ')' => self.parens = self.parens.checked_sub(1)?,
+            '[' => self.brackets += 1,
+            ']' => self.brackets = self.brackets.checked_sub(1)?,
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+fn scan(program: &str) -> Result<(), &'static str> {
+    const PIPES: &str = "the awk program may run a program or write a file";
+    const UNKNOWN: &str = "the awk program is not understood";
+    let chars: Vec<char> = program.chars().collect();
+    let mut seen = Seen {
+        before: Before::Operator,
+        after_text: false,
+        braces: 0,
+        parens: 0,
+        brackets: 0,
+    };
+    let mut at = 0;
+    while let Some(&c) = chars.get(at) {
+        let next = chars.get(at + 1).copied();
+        match c {
+            '"' => {
+                at = skip(&chars, at + 1, '"').ok_or(UNKNOWN)?;
+                seen.push(Before::Value, true);
+                continue;
+            }
+            '/' if seen.before == Before::Operator => {
+                at = skip(&chars, at + 1, '/').ok_or(UNKNOWN)?;
+                seen.push(Before::Either, true);
+                continue;
+            }
+            '/' if seen.before == Before::Either => return Err(UNKNOWN),
+            '#' => {
+                while chars.get(at).is_some_and(|c| *c != '\n') {
+                    at += 1;
+                }
+                continue;
+            }
+            c if c.is_ascii_alphabetic() || c == '_' => {
+                let name = run(&chars, at, |c| c.is_ascii_alphanumeric() || c == '_');
+                at += name.len();
+                if REACHES_OUT.contains(&name.as_str()) {
+                    return Err(PIPES);
+                }
+                // Outside of an action nothing prints; there a `>` compares.
+                if seen.braces == 0 && name.starts_with("print") {
+                    return Err(UNKNOWN);
+                }
+                let before = match WORDS.split(' ').any(|word| word == name) {
+                    true => Before::Either,
+                    false => Before::Value,
+                };
+                seen.push(before, false);
+                continue;
+            }
+            c if c.is_ascii_digit() || c == '.' => {
+                let number = run(&chars, at, |c| c.is_ascii_digit() || c == '.');
+                at += number.len();
+                seen.push(Before::Value, false);
+                continue;
+            }
+            '|' if next == Some('|') => at += 1,
+            '&' if next == Some('&') => at += 1,
+            '>' if next == Some('=') => {}
+            '>' if seen.compares() && !matches!(next, Some('>' | '&' | '|')) => {}
+            '|' | '>' | '&' => return Err(PIPES),
+            // `x++ / y /` could be read both ways.
+            '+' | '-' if next == Some(c) => {
+                at += 2;
+                while chars.get(at).is_some_and(|c| c.is_whitespace()) {
+                    at += 1;
+                }
+                if chars.get(at) == Some(&'/') {
+                    return Err(UNKNOWN);
+                }
+                seen.after_text = false;
+                continue;
+            }
+            ' ' | '\t' => {
+                at += 1;
+                continue;
+            }
+            '{' | '}' | '(' | ')' | '[' | ']' => {
+                seen.bracket(c).ok_or(UNKNOWN)?;
+            }
+            '$' | ',' | ';' | '\n' | '=' | '!' | '<' | '~' | '+' | '-' | '*' | '/' | '%' | '^'
+            | '?' | ':' => {}
+            _ => return Err(UNKNOWN),
+        }
+        let before = match c {
+            ')' | '$' => Before::Either,
+            ']' => Before::Value,
+            // Behind `)` and some words, but no pattern, the end of the line is passed over.
+            '\n' if seen.before == Before::Either && !seen.after_text => Before::Either,
+            _ => Before::Operator,
+        };
+        seen.push(before, false);
+        at += 1;
+    }
+    if seen.braces + seen.parens + seen.brackets > 0 {
+        return Err(UNKNOWN);
+    }
+    Ok(())
+}
+
+/// The characters from `at` on that are of one kind.
+fn run(chars: &[char], at: usize, kind: impl Fn(char) -> bool) -> String {
+    chars[at..]
+        .iter()
+        .copied()
+        .take_while(|c| kind(*c))
+        .collect()
+}
+
+/// Skips to behind the unescaped `close`; a class in a pattern may not hide one.
+fn skip(chars: &[char], mut at: usize, close: char) -> Option<usize> {
+    loop {
+        match *chars.get(at)? {
+            '\\' => at += 1,
+            '\n' => return None,
+            '[' if close == '/' => {
+                // Where a class ends is told alike by all only for a plain one.
+                let inside = chars[at + 1..].split(|c| *c == ']').next()?;
+                let members = inside.strip_prefix(&['^']).unwrap_or(inside);
+                if members.is_empty() || inside.iter().any(|c| matches!(c, '/' | '[' | '\\')) {
+                    return None;
+                }
+                at += inside.len() + 1;
+            }
+            c if c == close => return Some(at + 1),
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scan;
+
+    #[test]
+    fn programs() {
+        for program in [
+            "{print $1}",
+            "NR>=2 {print $2}",
+            "/foo/ {print}",
+            "NR==1 || NR==3",
+            "{s+=$1} END {print s}",
+            "BEGIN{FS=\",\"}{print $2 / 2}",
+            "!seen[$0]++",
+            "{printf \"%s\\n\", $1}",
+            "length($0) >= 80",
+            "$1 ~ /^a|b$/ {print \"x > y\"}",
+            "$0 > 3",
+            "NR>1",
+            "NR > 1 && $2 > 5 {print $1}",
+            "{if ($3 > 100) print $1}",
+            "{print ($1 > 2)}",
+            "NR==1,NR==5",
+            "length > 80 {print length}",
+            "{print $NF / 2, $(NF-1)}",
+            "{print a[1] / 2, 1 / 2, \"4\" / 2}",
+            "NR==1\n/foo/ {print}",
+            "/foo/\n/bar/ {print}",
+            "BEGIN{do x++; while(x<3); for(;;) exit}",
+        ] {
+            assert!(scan(program).is_ok(), "{program}");
+        }
+        for program in [
+            "BEGIN{system(\"id\")}",
+            "{print > \"x\"}",
+            "{print | \"sh\"}",
+            "{\"id\" | getline}",
+            "BEGIN{print ENVIRON[\"K\"]}",
+            "BEGIN{while((getline l < \"/etc/passwd\")>0)print l}",
+            "{print >> \"x\"}",
+            "a++ / system(\"id\") / 1",
+            "BEGIN{ARGV[1]=\"/etc/passwd\";ARGC=2}{print}",
+            "@load \"x\"",
+            "@f()",
+            "{print |& \"x\"}",
+            "x / system(\"id\") / 1",
+            "length / system(\"id\") / 1",
+            "NR>1{print > \"x\"}",
+            "NR>1{print ($1) > \"x\"}",
+            "NR>1{if (1) print $1 > $2}",
+            "NR>>1",
+            "(print > \"x\")",
+            "NR>1 print > \"x\"",
+            "{a[1 > 2]}",
+            "}{print > \"x\"",
+            "(}){print > \"x\"}",
+            "BEGIN{a=/[]/]\"/; system(\"id\")} #\"",
+            "BEGIN{a=/[[:alpha:]/]\"/; system(\"id\")} #\"",
+            "BEGIN{if(0);else /\"/; system(\"id\") } #\"",
+            "BEGIN{if(1)/\"/;system(\"id\")}#\"",
+            "BEGIN{x=$/\"/; system(\"id\")} #\"",
+            "BEGIN{x=$ /\"/; system(\"id\")} #\"",
+            "BEGIN{x=length /\"/; system(\"id\")} #\"",
+            "BEGIN{x=length\n/\"/; system(\"id\")} #\"",
+            "BEGIN{switch($0){case /\"/: system(\"id\")}} #\"",
+            "BEGIN{x=rand /\"/; system(\"id\")} #\"",
+            "BEGIN{x=/a/ /\"/; system(\"id\")} #\"",
+            "BEGIN{return /\"/; system(\"id\")} #\"",
+            "BEGIN{x=1 in /\"/; system(\"id\")} #\"",
+            "BEGIN{getline x; print x}",
+            "{getline x < \"/etc/passwd\"; print x}",
+            "BEGIN{ARGV[1]=\"/etc/passwd\"}{print}",
+            "BEGIN{length\n/1; system(\"id\"); x=1/1}",
+            "BEGIN{x=(1)/1; system(\"id\"); y=1/1}",
+            "BEGIN{x=$1; y=$/1; system(\"id\"); z=1/1}",
+            "BEGIN{if(1)/\"/;system(\"id\")}#\"}",
+            "BEGIN{x++ /1; system(\"id\"); y=1/1}",
+            "{print $1",
+            "NR==(1",
+            "$a[1",
+        ] {
+            assert!(scan(program).is_err(), "{program}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! find: paths, then an expression of which only looking and printing is known to be safe.
+
+use crate::Reason;
+use crate::glob::Pattern;
+use crate::options::Arg;
+use crate::paths::{self, Use};
+use crate::review::Scene;
+
+/// Tests and actions that take no value.
+const PLAIN: &str = "-print -print0 -ls -prune -quit -empty -readable -writable -executable -depth -d -xdev -mount \
+    -daystart -not -and -or -a -o ! ( ) , -true -false -nouser -nogroup -noleaf -ignore_readdir_race \
+    -warn -nowarn";
+
+/// Tests and actions that take a value.
+const VALUED: &str = "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime \
+    -mmin -atime -amin -ctime -cmin -perm -user -group -uid -gid -links -inum -maxdepth -mindepth -fstype \
+    -used -lname -ilname -printf";
+
+/// Tests whose value is a file.
+const FILED: [&str; 4] = ["-newer", "-anewer", "-cnewer", "-samefile"];
+
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|listed| listed == word)
+}
+
+pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    let mut rest = args.iter().peekable();
+    while rest
+        .next_if(|arg| matches!(arg.text.as_str(), "-H" | "-P"))
+        .is_some()
+    {}
+    let starts =
+        |arg: &Arg| arg.text.starts_with('-') || matches!(arg.text.as_str(), "(" | "!" | ")" | ",");
+    let ask = |text: String, arg: &Arg| Reason::at(text, arg.span.clone());
+    while let Some(arg) = rest.next_if(|arg| !starts(arg)) {
+        if arg.dynamic {
+            reasons.push(ask(
+                format!("nobody knows yet what `{}` will be", arg.text),
+                arg,
+            ));
+        } else if arg.loose_glob {
+            reasons.push(ask(
+                "a glob may turn a file name into an option; write `./*`".to_owned(),
+                arg,
+            ));
+        } else {
+            reasons.extend(paths::check(
+                scene.facts,
+                scene.cwd,
+                &arg.text,
+                Use::Read,
+                &arg.span,
+            ));
+        }
+    }
+    while let Some(arg) = rest.next() {
+        let text = arg.text.as_str();
+        if arg.dynamic || arg.loose_glob {
+            reasons.push(ask(format!("nobody knows yet what `{text}` will be"), arg));
+        } else if has(PLAIN, text) {
+        } else if has(VALUED, text) || text.strip_prefix("-newer").is_some_and(|x| x.len() == 2) {
+            match rest.next() {
+                Some(value) if value.dynamic || value.loose_glob => {
+                    reasons.push(ask(
+                        format!("nobody knows yet what `{}` will be", value.text),
+                        value,
+                    ));
+                }
+                Some(value) if text.starts_with("-newer") && !text.ends_with('t') => {
+                    reasons.extend(paths::check(
+                        scene.facts,
+                        scene.cwd,
+                        &value.text,
+                        Use::Read,
+                        &value.span,
+                    ));
+                }
+                Some(_) => {}
+                None => reasons.push(ask(format!("`find {text}` lacks its value"), arg)),
+            }
+        } else if FILED.contains(&text) {
+            match rest.next() {
+                Some(value) => {
+                    reasons.extend(paths::check(
+                        scene.facts,
+                        scene.cwd,
+                        &value.text,
+                        Use::Read,
+                        &value.span,
+                    ));
+                }
+                None => reasons.push(ask(format!("`find {text}` lacks its value"), arg)),
+            }
+        } else {
+            reasons.push(ask(describe(text), arg));
+        }
+    }
+    reasons
+}
+
+fn describe(text: &str) -> String {
+    match text {
+        "-delete" => "`find -delete` removes what it finds".to_owned(),
+        "-exec" | "-execdir" | "-ok" | "-okdir" => format!("`find {text}` runs another program"),
+        "-fprint" | "-fprint0" | "-fls" | "-fprintf" => format!("`find {text}` writes a file"),
+        "-L" | "-follow" => format!("`find {text}` follows links, which may leave the workspace"),
+        _ => format!("`find` has no test or action `{text}` that is known to be safe"),
+    }
+}
+
+/// Returns the patterns one of which every name found must match; none where any name may be found.
+pub(crate) fn name_filters(args: &[Arg]) -> Option<Vec<Pattern>> {
+    // `-not -path X` can only leave names out.
+    let mut args = args.to_vec();
+    let excludes =
+        |three: &[Arg]| matches!(three[0].text.as_str(), "!" | "-not") && three[1].text == "-path";
+    while let Some(at) = args.windows(3).position(excludes) {
+        args.drain(at..at + 3);
+    }
+    let args = args.as_slice();
+    if args
+        .iter()
+        .any(|arg| matches!(arg.text.as_str(), "-o" | "-or" | "!" | "-not" | "," | "("))
+    {
+        // Only a plain row of alternatives keeps the meaning "one of these names".
+        return alternatives(args);
+    }
+    let names = values(args);
+    (!names.is_empty()).then_some(names)
+}
+
+fn is_name(arg: &Arg) -> bool {
+    matches!(arg.text.as_str(), "-name" | "-iname")
+}
+
+fn values(args: &[Arg]) -> Vec<Pattern> {
+    args.windows(2)
+        .filter(|two| is_name(&two[0]))
+        .map(|two| Pattern::new(&two[1].text))
+        .collect()
+}
+
+/// `\( -name A -o -name B \)` with nothing else but tests before and after it.
+fn alternatives(args: &[Arg]) -> Option<Vec<Pattern>> {
+    let from = args
+        .iter()
+        .position(|arg| arg.text == "(" || is_name(arg))?;
+    let mut inside = args[from..].iter();
+    let grouped = args[from].text == "(";
+    if grouped {
+        inside.next();
+    }
+    let mut patterns = Vec::new();
+    loop {
+        if !is_name(inside.next()?) {
+            return None;
+        }
+        patterns.push(Pattern::new(&inside.next()?.text));
+        match inside.next() {
+            Some(arg) if arg.text == "-o" || arg.text == "-or" => {}
+            None if !grouped => break,
+            Some(arg) if grouped && arg.text == ")" => break,
+            _ => return None,
+        }
+    }
+    let odd = |arg: &Arg| {
+        matches!(
+            arg.text.as_str(),
+            "-o" | "-or" | "!" | "-not" | "," | "(" | ")"
+        )
+    };
+    let clean = !args[..from].iter().any(odd)
+        && !inside.any(|arg| odd(arg) || arg.text.starts_with("-print"));
+    let printed = inside.all(|_| true);
+    (clean && printed).then_some(patterns)
+}

@@ -1,0 +1,146 @@
+//! jq and yq: filters that reach neither the environment nor other files.
+
+use crate::Reason;
+use crate::facts::Kind;
+use crate::options::Parsed;
+use crate::paths::{self, Use};
+use crate::review::Scene;
+
+const JQ: [&str; 10] = [
+    "env",
+    "ENV",
+    "import",
+    "include",
+    "input_filename",
+    "modulemeta",
+    "get_search_list",
+    "__prog_args",
+    "getpath_file",
+    "__prog_name",
+];
+
+const YQ: [&str; 8] = [
+    "exec",
+    "import",
+    "include",
+    "filename",
+    "error",
+    "input_filename",
+    "get_search_list",
+    "modulemeta",
+];
+
+/// What one yq takes for a function wherever it stands: its reader looks for no end of a word.
+const YQ_ANYWHERE: [&str; 4] = ["load", "env", "system", "eval"];
+
+/// Words by which a filter may go on for ever.
+const ENDLESS: [&str; 6] = ["repeat", "while", "until", "infinite", "def", "label"];
+/// A longer number counts for too long.
+const MAX_DIGITS: usize = 7;
+
+pub(super) fn check(parsed: &mut Parsed) {
+    filter(parsed, 0, &JQ);
+}
+
+/// `yq eval FILTER FILE` of one yq is `yq FILTER FILE` of the other.
+pub(super) fn check_yq(parsed: &mut Parsed, scene: &Scene) {
+    let verb = parsed
+        .operands
+        .first()
+        .is_some_and(|first| matches!(first.text.as_str(), "eval" | "e" | "eval-all" | "ea"));
+    if verb {
+        parsed.operands.remove(0);
+    }
+    filter(parsed, 0, &YQ);
+    let Some(filter) = parsed.operands.first() else {
+        return;
+    };
+    // It reads a file of that name instead, if there is one.
+    let (cwd, facts) = (scene.cwd, scene.facts);
+    let read = paths::check(facts, cwd, &filter.text, Use::Read, &filter.span);
+    let is_file = facts.path(cwd, &filter.text).kind != Kind::Missing;
+    parsed
+        .reasons
+        .extend(read.filter(|_| is_file || !filter.text.starts_with('.')));
+    let text = filter.text.to_ascii_lowercase();
+    if let Some(name) = YQ_ANYWHERE.iter().find(|name| text.contains(**name)) {
+        parsed.reasons.push(Reason::at(
+            format!("`{name}` in a filter may reach outside its input"),
+            filter.span.clone(),
+        ));
+    }
+}
+
+fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
+    let Some(filter) = parsed.operands.get(place) else {
+        return;
+    };
+    // `$` and its name are two words, with or without a blank between them.
+    let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    if let Some(name) = filter
+        .text
+        .split(word)
+        .find(|name| forbidden.contains(name))
+    {
+        parsed.reasons.push(Reason::at(
+            format!("the filter uses `{name}`, which reaches outside its input"),
+            filter.span.clone(),
+        ));
+    }
+    if !ends(&filter.text) {
+        parsed.reasons.push(Reason::at(
+            "the filter may not end by itself".to_owned(),
+            filter.span.clone(),
+        ));
+    }
+}
+
+/// True where nothing in a filter repeats without an end.
+fn ends(filter: &str) -> bool {
+    let mut words = filter
+        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .filter(|word| !word.is_empty());
+    let counts = filter.contains("range");
+    let long = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_digit())
+            && (word.len() > MAX_DIGITS || word.contains(['e', 'E']))
+    };
+    // With an argument it may come to itself again and again.
+    let recurses = filter
+        .split("recurse")
+        .skip(1)
+        .any(|rest| rest.trim_start().starts_with(['(', '_', '#']));
+    !recurses && !words.any(|word| ENDLESS.contains(&word) || (counts && long(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends;
+
+    #[test]
+    fn filters_that_end() {
+        for filter in [
+            ".",
+            ".a[] | {b, c}",
+            "[range(10)]",
+            "recurse",
+            ".. | .x?",
+            "12345678",
+        ] {
+            assert!(ends(filter), "{filter}");
+        }
+        for filter in [
+            "repeat(1)",
+            "def f: f; f",
+            "[while(true; .)]",
+            "until(false; .)",
+            "range(infinite)",
+            "range(1e18)",
+            "range(0; 99999999)",
+            "recurse(.)",
+            "recurse (.)",
+        ] {
+            assert!(!ends(filter), "{filter}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `cargo --version` and its like: what the tools that build things say of themselves.
+
+use crate::Reason;
+use crate::options::Arg;
+use crate::programs::Program;
+use crate::review::Scene;
+
+/// Files by which a workspace chooses which version of a tool runs, and from where. Not `package.json`: it
+/// names a version of what the person has installed, and every project of that language has one.
+const CHOOSERS: [&str; 16] = [
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    ".tool-versions",
+    "mise.toml",
+    "mise.local.toml",
+    ".mise.toml",
+    ".mise.local.toml",
+    ".mise",
+    ".config/mise.toml",
+    ".config/mise/config.toml",
+    ".python-version",
+    ".node-version",
+    ".nvmrc",
+    ".go-version",
+    ".java-version",
+    ".volta",
+];
+
+/// One word that only asks, and nothing in the workspace that chooses who answers.
+pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) -> Vec<Reason> {
+    let asks = match args {
+        [only] => program.options.contains_key(&only.text),
+        _ => false,
+    };
+    if !asks {
+        return vec![Reason::whole(format!(
+            "`{name}` is only known to look when it is asked for its version"
+        ))];
+    }
+    if let Some(path) = scene.facts.above(scene.cwd, &CHOOSERS) {
+        return vec![Reason::whole(format!(
+            "`{}` may choose which `{name}` runs",
+            path.display()
+        ))];
+    }
+    // `npm` is a script that `node` runs.
+    let runs = (name == "npm").then_some("node");
+    super::trusted(name, runs.as_slice(), scene)
+}

@@ -1,0 +1,201 @@
+//! xargs: a lister, filters, then a program that only reads.
+
+use crate::Reason;
+use crate::options::{self, Arg};
+use crate::programs;
+use crate::review::Scene;
+
+mod listing;
+
+use listing::{Listing, listing, only};
+
+/// A command of a pipeline, as far as xargs must know it.
+pub(crate) struct Stage<'a> {
+    pub name: &'a str,
+    pub args: &'a [Arg],
+}
+
+/// Filters that hand on lines they got, whole.
+const FILTERS: [&str; 7] = ["sort", "head", "tail", "grep", "uniq", "egrep", "fgrep"];
+
+/// Options of filters that change no line. grep has its own list, because its `-d` and `-n` mean something else.
+const GREP_LINES: &str = "-v -i -y -E -F -G -P -w -x -e -s -a -m -z -q --invert-match --ignore-case --extended-regexp \
+    --fixed-strings --perl-regexp --word-regexp --line-regexp --text";
+const OTHER_LINES: &str = "-n -u -r -V -f -d -h -R -z -q -k -t -i -s --unique --reverse --lines";
+
+/// Without a pipeline there is nothing that xargs would be handed.
+pub(super) fn check(args: &[Arg], _scene: &Scene) -> Vec<Reason> {
+    let span = args.first().map_or(0..0, |arg| arg.span.clone());
+    vec![Reason::at(
+        "`xargs` runs a program on what nobody has checked".to_owned(),
+        span,
+    )]
+}
+
+/// Checks `xargs` as the last but known stage of a pipeline.
+pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> Vec<Reason> {
+    let span = args.first().map_or(0..0, |arg| arg.span.clone());
+    let ask = |text: String| vec![Reason::at(text, span.clone())];
+    let Some((lister, filters)) = before.split_first() else {
+        return check(args, scene);
+    };
+    let Some((name, inner)) = inner(args) else {
+        return ask("`xargs` has an option that is not known to be safe".to_owned());
+    };
+    let Some(program) = programs::lookup(name).filter(|program| program.xargs) else {
+        return ask(format!("`xargs` would run `{name}`"));
+    };
+    let own = &args[..args.len() - inner.len() - 1];
+    if own.iter().any(|arg| arg.dynamic || arg.loose_glob) {
+        return ask("nobody knows yet what `xargs` will be told".to_owned());
+    }
+    if inside_a_word(own, name, inner) {
+        return ask("`xargs` would put names into the middle of a word".to_owned());
+    }
+    let mut untrusted = super::trusted("xargs", &[name], scene);
+    untrusted.extend(super::trusted(name, &program.starts, scene));
+    if !untrusted.is_empty() {
+        return untrusted;
+    }
+    if let Some(filter) = filters.iter().find(|f| !filters_lines(f)) {
+        return ask(format!(
+            "what `{}` prints would become arguments",
+            filter.name
+        ));
+    }
+    let Some(mut listing) = listing(lister) else {
+        return ask(format!(
+            "what `{}` prints would become arguments",
+            lister.name
+        ));
+    };
+    listing.zeros = listing.prefixed
+        && own
+            .iter()
+            .any(|arg| matches!(arg.text.as_str(), "-0" | "--null" | "-0r" | "-r0"));
+    let mut parsed = options::parse(name, program, inner);
+    options::check(name, program, &mut parsed, scene);
+    // A file may be called `-f`: only names that start with a path, or that follow `--`, are no options.
+    let prefixed = listing.prefixed || inner.iter().any(|arg| arg.text == "--");
+    if program.has_teeth() && !prefixed {
+        parsed.reasons.push(Reason::at(
+            format!("a file name could become an option of `{name}`; put `--` after it"),
+            span.clone(),
+        ));
+    }
+    if parsed.reasons.is_empty() && (program.reads_content || !prefixed) {
+        // A search of whatever is there reads no more than a recursive one, which runs unasked.
+        let searches = program.operands == programs::Operands::Pattern && !listing.narrow;
+        let reads = program.reads_content;
+        listing.regular |= !reads;
+        let secrets = reads && !searches;
+        parsed
+            .reasons
+            .extend(survey(&listing, secrets, scene, &span));
+    }
+    parsed.reasons
+}
+
+/// Splits off xargs' own options: the program and its words.
+pub(crate) fn inner(args: &[Arg]) -> Option<(&str, &[Arg])> {
+    let mut at = 0;
+    loop {
+        let arg = args.get(at)?;
+        let text = arg.text.as_str();
+        match text {
+            "-0" | "-r" | "-t" | "--null" | "--no-run-if-empty" | "-0r" | "-r0" => at += 1,
+            "-n" | "-L" | "-I" | "-P" => at += 2,
+            // Any other delimiter cuts names into new ones.
+            "-d" if args.get(at + 1).is_some_and(|arg| arg.text == "\\n") => at += 2,
+            "-d\\n" => at += 1,
+            _ if text.starts_with("-I") => at += 1,
+            _ if (text.starts_with("-n") || text.starts_with("-P") || text.starts_with("-L"))
+                && text.len() > 2
+                && text[2..].bytes().all(|b| b.is_ascii_digit()) =>
+            {
+                at += 1;
+            }
+            _ if text.starts_with('-') || arg.dynamic || arg.loose_glob => return None,
+            _ => return Some((text, &args[at + 1..])),
+        }
+    }
+}
+
+/// True where `-I` names what is more than a whole word of the program's: `.e{}v`, or what the program is called.
+fn inside_a_word(own: &[Arg], name: &str, inner: &[Arg]) -> bool {
+    let mut replaced = Vec::new();
+    for (place, arg) in own.iter().enumerate() {
+        match arg.text.strip_prefix("-I") {
+            Some("") => replaced.extend(own.get(place + 1).map(|next| next.text.as_str())),
+            Some(attached) => replaced.push(attached),
+            None => {}
+        }
+    }
+    replaced.into_iter().any(|it| {
+        name.contains(it)
+            || inner
+                .iter()
+                .any(|arg| arg.text.contains(it) && arg.text != it)
+    })
+}
+
+/// True for a filter that reads no file and prints whole lines of its input, unchanged.
+fn filters_lines(stage: &Stage) -> bool {
+    let greps = stage.name.ends_with("grep");
+    let options = if greps { GREP_LINES } else { OTHER_LINES };
+    let Some(parsed) = only(stage.name, stage, 0, options) else {
+        return false;
+    };
+    let pattern = usize::from(greps && !parsed.has(&["-e"]));
+    FILTERS.contains(&stage.name) && parsed.operands.len() <= pattern
+}
+
+/// A reader must not be handed a secret, nor a link that leaves the workspace.
+fn survey(
+    listing: &Listing,
+    secrets: bool,
+    scene: &Scene,
+    span: &std::ops::Range<usize>,
+) -> Option<Reason> {
+    for root in &listing.roots {
+        if scene.facts.path(scene.cwd, root).inside.is_none() {
+            return Some(Reason::at(
+                format!("it would read what is in `{root}`, outside the workspace"),
+                span.clone(),
+            ));
+        }
+        let survey = match listing.tracked {
+            true => scene.facts.tracked(scene.cwd),
+            false => scene.facts.survey(&scene.cwd.join(root)),
+        };
+        if !survey.complete {
+            let why = match listing.tracked {
+                true => "the files that git tracks are too many, or git does not list them",
+                false => "there are too many files to tell what would be read",
+            };
+            return Some(Reason::at(why.to_owned(), span.clone()));
+        }
+        let odd = survey.odd.iter().filter(|_| !listing.regular);
+        let misread = survey.misread.iter().filter(|_| !listing.zeros);
+        let hit = survey
+            .secret
+            .iter()
+            .filter(|_| secrets)
+            .chain(odd)
+            .chain(misread)
+            .find(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                listing
+                    .names
+                    .as_ref()
+                    .is_none_or(|names| names.iter().any(|pattern| pattern.may_match(&name)))
+            });
+        if let Some(path) = hit {
+            return Some(Reason::at(
+                format!("it would read `{}`", path.display()),
+                span.clone(),
+            ));
+        }
+    }
+    None
+}

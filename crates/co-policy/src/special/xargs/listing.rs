@@ -1,0 +1,197 @@
+//! What stands before xargs: the programs that list files and nothing but files, and where.
+
+use std::path::Path;
+
+use super::Stage;
+use crate::glob::Pattern;
+use crate::options::{self, Parsed};
+use crate::programs;
+use crate::secret_names as names;
+use crate::special::name_filters;
+
+/// What is known of the files that a command lists.
+pub(super) struct Listing {
+    pub(super) roots: Vec<String>,
+    pub(super) names: Option<Vec<Pattern>>,
+    /// True where every path printed starts with a directory, so none starts with `-`.
+    pub(super) prefixed: bool,
+    pub(super) regular: bool,
+    /// True where names are handed over between zero bytes, so none is taken apart.
+    pub(super) zeros: bool,
+    /// True where only files that git tracks are listed.
+    pub(super) tracked: bool,
+    /// True where some files are picked by what they are called, hidden ones too.
+    pub(super) narrow: bool,
+}
+
+/// Options with which nothing is printed but paths, as they are. `--format`, `--path-separator`, `--label` and
+/// `--line-prefix` would print what they are told.
+const FD: &str = "-H -I -u -s -i -g -F -a -p -0 -1 --hidden --no-ignore --no-ignore-vcs --no-ignore-parent --unrestricted \
+    --case-sensitive --ignore-case --glob --regex --fixed-strings --absolute-path --relative-path --full-path --print0 \
+    --prune --one-file-system --strip-cwd-prefix --no-follow --no-require-git -t -e -d -E -S -j --type --extension \
+    --max-depth --min-depth --exact-depth --exclude --size --threads --owner -o --changed-within --changed-before \
+    --max-results --and";
+const RG: &str = "-l --files-with-matches --files -F -i -S -s -v -w -x -0 -U -P -a -n -N -H --fixed-strings --ignore-case \
+    --smart-case --case-sensitive --invert-match --word-regexp --line-regexp --null --multiline --multiline-dotall \
+    --pcre2 --text --no-messages --no-config --sort-files --crlf --glob-case-insensitive --no-ignore-messages \
+    --no-require-git --one-file-system --no-mmap --mmap --line-number --no-line-number -e -g -t -T -m -d -E -j --regexp \
+    --glob --iglob --type --type-not --max-count --max-depth --encoding --threads --sort --sortr --max-filesize --engine";
+const GREP: &str = "-l -r -n -i -y -v -w -x -E -F -G -P -s -a -I -U -m -e --files-with-matches --recursive --line-number \
+    --ignore-case --no-ignore-case --invert-match --word-regexp --line-regexp --extended-regexp --fixed-strings \
+    --basic-regexp --perl-regexp --no-messages --text --binary --regexp --max-count --include --exclude --exclude-dir \
+    --binary-files";
+const GIT_DIFF: &str = "--name-only --cached --staged --merge-base --diff-filter --no-renames --no-color --no-ext-diff \
+    --no-textconv --relative --no-relative --minimal --patience --histogram -M -C --find-renames --find-copies -z";
+const LS_FILES: &str = "-c --cached -m --modified -d --deleted -o --others -i --ignored -x --exclude --exclude-standard \
+    --no-empty-directory --deduplicate -z";
+
+/// Returns what a command lists; none where it may print anything else.
+pub(super) fn listing(stage: &Stage) -> Option<Listing> {
+    let secret = |text: &str| names::secret(Path::new(text.trim_end_matches('*'))).is_some();
+    if stage.args.iter().any(|arg| secret(&arg.text)) {
+        return None;
+    }
+    match stage.name {
+        "find" => find(stage),
+        "fd" | "fdfind" => {
+            let parsed = only(stage.name, stage, 0, FD)?;
+            let narrow = parsed.has(&["-H", "-u", "--hidden", "--unrestricted"]);
+            let listing = Listing::below(parsed.operands.get(1..));
+            Some(Listing { narrow, ..listing })
+        }
+        "rg" => {
+            let parsed = only("rg", stage, 0, RG)?;
+            let files = parsed.has(&["--files"]);
+            let lists = files || parsed.has(&["-l", "--files-with-matches"]);
+            let skip = usize::from(!files && !parsed.has(&["-e", "--regexp"]));
+            lists.then(|| Listing::below(parsed.operands.get(skip..)))
+        }
+        "grep" => {
+            let parsed = only("grep", stage, 0, GREP)?;
+            let skip = usize::from(!parsed.has(&["-e", "--regexp"]));
+            let lists = parsed.has(&["-l", "--files-with-matches"]);
+            lists.then(|| Listing::below(parsed.operands.get(skip..)))
+        }
+        "git" => match stage.args.first().map(|arg| arg.text.as_str()) {
+            Some("ls-files") => {
+                let parsed = only("git ls-files", stage, 1, LS_FILES)?;
+                Listing::of_git(&parsed)
+            }
+            Some("diff") => {
+                let parsed = only("git diff", stage, 1, GIT_DIFF)?;
+                let lists = parsed.has(&["--name-only"]);
+                lists.then(|| Listing::below(None))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Reads a command's words, `from` one on; none where an option is not one of `allowed`.
+pub(super) fn only<'a>(
+    name: &'a str,
+    stage: &Stage<'a>,
+    from: usize,
+    allowed: &str,
+) -> Option<Parsed<'a>> {
+    let parsed = options::parse(name, programs::lookup(name)?, stage.args.get(from..)?);
+    let fine = |option: &String| allowed.split_whitespace().any(|it| it == option);
+    parsed
+        .options
+        .iter()
+        .all(|(option, _)| fine(option))
+        .then_some(parsed)
+}
+
+fn find(stage: &Stage) -> Option<Listing> {
+    let has = |names: &[&str]| {
+        let mut args = stage.args.iter();
+        args.any(|arg| names.contains(&arg.text.as_str()))
+    };
+    if has(&["-printf", "-ls", "-fprintf"]) {
+        return None;
+    }
+    let roots: Vec<String> = stage
+        .args
+        .iter()
+        .skip_while(|arg| matches!(arg.text.as_str(), "-H" | "-P"))
+        .take_while(|arg| !arg.text.starts_with('-') && !matches!(arg.text.as_str(), "(" | "!"))
+        .map(|arg| arg.text.clone())
+        .collect();
+    let regular = stage
+        .args
+        .windows(2)
+        .any(|two| two[0].text == "-type" && two[1].text == "f")
+        && !has(&["-o", "-or", "!", "-not", ","]);
+    let open = [
+        "-type",
+        "-print",
+        "-print0",
+        "-maxdepth",
+        "-mindepth",
+        "-H",
+        "-P",
+        "--",
+    ];
+    let narrow = |arg: &options::Arg| arg.text.starts_with('-') && !open.contains(&&*arg.text);
+    Some(Listing {
+        names: name_filters(stage.args),
+        prefixed: true,
+        regular,
+        narrow: stage.args.iter().any(narrow),
+        ..Listing::below(None).at(roots)
+    })
+}
+
+impl Listing {
+    /// Whatever is below some operands; below the directory it runs in where there are none.
+    fn below(operands: Option<&[&options::Arg]>) -> Self {
+        let roots = operands.unwrap_or_default();
+        let roots = roots.iter().map(|arg| arg.text.clone()).collect();
+        let listing = Self {
+            roots: vec![".".to_owned()],
+            names: None,
+            prefixed: false,
+            regular: false,
+            zeros: false,
+            tracked: false,
+            narrow: false,
+        };
+        listing.at(roots)
+    }
+
+    fn at(mut self, roots: Vec<String>) -> Self {
+        if !roots.is_empty() {
+            self.roots = roots;
+        }
+        self
+    }
+
+    /// What `git ls-files` lists.
+    fn of_git(parsed: &Parsed) -> Option<Self> {
+        let untracked = parsed.has(&["-o", "--others", "-i", "--ignored"]);
+        let paths: Vec<&str> = parsed.operands.iter().map(|arg| &*arg.text).collect();
+        if untracked {
+            // Patterns may lead up as well.
+            let leads_up = paths
+                .iter()
+                .any(|path| path.contains(':') || path.split('/').any(|part| part == ".."));
+            return (!leads_up).then(|| Self::below(None));
+        }
+        // `*.rs` is met by the whole path, so by the name as well.
+        let endings: Option<Vec<Pattern>> = paths
+            .iter()
+            .map(|path| {
+                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+                let end = path.strip_prefix('*')?;
+                end.chars().all(plain).then(|| Pattern::new(path))
+            })
+            .collect();
+        Some(Self {
+            names: endings.filter(|endings| !endings.is_empty()),
+            tracked: true,
+            ..Self::below(None)
+        })
+    }
+}
