@@ -75,10 +75,10 @@ impl Judge {
     /// Looks at a command and at what it names. Blocks on files: call it from `spawn_blocking`.
     pub fn assess(&self, program: &co_exec::Program, cwd: &Path) -> Assessment {
         let mut found = match program {
-            co_exec::Program::Shell(command)
-            | co_exec::Program::Rewritten {
-                original: command, ..
-            } => co_policy::assess(command, cwd, &self.world),
+            co_exec::Program::Shell(command) => co_policy::assess(command, cwd, &self.world),
+            co_exec::Program::Proved(proved) => {
+                co_policy::assess(proved.original(), cwd, &self.world)
+            }
             co_exec::Program::Argv(argv) => co_policy::assess_argv(argv, cwd, &self.world),
         };
         if let Some(launcher) = &self.launcher {

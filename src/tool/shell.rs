@@ -68,7 +68,7 @@ pub struct Manner {
 pub struct Run {
     pub cwd: PathBuf,
     pub confinement: Confinement,
-    /// If set, its script runs instead of the request's program.
+    /// If set, it runs instead of the request's program.
     pub proof: Option<Proved>,
 }
 
@@ -201,23 +201,18 @@ impl Request {
 
     /// What the executor is told; `ceiling` is the longest time a person lets a command have.
     pub fn spec(&self, run: Run, ceiling: Duration) -> Spec {
-        let (program, extra_env) = match &run.proof {
-            None => (self.program.clone(), Vec::new()),
-            Some(proved) => {
-                let (original, script) = (proved.original().to_owned(), proved.script().to_owned());
-                let program = Program::Rewritten { original, script };
-                (program, proved.env().to_vec())
-            }
-        };
         Spec {
-            program,
+            program: match run.proof {
+                Some(proved) => Program::Proved(Box::new(proved)),
+                None => self.program.clone(),
+            },
             cwd: run.cwd,
             caller: Caller::Agent,
             stdin: None,
             timeout: self.limit(ceiling).unwrap_or(co_exec::UNTIL_IT_ENDS),
             confinement: run.confinement,
             environment: co_exec::Environment::default(),
-            extra_env,
+            extra_env: Vec::new(),
         }
     }
 }
@@ -232,7 +227,8 @@ fn seconds(given: i64) -> Result<Duration, BadCall> {
 /// A program as a person reads it.
 fn text_of(program: &Program) -> String {
     match program {
-        Program::Shell(text) | Program::Rewritten { original: text, .. } => text.clone(),
+        Program::Shell(text) => text.clone(),
+        Program::Proved(proved) => proved.original().to_owned(),
         Program::Argv(argv) => rules::shell_join(argv),
     }
 }

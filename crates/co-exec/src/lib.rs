@@ -1,6 +1,6 @@
 //! The restricted executor: runs one command, and nothing of it outlives its end.
 //!
-//! Knows nothing of Neovim, models, policy or approval. [`Executor`] starts a [`Spec`] and gives a
+//! Knows nothing of Neovim, models or approval. Of policy it knows only [`Proved`]. [`Executor`] starts a [`Spec`] and gives a
 //! [`Job`]; the job's [`Screen`] shows what is printed as it comes, its [`Outcome`] says what it came to.
 
 mod capture;
@@ -68,6 +68,8 @@ pub use supervisor::DRAIN;
 pub use terminal::detach_terminal;
 pub use tree::GRACE;
 
+use co_policy::Proved;
+
 /// The time of a command that ends by itself or is ended: no ceiling holds for it.
 pub const UNTIL_IT_ENDS: Duration = Duration::MAX;
 
@@ -86,19 +88,30 @@ pub struct Spec {
     pub confinement: Confinement,
     /// The source of its shell and variables.
     pub environment: Environment,
-    /// Variables set on top of those (git's hardening for what runs unasked).
+    /// Variables set on top of those.
     pub extra_env: Vec<(String, String)>,
 }
 
-/// The two forms of a command.
+/// The forms of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// `bash --noprofile --norc -c TEXT`, or what [`Environment::Inherit`] says in its place.
     Shell(String),
     /// No shell at all.
     Argv(Vec<String>),
-    /// A script that bash runs in the place of `original`, whatever the environment says; messages speak of `original`.
-    Rewritten { original: String, script: String },
+    /// A command that only looks. bash runs its script, whatever the environment says, with the variables that the
+    /// proof sets. It starts in the read-only confinement, or plain if nothing can confine commands.
+    Proved(Box<Proved>),
+}
+
+impl Program {
+    /// Returns the variables that a proof sets for it.
+    fn env(&self) -> &[(String, String)] {
+        match self {
+            Self::Proved(proved) => proved.env(),
+            Self::Shell(_) | Self::Argv(_) => &[],
+        }
+    }
 }
 
 /// Who a command runs for.

@@ -23,9 +23,6 @@ use crate::secrets::Survey;
 /// Where bash is looked for, before the command's PATH: what was judged must be what runs.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
 
-/// Bytes of a script that still fit an argument. Longer ones are passed through a descriptor.
-const LONG: usize = 100 << 10;
-
 /// What to start.
 pub(super) struct Plan<'a> {
     pub(super) program: &'a Program,
@@ -63,10 +60,12 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
     if !plan.cwd.is_absolute() {
         return Err(Error::RelativeCwd(plan.cwd.to_owned()));
     }
+    check_proved(&plan)?;
     let Plan { mut env, .. } = plan;
     let mut argv = argv((plan.program, plan.shell), plan.cwd, &env)
         .map_err(|error| check_cwd(plan.cwd).err().unwrap_or(error))?;
     let name = argv[0].to_string_lossy().into_owned();
+    let long_script = long_script::of(plan.program);
     let mut confined = None;
     let plain = *plan.confinement == Confinement::Plain;
     if !plain || !plan.limits.is_empty() || plan.group.is_some() {
@@ -92,12 +91,8 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
     }
     let system = |what| move |source: io::Error| Error::System { what, source };
     let ends = streams::open(plan.streams, plan.stdin).map_err(system("make its streams"))?;
-    let script = match plan.program {
-        Program::Rewritten { script, .. } if script.len() > LONG => {
-            Some(streams::file("script", script.as_bytes()).map_err(system("pass its script"))?)
-        }
-        _ => None,
-    };
+    let script = long_script.map(|text| streams::file("script", text.as_bytes()));
+    let script = script.transpose().map_err(system("pass its script"))?;
     let started = children::spawn(|| {
         spawn::start(&Start {
             argv: &argv,
@@ -159,6 +154,21 @@ pub(super) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Ow
     registered.map_err(|error| error.into_parts().1)
 }
 
+/// Refuses a proved command outside the read-only confinement, unless nothing can confine commands here.
+fn check_proved(plan: &Plan<'_>) -> Result<(), Error> {
+    let cannot_confine = |it: &Launcher| it.check().is_err() && !it.is_untold();
+    match (plan.program, plan.confinement) {
+        (Program::Shell(_) | Program::Argv(_), _)
+        | (Program::Proved(_), Confinement::ReadOnly { .. }) => Ok(()),
+        (Program::Proved(_), Confinement::Plain) if plan.launcher.is_none_or(cannot_confine) => {
+            Ok(())
+        }
+        (Program::Proved(_), Confinement::Plain | Confinement::Workspace { .. }) => {
+            Err(Error::Unconfined)
+        }
+    }
+}
+
 fn check_cwd(cwd: &Path) -> Result<(), Error> {
     let source = match cwd.metadata() {
         Ok(facts) if facts.is_dir() => match rustix::fs::access(cwd, Access::EXEC_OK) {
@@ -188,9 +198,13 @@ fn argv(
             let text = OsString::from(text);
             shell.iter().cloned().chain([text]).collect()
         }
-        (Program::Rewritten { script, .. }, _) => {
-            let long = script.len() > LONG;
-            let text = if long { long_script::READ } else { script };
+        (Program::Proved(proved), _) => {
+            let long = long_script::of(program).is_some();
+            let text = if long {
+                long_script::READ
+            } else {
+                proved.script()
+            };
             match bash(text, &path) {
                 words if words.len() == 5 => words,
                 // Another shell would read it otherwise.

@@ -131,9 +131,8 @@ fn name(signal: i32) -> String {
 pub(super) fn searches(program: &Program) -> bool {
     match program {
         Program::Argv(argv) => argv.first().is_some_and(|it| is_search(it)),
-        Program::Shell(text) | Program::Rewritten { original: text, .. } => {
-            last_command(text).is_some_and(is_search)
-        }
+        Program::Shell(text) => last_command(text).is_some_and(is_search),
+        Program::Proved(proved) => last_command(proved.original()).is_some_and(is_search),
     }
 }
 

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use super::review::Segment;
 
-/// A command that is proved to only look. Only [`super::decide`] makes one.
+/// A command that is proved to only look. Only [`super::decide`] makes one. The executor takes it as it is and does not
+/// start it outside the read-only confinement while the system can confine commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proved {
     original: String,

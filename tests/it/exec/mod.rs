@@ -6,6 +6,7 @@ mod floods;
 mod guard;
 mod leftovers;
 mod limits;
+mod proved;
 mod run;
 mod screen;
 mod shell;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use co_exec::{Confinement, Error, Program, Size, Spec, Streams};
+use co_exec::{Confinement, Error, Program, Size, Streams};
 
 use super::Bench;
 
@@ -265,35 +265,4 @@ async fn python_without_flush_is_heard() {
         outcome.timed_out && outcome.output.starts_with("said\n"),
         "{outcome:?}"
     );
-}
-
-#[tokio::test]
-async fn a_long_script_comes_through_a_descriptor_that_its_programs_do_not_get() {
-    let workspace = tempfile::tempdir().expect("a workspace");
-    let workspace = workspace.path().canonicalize().expect("its real path");
-    let bench = Bench::with_launcher(|_| {});
-    let words = "'it'\\''s é' ".repeat(20_000);
-    let script = format!("printf '%s' {words} | wc -c\nexec -a 'ls' /bin/ls -l /proc/self/fd/");
-    let read_only = Confinement::ReadOnly {
-        workspace: workspace.clone(),
-    };
-    for confinement in [Confinement::Plain, read_only] {
-        let outcome = bench
-            .run_spec(Spec {
-                program: Program::Rewritten {
-                    original: "grep x".to_owned(),
-                    script: script.clone(),
-                },
-                cwd: workspace.clone(),
-                confinement,
-                ..bench.spec("")
-            })
-            .await;
-        let output = &outcome.output;
-        assert!(output.starts_with("140000\n"), "{outcome:?}");
-        assert!(
-            output.contains(" 1 -> ") && !output.contains("memfd"),
-            "{outcome:?}"
-        );
-    }
 }
