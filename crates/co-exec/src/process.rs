@@ -82,6 +82,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Started, Error> {
             limits: plan.limits,
             group: entrance.as_deref(),
             survey: plan.survey,
+            long_script: long_script.is_some(),
         };
         let wrapped = launcher
             .hold(&held, argv, &mut env)

@@ -279,3 +279,16 @@ fn the_doctor_says_which_one_it_is_and_why() {
     let by = "co-nvim, slower: co-launch can be written by others than its owner";
     check(&scene.exe(), by);
 }
+
+#[test]
+fn only_the_plan_keeps_a_descriptor_open() {
+    let scene = Scene::new(None);
+    // A long script in the command's arguments is read from descriptor 3.
+    let text = "IFS= read -r -d '' -u 3 script; exec 3<&-; eval \"$script\"";
+    let open = "{ : <&3; } 2>/dev/null && echo open || echo closed";
+    let (_, wrapped) = scene.confined(&scene.read_only(), &["bash", "-c", open, text]);
+    let mut command = scene.plain("bash");
+    command.args(["-c", "exec \"$@\" 3</dev/null", "bash"]);
+    let output = command.args(&wrapped.argv).output().unwrap();
+    assert_eq!(stdout(&output), "closed\n", "{output:?}");
+}

@@ -46,9 +46,8 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
     if let Err(why) = limit(plan) {
         return format!("the command was not started, because its limits could not be set: {why}");
     }
-    let has_script = argv.iter().any(|it| it == long_script::READ);
     if plan.level != Level::Plain
-        && let Err(why) = restrict(plan, has_script)
+        && let Err(why) = restrict(plan)
     {
         return format!("the command was not started, for it could not be confined: {why}");
     }
@@ -69,8 +68,8 @@ fn limit(plan: &Plan) -> Result<(), String> {
 
 /// The order matters: mounts need capabilities and the filter must come last, for it refuses what
 /// the steps before it do.
-fn restrict(plan: &Plan, has_script: bool) -> Result<(), String> {
-    let kept = if has_script {
+fn restrict(plan: &Plan) -> Result<(), String> {
+    let kept = if plan.long_script {
         long_script::DESCRIPTOR
     } else {
         2

@@ -76,6 +76,8 @@ pub(super) struct Held<'a> {
     pub(super) group: Option<&'a Path>,
     /// The secrets of the workspace. If not given, they are looked up.
     pub(super) survey: Option<Arc<Survey>>,
+    /// True if the command reads its script from a descriptor.
+    pub(super) long_script: bool,
 }
 
 /// A command as it is to be spawned.
@@ -215,6 +217,7 @@ impl Launcher {
             limits: PerProcess::default(),
             group: None,
             survey: None,
+            long_script: false,
         };
         self.hold(&held, argv, env)
     }
@@ -345,6 +348,7 @@ impl Launcher {
             mounts,
             limits: held.limits,
             group: held.group.map(Text::from),
+            long_script: held.long_script,
         };
         let plan = plan.encode().ok_or_else(|| {
             Refused(format!(
@@ -373,6 +377,7 @@ impl Launcher {
             mounts: None,
             limits: held.limits,
             group: held.group.map(Text::from),
+            long_script: held.long_script,
         };
         let plan = plan.encode().ok_or_else(|| {
             Refused(format!(

@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub limits: PerProcess,
     /// The file through which the command enters its control group.
     pub group: Option<Text>,
+    /// True if the command reads its script from the descriptor of `long_script`.
+    pub long_script: bool,
 }
 
 /// The level without confinement, the two confined levels, and the trial that tests the kernel's support.
@@ -202,6 +204,7 @@ mod tests {
                 ..PerProcess::default()
             },
             group: Some(Text::from(&path)),
+            long_script: true,
         };
         let text = plan.encode().unwrap();
         assert_eq!(Plan::decode(OsStr::new(&text)), Ok(plan));
@@ -219,6 +222,7 @@ mod tests {
             mounts: None,
             limits: PerProcess::default(),
             group: None,
+            long_script: false,
         };
         assert_eq!(plan.encode(), None);
     }
@@ -286,6 +290,7 @@ mod tests {
             mounts: None,
             limits: PerProcess::default(),
             group: None,
+            long_script: false,
         }
     }
 }

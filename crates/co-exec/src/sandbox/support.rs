@@ -58,6 +58,7 @@ impl Support {
             mounts: Some(super::plan::Mounts::default()),
             limits: PerProcess::default(),
             group: None,
+            long_script: false,
         };
         let Some(plan) = plan.encode() else {
             return Err("the trial could not be described".to_owned());

@@ -73,6 +73,7 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
         cwd: Path::new("/"),
         group: None,
         survey: None,
+        long_script: false,
     };
     let argv = vec!["ls".into()];
     let wrapped = launcher(support).hold(&held, argv, &mut env).unwrap();
