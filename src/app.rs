@@ -16,18 +16,18 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
+use crate::chat::services::{Connect, Parts, Places, Services};
+use crate::chat::{Answered, Handle, Msg, Place, Prompt, instructions};
 use crate::config::Config;
 use crate::editor::Editor;
 use crate::logging;
 use crate::nvim::{self, Connection};
 use crate::paths::{self, Paths};
 use crate::protocol::{FromEditor, Level, PROTOCOL, ToEditor};
-use crate::session::kit::{Connect, Kit, Parts, Places};
-use crate::session::{Answered, Handle, Msg, Place, Prompt, instructions};
-use crate::shell::{Run, Shell};
+use crate::run::{Run, Shell};
 use crate::store::Store;
 use crate::tool::judge::workspace_of;
-use crate::tool::trial::Trial;
+use crate::tool::sandbox_probe::Trial;
 use co_exec::sandbox::Launcher;
 use co_exec::secrets::redact::Redactor;
 use co_exec::{Executor, Streams};
@@ -67,11 +67,11 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
         return ExitCode::FAILURE;
     };
     let settings = greet(hello, editor);
-    let (_log, kit) = make(settings, editor, Here::find).await;
-    match kit {
-        Ok((kit, settings)) => {
-            tokio::spawn(tell_isolation(Arc::clone(&kit)));
-            App::new(kit, settings).run(inbox).await;
+    let (_log, services) = make(settings, editor, Here::find).await;
+    match services {
+        Ok((services, settings)) => {
+            tokio::spawn(tell_isolation(Arc::clone(&services)));
+            App::new(services, settings).run(inbox).await;
             ExitCode::SUCCESS
         }
         Err(why) => {
@@ -147,20 +147,26 @@ async fn make(
     settings: Result<serde_json::Value, String>,
     editor: &Editor,
     find: impl FnOnce() -> Result<Here, paths::Error> + Send + 'static,
-) -> (Option<logging::Log>, Result<(Arc<Kit>, Settings), String>) {
+) -> (
+    Option<logging::Log>,
+    Result<(Arc<Services>, Settings), String>,
+) {
     let editor = editor.clone();
     let making = tokio::task::spawn_blocking(move || {
         let here = find().map_err(|error| error.to_string());
         let started = here.as_ref().ok().map(|here| start_log(&here.paths));
         let (log, problem) = started.unwrap_or_default();
-        let kit = settings.and_then(|settings| kit(&editor, here?, &settings));
-        match (&kit, problem) {
+        let services = settings.and_then(|settings| services(&editor, here?, &settings));
+        match (&services, problem) {
             // Reports the reason. Lua does not show a reason twice that the log already has.
             (Err(why), _) => tracing::error!(why, "not served"),
             (Ok(_), Some(problem)) => warn(&editor, problem),
             (Ok(_), None) => {}
         }
-        (log, kit.map(|(kit, settings)| (Arc::new(kit), settings)))
+        (
+            log,
+            services.map(|(services, settings)| (Arc::new(services), settings)),
+        )
     });
     match tokio::time::timeout(HANGS, making).await {
         Ok(Ok(made)) => made,
@@ -197,7 +203,11 @@ fn start_log(paths: &Paths) -> (Option<logging::Log>, Option<String>) {
     }
 }
 
-fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<(Kit, Settings), String> {
+fn services(
+    editor: &Editor,
+    here: Here,
+    lua: &serde_json::Value,
+) -> Result<(Services, Settings), String> {
     let Here { paths, exe } = here;
     let settings = Settings::read(paths.config_file(), lua);
     for problem in &settings.problems {
@@ -217,7 +227,7 @@ fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<(Kit, Set
         sole: true,
     })
     .map_err(|error| error.to_string())?;
-    let kit = Kit::new(Parts {
+    let services = Services::new(Parts {
         redactor: Redactor::new(&settings.secrets),
         store: store(&paths, &config),
         audit: audit(editor, &paths),
@@ -235,13 +245,13 @@ fn kit(editor: &Editor, here: Here, lua: &serde_json::Value) -> Result<(Kit, Set
         executor,
         trial,
     });
-    Ok((kit, settings))
+    Ok((services, settings))
 }
 
 /// The greeting does not wait for what is known only once the sandbox was tried.
-async fn tell_isolation(kit: Arc<Kit>) {
-    let isolation = kit.trial.isolation().await.short().to_owned();
-    kit.editor.tell(ToEditor::Isolation { isolation });
+async fn tell_isolation(services: Arc<Services>) {
+    let isolation = services.trial.isolation().await.short().to_owned();
+    services.editor.tell(ToEditor::Isolation { isolation });
 }
 
 /// What makes a session's provider of the settings and the environment.
@@ -274,7 +284,7 @@ fn audit(editor: &Editor, paths: &Paths) -> Option<Audit> {
 
 struct App {
     /// The services of a chat that begins now.
-    kit: Arc<Kit>,
+    services: Arc<Services>,
     settings: Settings,
     cancel: CancellationToken,
     sessions: HashMap<u64, Handle>,
@@ -282,11 +292,11 @@ struct App {
 }
 
 impl App {
-    fn new(kit: Arc<Kit>, settings: Settings) -> Self {
+    fn new(services: Arc<Services>, settings: Settings) -> Self {
         let cancel = CancellationToken::new();
         Self {
-            shell: Shell::new(Arc::clone(&kit), cancel.child_token()),
-            kit,
+            shell: Shell::new(Arc::clone(&services), cancel.child_token()),
+            services,
             settings,
             cancel,
             sessions: HashMap::new(),
@@ -400,11 +410,11 @@ impl App {
                 workspace: workspace_of(&cwd),
                 cwd,
             };
-            Handle::spawn(session, Arc::clone(&self.kit), place, &self.cancel)
+            Handle::spawn(session, Arc::clone(&self.services), place, &self.cancel)
         });
         if !handle.send(message) {
             self.sessions.remove(&session);
-            self.kit.notice(
+            self.services.notice(
                 Level::Error,
                 "this chat ended after an internal error; `:Co /resume` brings it back, `:Co /log` says more",
             );
@@ -414,7 +424,7 @@ impl App {
     /// Ids are unique in the backend; the session that asked takes it, the others do not know it. Questions about files
     /// are no session's.
     fn answer(&self, answered: &Answered) {
-        if instructions::answer(&self.kit, answered) {
+        if instructions::answer(&self.services, answered) {
             return;
         }
         for handle in self.sessions.values() {
@@ -427,7 +437,7 @@ impl App {
         self.cancel.cancel();
         let closing = self.sessions.into_values().map(Handle::close);
         let sessions = futures::future::join_all(closing);
-        let all = futures::future::join(sessions, self.kit.executor.shutdown());
+        let all = futures::future::join(sessions, self.services.executor.shutdown());
         if tokio::time::timeout(SHUTDOWN, all).await.is_err() {
             tracing::error!("something hangs; ending without it");
         }

@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod audit;
+pub mod chat;
 pub mod cli;
 pub mod config;
 pub mod editor;
@@ -12,9 +13,8 @@ pub mod logging;
 pub mod nvim;
 pub mod paths;
 pub mod protocol;
-pub mod session;
+pub mod run;
 mod shared_file;
-pub mod shell;
 pub mod store;
 pub mod tool;
 pub mod trust;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{App, HANGS, env, variables};
+use crate::chat::Msg;
 use crate::config::{Applies, Backend, Given, Layers, Read};
 use crate::protocol::{Level, ToEditor};
-use crate::session::Msg;
 
 /// The settings as they were read last.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,18 +45,18 @@ impl App {
         let reading = tokio::task::spawn_blocking(move || Settings::read(file, &lua));
         let Ok(Ok(new)) = tokio::time::timeout(HANGS, reading).await else {
             let why = format!("the settings stay as they were: {shown} does not answer");
-            return self.kit.notice(Level::Error, why);
+            return self.services.notice(Level::Error, why);
         };
         for problem in &new.problems {
             if !self.settings.problems.contains(problem) {
-                self.kit.notice(Level::Warn, problem.clone());
+                self.services.notice(Level::Warn, problem.clone());
             }
         }
-        match self.kit.changed(&new.given, &new.secrets) {
-            Ok(kit) => self.kit = Arc::new(kit),
+        match self.services.changed(&new.given, &new.secrets) {
+            Ok(services) => self.services = Arc::new(services),
             Err(error) => {
                 let why = format!("the settings stay as they were: {error}");
-                return self.kit.notice(Level::Error, why);
+                return self.services.notice(Level::Error, why);
             }
         }
         let old = std::mem::replace(&mut self.settings, new);
@@ -70,7 +70,7 @@ impl App {
             restart: self.needs_restart(&old.given),
         };
         if let Some(sentence) = later.sentence() {
-            self.kit.notice(Level::Info, sentence);
+            self.services.notice(Level::Info, sentence);
         }
     }
 
@@ -84,14 +84,14 @@ impl App {
         let Some(backend @ (Backend::Landlock | Backend::Subprocess)) = Backend::from_word(word)
         else {
             let why = format!("/sandbox takes landlock or subprocess, not \"{word}\"");
-            self.kit.notice(Level::Error, why);
+            self.services.notice(Level::Error, why);
             return false;
         };
-        let why = match tokio::time::timeout(HANGS, self.kit.confined_by(backend)).await {
-            Ok(Ok(kit)) => {
-                self.kit = Arc::new(kit);
+        let why = match tokio::time::timeout(HANGS, self.services.confined_by(backend)).await {
+            Ok(Ok(services)) => {
+                self.services = Arc::new(services);
                 self.spread();
-                self.kit.editor.tell(ToEditor::Sandbox {
+                self.services.editor.tell(ToEditor::Sandbox {
                     backend: word.to_owned(),
                 });
                 return true;
@@ -100,22 +100,22 @@ impl App {
             Err(_) => "co is still testing the sandbox, try again in a moment".to_owned(),
         };
         let why = format!("the sandbox is not changed: {why}");
-        self.kit.notice(Level::Error, why);
+        self.services.notice(Level::Error, why);
         false
     }
 
     /// Sends the current services to the shell and to all chats.
     fn spread(&mut self) {
-        self.shell.take_settings(Arc::clone(&self.kit));
+        self.shell.take_settings(Arc::clone(&self.services));
         for session in self.sessions.values() {
-            session.send(Msg::Settings(Arc::clone(&self.kit)));
+            session.send(Msg::Settings(Arc::clone(&self.services)));
         }
     }
 
     /// Returns the settings that changed since `old` and that this backend does not have.
     fn needs_restart(&self, old: &Given) -> Vec<&'static str> {
         let new = &self.settings.given;
-        let missing = self.kit.given().changed(new, Applies::Restart);
+        let missing = self.services.given().changed(new, Applies::Restart);
         let mut changed = old.changed(new, Applies::Restart);
         changed.retain(|name| missing.contains(name));
         changed

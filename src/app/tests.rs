@@ -5,7 +5,7 @@ use nix::sys::stat::Mode;
 use serde_json::json;
 
 use super::*;
-use crate::tool::backend::Unasked;
+use crate::tool::confinement::Unasked;
 
 /// A program in the place of our own, whose trial of the sandbox ends when somebody writes to `fifo`.
 fn program(dir: &Path) -> PathBuf {
@@ -44,10 +44,10 @@ async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
         paths: places(dir.path()),
         exe,
     };
-    let (_log, kit) = make(settings, &editor, move || Ok(here)).await;
-    let (kit, _settings) = kit.unwrap();
-    tokio::spawn(tell_isolation(Arc::clone(&kit)));
-    assert_eq!(kit.trial.unasked(), Unasked::Never);
+    let (_log, services) = make(settings, &editor, move || Ok(here)).await;
+    let (services, _settings) = services.unwrap();
+    tokio::spawn(tell_isolation(Arc::clone(&services)));
+    assert_eq!(services.trial.unasked(), Unasked::Never);
 
     // It waits for the trial to come that far, and ends it.
     fs::write(dir.path().join("fifo"), "").unwrap();
@@ -63,6 +63,6 @@ async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
     };
     // It gave no answer, which says nothing of the kernel.
     assert_eq!(told, [isolation]);
-    assert_eq!(kit.trial.unasked(), Unasked::Never);
-    kit.executor.shutdown().await;
+    assert_eq!(services.trial.unasked(), Unasked::Never);
+    services.executor.shutdown().await;
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::config::{self, Backend, Config, Layers, Read};
 use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
-use crate::tool::backend::Isolation;
+use crate::tool::confinement::Isolation;
 use co_exec::Hold;
 use co_exec::sandbox::Refused;
 

@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::config::{Backend, Config};
-use crate::tool::backend::Isolation;
+use crate::tool::confinement::Isolation;
 use crate::tool::judge::workspace_of;
 use co_exec::guard::Guard;
 use co_exec::{

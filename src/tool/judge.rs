@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::facts::{Stamp, World};
 use super::files::{self, Look};
-use super::{exposed, jobs, typed};
+use super::{exposed, job_input, jobs};
 use co_exec::regular;
 use co_exec::repository;
 use co_exec::sandbox::Launcher;
@@ -128,7 +128,7 @@ impl Judge {
     /// Blocks on files: call it from `spawn_blocking`.
     pub fn write(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
         let (mut destructive, mut unread) = (false, false);
-        for lines in typed::readings(before, text) {
+        for lines in job_input::readings(before, text) {
             let shell = co_policy::assess(&lines, cwd, &self.world);
             destructive |= shell.destructive;
             unread |= shell.unread;

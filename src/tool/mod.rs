@@ -2,16 +2,16 @@
 //!
 //! Knows the executor and the policy; knows nothing of sessions, providers' wire formats or Neovim.
 
-pub mod backend;
+pub mod confinement;
 mod exposed;
 pub mod facts;
 pub mod files;
+pub mod job_input;
 pub mod jobs;
 pub mod judge;
 pub mod rules;
+pub mod sandbox_probe;
 pub mod shell;
-pub mod trial;
-pub mod typed;
 
 use std::sync::Arc;
 

@@ -1,0 +1,41 @@
+//! Lines for the audit log, written off the runtime's thread.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tokio::task::JoinHandle;
+
+use super::services::Services;
+use crate::audit::Record;
+
+/// Writes a line, with the hash of a long output; the line is in the file when the task has ended.
+pub(super) fn write(
+    services: &Arc<Services>,
+    mut record: Record,
+    spill: Option<PathBuf>,
+) -> JoinHandle<()> {
+    let services = Arc::clone(services);
+    tokio::task::spawn_blocking(move || {
+        let session = record.session.clone();
+        record.spill = spill.as_deref().and_then(hash);
+        if let Some(audit) = &services.audit
+            && let Err(error) = audit.write(record)
+        {
+            tracing::error!(%error, "the audit log was not written");
+            services.unaudited(&session, &error);
+        }
+    })
+}
+
+fn hash(spill: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(spill).ok()?;
+    let mut digest = Sha256::new();
+    std::io::copy(&mut file, &mut digest).ok()?;
+    let hex = digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>();
+    Some(format!("sha256:{hex}"))
+}

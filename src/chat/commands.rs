@@ -1,0 +1,389 @@
+//! The slash commands that the backend carries out. Nothing here is ever sent to a model.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::SystemTime;
+
+use super::blocking::blocking;
+use super::jobs::Jobs;
+use super::render;
+use super::turn::{Purpose, Standing};
+use super::{Place, Session, State};
+use crate::config::Backend;
+use crate::error;
+use crate::protocol::{Choice, Level, ToEditor};
+use crate::store::{self, Entry};
+use crate::tool::judge::workspace_of;
+use co_llm::transcript::{self, Item};
+
+/// Asks the model to continue its answer.
+const GO_ON: &str = "Go on from where you stopped. You can call tools.";
+
+impl Session {
+    /// Carries out `/name args`.
+    pub(super) async fn command(&mut self, name: &str, args: &str) {
+        match name {
+            "model" => self.switch_model(args).await,
+            "retry" => self.retry().await,
+            "continue" => self.go_on().await,
+            "compact" => self.compact().await,
+            "cd" => self.change_directory(args).await,
+            "resume" => self.resume(args).await,
+            "rename" => self.rename(args).await,
+            "delete" => self.delete(args).await,
+            "fork" => self.fork().await,
+            "export" => self.export(args).await,
+            "rules" => self.rules(args).await,
+            "sandbox" => self.say(self.sandbox_words().await),
+            "usage" => self.say(self.usage_words()),
+            other => self.complain(format!(
+                "there is no command /{other}; :Co /help lists them"
+            )),
+        }
+    }
+
+    /// Returns how approved commands and commands that run unasked are confined, and the other choice.
+    async fn sandbox_words(&self) -> String {
+        let isolation = self.services.trial.isolation().await;
+        let approved = match isolation.session_words() {
+            Ok(words) => words,
+            Err(refused) => format!("approved commands are refused: {refused}"),
+        };
+        let other = match isolation.other() {
+            Some(Backend::Landlock) => " (/sandbox landlock confines them to the workspace)",
+            Some(_) => " (/sandbox subprocess ends this)",
+            None => "",
+        };
+        format!("{approved}{other}; {}", isolation.words())
+    }
+
+    pub(super) fn say(&self, message: impl Into<String>) {
+        self.services.notice(Level::Info, message);
+    }
+
+    pub(super) fn complain(&self, message: impl Into<String>) {
+        self.services.notice(Level::Error, message);
+    }
+
+    async fn switch_model(&mut self, model: &str) {
+        if model.is_empty() {
+            return self.choose_model().await;
+        }
+        match self.services.provider(Some(model)) {
+            Ok(provider) => {
+                self.say(format!(
+                    "{} answers from now on, and reads the conversation anew",
+                    provider.label()
+                ));
+                self.model = Some(model.to_owned());
+                self.provider = Some(provider);
+                self.show_state();
+            }
+            Err(fault) => self.complain(error::text_of(&fault).plain()),
+        }
+    }
+
+    /// Asks the server what it offers, off this task: a slow server stops nobody.
+    async fn choose_model(&mut self) {
+        let provider = match self.provider() {
+            Ok(provider) => provider,
+            Err(fault) => return self.complain(error::text_of(&fault).plain()),
+        };
+        let (services, session) = (Arc::clone(&self.services), self.id);
+        tokio::spawn(async move {
+            match provider.models().await {
+                Ok(models) => services.editor.tell(ToEditor::Choose {
+                    session,
+                    name: "model".to_owned(),
+                    title: "Model".to_owned(),
+                    choices: models
+                        .into_iter()
+                        .map(|model| Choice {
+                            label: model.clone(),
+                            value: model,
+                        })
+                        .collect(),
+                }),
+                Err(fault) => services.notice(Level::Error, error::text_of(&fault).plain()),
+            }
+        });
+    }
+
+    /// Has the last prompt answered again. Calls that were carried out and their results stay.
+    async fn retry(&mut self) {
+        if self.may_start_turn() && self.drop_answer().await {
+            self.start_turn(Purpose::Answer).await;
+        }
+    }
+
+    /// Takes the last answer, if there is one, out of the conversation as the model sees it. Returns false if that could
+    /// not be recorded.
+    async fn drop_answer(&mut self) -> bool {
+        let answered = transcript::has_answer(self.recorder.items());
+        if !self.recorder.record(Item::Retried).await {
+            return false;
+        }
+        if std::mem::take(&mut self.answering) {
+            let gap = self.page.gap();
+            self.append(gap);
+            let session = self.id;
+            self.services.editor.tell(ToEditor::FoldAnswer { session });
+        }
+        if answered {
+            self.paragraph(render::RETRIED);
+        }
+        true
+    }
+
+    /// Has the model go on with its last answer, or with the results of its calls.
+    async fn go_on(&mut self) {
+        if !self.may_start_turn() {
+            return;
+        }
+        let ready = match transcript::may_go_on(self.recorder.items()) {
+            true => {
+                let text = GO_ON.to_owned();
+                let recorded = self.recorder.record(Item::Note { text, once: true }).await;
+                if recorded {
+                    self.paragraph(&render::note(GO_ON));
+                }
+                recorded
+            }
+            false => self.drop_answer().await,
+        };
+        if ready {
+            self.start_turn(Purpose::Answer).await;
+        }
+    }
+
+    async fn compact(&mut self) {
+        if self.may_start_turn() {
+            self.start_turn(Purpose::Compact).await;
+        }
+    }
+
+    /// Returns whether a turn may start without a new prompt; if not, says why.
+    fn may_start_turn(&self) -> bool {
+        let prompted = |item: &Item| matches!(item, Item::User { .. });
+        if self.running.is_some() {
+            self.complain("a turn is running; <C-c> cancels it");
+        } else if !self.recorder.items().iter().any(prompted) {
+            self.complain("nothing was said in this chat yet");
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// Returns the path that a person means: from the conversation's directory, or with `~` from home.
+    fn named(&self, path: &str) -> PathBuf {
+        let home = &self.services.places.home;
+        match path.strip_prefix("~/") {
+            Some(rest) => home.join(rest),
+            None if path == "~" => home.clone(),
+            None => self.place.cwd.join(path),
+        }
+    }
+
+    async fn change_directory(&mut self, path: &str) {
+        let asked = self.named(if path.is_empty() { "~" } else { path });
+        let (there, now) = (asked.clone(), self.place.workspace.clone());
+        let found = blocking(move || {
+            let cwd = there.canonicalize()?;
+            if !cwd.is_dir() {
+                return Err(io::ErrorKind::NotADirectory.into());
+            }
+            let inside = cwd.starts_with(&now);
+            let workspace = if inside { now } else { workspace_of(&cwd) };
+            io::Result::Ok(Place { workspace, cwd })
+        });
+        match found.await {
+            Ok(place) => {
+                self.place = place;
+                self.show_state();
+            }
+            Err(why) => self.complain(format!(
+                "cannot go to {}: {why}; choose a directory that exists",
+                asked.display()
+            )),
+        }
+    }
+
+    async fn resume(&mut self, id: &str) {
+        if self.running.is_some() {
+            return self.complain("a turn is running; <C-c> cancels it, then /resume");
+        }
+        if self.typed.any_runs() {
+            return self.complain("a command of yours still runs; <C-c> ends it, then /resume");
+        }
+        let services = Arc::clone(&self.services);
+        if id.is_empty() {
+            let workspace = self.place.workspace.clone();
+            let found =
+                blocking(move || Ok::<_, store::Error>(services.store.list(Some(&workspace))))
+                    .await;
+            return match found {
+                Ok(entries) => self.choose("resume", "Resume", &entries),
+                Err(why) => self.complain(why),
+            };
+        }
+        if self.recorder.id().as_deref() == Some(id) {
+            return self.say("that is this chat");
+        }
+        let id = id.to_owned();
+        match blocking(move || services.store.open(&id)).await {
+            Err(why) => {
+                self.unresumed = self.recorder.id().is_none();
+                self.complain(why);
+            }
+            Ok((log, loaded)) => {
+                self.unresumed = false;
+                // They belong to the conversation that is left.
+                self.end_jobs().await;
+                self.jobs = Jobs::new(Arc::clone(&self.services), self.id, &loaded.items);
+                let told = render::transcript(&loaded.items, &mut self.page);
+                self.usage = transcript::used(&loaded.items);
+                self.turn_usage = transcript::used_last(&loaded.items);
+                // What was allowed was allowed in another conversation.
+                self.standing = Standing::default();
+                self.recorder.resume(log, loaded.items);
+                // Where it is kept is told before it is shown.
+                self.set_state(State::Idle, String::new());
+                self.answering = told.answer.is_some();
+                self.services.editor.tell(ToEditor::Replace {
+                    session: self.id,
+                    text: told.text,
+                    folds: told.folds,
+                    answer: told.answer,
+                });
+                for notice in loaded.notices {
+                    self.services.notice(Level::Warn, notice);
+                }
+            }
+        }
+    }
+
+    fn choose(&self, name: &str, title: &str, entries: &[Entry]) {
+        if entries.is_empty() {
+            return self.say("no session of this workspace is kept yet");
+        }
+        let choices = entries
+            .iter()
+            .map(|entry| Choice {
+                label: format!("{} · {}", entry.title, age(entry.modified)),
+                value: entry.id.clone(),
+            })
+            .collect();
+        self.services.editor.tell(ToEditor::Choose {
+            session: self.id,
+            name: name.to_owned(),
+            title: title.to_owned(),
+            choices,
+        });
+    }
+
+    async fn rename(&mut self, title: &str) {
+        let (Some(log), false) = (self.recorder.log(), title.is_empty()) else {
+            return self.complain("say /rename and a new title, in a chat that has begun");
+        };
+        let title = title.to_owned();
+        let renamed = blocking(move || {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.rename(&title)
+        });
+        match renamed.await {
+            Ok(()) => self.say("renamed"),
+            Err(why) => self.complain(why),
+        }
+    }
+
+    async fn delete(&mut self, id: &str) {
+        let services = Arc::clone(&self.services);
+        if id.is_empty() {
+            let workspace = self.place.workspace.clone();
+            return match blocking(move || {
+                Ok::<_, store::Error>(services.store.list(Some(&workspace)))
+            })
+            .await
+            {
+                Ok(entries) => self.choose("delete", "Delete for good", &entries),
+                Err(why) => self.complain(why),
+            };
+        }
+        if self.recorder.id().as_deref() == Some(id) {
+            return self.complain("that is this chat; delete it from another one");
+        }
+        let id = id.to_owned();
+        match blocking(move || services.store.delete(&id)).await {
+            Ok(()) => self.say("deleted"),
+            Err(why) => self.complain(why),
+        }
+    }
+
+    /// Goes on in a copy; the original stays as it is.
+    async fn fork(&mut self) {
+        let (Some(id), None) = (self.recorder.id(), &self.running) else {
+            return self.complain("a chat is forked when it has begun and no turn runs");
+        };
+        if self.jobs.any_runs() {
+            return self.complain(
+                "jobs of this chat still run, and a copy would know nothing of their ends; end them in :Co /jobs, then /fork",
+            );
+        }
+        let services = Arc::clone(&self.services);
+        let upto = self.recorder.items().len();
+        match blocking(move || services.store.fork(&id, upto)).await {
+            Err(why) => self.complain(why),
+            Ok(log) => {
+                let items = self.recorder.items().to_vec();
+                self.recorder.resume(log, items);
+                self.show_state();
+                self.say("this chat is now a copy; /resume finds the original");
+            }
+        }
+    }
+
+    async fn export(&mut self, path: &str) {
+        let name = match path {
+            "" => format!(
+                "co-{}.md",
+                self.recorder.id().unwrap_or_else(|| "chat".to_owned())
+            ),
+            path => path.to_owned(),
+        };
+        let file = self.named(&name);
+        let text = store::export_markdown(self.recorder.items());
+        let target = file.clone();
+        let written = blocking(move || {
+            let mut file = std::fs::File::create_new(&target)?;
+            std::io::Write::write_all(&mut file, text.as_bytes())
+        })
+        .await;
+        match written {
+            Ok(()) => self.say(format!("exported to {}", file.display())),
+            Err(why) => self.complain(format!(
+                "cannot export to {}: {why}; name another file with /export",
+                file.display()
+            )),
+        }
+    }
+
+    fn usage_words(&self) -> String {
+        format!("{}; the last turn {}", self.usage, self.turn_usage)
+    }
+}
+
+/// How long ago, as a person says it.
+fn age(then: SystemTime) -> String {
+    let seconds = SystemTime::now()
+        .duration_since(then)
+        .unwrap_or_default()
+        .as_secs();
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}

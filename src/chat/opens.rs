@@ -1,0 +1,111 @@
+//! The secrets of the workspace that a confined command may open, because it names them and a person wants it to run.
+
+use std::path::{Path, PathBuf};
+
+use super::render;
+use super::services::Services;
+use co_exec::secrets;
+use co_exec::{Confinement, Program, Shown};
+
+/// Returns the hidden secrets that a command names; none if nothing hides secrets from it.
+pub(super) async fn named(
+    services: &Services,
+    confinement: &Confinement,
+    cwd: &Path,
+    words: Vec<Vec<String>>,
+) -> Vec<PathBuf> {
+    let Some(launcher) = services.executor.launcher().cloned() else {
+        return Vec::new();
+    };
+    let (confinement, cwd) = (confinement.clone(), cwd.to_owned());
+    let look = move || {
+        let survey = launcher.survey(&confinement);
+        survey.map(|survey| secrets::named(&words, &cwd, &survey))
+    };
+    // If it fails, all stays hidden.
+    let found = tokio::task::spawn_blocking(look).await.ok().flatten();
+    found.unwrap_or_default()
+}
+
+/// Opens the secrets that a command names, which the person typed.
+pub async fn open_named(
+    services: &Services,
+    confinement: Confinement,
+    command: &str,
+    cwd: &Path,
+) -> Confinement {
+    let Confinement::Workspace { workspace, .. } = &confinement else {
+        return confinement;
+    };
+    let judge = services.judge(workspace);
+    let (program, here) = (Program::Shell(command.to_owned()), cwd.to_owned());
+    let read = tokio::task::spawn_blocking(move || judge.assess(&program, &here).expanded).await;
+    let secrets = named(services, &confinement, cwd, read.unwrap_or_default()).await;
+    open(confinement, secrets)
+}
+
+/// Opens these secrets for a command that is confined to the workspace.
+pub(super) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confinement {
+    if let Confinement::Workspace { shown, .. } = &mut confinement
+        && *shown == Shown::Nothing
+        && !secrets.is_empty()
+    {
+        *shown = Shown::These(secrets);
+    }
+    confinement
+}
+
+/// Returns the sentence of a question about a command that names secrets; none if it names none.
+pub(super) fn reason(secrets: &[PathBuf], workspace: &Path) -> Option<String> {
+    let name = |path: &PathBuf| {
+        let shown = path.strip_prefix(workspace).unwrap_or(path);
+        let name = render::code(&shown.display().to_string());
+        match path.is_dir() {
+            true => format!("everything in {name}"),
+            false => name,
+        }
+    };
+    let names: Vec<String> = secrets.iter().map(name).collect();
+    (!names.is_empty()).then(|| format!("a yes lets it open {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(shown: Shown) -> Confinement {
+        Confinement::Workspace {
+            workspace: "/w".into(),
+            network: false,
+            shown,
+        }
+    }
+
+    #[test]
+    fn only_a_confinement_that_hides_secrets_opens_some() {
+        let env = || vec![PathBuf::from("/w/.env")];
+        assert_eq!(open(held(Shown::Nothing), env()), held(Shown::These(env())));
+        for other in [
+            held(Shown::Everything),
+            Confinement::Plain,
+            Confinement::ReadOnly {
+                workspace: "/w".into(),
+            },
+        ] {
+            assert_eq!(open(other.clone(), env()), other);
+        }
+        assert_eq!(open(held(Shown::Nothing), vec![]), held(Shown::Nothing));
+    }
+
+    #[test]
+    fn a_question_says_what_a_yes_opens() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = [".env", "secrets"].map(|name| dir.path().join(name));
+        std::fs::create_dir(&paths[1]).unwrap();
+        assert_eq!(
+            reason(&paths, dir.path()).unwrap(),
+            "a yes lets it open `.env`, everything in `secrets`"
+        );
+        assert_eq!(reason(&[], dir.path()), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! The session's file and the copy of it in memory: record first, then act, then show.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Place;
+use super::blocking::blocking;
+use super::services::Services;
+use crate::error;
+use crate::protocol::Level;
+use crate::store::{Log, Meta};
+use co_llm::transcript::Item;
+
+/// A streamed text is written, and then shown, this often: what is on the screen is on the disk.
+const PACE: Duration = Duration::from_millis(30);
+
+/// Characters of the first prompt that name a session.
+const TITLE: usize = 60;
+
+pub(super) struct Recorder {
+    services: Arc<Services>,
+    log: Option<Arc<Mutex<Log>>>,
+    /// The log's id; asking the log itself would wait for a write.
+    id: Option<String>,
+    items: Vec<Item>,
+    waiting: String,
+    due: Instant,
+}
+
+impl Recorder {
+    pub(super) fn new(services: Arc<Services>) -> Self {
+        Self {
+            services,
+            log: None,
+            id: None,
+            items: Vec::new(),
+            waiting: String::new(),
+            due: Instant::now(),
+        }
+    }
+
+    pub(super) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The session's id in the store, once it has one.
+    pub(super) fn id(&self) -> Option<String> {
+        self.id.clone()
+    }
+
+    /// The session's file, which is this process's alone while it is open.
+    pub(super) fn log(&self) -> Option<Arc<Mutex<Log>>> {
+        self.log.clone()
+    }
+
+    /// Goes on with a session from the store.
+    pub(super) fn resume(&mut self, log: Log, items: Vec<Item>) {
+        self.write_to(log);
+        self.items = items;
+        self.waiting.clear();
+    }
+
+    fn write_to(&mut self, log: Log) {
+        self.id = Some(log.id().to_owned());
+        self.log = Some(Arc::new(Mutex::new(log)));
+    }
+
+    /// Makes the session's file where there is none yet. False, and said, where that fails.
+    pub(super) async fn ready(&mut self, place: &Place, prompt: &str) -> bool {
+        if self.log.is_some() {
+            return true;
+        }
+        let services = Arc::clone(&self.services);
+        let meta = Meta {
+            workspace: place.workspace.clone(),
+            cwd: place.cwd.clone(),
+            title: title(prompt),
+        };
+        // What came before the first prompt belongs to it.
+        let before = self.items.clone();
+        let create = move || {
+            let mut log = services.store.create(meta)?;
+            for item in &before {
+                log.append(item)?;
+            }
+            Ok::<_, crate::store::Error>(log)
+        };
+        match blocking(move || create().map_err(|error| error::text_of(&error).plain())).await {
+            Ok(log) => {
+                self.write_to(log);
+                true
+            }
+            Err(why) => self.fail(&why),
+        }
+    }
+
+    /// Puts an item on disk. False, and said, where that fails: then nothing may follow from it.
+    pub(super) async fn record(&mut self, item: Item) -> bool {
+        let Some(log) = &self.log else {
+            self.items.push(item);
+            return true;
+        };
+        let log = Arc::clone(log);
+        let line = item.clone();
+        let append = move || {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.append(&line)
+                .map_err(|error| error::text_of(&error).plain())
+        };
+        match blocking(append).await {
+            Ok(()) => {
+                self.items.push(item);
+                true
+            }
+            Err(why) => self.fail(&why),
+        }
+    }
+
+    /// Takes a piece of the model's text.
+    pub(super) fn text(&mut self, piece: &str) {
+        self.waiting.push_str(piece);
+    }
+
+    /// Returns when text that waits should be written.
+    pub(super) async fn due(&self) {
+        match self.waiting.is_empty() {
+            true => std::future::pending().await,
+            false => tokio::time::sleep_until(self.due).await,
+        }
+    }
+
+    /// Writes the text that waits; returns it, to be shown.
+    pub(super) async fn flush(&mut self) -> Option<String> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let text = std::mem::take(&mut self.waiting);
+        self.due = Instant::now() + PACE;
+        self.record(Item::Text { text: text.clone() })
+            .await
+            .then_some(text)
+    }
+
+    fn fail(&self, why: &str) -> bool {
+        tracing::error!(why, "the session could not be written");
+        self.services.notice(
+            Level::Error,
+            format!("the session could not be written, so nothing was done: {why}"),
+        );
+        false
+    }
+}
+
+fn title(prompt: &str) -> String {
+    let line = prompt.trim().lines().next().unwrap_or_default();
+    let mut title: String = line.chars().take(TITLE).collect();
+    if line.chars().count() > TITLE {
+        title.push('…');
+    }
+    title
+}

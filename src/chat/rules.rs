@@ -1,0 +1,162 @@
+//! `/rules`: what runs unasked on the person's word, which files they trust, and taking that back.
+
+use std::path::PathBuf;
+
+use super::Session;
+use super::blocking::blocking;
+use crate::protocol::{Choice, ToEditor};
+use crate::tool::rules;
+use crate::trust::Entry;
+use co_policy::Pattern;
+
+impl Session {
+    /// Shows every rule; choosing one that was added removes it.
+    pub(super) async fn rules(&mut self, value: &str) {
+        if let Some(rule) = value.strip_prefix("session:") {
+            self.standing.rules.retain(|kept| kept.to_string() != rule);
+            self.revoked();
+            return self.say(format!("no longer allowed: {rule}"));
+        }
+        if value == "everything:" {
+            self.standing.everything = false;
+            self.revoked();
+            self.show_state();
+            return self.say("every command that is not proven asks again");
+        }
+        if let Some(job) = value.strip_prefix("job:") {
+            self.standing.jobs.retain(|kept| kept.to_string() != job);
+            self.revoked();
+            return self.say(format!("what is typed into job {job} asks again"));
+        }
+        if let Some(rule) = value.strip_prefix("saved:") {
+            return self.remove_saved(rule).await;
+        }
+        if let Some(file) = value.strip_prefix("file:") {
+            return self.forget_file(file).await;
+        }
+        if let Some(rule) = value.strip_prefix("config:") {
+            return self.say(format!("{rule} comes from your settings; change it there"));
+        }
+        let choices = self.rule_choices().await;
+        if choices.is_empty() {
+            return self.say(
+                "no rules yet: `a` in a question adds one, allow/ask/deny in the settings too",
+            );
+        }
+        self.services.editor.tell(ToEditor::Choose {
+            session: self.id,
+            name: "rules".to_owned(),
+            title: "Rules (choose one to remove it)".to_owned(),
+            choices,
+        });
+    }
+
+    /// A turn that runs was given what is no longer allowed, so it ends.
+    fn revoked(&self) {
+        if let Some(running) = &self.running {
+            running.cancel.cancel();
+            self.say(
+                "the running turn was cancelled, since it had that rule; /retry goes on without it",
+            );
+        }
+    }
+
+    async fn remove_saved(&self, rule: &str) {
+        let pattern = match rule.parse::<Pattern>() {
+            Ok(pattern) => pattern,
+            Err(error) => return self.complain(error.to_string()),
+        };
+        let (dir, workspace) = self.saved_rules();
+        match blocking(move || rules::remove(&dir, &workspace, &pattern)).await {
+            Ok(true) => {
+                self.services.forget_judge(&self.place.workspace);
+                self.revoked();
+                self.say(format!("no longer saved: {rule}"));
+            }
+            Ok(false) => self.say(format!("{rule} was not saved")),
+            Err(why) => self.complain(why),
+        }
+    }
+
+    /// Takes back the answer about a file, in every chat.
+    async fn forget_file(&self, file: &str) {
+        match self.services.instructions.forget(file.into()).await {
+            Ok(true) => self.say(format!("the next prompt asks about {file} again")),
+            Ok(false) => self.say(format!("no answer about {file} was saved")),
+            Err(why) => self.complain(why),
+        }
+    }
+
+    /// Where rules are kept, and for what.
+    fn saved_rules(&self) -> (PathBuf, PathBuf) {
+        (
+            self.services.places.rules.clone(),
+            self.place.workspace.clone(),
+        )
+    }
+
+    async fn rule_choices(&self) -> Vec<Choice> {
+        let choice = |kind: &str, effect: &str, rule: &str| Choice {
+            label: format!("{effect} {rule} ({kind})"),
+            value: format!("{kind}:{rule}"),
+        };
+        let mut choices = Vec::new();
+        if self.standing.everything {
+            choices.push(Choice {
+                label: "allow everything (session)".to_owned(),
+                value: "everything:".to_owned(),
+            });
+        }
+        choices.extend(self.standing.jobs.iter().map(|job| Choice {
+            label: format!("allow what is typed into job {job} (session)"),
+            value: format!("job:{job}"),
+        }));
+        choices.extend(
+            self.standing
+                .rules
+                .iter()
+                .map(|rule| choice("session", "allow", &rule.to_string())),
+        );
+        let (dir, workspace) = self.saved_rules();
+        match blocking(move || rules::load(&dir, &workspace)).await {
+            Ok(saved) => choices.extend(
+                saved
+                    .iter()
+                    .map(|rule| choice("saved", "allow", &rule.to_string())),
+            ),
+            Err(why) => self.complain(why),
+        }
+        choices.extend(self.file_choices().await);
+        let policy = &self.services.config.policy;
+        for (effect, rules) in [
+            ("allow", &policy.allow),
+            ("ask", &policy.ask),
+            ("deny", &policy.deny),
+        ] {
+            choices.extend(rules.iter().map(|rule| choice("config", effect, rule)));
+        }
+        choices
+    }
+
+    /// The files of this workspace that the person trusts or refused.
+    async fn file_choices(&self) -> Vec<Choice> {
+        let answers = self
+            .services
+            .instructions
+            .answers(&self.place.workspace)
+            .await;
+        let answers = answers.unwrap_or_else(|why| {
+            self.complain(why);
+            Vec::new()
+        });
+        let choice = |entry: &Entry| {
+            let file = entry.path.display();
+            let answer = if entry.trusted { "trust" } else { "refuse" };
+            Choice {
+                label: format!("{answer} {file} (saved)"),
+                value: format!("file:{file}"),
+            }
+        };
+        answers.iter().map(choice).collect()
+    }
+}

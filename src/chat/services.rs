@@ -1,0 +1,315 @@
+//! What every session of one backend shares: the executor, the settings, the store, the judges.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::blocking::blocking;
+use super::foreground::Foreground;
+use super::instructions::Instructions;
+use super::jobs::Board;
+use crate::audit::{self, Audit};
+use crate::config::{Applies, Backend, Config, Given};
+use crate::editor::Editor;
+use crate::protocol::{Level, ToEditor};
+use crate::store::Store;
+use crate::tool::judge::{Bench, Judge};
+use crate::tool::rules;
+use crate::tool::sandbox_probe::Trial;
+use co_exec::Executor;
+use co_exec::sandbox::Refused;
+use co_exec::secrets::redact::Redactor;
+use co_exec::secrets::{Matcher, Surveys, Values};
+use co_llm::{Fault, Provider};
+
+/// The services of all chats, made after the handshake; [`Services::changed`] replaces only the settings.
+#[derive(Clone)]
+pub struct Services {
+    pub editor: Editor,
+    pub config: Config,
+    /// The values that `config` is made of.
+    given: Given,
+    /// A handle that starts commands as `config` says.
+    pub executor: Executor,
+    pub trial: Trial,
+    pub store: Store,
+    pub redactor: Redactor,
+    /// None where its file cannot be made; said at the start.
+    pub audit: Option<Arc<Audit>>,
+    pub places: Arc<Places>,
+    /// The jobs of every session, for the person.
+    pub jobs: Arc<Board>,
+    /// The files of instructions, and the questions about them.
+    pub(super) instructions: Arc<Instructions>,
+    pub(super) foreground: Foreground,
+    /// The values of each workspace's secrets.
+    values: Arc<Mutex<HashMap<PathBuf, Arc<Values>>>>,
+    connect: Connect,
+    judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
+    /// The sessions whose person knows that the audit log is not written.
+    unaudited: Arc<Mutex<HashSet<String>>>,
+    ids: Arc<AtomicU64>,
+}
+
+/// The judge of a workspace, and the settings it was made with.
+struct CachedJudge {
+    settings: co_policy::Settings,
+    judge: Arc<Judge>,
+}
+
+/// Makes the provider that the settings name, with another model if one is given.
+pub type Connect =
+    Arc<dyn Fn(&Config, Option<&str>) -> Result<Arc<dyn Provider>, Fault> + Send + Sync>;
+
+/// Where things are on this machine.
+pub struct Places {
+    pub home: PathBuf,
+    /// The backend's PATH.
+    pub path: OsString,
+    /// co's own directories, which no command reads unasked.
+    pub own: Vec<PathBuf>,
+    /// Where saved rules live.
+    pub rules: PathBuf,
+    /// The directory of the answers about files of workspaces.
+    pub trust: PathBuf,
+}
+
+/// What a services is made of.
+pub struct Parts {
+    pub editor: Editor,
+    pub config: Config,
+    pub given: Given,
+    pub executor: Executor,
+    pub trial: Trial,
+    pub store: Store,
+    pub redactor: Redactor,
+    /// None where its file cannot be made; said at the start.
+    pub audit: Option<Audit>,
+    pub places: Places,
+    pub connect: Connect,
+}
+
+impl Services {
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            editor: parts.editor,
+            config: parts.config,
+            given: parts.given,
+            executor: parts.executor,
+            trial: parts.trial,
+            store: parts.store,
+            redactor: parts.redactor,
+            audit: parts.audit.map(Arc::new),
+            instructions: Arc::new(Instructions::new(parts.places.trust.clone())),
+            places: Arc::new(parts.places),
+            jobs: Arc::default(),
+            foreground: Foreground::default(),
+            connect: parts.connect,
+            values: Arc::default(),
+            judges: Arc::default(),
+            unaudited: Arc::default(),
+            ids: Arc::new(AtomicU64::new(first_id())),
+        }
+    }
+
+    /// Returns the values that the settings are made of.
+    pub fn given(&self) -> &Given {
+        &self.given
+    }
+
+    /// Returns a copy with the settings of `new`, except those that need a restart.
+    /// It hides `secrets` besides those it knows.
+    ///
+    /// # Errors
+    /// If the executor refuses a setting.
+    pub fn changed(&self, new: &Given, secrets: &[String]) -> Result<Self, co_exec::Error> {
+        let given = self.given.with(new, Applies::Now);
+        let given = given.with(new, Applies::NextChat);
+        let config = given.config();
+        let spill_dir = self.executor.settings().spill_dir.clone();
+        Ok(Self {
+            executor: self.executor.with(config.exec_settings(spill_dir))?,
+            redactor: self.redactor.with(secrets),
+            config,
+            given,
+            ..self.clone()
+        })
+    }
+
+    /// Returns a copy for a chat that already runs, with the settings of `new` that apply at once.
+    #[must_use]
+    pub fn changed_at_once(&self, new: &Self) -> Self {
+        let given = self.given.with(&new.given, Applies::Now);
+        Self {
+            config: given.config(),
+            given,
+            // No setting of the executor waits for the next chat.
+            executor: new.executor.clone(),
+            trial: new.trial.clone(),
+            redactor: new.redactor.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns a copy whose approved commands are confined by another backend.
+    ///
+    /// # Errors
+    /// The backend cannot work here. The error has the reason.
+    pub async fn confined_by(&self, backend: Backend) -> Result<Self, Refused> {
+        let trial = self.trial.with(backend);
+        trial.isolation().await.session_words()?;
+        Ok(Self {
+            trial,
+            ..self.clone()
+        })
+    }
+
+    /// A number no other question or block of this backend has.
+    pub fn id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns the judge of a workspace. A new one says what is wrong with its rules.
+    pub fn judge(&self, workspace: &Path) -> Arc<Judge> {
+        let mut judges = self.judges.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = judges.get(workspace)
+            && known.settings == self.config.policy
+        {
+            return Arc::clone(&known.judge);
+        }
+        let (saved, mut problems) = match rules::load(&self.places.rules, workspace) {
+            Ok(saved) => (saved, Vec::new()),
+            Err(error) => (Vec::new(), vec![error.to_string()]),
+        };
+        let (judge, more) = Judge::new(Bench {
+            workspace: workspace.to_owned(),
+            home: self.places.home.clone(),
+            path: self.places.path.clone(),
+            settings: self.config.policy.clone(),
+            saved,
+            own: self.places.own.clone(),
+        });
+        problems.extend(more);
+        for message in problems {
+            self.notice(Level::Warn, message);
+        }
+        let judge = judge.with_launcher(self.executor.launcher().cloned());
+        let judge = Arc::new(judge);
+        let known = CachedJudge {
+            settings: self.config.policy.clone(),
+            judge: Arc::clone(&judge),
+        };
+        judges.insert(workspace.to_owned(), known);
+        judge
+    }
+
+    /// Keeps an allow rule for a workspace and lets its judge know.
+    ///
+    /// # Errors
+    /// Where the rules' file cannot be written.
+    pub async fn save_rule(
+        &self,
+        workspace: PathBuf,
+        rule: co_policy::Pattern,
+    ) -> Result<(), String> {
+        let (dir, place) = (self.places.rules.clone(), workspace.clone());
+        blocking(move || rules::save(&dir, &place, &rule)).await?;
+        self.forget_judge(&workspace);
+        Ok(())
+    }
+
+    /// Makes the next judgement of a workspace read its rules anew.
+    pub fn forget_judge(&self, workspace: &Path) {
+        self.judges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(workspace);
+    }
+
+    /// Reads the values of the workspace's secrets, before a command may change them.
+    pub async fn load_secret_values(&self, workspace: &Path) {
+        let read = self.secret_values(workspace);
+        // The same failure withholds the output.
+        blocking(move || read().map(|_| ())).await.ok();
+    }
+
+    /// Returns what a model may read of a text: less the secrets, as they are on disk now, and `more` keys.
+    pub async fn redact_for_model(&self, workspace: &Path, text: &str, more: &[String]) -> String {
+        if !self.config.redact {
+            return text.to_owned();
+        }
+        let (redactor, text) = (self.redactor.with(more), text.to_owned());
+        let read = self.secret_values(workspace);
+        let redact = move || {
+            let redactor = redactor.with_values(read()?);
+            Ok::<_, String>(redactor.redact(&text).into_owned())
+        };
+        blocking(redact).await.unwrap_or_else(|why| withheld(&why))
+    }
+
+    /// Returns a function that reads the values of the workspace's secrets, and returns a matcher for them and for those
+    /// that they replaced. It blocks on files.
+    fn secret_values(
+        &self,
+        workspace: &Path,
+    ) -> impl FnOnce() -> Result<Arc<Matcher>, String> + Send + 'static {
+        let values = {
+            let mut known = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+            let surveys = || match self.executor.launcher() {
+                Some(launcher) => launcher.surveys().clone(),
+                None => Surveys::default(),
+            };
+            let new = || Arc::new(Values::new(workspace.to_owned(), surveys()));
+            Arc::clone(known.entry(workspace.to_owned()).or_insert_with(new))
+        };
+        let judge = self.judge(workspace);
+        move || {
+            let matcher = values.read(judge.tracked());
+            matcher.map_err(|error| error.to_string())
+        }
+    }
+
+    /// The provider the settings name, with another model if one is given.
+    ///
+    /// # Errors
+    /// Where no provider is set up or its key is missing.
+    pub fn provider(&self, model: Option<&str>) -> Result<Arc<dyn Provider>, Fault> {
+        (self.connect)(&self.config, model)
+    }
+
+    /// Says, once a session, that the audit log is not written.
+    pub fn unaudited(&self, session: &str, error: &audit::Error) {
+        let mut known = self
+            .unaudited
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.insert(session.to_owned()) {
+            self.notice(
+                Level::Warn,
+                format!(
+                    "{error}; what runs goes unlogged until it can be: free or mend that place"
+                ),
+            );
+        }
+    }
+
+    /// Says one sentence to the person.
+    pub fn notice(&self, level: Level, message: impl Into<String>) {
+        self.editor.tell(ToEditor::Notice {
+            level,
+            message: message.into(),
+        });
+    }
+}
+
+/// Returns what a model reads instead of a text that may hold secrets.
+pub(super) fn withheld(why: &str) -> String {
+    format!("[output withheld: co could not check it for secrets ({why})]\n")
+}
+
+/// Apart from every id of the backend before this one, which Lua may still know; exact in a Lua number.
+fn first_id() -> u64 {
+    (u64::from(std::process::id()) << 24) | 1
+}

@@ -1,0 +1,24 @@
+//! Whole sessions against a scripted model: a real executor, a real judge, a throwaway repository.
+
+mod calls;
+mod cancel;
+mod chat;
+mod commands;
+mod compact;
+mod faults;
+mod file_calls;
+mod idle;
+mod instructions;
+mod job_ends;
+mod jobs;
+mod kept;
+mod loop_limits;
+mod order;
+mod questions;
+mod queue;
+mod retry;
+mod rules;
+mod secrets;
+mod settings;
+mod talk;
+mod typed_commands;

@@ -1,0 +1,150 @@
+//! `<C-c>` at every point of a turn: it ends, nothing runs on, and the next request is whole.
+
+use super::chat::{Chat, call, calls, done, eventually, lives, says, text, valid};
+use crate::chat::Msg;
+use crate::protocol::{Answer, State};
+use co_llm::Fault;
+use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::Item;
+
+/// After a cancelled turn: the next request is whole, and the session is read back whole.
+async fn goes_on(mut chat: Chat) {
+    valid(&chat.kit_items());
+    chat.model.push(says("Here."));
+    assert_eq!(chat.turn("go on").await, "done");
+    valid(&chat.last_request().items);
+    assert!(chat.screen().contains("> cancelled"), "{}", chat.screen());
+}
+
+#[tokio::test]
+async fn while_it_streams() {
+    let mut chat = Chat::new([vec![text("I will"), call("1", "mkdir out"), Part::Hang]]);
+    chat.say("go");
+    chat.state(State::Streaming).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    assert!(!chat.work.join("out").exists());
+    assert_eq!(chat.asks(), 0);
+    assert!(chat.screen().contains("I will"));
+    goes_on(chat).await;
+}
+
+#[tokio::test]
+async fn while_it_asks() {
+    let mut chat = Chat::new([calls(&[("1", "mkdir out"), ("2", "mkdir two")])]);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    // Too late.
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.asks(), 2);
+    goes_on(chat).await;
+}
+
+#[tokio::test]
+async fn while_it_runs() {
+    let model = Scripted::new([calls(&[
+        (
+            "1",
+            "bash -c 'echo $$ > pid; sleep 600 & echo $! > child; wait'",
+        ),
+        ("2", "mkdir two"),
+    ])]);
+    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
+    chat.say("go");
+    chat.state(State::Running).await;
+    let (pid, child) = (chat.work.join("pid"), chat.work.join("child"));
+    eventually("it runs", || {
+        std::fs::read_to_string(&child).is_ok_and(|pid| pid.ends_with('\n'))
+    })
+    .await;
+    assert!(lives(&pid) && lives(&child));
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    assert!(!lives(&pid) && !lives(&child), "nothing of it runs on");
+    assert!(!chat.work.join("two").exists());
+    goes_on(chat).await;
+}
+
+#[tokio::test]
+async fn while_it_runs_several_unasked() {
+    let read = "tail -f note";
+    let model = Scripted::new([calls(&[("1", read), ("2", read)])]);
+    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
+    chat.write("note", "x\n");
+    chat.say("go");
+    chat.state(State::Running).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    goes_on(chat).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_it_waits_to_try_again() {
+    let busy = Fault::RateLimited {
+        provider: "scripted".into(),
+        retry_after: Some(std::time::Duration::from_secs(100)),
+    };
+    let mut chat = Chat::new([vec![busy.into()]]);
+    let began = tokio::time::Instant::now();
+    chat.say("go");
+    chat.state(State::Retrying).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    assert!(began.elapsed().as_secs() < 100);
+    goes_on(chat).await;
+}
+
+#[tokio::test]
+async fn while_nothing_comes_at_all() {
+    let mut chat = Chat::new([vec![Part::Hang]]);
+    chat.say("go");
+    eventually("the model is asked", || chat.model.requests().len() == 1).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    goes_on(chat).await;
+}
+
+#[tokio::test]
+async fn where_nothing_runs_it_does_nothing() {
+    let mut chat = Chat::new([vec![text("ok"), done()]]);
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.turn("go").await, "done");
+}
+
+#[tokio::test]
+async fn a_session_that_is_let_go_of_ends_its_turn() {
+    let mut chat = Chat::new([vec![text("I"), Part::Hang]]);
+    chat.say("go");
+    chat.state(State::Streaming).await;
+    chat.leave();
+    assert_eq!(chat.ended().await, "cancelled");
+}
+
+#[tokio::test]
+async fn what_waits_is_not_begun_in_a_session_that_is_closed() {
+    let mut chat = Chat::new([vec![text("I"), Part::Hang], says("never")]);
+    chat.say("first");
+    chat.state(State::Streaming).await;
+    chat.say("second");
+    chat.close().await;
+    let begun = |item: &Item| matches!(item, Item::User { .. });
+    assert_eq!(chat.disk().into_iter().filter(begun).count(), 1);
+}
+
+#[tokio::test]
+async fn after_a_new_prompt_a_cancel_means_the_turn_alone() {
+    let hang = || vec![text("one"), Part::Hang];
+    let mut chat = Chat::new([hang(), hang(), says("three")]);
+    chat.say("first");
+    chat.state(State::Streaming).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    chat.say("second");
+    chat.state(State::Streaming).await;
+    chat.say("third");
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    assert_eq!(chat.ended().await, "done", "the third was not given up");
+}

@@ -1,0 +1,440 @@
+//! A session with everything real but the model and the editor.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::audit::Audit;
+use crate::chat::services::{Parts, Places, Services};
+use crate::chat::{Answered, Handle, Msg, Place, Prompt};
+use crate::config::{Config, Given};
+use crate::editor::{Editor, Outbox};
+use crate::protocol::{Answer, Ask, Level, RunOptions, Scope, State, ToEditor};
+use crate::store::Store;
+use crate::tool::confinement::Isolation;
+use crate::tool::sandbox_probe::Trial;
+use co_exec::Executor;
+use co_exec::sandbox::{Launcher, Support};
+use co_exec::secrets::redact::Redactor;
+use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::{Call, Item};
+use co_llm::{Delta, Fault, Provider, Request, Stop};
+
+/// How long anything may take before a test gives up.
+const DEADLINE: Duration = Duration::from_secs(60);
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+pub(super) struct Chat {
+    pub(super) model: Arc<Scripted>,
+    pub(super) services: Arc<Services>,
+    /// The workspace.
+    pub(super) work: PathBuf,
+    pub(super) seen: Vec<ToEditor>,
+    handle: Option<Handle>,
+    outbox: Outbox,
+    /// How much of `seen` was waited for.
+    read: usize,
+    pub(super) root: TempDir,
+    pub(super) app: CancellationToken,
+}
+
+impl Drop for Chat {
+    fn drop(&mut self) {
+        self.app.cancel();
+    }
+}
+
+impl Chat {
+    /// A chat whose model gives these answers.
+    pub(super) fn new(answers: impl IntoIterator<Item = Vec<Part>>) -> Self {
+        Self::with(Scripted::new(answers), |_| {})
+    }
+
+    pub(super) fn with(model: Arc<Scripted>, set: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::default();
+        set(&mut config);
+        let root = TempDir::with_prefix("co-session-").unwrap();
+        let real = root.path().canonicalize().unwrap();
+        let dir = |name: &str| {
+            let path = real.join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let (work, home, data, state, spill) = (
+            dir("work"),
+            dir("home"),
+            dir("data"),
+            dir("state"),
+            dir("spill"),
+        );
+        std::fs::create_dir(work.join(".git")).unwrap();
+        let (editor, outbox) = Editor::new();
+        let own = vec![data.clone(), state.clone()];
+        let none = Support::none("these tests have no launcher");
+        let launcher = Launcher::with_support("/nowhere".into(), home.clone(), own.clone(), none);
+        let env = [("PATH", PATH.into()), ("HOME", home.clone().into())];
+        let executor = Executor::new(co_exec::Setup {
+            env: env.map(|(name, value)| (name.into(), value)).to_vec(),
+            ..co_exec::Setup::new(config.exec_settings(spill))
+        });
+        let provider: Arc<dyn Provider> = model.clone();
+        let services = Arc::new(Services::new(Parts {
+            editor,
+            trial: Trial::ended(&config, Isolation::new(&config, &launcher)),
+            config,
+            given: Given::default(),
+            executor: executor.unwrap(),
+            store: Store::new(data),
+            redactor: Redactor::new(&[]),
+            audit: Some(Audit::open(&state).unwrap()),
+            places: Places {
+                home,
+                path: PATH.into(),
+                own,
+                rules: real.join("rules"),
+                trust: real.join("trust"),
+            },
+            connect: Arc::new(move |_, model| match model {
+                Some("unheard-of") => Err(Fault::NoProvider),
+                _ => Ok(Arc::clone(&provider)),
+            }),
+        }));
+        let mut chat = Self {
+            model,
+            services,
+            work,
+            seen: Vec::new(),
+            handle: None,
+            outbox,
+            read: 0,
+            root,
+            app: CancellationToken::new(),
+        };
+        chat.handle = Some(chat.spawn(1));
+        chat
+    }
+
+    fn spawn(&self, id: u64) -> Handle {
+        Handle::spawn(id, Arc::clone(&self.services), self.place(), &self.app)
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place {
+            workspace: self.work.clone(),
+            cwd: self.work.clone(),
+        }
+    }
+
+    /// Ends the session and begins another with the same files.
+    pub(super) async fn again(&mut self) {
+        self.close().await;
+        self.handle = Some(self.spawn(2));
+    }
+
+    pub(super) async fn close(&mut self) {
+        if let Some(handle) = self.handle.take() {
+            handle.close().await;
+        }
+    }
+
+    /// Lets go of the session, as who panics does.
+    pub(super) fn leave(&mut self) {
+        self.handle = None;
+    }
+
+    pub(super) fn send(&self, message: Msg) {
+        assert!(self.handle.as_ref().unwrap().send(message));
+    }
+
+    pub(super) fn say(&self, text: &str) {
+        self.send(Msg::Prompt(Prompt {
+            text: text.to_owned(),
+            context: Vec::new(),
+        }));
+    }
+
+    /// Sends a `!` line.
+    pub(super) fn run(&self, command: &str) {
+        self.send(Msg::Run {
+            command: command.to_owned(),
+            options: RunOptions::default(),
+        });
+    }
+
+    pub(super) fn command(&self, name: &str, args: &str) {
+        self.send(Msg::Command {
+            name: name.to_owned(),
+            args: args.to_owned(),
+        });
+    }
+
+    /// Says something and waits for the end of the turn; returns how it ended.
+    pub(super) async fn turn(&mut self, text: &str) -> String {
+        self.say(text);
+        self.ended().await
+    }
+
+    pub(super) fn answer(&self, id: u64, decision: Answer) {
+        self.send(Msg::Answer(answered(id, decision)));
+    }
+
+    pub(super) fn always(&self, id: u64, scope: Scope) {
+        self.send(Msg::Answer(Answered {
+            scope: Some(scope),
+            ..answered(id, Answer::Always)
+        }));
+    }
+
+    pub(super) fn deny(&self, id: u64, reason: &str) {
+        self.send(Msg::Answer(Answered {
+            reason: Some(reason.to_owned()),
+            ..answered(id, Answer::Deny)
+        }));
+    }
+
+    pub(super) fn edit(&self, id: u64, command: &str) {
+        self.send(Msg::Answer(Answered {
+            command: Some(command.to_owned()),
+            ..answered(id, Answer::Edited)
+        }));
+    }
+
+    /// Takes one more frame of what the editor is told.
+    pub(super) async fn frame(&mut self) {
+        let seen = tokio::time::timeout(DEADLINE, async {
+            loop {
+                self.outbox.filled().await;
+                let frame = self.outbox.take_frame();
+                if !frame.is_empty() {
+                    return frame;
+                }
+            }
+        });
+        let frame = seen.await;
+        let frame = frame.unwrap_or_else(|_| panic!("nothing came after {:#?}", self.seen.last()));
+        self.seen.extend(frame);
+    }
+
+    /// Waits for the next message that `find` finds something in.
+    pub(super) async fn until<T>(&mut self, mut find: impl FnMut(&ToEditor) -> Option<T>) -> T {
+        loop {
+            while let Some(message) = self.seen.get(self.read) {
+                self.read += 1;
+                if let Some(found) = find(message) {
+                    return found;
+                }
+            }
+            self.frame().await;
+        }
+    }
+
+    pub(super) async fn ended(&mut self) -> String {
+        self.until(|message| match message {
+            ToEditor::Event { name, data } if name == "CoTurnDone" => {
+                Some(data["reason"].as_str().unwrap().to_owned())
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    pub(super) async fn asked(&mut self) -> Ask {
+        self.until(|message| match message {
+            ToEditor::Ask(ask) => Some(ask.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(super) async fn state(&mut self, wanted: State) -> String {
+        self.until(|message| match message {
+            ToEditor::State { state, detail, .. } if *state == wanted => Some(detail.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(super) async fn noticed(&mut self) -> (Level, String) {
+        self.until(|message| match message {
+            ToEditor::Notice { level, message } => Some((*level, message.clone())),
+            _ => None,
+        })
+        .await
+    }
+
+    /// What was appended to the chat so far.
+    pub(super) fn screen(&self) -> String {
+        self.seen
+            .iter()
+            .filter_map(|message| match message {
+                ToEditor::Append { text, .. } | ToEditor::Replace { text, .. } => {
+                    Some(text.as_str())
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub(super) fn asks(&self) -> usize {
+        let asks = self.seen.iter();
+        asks.filter(|message| matches!(message, ToEditor::Ask(_)))
+            .count()
+    }
+
+    /// The items on disk, of the session that was written last.
+    pub(super) fn disk(&self) -> Vec<Item> {
+        std::fs::read_to_string(self.file())
+            .unwrap()
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
+    }
+
+    /// What `/resume` takes.
+    pub(super) fn id(&self) -> String {
+        let file = self.file();
+        file.file_stem().unwrap().to_str().unwrap().to_owned()
+    }
+
+    pub(super) fn file(&self) -> PathBuf {
+        let mut files = self.files();
+        // Files written within one tick of the clock have the same time; their names sort by when they began.
+        files.sort_by_key(|path| (path.metadata().unwrap().modified().unwrap(), path.clone()));
+        files.pop().unwrap()
+    }
+
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let sessions = self.root.path().join("data").join("sessions");
+        let entries = std::fs::read_dir(sessions).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// The items as the store would read them back.
+    pub(super) fn kit_items(&self) -> Vec<Item> {
+        co_llm::transcript::repair(self.disk()).0
+    }
+
+    pub(super) fn last_request(&self) -> Request {
+        self.model.requests().pop().unwrap()
+    }
+
+    /// What the model was told of a call in the last request.
+    #[track_caller]
+    pub(super) fn told(&self, id: &str) -> String {
+        told(&self.last_request().items, id)
+    }
+
+    pub(super) fn audit(&self) -> String {
+        std::fs::read_to_string(self.root.path().join("state").join("audit.jsonl")).unwrap()
+    }
+
+    pub(super) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.work.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub(super) fn rules(&self) -> Vec<String> {
+        let rules = crate::tool::rules::load(&self.services.places.rules, &self.work).unwrap();
+        rules.iter().map(ToString::to_string).collect()
+    }
+}
+
+/// What is told of a call in a request, which answers every call exactly once.
+#[track_caller]
+pub(super) fn told(items: &[Item], id: &str) -> String {
+    let outcomes = items.iter().filter_map(|item| match item {
+        Item::Outcome(outcome) if outcome.call == id => Some(outcome.text.clone()),
+        _ => None,
+    });
+    let outcomes: Vec<_> = outcomes.collect();
+    assert_eq!(outcomes.len(), 1, "{id} has one outcome in {items:#?}");
+    outcomes.into_iter().next().unwrap()
+}
+
+/// Holds where every call has one outcome.
+#[track_caller]
+pub(super) fn valid(items: &[Item]) {
+    for item in items {
+        if let Item::Call(call) = item {
+            told(items, &call.id);
+        }
+    }
+}
+
+pub(super) fn answered(id: u64, decision: Answer) -> Answered {
+    Answered {
+        id,
+        decision,
+        reason: None,
+        scope: None,
+        command: None,
+    }
+}
+
+pub(super) fn text(text: &str) -> Part {
+    Delta::Text(text.to_owned()).into()
+}
+
+pub(super) fn done() -> Part {
+    Delta::Stop(Stop::Done).into()
+}
+
+/// A call of any tool.
+pub(super) fn tool(id: &str, name: &str, arguments: serde_json::Value) -> Part {
+    Part::Delta(Delta::Call(Call {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments,
+        signature: None,
+    }))
+}
+
+/// A call whose arguments cannot be read.
+pub(super) fn unread(id: &str) -> Part {
+    Part::Delta(Delta::BadCall {
+        call: Call {
+            id: id.to_owned(),
+            name: "run_shell_command".to_owned(),
+            arguments: json!({}),
+            signature: None,
+        },
+        detail: "expected `}`".to_owned(),
+    })
+}
+
+pub(super) fn call(id: &str, command: &str) -> Part {
+    tool(id, "run_shell_command", json!({ "cmd": command }))
+}
+
+/// An answer that asks for these commands.
+pub(super) fn calls(calls: &[(&str, &str)]) -> Vec<Part> {
+    let parts = calls.iter().map(|(id, command)| call(id, command));
+    parts.chain([done()]).collect()
+}
+
+pub(super) fn says(text: &str) -> Vec<Part> {
+    Scripted::says(text)
+}
+
+/// Waits until something holds that nobody tells of.
+pub(super) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(DEADLINE, wait).await;
+    assert!(waited.is_ok(), "{what}");
+}
+
+/// Whether a process lives whose id is in the file.
+pub(super) fn lives(pid: &Path) -> bool {
+    let pid = std::fs::read_to_string(pid).unwrap();
+    let pid = nix::unistd::Pid::from_raw(pid.trim().parse().unwrap());
+    nix::sys::signal::kill(pid, None).is_ok()
+}

@@ -1,0 +1,335 @@
+//! Slash commands: none of them is ever sent to the model.
+
+use std::path::Path;
+
+use super::chat::{Chat, calls, says};
+use crate::protocol::{Choice, Level, Scope, ToEditor};
+use crate::store::Store;
+use co_llm::scripted::Scripted;
+use co_llm::transcript::Item;
+
+async fn choices(chat: &mut Chat) -> Vec<Choice> {
+    chat.until(|message| match message {
+        ToEditor::Choose { choices, .. } => Some(choices.clone()),
+        _ => None,
+    })
+    .await
+}
+
+fn titles(chat: &Chat) -> Vec<String> {
+    let store: &Store = &chat.services.store;
+    let entries = store.list(Some(&chat.work)).into_iter();
+    entries.map(|entry| entry.title).collect()
+}
+
+#[tokio::test]
+async fn an_unknown_command_is_not_for_the_model() {
+    let mut chat = Chat::new([]);
+    chat.command("frobnicate", "now");
+    let (level, said) = chat.noticed().await;
+    assert_eq!(level, Level::Error);
+    assert!(said.contains("/frobnicate"), "{said}");
+    assert!(chat.model.requests().is_empty());
+}
+
+#[tokio::test]
+async fn rename() {
+    let mut chat = Chat::new([says("ok")]);
+    assert_eq!(chat.turn("some long first prompt").await, "done");
+    assert_eq!(titles(&chat), ["some long first prompt"]);
+    chat.command("rename", "A better name");
+    let (level, said) = chat.noticed().await;
+    assert_eq!(
+        (level, titles(&chat)),
+        (Level::Info, vec!["A better name".to_owned()]),
+        "{said}"
+    );
+    chat.command("rename", "");
+    assert_eq!(chat.noticed().await.0, Level::Error);
+}
+
+#[tokio::test]
+async fn fork_goes_on_in_a_copy() {
+    let mut chat = Chat::new([says("one"), says("two")]);
+    assert_eq!(chat.turn("first").await, "done");
+    let original = chat.file();
+    let before = std::fs::read_to_string(&original).unwrap();
+    chat.command("fork", "");
+    assert_eq!(chat.noticed().await.0, Level::Info);
+    assert_eq!(chat.turn("second").await, "done");
+    assert_eq!(chat.files().len(), 2);
+    assert_eq!(std::fs::read_to_string(&original).unwrap(), before);
+    let items = chat.last_request().items;
+    assert!(items.len() >= 3, "{items:?}");
+}
+
+#[tokio::test]
+async fn export_has_all_and_overwrites_nothing() {
+    let mut chat = Chat::new([calls(&[("1", "echo exported")]), says("There.")]);
+    assert_eq!(chat.turn("say it").await, "done");
+    chat.command("export", "chat.md");
+    let (level, said) = chat.noticed().await;
+    assert_eq!(level, Level::Info, "{said}");
+    let text = std::fs::read_to_string(chat.work.join("chat.md")).unwrap();
+    for piece in ["say it", "echo exported", "There."] {
+        assert!(text.contains(piece), "{piece} is not in {text}");
+    }
+    chat.command("export", "chat.md");
+    assert_eq!(chat.noticed().await.0, Level::Error);
+}
+
+#[tokio::test]
+async fn export_to_a_tilde_goes_home() {
+    let mut chat = Chat::new([says("There.")]);
+    assert_eq!(chat.turn("say it").await, "done");
+    chat.command("export", "~/chat.md");
+    let (level, said) = chat.noticed().await;
+    assert_eq!(level, Level::Info, "{said}");
+    let text = std::fs::read_to_string(chat.services.places.home.join("chat.md")).unwrap();
+    assert!(text.contains("There."), "{text}");
+}
+
+#[tokio::test]
+async fn resume_lists_and_delete_deletes() {
+    let mut chat = Chat::new([says("one"), says("two")]);
+    assert_eq!(chat.turn("the first chat").await, "done");
+    let first = chat.id();
+    chat.again().await;
+    assert_eq!(chat.turn("the second chat").await, "done");
+    chat.command("resume", "");
+    let offered = choices(&mut chat).await;
+    assert_eq!(offered.len(), 2);
+    assert!(
+        offered
+            .iter()
+            .any(|choice| choice.value == first && choice.label.starts_with("the first chat · "))
+    );
+    chat.command("delete", &chat.id());
+    let (level, said) = chat.noticed().await;
+    assert!(
+        level == Level::Error && said.contains("this chat"),
+        "{said}"
+    );
+    chat.command("resume", &chat.id());
+    let (level, said) = chat.noticed().await;
+    assert!(level == Level::Info && said.contains("this chat"), "{said}");
+    chat.command("delete", &first);
+    assert_eq!(chat.noticed().await.0, Level::Info);
+    assert_eq!(titles(&chat), ["the second chat"]);
+    chat.command("resume", &first);
+    let (level, said) = chat.noticed().await;
+    assert!(
+        level == Level::Error && said.contains("no session"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_resumed_conversation_has_its_own_usage_and_none_of_the_rules() {
+    let mut chat = Chat::new([
+        vec![
+            co_llm::Delta::Usage(co_llm::transcript::Usage {
+                input: 100,
+                output: 10,
+                ..Default::default()
+            })
+            .into(),
+            super::chat::text("one"),
+            super::chat::done(),
+        ],
+        calls(&[("1", "touch a")]),
+        says("two"),
+    ]);
+    assert_eq!(chat.turn("the first chat").await, "done");
+    let first = chat.id();
+    chat.again().await;
+    chat.say("the second chat");
+    let ask = chat.asked().await;
+    chat.always(ask.id, Scope::Everything);
+    assert_eq!(chat.ended().await, "done");
+    chat.command("resume", &first);
+    chat.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
+        .await;
+    chat.command("usage", "");
+    let (_, said) = chat.noticed().await;
+    assert!(said.starts_with("100 tokens in"), "{said}");
+    chat.model.push(calls(&[("1", "touch b")]));
+    chat.say("and now?");
+    assert_eq!(chat.asked().await.command, "touch b");
+}
+
+#[tokio::test]
+async fn cd_moves_the_chat() {
+    let mut chat = Chat::new([calls(&[("1", "pwd")]), says("ok")]);
+    std::fs::create_dir(chat.work.join("sub")).unwrap();
+    chat.command("cd", "sub");
+    let sub = chat.work.join("sub").display().to_string();
+    let wanted = sub.clone();
+    chat.until(move |message| {
+        matches!(message, ToEditor::State { cwd, .. } if *cwd == wanted).then_some(())
+    })
+    .await;
+    assert_eq!(chat.turn("where").await, "done");
+    assert!(chat.told("1").contains(&sub), "{}", chat.told("1"));
+    chat.command("cd", "gone");
+    let (level, said) = chat.noticed().await;
+    assert!(level == Level::Error && said.contains("gone"), "{said}");
+    chat.write("file", "");
+    chat.command("cd", "../file");
+    let (level, said) = chat.noticed().await;
+    assert!(level == Level::Error && said.contains("file"), "{said}");
+}
+
+async fn went(chat: &mut Chat, path: &str, to: &Path) {
+    chat.command("cd", path);
+    let to = to.display().to_string();
+    chat.until(move |message| {
+        matches!(message, ToEditor::State { cwd, .. } if *cwd == to).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn cd_takes_the_workspace_along_only_where_it_leaves_it() {
+    let mut chat = Chat::new([says("one"), says("two"), says("three")]);
+    let (work, home) = (chat.work.clone(), chat.services.places.home.clone());
+    std::fs::create_dir_all(work.join("sub/.git")).unwrap();
+    std::fs::create_dir_all(home.join("other/.git")).unwrap();
+    let told = |chat: &Chat| chat.last_request().system;
+    went(&mut chat, "sub", &work.join("sub")).await;
+    assert_eq!(chat.turn("where").await, "done");
+    let system = told(&chat);
+    assert!(
+        system.contains(&format!("{}\n", work.display())),
+        "a repository inside is part of it: {system}"
+    );
+    went(&mut chat, "~/other", &home.join("other")).await;
+    assert_eq!(chat.turn("where").await, "done");
+    assert_eq!(told(&chat), system, "a request begins like the last one");
+    let there = home.join("other").display().to_string();
+    let note = notes(&chat.last_request().items).pop().unwrap();
+    assert_eq!(
+        note,
+        format!("The working directory is now {there}, the workspace {there}.")
+    );
+    assert!(chat.screen().contains(&note), "{}", chat.screen());
+    for path in ["~", ""] {
+        went(&mut chat, path, &home).await;
+        went(&mut chat, "other", &home.join("other")).await;
+    }
+}
+
+/// A chat keeps its directory, so that a resumed one begins like the one before.
+#[tokio::test]
+async fn a_resumed_chat_begins_its_requests_as_before() {
+    let mut chat = Chat::new([says("one"), says("two")]);
+    assert_eq!(chat.turn("go").await, "done");
+    let before = chat.last_request();
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", &id);
+    assert_eq!(chat.turn("and").await, "done");
+    let after = chat.last_request();
+    assert_eq!(after.system, before.system);
+    assert_eq!(after.tools, before.tools);
+    assert!(after.items.starts_with(&before.items));
+}
+
+fn notes(items: &[Item]) -> Vec<String> {
+    let notes = items.iter().filter_map(|item| match item {
+        Item::Note { text, .. } => Some(text.clone()),
+        _ => None,
+    });
+    notes.collect()
+}
+
+#[tokio::test]
+async fn rules_are_shown_and_removed() {
+    let model = Scripted::new([calls(&[("1", "make one")]), says("ok")]);
+    let mut chat = Chat::with(model, |config| config.policy.deny = vec!["shutdown".into()]);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.always(ask.id, Scope::PrefixSaved);
+    assert_eq!(chat.ended().await, "done");
+    chat.command("rules", "");
+    let offered = choices(&mut chat).await;
+    let saved = offered
+        .iter()
+        .find(|choice| choice.value.starts_with("saved:"))
+        .unwrap();
+    assert_eq!(saved.value, "saved:make one");
+    assert!(
+        offered
+            .iter()
+            .any(|choice| choice.value == "config:shutdown")
+    );
+    chat.command("rules", &saved.value);
+    assert_eq!(chat.noticed().await.0, Level::Info);
+    assert!(chat.rules().is_empty());
+    // It asks again at once.
+    chat.model.push(calls(&[("2", "make one")]));
+    chat.say("again");
+    assert_eq!(chat.asked().await.command, "make one");
+}
+
+#[tokio::test]
+async fn a_session_rule_is_removed() {
+    let mut chat = Chat::new([
+        calls(&[("1", "touch a")]),
+        says("ok"),
+        calls(&[("2", "touch a")]),
+    ]);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.always(ask.id, Scope::Command);
+    assert_eq!(chat.ended().await, "done");
+    chat.command("rules", "");
+    let offered = choices(&mut chat).await;
+    assert_eq!(offered[0].value, "session:= touch a");
+    chat.command("rules", &offered[0].value);
+    chat.noticed().await;
+    chat.say("again");
+    assert_eq!(chat.asked().await.command, "touch a");
+}
+
+#[tokio::test]
+async fn model_lists_and_switches() {
+    let mut chat = Chat::new([]);
+    chat.command("model", "");
+    assert_eq!(choices(&mut chat).await[0].value, "scripted");
+    chat.command("model", "other");
+    chat.until(|message| {
+        matches!(message, ToEditor::State { model, .. } if model == "scripted").then_some(())
+    })
+    .await;
+    assert!(chat.model.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_command_typed_at_the_prompt_runs_without_the_model() {
+    let mut chat = Chat::new([]);
+    chat.run("echo typed");
+    chat.until(|message| match message {
+        ToEditor::Block { done: true, .. } => Some(()),
+        _ => None,
+    })
+    .await;
+    let shown = chat.seen.iter().any(|message| {
+        matches!(message, ToEditor::Block { patch: Some(patch), .. } if patch.lines.iter().any(|line| line == "typed"))
+    });
+    assert!(shown);
+    assert!(chat.model.requests().is_empty());
+}
+
+#[tokio::test]
+async fn while_a_turn_runs_some_commands_wait_for_its_end() {
+    let mut chat = Chat::new([vec![super::chat::text("x"), co_llm::scripted::Part::Hang]]);
+    chat.say("go");
+    chat.state(crate::protocol::State::Streaming).await;
+    for name in ["retry", "compact", "resume", "fork"] {
+        chat.command(name, "");
+        assert_eq!(chat.noticed().await.0, Level::Error, "{name}");
+    }
+    let items = chat.disk();
+    assert!(matches!(items[0], Item::User { .. }));
+}

@@ -1,0 +1,306 @@
+//! What goes wrong at the provider's, and what the turn makes of it. Time stands still unless waited for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::chat::{Chat, calls, done, says, text, told, valid};
+use crate::chat::Session;
+use crate::protocol::{State, ToEditor};
+use co_llm::Fault;
+use co_llm::scripted::Part;
+use co_llm::transcript::{Call, Decision, Item};
+
+fn limited(seconds: u64) -> Vec<Part> {
+    let fault = Fault::RateLimited {
+        provider: "scripted".into(),
+        retry_after: Some(Duration::from_secs(seconds)),
+    };
+    vec![fault.into()]
+}
+
+fn failing() -> Vec<Part> {
+    let fault = Fault::Server {
+        provider: "scripted".into(),
+        status: 500,
+        retry_after: None,
+    };
+    vec![fault.into()]
+}
+
+fn refused() -> Vec<Part> {
+    let fault = Fault::BadRequest {
+        provider: "scripted".into(),
+        body: "tool_use without tool_result".into(),
+    };
+    vec![fault.into()]
+}
+
+fn countdown(chat: &Chat) -> Vec<String> {
+    let seen = chat.seen.iter();
+    seen.filter_map(|message| match message {
+        ToEditor::State {
+            state: State::Retrying,
+            detail,
+            ..
+        } => Some(detail.clone()),
+        _ => None,
+    })
+    .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_asks_to_slow_down_gets_its_time() {
+    let mut chat = Chat::new([limited(5), says("Here.")]);
+    let began = Instant::now();
+    assert_eq!(chat.turn("go").await, "done");
+    let waited = began.elapsed().as_secs_f64();
+    assert!((5.0..5.5).contains(&waited), "{waited} s");
+    let shown = countdown(&chat);
+    let expected: Vec<_> = (1..=5)
+        .rev()
+        .map(|left| format!("in {left} s: scripted asks to slow down (HTTP 429)"))
+        .collect();
+    assert_eq!(shown, expected);
+    assert!(chat.screen().ends_with("Here."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_server_is_tried_five_times_more() {
+    let mut chat = Chat::new((0..6).map(|_| failing()));
+    let began = Instant::now();
+    assert_eq!(chat.turn("go").await, "failed");
+    let waited = began.elapsed().as_secs_f64();
+    assert!(
+        (0.8 * 15.5..1.2 * 15.5 + 0.5).contains(&waited),
+        "{waited} s"
+    );
+    assert_eq!(chat.model.requests().len(), 6);
+    assert!(chat.screen().contains("/retry"), "{}", chat.screen());
+    chat.model.push(says("Here."));
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_is_not_waited_for() {
+    let mut chat = Chat::new([limited(3_600)]);
+    let began = Instant::now();
+    assert_eq!(chat.turn("go").await, "failed");
+    assert!(began.elapsed().as_secs() < 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_is_used_up_is_one_sentence() {
+    let fault = Fault::QuotaUsedUp {
+        provider: "OpenAI".into(),
+        status: 429,
+    };
+    let mut chat = Chat::new([vec![fault.into()]]);
+    assert_eq!(chat.turn("go").await, "failed");
+    assert_eq!(chat.model.requests().len(), 1);
+    let screen = chat.screen();
+    let said = screen.lines().filter(|line| line.contains("used up"));
+    let said: Vec<_> = said.collect();
+    assert!(
+        matches!(said[..], [line] if line.contains("add credit") && line.contains("OpenAI")),
+        "{screen}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_key_is_one_sentence_that_names_its_variable() {
+    let fault = Fault::Unauthorized {
+        provider: "openai".into(),
+        status: 401,
+        source_name: "OPENAI_API_KEY".into(),
+    };
+    let mut chat = Chat::new([vec![fault.into()]]);
+    assert_eq!(chat.turn("go").await, "failed");
+    assert_eq!(chat.model.requests().len(), 1);
+    let screen = chat.screen();
+    let said = screen
+        .lines()
+        .filter(|line| line.contains("OPENAI_API_KEY"));
+    assert_eq!(said.count(), 1, "{screen}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_breaks_off_is_kept_and_goes_on_by_hand() {
+    for end in [vec![Part::from(Fault::Cut)], Vec::new()] {
+        let mut cut = vec![text("The first half")];
+        cut.extend(end);
+        let mut chat = Chat::new([cut]);
+        assert_eq!(chat.turn("go").await, "failed");
+        let screen = chat.screen();
+        assert!(
+            screen.contains("The first half") && screen.contains("/continue"),
+            "{screen}"
+        );
+        chat.model.push(says(" and the second."));
+        chat.command("continue", "");
+        assert_eq!(chat.ended().await, "done");
+        let items = chat.last_request().items;
+        let said = Item::Text {
+            text: "The first half".into(),
+        };
+        let note = Item::Note {
+            text: "Go on from where you stopped. You can call tools.".into(),
+            once: true,
+        };
+        assert!(
+            items.contains(&said) && items.ends_with(&[note]),
+            "{items:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_an_answer_that_broke_off_are_not_run() {
+    let mut answer = calls(&[("1", "mkdir out")]);
+    answer.pop();
+    answer.push(Fault::Cut.into());
+    let mut chat = Chat::new([answer]);
+    assert_eq!(chat.turn("go").await, "failed");
+    assert_eq!(chat.asks(), 0);
+    chat.model.push(says("ok"));
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+    valid(&chat.last_request().items);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_refused_twice_recovers() {
+    let mut chat = Chat::new([refused(), refused(), says("Better.")]);
+    assert_eq!(chat.turn("go").await, "done");
+    let items = chat.last_request().items;
+    let told = items.iter().filter(
+        |item| matches!(item, Item::Note { text, .. } if text.contains("tool_use without tool_result")),
+    );
+    assert_eq!(told.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_refused_a_third_time_ends_the_turn() {
+    let mut chat = Chat::new([refused(), refused(), refused(), says("never")]);
+    assert_eq!(chat.turn("go").await, "failed");
+    assert_eq!(chat.model.requests().len(), 3);
+    let screen = chat.screen();
+    assert!(
+        screen.contains("refused the request (HTTP 400)"),
+        "{screen}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_provider_the_turn_says_what_to_do() {
+    let mut chat = Chat::new([]);
+    chat.command("model", "unheard-of");
+    let (_, said) = chat.noticed().await;
+    assert!(said.contains("no provider is set up"), "{said}");
+    // The model it had goes on.
+    chat.model.push(vec![text("ok"), done()]);
+    assert_eq!(chat.turn("go").await, "done");
+}
+
+/// What comes back to the prompt area.
+async fn given_back(chat: &mut Chat) -> String {
+    chat.until(|message| match message {
+        ToEditor::Unsent { text, .. } => Some(text.clone()),
+        _ => None,
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_prompt_that_cannot_be_written_down_comes_back() {
+    let mut chat = Chat::new([says("Here.")]);
+    let sessions = chat.work.parent().unwrap().join("data/sessions");
+    std::fs::write(&sessions, "in the way").unwrap();
+    chat.say("a long\nprompt");
+    let (_, why) = chat.noticed().await;
+    assert!(why.contains("could not be written"), "{why}");
+    assert_eq!(given_back(&mut chat).await, "a long\nprompt");
+    assert_eq!(chat.screen(), "", "nothing is shown that is not on disk");
+    std::fs::remove_file(&sessions).unwrap();
+    assert_eq!(chat.turn("a long\nprompt").await, "done");
+}
+
+#[tokio::test]
+async fn a_conversation_that_could_not_be_resumed_is_not_replaced_unsaid() {
+    let mut chat = Chat::new([says("Hello.")]);
+    chat.command("resume", "gone");
+    chat.noticed().await;
+    chat.say("go on");
+    let (_, why) = chat.noticed().await;
+    assert!(why.contains("could not be resumed"), "{why}");
+    assert_eq!(given_back(&mut chat).await, "go on");
+    assert!(chat.model.requests().is_empty());
+    assert_eq!(
+        chat.turn("go on").await,
+        "done",
+        "the second time is meant so"
+    );
+}
+
+#[tokio::test]
+async fn what_could_be_resumed_or_goes_on_is_not_held_back() {
+    let mut chat = Chat::new([says("one"), says("two"), says("three")]);
+    assert_eq!(chat.turn("first").await, "done");
+    chat.command("resume", "gone");
+    chat.noticed().await;
+    assert_eq!(chat.turn("it goes on").await, "done");
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", "gone");
+    chat.noticed().await;
+    chat.command("resume", &id);
+    let resumed = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
+    chat.until(resumed).await;
+    assert_eq!(chat.turn("so does this").await, "done");
+}
+
+/// What it came to could not be written, or the turn broke: that it was carried out is not denied.
+#[tokio::test]
+async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {
+    let chat = Chat::new([]);
+    let mut session = Session::new(
+        7,
+        Arc::clone(&chat.services),
+        chat.place(),
+        chat.app.clone(),
+    );
+    let decisions = [
+        ("1", None),
+        ("2", Some(Decision::Approved)),
+        ("3", Some(Decision::Denied { reason: None })),
+        ("4", Some(Decision::Proved)),
+    ];
+    for (id, decision) in decisions {
+        let call = Call {
+            id: id.to_owned(),
+            name: "run_shell_command".to_owned(),
+            arguments: serde_json::json!({"cmd": "make"}),
+            signature: None,
+        };
+        assert!(session.recorder.record(Item::Call(call)).await);
+        if let Some(decision) = decision {
+            let call = id.to_owned();
+            let item = Item::Decision { call, decision };
+            assert!(session.recorder.record(item).await);
+        }
+    }
+    session.answer_calls().await;
+    let items = session.recorder.items();
+    valid(items);
+    for (id, expected) in [
+        ("1", "before this call was carried out"),
+        ("2", "is not known"),
+        ("3", "before this call was carried out"),
+        ("4", "is not known"),
+    ] {
+        let told = told(items, id);
+        assert!(told.contains(expected), "{id}: {told}");
+    }
+}

@@ -1,0 +1,153 @@
+//! `read_file`, `list_files` and `search` in a turn.
+
+use serde_json::json;
+
+use super::chat::{Chat, call, done, eventually, says, tool};
+use crate::protocol::ToEditor;
+use co_llm::transcript::{Decision, Item};
+
+#[tokio::test]
+async fn looks_run_unasked_beside_commands_and_appear_in_order() {
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "read_file", json!({"path": "src/main.rs"})),
+            call("2", "echo between"),
+            tool("3", "list_files", json!({})),
+            tool("4", "search", json!({"pattern": "main"})),
+            done(),
+        ],
+        says("I have seen it."),
+    ]);
+    chat.write("src/main.rs", "fn main() {}\n");
+    assert_eq!(chat.turn("look around").await, "done");
+    assert_eq!(chat.asks(), 0);
+    assert_eq!(chat.told("1"), "fn main() {}\n[all 1 lines]");
+    assert!(chat.told("2").contains("between"));
+    assert_eq!(chat.told("3"), "src/\nsrc/main.rs\n[2 entries]");
+    assert_eq!(
+        chat.told("4"),
+        "src/main.rs:1:fn main() {}\n[1 matching line in 1 file]"
+    );
+    let screen = chat.screen();
+    let shown = [
+        "`read_file src/main.rs`\n\n*all 1 lines*",
+        "$ `echo between`",
+        "`list_files .`\n\n*2 entries*",
+        "`search \"main\" in .`",
+    ];
+    let places: Vec<_> = shown.iter().map(|piece| screen.find(piece)).collect();
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{screen}"
+    );
+    assert!(
+        !screen.contains("fn main"),
+        "what was read is for the model: {screen}"
+    );
+    let proved = chat
+        .disk()
+        .iter()
+        .filter(|item| {
+            matches!(
+                item,
+                Item::Decision {
+                    decision: Decision::Proved,
+                    ..
+                }
+            )
+        })
+        .count();
+    assert_eq!(proved, 4);
+    eventually("looks are audited", || {
+        chat.audit().contains("read_file src/main.rs")
+    })
+    .await;
+    // Resumed, it reads the same.
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", &id);
+    let resumed = chat
+        .until(|message| match message {
+            ToEditor::Replace { text, .. } => Some(text.clone()),
+            _ => None,
+        })
+        .await;
+    for piece in [
+        "`read_file src/main.rs`\n\n*all 1 lines*",
+        "`list_files .`\n\n*2 entries*",
+    ] {
+        assert!(resumed.contains(piece), "{resumed}");
+    }
+}
+
+/// Whoever opens the pipe waits for a writer that never comes.
+#[tokio::test]
+async fn a_look_that_hangs_is_left_behind_when_it_is_cancelled() {
+    let mut chat = Chat::new([vec![tool("1", "list_files", json!({})), done()]]);
+    let pipe = chat.work.join(".gitignore");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    chat.say("look");
+    chat.state(crate::protocol::State::Running).await;
+    chat.send(crate::chat::Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    // Lets the thread go, which the runtime waits for.
+    let opened = nix::fcntl::open(
+        &pipe,
+        nix::fcntl::OFlag::O_WRONLY | nix::fcntl::OFlag::O_NONBLOCK,
+        nix::sys::stat::Mode::empty(),
+    );
+    drop(opened);
+}
+
+#[tokio::test]
+async fn a_look_outside_or_at_a_secret_is_refused_with_the_way_to_ask() {
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "read_file", json!({"path": "/etc/passwd"})),
+            tool("2", "read_file", json!({"path": ".env"})),
+            tool("3", "search", json!({"pattern": "x", "path": ".."})),
+            tool("4", "read_file", json!({"path": "gone"})),
+            tool("5", "read_file", json!({"path": "a", "offset": "first"})),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    chat.write(".env", "KEY=value\n");
+    assert_eq!(chat.turn("look").await, "done");
+    assert_eq!(chat.asks(), 0);
+    for (id, word) in [
+        ("1", "outside the workspace"),
+        ("2", "looks like a secret"),
+        ("3", "outside the workspace"),
+    ] {
+        let told = chat.told(id);
+        assert!(
+            told.contains(word) && told.contains("run_shell_command"),
+            "{told}"
+        );
+    }
+    assert!(
+        chat.told("4").contains("No such file"),
+        "{}",
+        chat.told("4")
+    );
+    assert!(chat.told("5").contains("do not fit"), "{}", chat.told("5"));
+    let forbidden = chat
+        .disk()
+        .iter()
+        .filter(|item| {
+            matches!(
+                item,
+                Item::Decision {
+                    decision: Decision::Forbidden { .. },
+                    ..
+                }
+            )
+        })
+        .count();
+    assert_eq!(forbidden, 3);
+    eventually("refusals are audited", || {
+        chat.audit().contains("read_file /etc/passwd")
+    })
+    .await;
+}

@@ -1,0 +1,435 @@
+//! The instructions of a workspace: who is asked about them, and when the model is sent them.
+
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+
+use super::chat::{Chat, answered, calls, says};
+use crate::chat::{Handle, Msg, Prompt, instructions};
+use crate::protocol::{Answer, Level, ToEditor, TrustQuestion};
+use crate::shared_file;
+use co_llm::transcript::Item;
+
+const TABS: &str = "Use tabs.\n";
+
+/// The newest question about a file.
+async fn question(chat: &mut Chat) -> TrustQuestion {
+    loop {
+        let asked = chat.seen.iter().rev().find_map(|message| match message {
+            ToEditor::Trust(question) => Some(question.clone()),
+            _ => None,
+        });
+        match asked {
+            Some(question) => return question,
+            None => chat.frame().await,
+        }
+    }
+}
+
+fn withdrawn(chat: &Chat, question: u64) -> bool {
+    chat.seen.iter().any(|message| {
+        matches!(message, ToEditor::Settled { id, decision } if *id == question && decision == "withdrawn")
+    })
+}
+
+/// Answers, and waits until that is on disk.
+async fn say(chat: &mut Chat, id: u64, decision: Answer) -> String {
+    assert!(instructions::answer(
+        &chat.services,
+        &answered(id, decision)
+    ));
+    chat.noticed().await.1
+}
+
+/// Runs a turn and returns whether its request is the first one that says `text` of the place.
+async fn sent(chat: &mut Chat, text: &str) -> bool {
+    let before = told(chat).matches(text).count();
+    chat.model.push(says("ok"));
+    assert_eq!(chat.turn("go").await, "done");
+    told(chat).matches(text).count() > before
+}
+
+/// All that the last request says of the place: the system prompt, and the notes about changes.
+fn told(chat: &Chat) -> String {
+    let Some(request) = chat.model.requests().pop() else {
+        return String::new();
+    };
+    let notes = request.items.iter().filter_map(|item| match item {
+        Item::Note { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    notes.fold(request.system.clone(), |told, note| told + "\n" + note)
+}
+
+const NO_LONGER: &str = "The instructions of the workspace no longer hold.";
+
+fn questions(chat: &Chat) -> usize {
+    let seen = chat.seen.iter();
+    seen.filter(|message| matches!(message, ToEditor::Trust(_)))
+        .count()
+}
+
+#[tokio::test]
+async fn they_are_sent_from_the_turn_after_the_yes() {
+    let mut chat = Chat::new([]);
+    chat.write("AGENTS.md", TABS);
+    assert!(!sent(&mut chat, "Use tabs.").await);
+    assert!(!sent(&mut chat, "Use tabs.").await);
+    assert_eq!(questions(&chat), 1, "one question for two prompts");
+    chat.again().await;
+    assert!(!sent(&mut chat, "Use tabs.").await);
+    assert_eq!(questions(&chat), 1, "nor a second one for another chat");
+    let asked = question(&mut chat).await;
+    let path = chat.work.join("AGENTS.md");
+    assert_eq!(
+        (asked.name.as_str(), asked.path.as_str(), asked.size),
+        ("AGENTS.md", path.to_str().unwrap(), TABS.len())
+    );
+    assert_eq!(asked.text, TABS);
+    assert!(asked.notes.is_empty(), "{:?}", asked.notes);
+    let told = say(&mut chat, asked.id, Answer::Once).await;
+    assert_eq!(
+        told,
+        "AGENTS.md is sent to the model from the next prompt on"
+    );
+    assert!(sent(&mut chat, "Use tabs.").await);
+    assert!(!sent(&mut chat, "Use tabs.").await, "it is told once");
+    let line = "> AGENTS.md is not sent to the model until you trust it";
+    assert_eq!(chat.screen().matches(line).count(), 2, "once for each chat");
+    chat.again().await;
+    chat.model.push(says("ok"));
+    assert_eq!(chat.turn("a new chat").await, "done");
+    assert!(chat.last_request().system.contains("Use tabs."));
+    assert!(!instructions::answer(
+        &chat.services,
+        &answered(asked.id, Answer::Deny)
+    ));
+}
+
+#[tokio::test]
+async fn a_changed_text_asks_again_and_is_not_sent() {
+    let mut chat = Chat::new([]);
+    chat.write("AGENTS.md", TABS);
+    assert!(!sent(&mut chat, "Use tabs.").await);
+    let first = question(&mut chat).await;
+    chat.write("AGENTS.md", "Use spaces.\n");
+    assert!(!sent(&mut chat, "Use").await);
+    let second = question(&mut chat).await;
+    assert_eq!(second.text, "Use spaces.\n");
+    assert!(withdrawn(&chat, first.id), "its text is gone");
+    say(&mut chat, second.id, Answer::Once).await;
+    assert!(sent(&mut chat, "Use spaces.").await);
+    chat.write("AGENTS.md", TABS);
+    assert!(sent(&mut chat, NO_LONGER).await);
+    assert!(!told(&chat).contains("tabs"));
+    assert!(!told(&chat).contains("spaces"), "{}", told(&chat));
+    let third = question(&mut chat).await;
+    assert_eq!(third.notes, ["its text changed since your last answer"]);
+    std::fs::remove_file(chat.work.join("AGENTS.md")).unwrap();
+    assert!(!sent(&mut chat, "Use").await);
+    assert!(withdrawn(&chat, third.id), "the file is gone");
+}
+
+#[tokio::test]
+async fn a_no_is_kept_and_rules_take_an_answer_back() {
+    let mut chat = Chat::new([]);
+    chat.write("CO.md", "Use spaces.\n");
+    chat.write("AGENTS.md", TABS);
+    assert!(!sent(&mut chat, "Use").await);
+    let asked = question(&mut chat).await;
+    assert_eq!(asked.name, "CO.md");
+    let told = say(&mut chat, asked.id, Answer::Deny).await;
+    assert!(told.contains("not sent to the model"), "{told}");
+    // The other file is next.
+    assert!(!sent(&mut chat, "Use").await);
+    let asked = question(&mut chat).await;
+    assert_eq!(asked.name, "AGENTS.md");
+    say(&mut chat, asked.id, Answer::Once).await;
+    assert!(sent(&mut chat, "Use tabs.").await);
+    assert_eq!(questions(&chat), 2);
+
+    chat.command("rules", "");
+    let choices = chat
+        .until(|message| match message {
+            ToEditor::Choose { choices, .. } => Some(choices.clone()),
+            _ => None,
+        })
+        .await;
+    let work = chat.work.display();
+    let labels: Vec<_> = choices.iter().map(|choice| choice.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            format!("refuse {work}/CO.md (saved)"),
+            format!("trust {work}/AGENTS.md (saved)"),
+        ]
+    );
+    for choice in choices {
+        chat.command("rules", &choice.value);
+        assert_eq!(chat.noticed().await.0, Level::Info);
+    }
+    assert!(!sent(&mut chat, "Use").await);
+    assert_eq!(question(&mut chat).await.name, "CO.md");
+    let screen = chat.screen();
+    assert!(
+        screen.contains("> CO.md is not sent to the model until"),
+        "{screen}"
+    );
+}
+
+#[tokio::test]
+async fn a_trusted_file_that_goes_is_no_longer_sent() {
+    let mut chat = Chat::new([]);
+    chat.write("AGENTS.md", TABS);
+    assert!(!sent(&mut chat, "Use tabs.").await);
+    let asked = question(&mut chat).await;
+    say(&mut chat, asked.id, Answer::Once).await;
+    assert!(sent(&mut chat, "Use tabs.").await);
+    chat.command("cd", chat.services.places.home.to_str().unwrap());
+    assert!(sent(&mut chat, NO_LONGER).await);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_saved_holds_for_this_neovim() {
+    let mut chat = Chat::new([]);
+    chat.write("AGENTS.md", TABS);
+    std::fs::create_dir_all(chat.services.places.trust.join("lock")).unwrap();
+    assert!(!sent(&mut chat, "Use tabs.").await);
+    let asked = question(&mut chat).await;
+    let told = say(&mut chat, asked.id, Answer::Once).await;
+    assert!(
+        told.starts_with("the answer about AGENTS.md could not be saved, so it ends with Neovim: "),
+        "{told}"
+    );
+    assert!(sent(&mut chat, "Use tabs.").await);
+}
+
+#[tokio::test]
+async fn what_is_no_text_file_is_left_out_and_hidden_characters_are_shown() {
+    for (make, why) in [
+        (
+            &(|path: &std::path::Path| std::fs::create_dir(path).unwrap())
+                as &dyn Fn(&std::path::Path),
+            "it is not a regular file",
+        ),
+        (
+            &|path| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+            "it is not a regular file",
+        ),
+        (
+            &|path| symlink("/dev/zero", path).unwrap(),
+            "it is not a regular file",
+        ),
+        (
+            &|path| std::fs::write(path, "x".repeat((1 << 20) + 1)).unwrap(),
+            "it is larger than 1 MiB",
+        ),
+    ] {
+        let mut chat = Chat::new([]);
+        make(&chat.work.join("AGENTS.md"));
+        assert!(!sent(&mut chat, "workspace asks").await);
+        assert!(!sent(&mut chat, "workspace asks").await);
+        let notices = chat.seen.iter().filter_map(|message| match message {
+            ToEditor::Notice { message, .. } => Some(message.clone()),
+            _ => None,
+        });
+        assert_eq!(
+            notices.collect::<Vec<_>>(),
+            [format!("AGENTS.md is left out: {why}")],
+            "said once"
+        );
+    }
+    let mut chat = Chat::new([]);
+    chat.write("AGENTS.md", " \n");
+    assert!(!sent(&mut chat, "workspace asks").await);
+    assert_eq!(questions(&chat), 0, "nothing is in it");
+    chat.write("AGENTS.md", b"one\r\ntwo\xff\x1b[8m\xe2\x80\x8b".as_slice());
+    assert!(!sent(&mut chat, "workspace asks").await);
+    let asked = question(&mut chat).await;
+    assert_eq!(asked.text, "one\ntwo\u{fffd}\\u{1b}[8m\\u{200b}");
+    assert_eq!(
+        asked.notes,
+        ["it is not valid UTF-8: \u{fffd} replaces wrong bytes"]
+    );
+    chat.write("AGENTS.md", "long\n".repeat(8000));
+    assert!(!sent(&mut chat, "workspace asks").await);
+    assert_eq!(
+        question(&mut chat).await.notes,
+        ["only its first 32 KiB are sent"]
+    );
+}
+
+#[tokio::test]
+async fn a_turn_that_runs_goes_on_without_them() {
+    let mut chat = Chat::new([calls(&[("1", "touch a")]), says("ok")]);
+    chat.write("AGENTS.md", TABS);
+    chat.say("go");
+    let asked = question(&mut chat).await;
+    let command = chat.asked().await;
+    say(&mut chat, asked.id, Answer::Once).await;
+    chat.answer(command.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    let requests = chat.model.requests();
+    assert_eq!(requests[0].system, requests[1].system);
+    chat.model.push(says("ok"));
+    chat.command("retry", "");
+    assert_eq!(chat.ended().await, "done");
+    assert!(told(&chat).contains("Use tabs."));
+}
+
+/// A chat that was sent the trusted `AGENTS.md`.
+async fn trusting() -> Chat {
+    let mut chat = Chat::new([]);
+    chat.write("AGENTS.md", TABS);
+    assert!(!sent(&mut chat, "Use tabs.").await);
+    let asked = question(&mut chat).await;
+    say(&mut chat, asked.id, Answer::Once).await;
+    assert!(sent(&mut chat, "Use tabs.").await);
+    chat
+}
+
+/// The choice of `/rules` that takes an answer back.
+fn rule(chat: &Chat, name: &str) -> String {
+    format!("file:{}", chat.work.join(name).display())
+}
+
+async fn take_back(chat: &mut Chat) {
+    chat.command("rules", &rule(chat, "AGENTS.md"));
+    let told = chat.noticed().await.1;
+    assert!(told.contains("asks about"), "{told}");
+}
+
+const ANEW: &str = "are no longer sent; the model reads the conversation anew";
+
+#[tokio::test]
+async fn a_text_that_is_taken_back_is_not_sent_again() {
+    // In a note, then in the system prompt.
+    for system in [false, true] {
+        let mut chat = trusting().await;
+        if system {
+            chat.again().await;
+            chat.model.push(says("ok"));
+            assert_eq!(chat.turn("go").await, "done");
+            assert!(chat.last_request().system.contains("Use tabs."));
+        }
+        take_back(&mut chat).await;
+        assert!(!chat.screen().contains(ANEW));
+        assert!(sent(&mut chat, NO_LONGER).await);
+        assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
+        assert_eq!(chat.screen().matches(ANEW).count(), 1);
+        let id = chat.id();
+        chat.again().await;
+        chat.command("resume", &id);
+        assert!(!sent(&mut chat, "tabs").await);
+        assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
+        assert_eq!(
+            chat.screen().matches(ANEW).count(),
+            2,
+            "and as it was resumed"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_is_taken_back_is_not_summed_up() {
+    let mut chat = trusting().await;
+    take_back(&mut chat).await;
+    chat.model.push(says("a summary"));
+    chat.command("compact", "");
+    assert_eq!(chat.ended().await, "done");
+    assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
+}
+
+#[tokio::test]
+async fn a_turn_that_was_sent_the_text_ends_when_any_chat_takes_it_back() {
+    for elsewhere in [false, true] {
+        let mut chat = trusting().await;
+        chat.model.push(calls(&[("1", "touch a")]));
+        chat.say("go");
+        chat.asked().await;
+        let other = Handle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
+        match elsewhere {
+            true => {
+                let (name, args) = ("rules".to_owned(), rule(&chat, "AGENTS.md"));
+                other.send(Msg::Command { name, args });
+            }
+            false => chat.command("rules", &rule(&chat, "AGENTS.md")),
+        }
+        assert_eq!(chat.ended().await, "cancelled");
+        let why =
+            "the turn of chat 1 is cancelled: it was sent AGENTS.md; /retry goes on without it";
+        let said = |message: &ToEditor| matches!(message, ToEditor::Notice { message, .. } if message == why);
+        assert!(chat.seen.iter().any(said), "{:?}", chat.seen);
+        chat.model.push(says("ok"));
+        chat.command("retry", "");
+        assert_eq!(chat.ended().await, "done");
+        assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
+    }
+}
+
+#[tokio::test]
+async fn a_no_to_the_changed_text_ends_the_turn_that_was_sent_the_old_one() {
+    let mut chat = trusting().await;
+    chat.model.push(calls(&[("1", "touch a")]));
+    chat.say("go");
+    chat.asked().await;
+    chat.write("AGENTS.md", "Use spaces.\n");
+    chat.model.push(says("ok"));
+    let other = Handle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
+    other.send(Msg::Prompt(Prompt {
+        text: "hello".into(),
+        context: Vec::new(),
+    }));
+    assert_eq!(chat.ended().await, "done", "that of the other chat");
+    let asked = question(&mut chat).await;
+    assert_eq!(asked.text, "Use spaces.\n");
+    assert!(instructions::answer(
+        &chat.services,
+        &answered(asked.id, Answer::Deny)
+    ));
+    assert_eq!(chat.ended().await, "cancelled");
+}
+
+#[tokio::test]
+async fn an_answer_about_another_file_ends_no_turn() {
+    let mut chat = trusting().await;
+    chat.write("CO.md", "Use spaces.\n");
+    assert!(!sent(&mut chat, "spaces").await);
+    let asked = question(&mut chat).await;
+    say(&mut chat, asked.id, Answer::Deny).await;
+    assert!(sent(&mut chat, "Use tabs.").await);
+    chat.model.push(calls(&[("1", "touch a")]));
+    chat.say("go");
+    let command = chat.asked().await;
+    chat.command("rules", &rule(&chat, "CO.md"));
+    let told = chat.noticed().await.1;
+    assert!(told.contains("asks about"), "{told}");
+    chat.model.push(says("ok"));
+    chat.answer(command.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_taken_back_while_it_is_saved_stays_so() {
+    let mut chat = Chat::new([]);
+    chat.write("AGENTS.md", TABS);
+    assert!(!sent(&mut chat, "Use tabs.").await);
+    let asked = question(&mut chat).await;
+    let held = shared_file::lock(&chat.services.places.trust).unwrap();
+    assert!(instructions::answer(
+        &chat.services,
+        &answered(asked.id, Answer::Once)
+    ));
+    chat.command("rules", &rule(&chat, "AGENTS.md"));
+    tokio::task::yield_now().await;
+    drop(held);
+    while !chat.noticed().await.1.contains("asks about") {}
+    assert_eq!(
+        chat.services
+            .instructions
+            .answers(&chat.work)
+            .await
+            .unwrap(),
+        []
+    );
+    assert!(!sent(&mut chat, "Use tabs.").await);
+}

@@ -1,0 +1,324 @@
+//! Jobs at the edges: where the turn, the conversation or Neovim ends beside them, and where none may be started.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::chat::{Chat, calls, done, eventually, says, tool, valid};
+use super::jobs::{asks_for, ends, ends_within_a_turn, job, known, run_of, trusting};
+use crate::chat::{Msg, Prompt, Session};
+use crate::protocol::{Answer, Level, Scope, ToEditor};
+use co_llm::scripted::Scripted;
+use co_llm::transcript::{End, Item};
+
+#[tokio::test]
+async fn a_kept_job_ends_with_neovim_and_that_is_on_record() {
+    let mut chat = trusting([job("1", "echo $$ > pid; exec sleep 600"), says("ok")]);
+    chat.say("go");
+    let run = run_of(&mut chat).await;
+    assert_eq!(chat.ended().await, "done");
+    known(&[chat.work.join("pid")]).await;
+    assert!(chat.services.jobs.keep(run, true));
+    chat.app.cancel();
+    chat.close().await;
+    let disk = chat.disk();
+    let told = disk.iter().find_map(|item| match item {
+        Item::JobEnded { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    let told = told.unwrap();
+    assert!(told.contains("ended with Neovim"), "{told}");
+    chat.services.jobs.cancel(run);
+}
+
+#[tokio::test]
+async fn an_ask_rule_stands_above_what_was_allowed_for_a_job() {
+    let write = |id: &str| asks_for(id, "job_write", json!({"job": 1, "text": "x\n"}));
+    let model = Scripted::new([job("1", "cat"), write("2"), write("3"), says("ok")]);
+    let mut chat = Chat::with(model, |config| {
+        config.policy.ask = vec!["job_write".into()];
+    });
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.always(ask.id, Scope::Command);
+    let ask = chat.asked().await;
+    assert!(ask.reasons[1].contains("says to ask"), "{:?}", ask.reasons);
+    chat.deny(ask.id, "no");
+    assert_eq!(chat.ended().await, "done");
+}
+
+#[tokio::test]
+async fn a_call_whose_job_runs_is_answered_with_it_when_the_turn_is_cancelled() {
+    let follow = json!({"cmd": "cat", "background": true});
+    let model = Scripted::new([vec![
+        tool("1", "run_shell_command", follow.clone()),
+        tool("2", "run_shell_command", follow),
+        done(),
+    ]]);
+    let mut chat = Chat::with(model, |config| config.auto_without_sandbox = true);
+    chat.say("go");
+    run_of(&mut chat).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    chat.model.push(says("Here."));
+    assert_eq!(chat.turn("and?").await, "done");
+    let disk = chat.disk();
+    let started = disk.iter().filter_map(|item| match item {
+        Item::JobStarted { job, call, .. } => Some((job, call)),
+        _ => None,
+    });
+    // The second may have been about to start.
+    let not_started = |wanted: u64| {
+        disk.iter().any(|item| {
+            matches!(item, Item::JobEnded { job, text, .. } if *job == wanted && text.contains("was not started"))
+        })
+    };
+    assert!(!not_started(1));
+    for (job, call) in started {
+        let said = match not_started(*job) {
+            true => "Cancelled before it was run.".to_owned(),
+            false => format!("[job {job} was started]"),
+        };
+        let told = chat.told(call);
+        assert!(told.starts_with(&said), "{told}");
+    }
+    valid(&chat.last_request().items);
+}
+
+#[tokio::test]
+async fn a_conversation_is_not_forked_while_its_jobs_run() {
+    let mut chat = trusting([job("1", "exec sleep 600"), says("ok")]);
+    chat.say("go");
+    let run = run_of(&mut chat).await;
+    assert_eq!(chat.ended().await, "done");
+    chat.command("fork", "");
+    let (level, said) = chat.noticed().await;
+    assert_eq!(level, Level::Error, "{said}");
+    assert!(said.contains("job 1") || said.contains("/jobs"), "{said}");
+    assert_eq!(chat.files().len(), 1);
+    assert!(chat.services.jobs.cancel(run));
+    chat.until(|message| match message {
+        ToEditor::Append { text, .. } if text.contains("ended: cancelled") => Some(()),
+        _ => None,
+    })
+    .await;
+    chat.command("fork", "");
+    assert_eq!(chat.noticed().await.0, Level::Info);
+}
+
+#[tokio::test]
+async fn a_decision_is_on_record_also_where_no_job_can_be_started() {
+    let follow = |id: usize| job(&id.to_string(), "cat");
+    let model = Scripted::new((1..=9).map(follow).chain([says("ok")]));
+    let mut chat = Chat::with(model, |config| config.auto_without_sandbox = true);
+    assert_eq!(chat.turn("go").await, "done");
+    let told = chat.told("9");
+    assert!(told.contains("8 jobs run already"), "{told}");
+    let disk = chat.disk();
+    let decided = |item: &Item| matches!(item, Item::Decision { call, .. } if call == "9");
+    assert!(disk.iter().any(decided), "{disk:#?}");
+    eventually("that it was not run is audited", || {
+        let audit = chat.audit();
+        audit
+            .lines()
+            .any(|line| line.contains("\"call\":\"9\"") && line.contains("not run"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn how_a_job_ended_is_told_once_where_nothing_can_be_typed() {
+    let wait = "touch go; until test -e gone; do sleep 0.05; done";
+    let mut chat = trusting([
+        job("1", "until test -e go; do sleep 0.05; done; exit 3"),
+        vec![
+            tool("2", "run_shell_command", json!({ "cmd": wait })),
+            tool("3", "job_write", json!({"job": 1, "text": "x\n"})),
+            done(),
+        ],
+        says("It failed."),
+    ]);
+    ends_within_a_turn(&mut chat).await;
+    let told = chat.told("3");
+    assert!(
+        told.starts_with("Nothing was typed: [job 1 ended: exit 3"),
+        "{told}"
+    );
+    assert_eq!(ends(&chat.disk()), [(1, true)]);
+}
+
+#[tokio::test]
+async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
+    let mut chat = Chat::new([]);
+    let mut session = Session::new(
+        7,
+        Arc::clone(&chat.services),
+        chat.place(),
+        chat.app.clone(),
+    );
+    session.queue = ["second", "third"].map(prompt).into();
+    // Nothing can be recorded for a conversation that could not be resumed.
+    session.unresumed = true;
+    session.end_turn(End::Done, None).await;
+    let mut back = Vec::new();
+    chat.until(|message| {
+        match message {
+            ToEditor::Unsent { text, .. } => back.push(text.clone()),
+            ToEditor::State {
+                session: 7,
+                queued: 0,
+                ..
+            } if back.len() == 2 => return Some(()),
+            _ => {}
+        }
+        None
+    })
+    .await;
+    // Each goes in front of what the prompt area has by then.
+    assert_eq!(back, ["third", "second"]);
+    assert!(session.queue.is_empty());
+}
+
+#[tokio::test]
+async fn an_audit_log_that_cannot_be_written_is_said_once() {
+    let call = |id: &str| calls(&[(id, "echo x")]);
+    let mut chat = trusting([call("1"), call("2"), says("ok")]);
+    let state = chat.root.path().join("state");
+    std::fs::remove_dir_all(&state).unwrap();
+    std::fs::write(&state, "").unwrap();
+    assert_eq!(chat.turn("go").await, "done");
+    let said = |message: &&ToEditor| matches!(message, ToEditor::Notice { message, .. } if message.contains("audit log"));
+    assert_eq!(chat.seen.iter().filter(said).count(), 1);
+}
+
+#[tokio::test]
+async fn calls_beyond_the_most_are_on_the_screen() {
+    let many: Vec<_> = (1..=9)
+        .map(|n| (n.to_string(), format!("echo {n}")))
+        .collect();
+    let many: Vec<_> = many
+        .iter()
+        .map(|(id, cmd)| (id.as_str(), cmd.as_str()))
+        .collect();
+    let mut chat = trusting([calls(&many), says("ok")]);
+    assert_eq!(chat.turn("go").await, "done");
+    let screen = chat.screen();
+    assert!(
+        screen.contains("$ `echo 9`\n\n*not run: Not run: at most 8"),
+        "{screen}"
+    );
+}
+
+fn prompt(text: &str) -> Prompt {
+    Prompt {
+        text: text.to_owned(),
+        context: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_could_not_be_started_has_its_end_on_record() {
+    let arguments = json!({"cmd": "sleep 600 > out", "cwd": "sub", "background": true});
+    let mut chat = Chat::new([
+        asks_for("1", "run_shell_command", arguments),
+        job("2", "cat"),
+        says("ok"),
+    ]);
+    let sub = chat.work.join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    chat.say("go");
+    let ask = chat.asked().await;
+    std::fs::remove_dir(&sub).unwrap();
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    let disk = chat.disk();
+    assert_eq!(ends(&disk), [(1, true)], "{disk:#?}");
+    assert!(
+        chat.told("2").contains("job 2 was started"),
+        "{}",
+        chat.told("2")
+    );
+    // Resumed, the numbers go on.
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", &id);
+    chat.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
+        .await;
+    chat.model.push(job("3", "cat"));
+    chat.model.push(says("ok"));
+    assert_eq!(chat.turn("and again").await, "done");
+    assert!(
+        chat.told("3").contains("job 3 was started"),
+        "{}",
+        chat.told("3")
+    );
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_job_for_which_there_is_no_room() {
+    let follow = |id: usize| job(&id.to_string(), "cat");
+    let mut chat = Chat::new((1..=8).map(follow).chain([job("9", "touch a"), says("ok")]));
+    assert_eq!(chat.turn("go").await, "done");
+    assert_eq!(chat.asks(), 0);
+    let told = chat.told("9");
+    assert!(told.contains("8 jobs run already"), "{told}");
+}
+
+#[tokio::test]
+async fn the_oldest_of_many_ended_jobs_are_let_go_of() {
+    let short = |id: usize| job(&id.to_string(), "echo over");
+    let asked =
+        |id: &str, number: u64| asks_for(id, "job_output", json!({"job": number, "since": 0}));
+    let mut chat =
+        trusting(
+            (1..=18)
+                .map(short)
+                .chain([asked("old", 1), asked("young", 3), says("ok")]),
+        );
+    assert_eq!(chat.turn("go").await, "done");
+    let told = chat.told("old");
+    assert!(
+        told.contains("no job 1 in this conversation") && told.contains("18 ended"),
+        "{told}"
+    );
+    assert!(
+        chat.told("young").starts_with("over\n"),
+        "{}",
+        chat.told("young")
+    );
+}
+
+#[tokio::test]
+async fn what_a_job_came_to_at_once_is_its_outcome() {
+    let mut chat = Chat::new([job("1", "echo no; exit 3"), says("ok")]);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.edit(ask.id, "echo yes; exit 4");
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    let told = chat.told("1");
+    assert!(
+        told.contains("what was started is:\necho yes; exit 4\n") && told.contains("exit 4, "),
+        "{told}"
+    );
+    let failed = |item: &Item| matches!(item, Item::Outcome(outcome) if !outcome.ok);
+    assert!(chat.disk().iter().any(failed));
+}
+
+#[tokio::test]
+async fn nothing_is_typed_behind_the_end_of_input() {
+    let write = |id: &str, more: serde_json::Value| asks_for(id, "job_write", more);
+    let mut chat = trusting([
+        job("1", "sleep 600"),
+        write("2", json!({"job": 1, "close": true})),
+        write("3", json!({"job": 1, "text": "x\n"})),
+        says("ok"),
+    ]);
+    assert_eq!(chat.turn("go").await, "done");
+    let told = chat.told("3");
+    assert!(
+        told.starts_with("Nothing was typed: its standard input is closed"),
+        "{told}"
+    );
+}

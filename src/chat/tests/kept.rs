@@ -1,0 +1,151 @@
+//! What is kept of an answer that broke off, and when a model is asked again.
+
+use super::chat::{Chat, call, calls, done, says, text, tool, unread};
+use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::Item;
+use co_llm::{Delta, Fault, Stop};
+
+fn failing() -> Part {
+    Fault::Server {
+        provider: "scripted".into(),
+        status: 500,
+        retry_after: None,
+    }
+    .into()
+}
+
+fn thought(text: &str) -> Part {
+    Delta::Reasoning(text.to_owned()).into()
+}
+
+/// Asking again would say it twice.
+#[tokio::test]
+async fn what_was_shown_or_kept_is_not_asked_for_again() {
+    let sealed = Delta::Signature("sealed".into()).into();
+    for begun in [vec![text("Half")], vec![thought("hm"), sealed]] {
+        let answer = begun.into_iter().chain([failing()]).collect();
+        let mut chat = Chat::new([answer, says("never")]);
+        assert_eq!(chat.turn("go").await, "failed");
+        assert_eq!(chat.model.requests().len(), 1);
+        let kept = |item: &Item| matches!(item, Item::Text { .. } | Item::Reasoning { .. });
+        assert_eq!(chat.disk().into_iter().filter(kept).count(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thought_that_led_nowhere_yet_is_asked_for_again() {
+    let mut chat = Chat::new([vec![thought("hm"), failing()], says("Here.")]);
+    assert_eq!(chat.turn("go").await, "done");
+    assert!(chat.screen().ends_with("Here."));
+}
+
+#[tokio::test]
+async fn a_thought_of_an_answer_that_broke_off_is_kept() {
+    let mut chat = Chat::new([vec![thought("hm"), Fault::Cut.into()]]);
+    assert_eq!(chat.turn("go").await, "failed");
+    let kept = |item: &Item| matches!(item, Item::Reasoning { text, .. } if text == "hm");
+    assert!(chat.disk().iter().any(kept), "{:#?}", chat.disk());
+}
+
+#[tokio::test]
+async fn thoughts_are_shown_where_that_is_set() {
+    for show in [false, true] {
+        // One that came encrypted has no text.
+        let sealed = Delta::Signature("sealed".into()).into();
+        let answer = vec![sealed, thought("so\nit is "), text("Yes."), done()];
+        let mut chat = Chat::with(Scripted::new([answer]), |config| {
+            config.show_reasoning = show;
+        });
+        assert_eq!(chat.turn("go").await, "done");
+        let screen = chat.screen();
+        let shown = "## Co\n\n> so\n> it is\n\nYes.";
+        assert_eq!(screen.contains(shown), show, "{screen}");
+        assert_eq!(screen.contains("it is"), show, "{screen}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_cannot_be_read_alone_go_back_too() {
+    let mut chat = Chat::new([vec![unread("1"), done()], says("ok")]);
+    assert_eq!(chat.turn("go").await, "done");
+    assert!(
+        chat.told("1").contains("expected `}`"),
+        "{}",
+        chat.told("1")
+    );
+    assert!(chat.screen().ends_with("ok"));
+}
+
+#[tokio::test]
+async fn a_withheld_answer_says_so() {
+    let mut chat = Chat::new([vec![text("I"), Delta::Stop(Stop::Refused).into()]]);
+    assert_eq!(chat.turn("go").await, "done");
+    let screen = chat.screen();
+    assert!(screen.contains("withheld the rest"), "{screen}");
+}
+
+#[tokio::test]
+async fn a_summary_at_its_limit_is_taken_and_a_withheld_one_is_not() {
+    for (stop, ended) in [(Stop::Length, "done"), (Stop::Refused, "failed")] {
+        let summary = vec![text("In short."), Delta::Stop(stop).into()];
+        let mut chat = Chat::new([says("A long story."), summary]);
+        assert_eq!(chat.turn("tell me").await, "done");
+        chat.command("compact", "");
+        assert_eq!(chat.ended().await, ended, "{stop:?}");
+        let summary = |item: &Item| matches!(item, Item::Summary { .. });
+        assert_eq!(chat.disk().iter().any(summary), ended == "done");
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_came_to_is_kept_as_it_was() {
+    let model = Scripted::new([
+        vec![
+            call("1", "true"),
+            call("2", "seq 100000"),
+            call("3", "exit 3"),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
+    assert_eq!(chat.turn("go").await, "done");
+    assert_eq!(chat.told("1"), "(no output)");
+    let outcomes = chat.disk().into_iter().filter_map(|item| match item {
+        Item::Outcome(outcome) => Some((outcome.ok, outcome.spill)),
+        _ => None,
+    });
+    let outcomes: Vec<_> = outcomes.collect();
+    let [(true, None), (true, Some(spill)), (false, None)] = outcomes.as_slice() else {
+        panic!("{outcomes:?}");
+    };
+    let whole = std::fs::read_to_string(spill).unwrap();
+    assert!(whole.ends_with("\n100000\n"));
+}
+
+#[tokio::test]
+async fn secrets_are_told_where_the_person_wants_that() {
+    let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let model = Scripted::new([
+        vec![
+            tool("1", "read_file", serde_json::json!({"path": "notes"})),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    let mut chat = Chat::with(model, |config| config.redact = false);
+    chat.write("notes", key);
+    assert_eq!(chat.turn("read it").await, "done");
+    assert!(chat.told("1").contains(key), "{}", chat.told("1"));
+}
+
+#[tokio::test]
+async fn calls_that_a_cancelled_turn_did_not_come_to_are_answered_on_disk() {
+    let mut chat = Chat::new([calls(&[("1", "mkdir one"), ("2", "mkdir two")])]);
+    chat.say("go");
+    chat.asked().await;
+    chat.send(crate::chat::Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    let told = super::chat::told(&chat.disk(), "2");
+    assert!(told.contains("before this call was carried out"), "{told}");
+}

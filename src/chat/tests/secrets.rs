@@ -1,0 +1,238 @@
+//! The values of a workspace's secrets, which no model sees.
+
+use serde_json::json;
+
+use super::chat::{Chat, call, done, says, tool};
+use super::jobs::{asks_for, job, output, trusting};
+use crate::chat::{Msg, Prompt};
+use crate::protocol::ToEditor;
+use co_llm::transcript::{Context, Item};
+
+const PASSWORD: &str = "correct-horse_battery/staple";
+const TOKEN: &str = "zQ4vT8kLm2Xw9RbN";
+
+/// A chat where nothing is asked about, in a workspace with secrets.
+fn with_secrets(answers: impl IntoIterator<Item = Vec<co_llm::scripted::Part>>) -> Chat {
+    let chat = trusting(answers);
+    chat.write(
+        ".env",
+        format!("NODE_ENV=development\nDB_PASSWORD={PASSWORD}\n"),
+    );
+    chat.write("deploy/secrets/token", format!("{TOKEN}\n"));
+    chat
+}
+
+/// True if a text holds one of the values, or enough of it, in an encoding of the commands below.
+fn leaks(text: &str) -> bool {
+    let text = text.replace(char::is_whitespace, "").to_ascii_lowercase();
+    let of = |value: &str| {
+        let reversed: String = value.chars().rev().collect();
+        let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let percent = value.replace('/', "%2f");
+        [value.to_owned(), reversed, hex, percent].map(|form| form.to_ascii_lowercase())
+    };
+    // In base64, as part of the line: "y29ycmvjdc" is "correct".
+    let base64 = [
+        "y29ycmvjd",
+        "29ycmvjdc1ob3",
+        "jb3jyzwn0lw",
+        "elfr2vdhrttg0ywhc5umjo",
+    ];
+    [PASSWORD, TOKEN]
+        .iter()
+        .any(|value| of(value).iter().any(|form| text.contains(form)))
+        || base64.iter().any(|form| text.contains(form))
+}
+
+#[tokio::test]
+async fn no_command_prints_a_secret_to_the_model_in_a_usual_encoding() {
+    for command in [
+        "cat .env deploy/secrets/*",
+        "grep -rhoP '(?<=PASSWORD=).*' .",
+        "grep -rh . . | rev",
+        "cat .env | base64",
+        "base64 -w 10 .env",
+        "cut -d= -f2 .env | base64",
+        "cat .env deploy/secrets/token | tr a-z A-Z",
+        "od -An -v -tx1 .env",
+        "sed 's|/|%2F|g' .env",
+        "sed 's/./& /g' .env",
+        "fold -w 5 .env",
+        "cat deploy/secrets/token | tac | rev",
+    ] {
+        let mut chat = with_secrets([vec![call("1", command), done()], says("ok")]);
+        assert_eq!(chat.turn("go").await, "done");
+        let told = chat.told("1");
+        assert!(
+            told.contains("[redacted: secret value]"),
+            "{command}: {told}"
+        );
+        assert!(!leaks(&told), "{command}: {told}");
+        assert!(
+            !leaks(&serde_json::to_string(&chat.disk()).unwrap()),
+            "{command}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn ordinary_values_stay() {
+    let mut chat = with_secrets([vec![call("1", "cat .env"), done()], says("ok")]);
+    assert_eq!(chat.turn("go").await, "done");
+    let expected = "NODE_ENV=development\nDB_PASSWORD=[redacted: secret value]\n";
+    assert!(chat.told("1").starts_with(expected), "{}", chat.told("1"));
+}
+
+#[tokio::test]
+async fn a_secret_that_is_made_or_replaced_during_a_command_is_removed() {
+    let mut chat = with_secrets([
+        vec![
+            call(
+                "1",
+                "cat .env > old; echo DB_PASSWORD=another-horse_battery > .env; cat old .env",
+            ),
+            call("2", "echo TOKEN=a-third-horse_battery > .env; cat .env"),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    assert_eq!(chat.turn("go").await, "done");
+    let (first, second) = (chat.told("1"), chat.told("2"));
+    assert!(
+        !leaks(&first) && !first.contains("another-horse"),
+        "{first}"
+    );
+    assert!(!second.contains("third-horse"), "{second}");
+}
+
+#[tokio::test]
+async fn looks_and_attached_files_lose_secrets_too() {
+    let mut chat = with_secrets([
+        vec![
+            tool("1", "read_file", json!({"path": "notes"})),
+            tool("2", "search", json!({"pattern": "is"})),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    chat.write("notes", format!("the token is {TOKEN}.\n"));
+    chat.send(Msg::Prompt(Prompt {
+        text: "look".into(),
+        context: vec![Context {
+            name: "@file:notes".into(),
+            text: format!("the token is {TOKEN}."),
+        }],
+    }));
+    assert_eq!(chat.ended().await, "done");
+    assert!(
+        chat.told("1")
+            .starts_with("the token is [redacted: secret value].\n")
+    );
+    assert!(
+        chat.told("2")
+            .contains("notes:1:the token is [redacted: secret value].")
+    );
+    let sent = chat.last_request().items;
+    let attached = sent.iter().find_map(|item| match item {
+        Item::User { context, .. } => Some(context[0].text.clone()),
+        _ => None,
+    });
+    assert_eq!(attached.unwrap(), "the token is [redacted: secret value].");
+}
+
+#[tokio::test]
+async fn a_job_tells_no_secret_that_it_prints_in_pieces() {
+    let pieces = "cat .env | base64 -w 30 > b; head -n 1 b; until test -e go; do sleep 0.05; done; tail -n +2 b; \
+        printf 'zQ4vT8kL'; until test -e end; do sleep 0.05; done; printf 'm2Xw9RbN'";
+    let mut chat = with_secrets([
+        job("1", pieces),
+        says("It runs."),
+        output("2", 1, 60),
+        says("On."),
+        output("3", 1, 60),
+        asks_for("4", "job_output", json!({"job": 1, "since": 0})),
+        says("Over."),
+    ]);
+    assert_eq!(chat.turn("start").await, "done");
+    chat.write("go", "");
+    assert_eq!(chat.turn("on").await, "done");
+    chat.write("end", "");
+    assert_eq!(chat.turn("over").await, "done");
+    let told: String = ["1", "2", "3", "4"].map(|id| chat.told(id)).concat();
+    assert!(told.contains("[redacted: secret value]"), "{told}");
+    for part in [
+        "zQ4vT8kL",
+        "m2Xw9RbN",
+        "Y29ycmVjdC",
+        "ZWN0LWhvcnNl",
+        "JyZWN0LWhvcnN",
+    ] {
+        assert!(!told.contains(part), "{part}: {told}");
+    }
+    let shown = chat
+        .seen
+        .iter()
+        .any(|message| matches!(message, ToEditor::RunStarted { .. }));
+    assert!(shown);
+}
+
+#[tokio::test]
+async fn the_setting_turns_it_off() {
+    let answers = [vec![call("1", "cat .env"), done()], says("ok")];
+    let mut chat = Chat::with(co_llm::scripted::Scripted::new(answers), |config| {
+        config.auto_confirm = true;
+        config.redact = false;
+    });
+    chat.write(".env", format!("DB_PASSWORD={PASSWORD}\n"));
+    assert_eq!(chat.turn("go").await, "done");
+    assert!(chat.told("1").contains(PASSWORD));
+}
+
+#[tokio::test]
+async fn redaction_of_large_output_is_fast() {
+    let mut chat = with_secrets([
+        vec![
+            call(
+                "1",
+                "yes 'an ordinary line of output' | head -c 100000000; cat .env",
+            ),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    for number in 0..200 {
+        chat.write(
+            &format!("secrets/{number}"),
+            format!("a-value-of-number-{number}\n"),
+        );
+    }
+    let begun = std::time::Instant::now();
+    assert_eq!(chat.turn("go").await, "done");
+    let told = chat.told("1");
+    assert!(told.contains("[redacted: secret value]") && !leaks(&told));
+    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn the_runtime_goes_on_while_a_text_is_redacted() {
+    let chat = with_secrets([]);
+    let text = format!("the token is {TOKEN}, in an ordinary line of output\n").repeat(20_000);
+    let redact = chat.services.redact_for_model(&chat.work, &text, &[]);
+    tokio::pin!(redact);
+    let begun = std::time::Instant::now();
+    let (mut last, mut longest) = (begun, std::time::Duration::ZERO);
+    let told = loop {
+        let told = tokio::select! {
+            told = &mut redact => Some(told),
+            () = tokio::time::sleep(std::time::Duration::from_millis(1)) => None,
+        };
+        longest = longest.max(last.elapsed());
+        last = std::time::Instant::now();
+        if let Some(told) = told {
+            break told;
+        }
+    };
+    assert!(!leaks(&told));
+    let all = begun.elapsed();
+    assert!(longest * 2 < all, "{longest:?} of {all:?}");
+}

@@ -1,0 +1,273 @@
+//! Text, the queue, and what is on disk while it is on the screen.
+
+use std::time::Duration;
+
+use super::chat::{Chat, call, calls, done, says, text, tool};
+use crate::chat::Msg;
+use crate::protocol::{State, ToEditor};
+use co_llm::scripted::Part;
+use co_llm::transcript::{End, Item, Usage};
+use co_llm::{Delta, Stop};
+
+#[tokio::test]
+async fn text_then_done() {
+    let mut chat = Chat::new([vec![
+        text("Hel"),
+        text("lo."),
+        Delta::Usage(Usage {
+            input: 7,
+            output: 2,
+            cached: 1,
+            ..Usage::default()
+        })
+        .into(),
+        done(),
+    ]]);
+    assert_eq!(chat.turn("hi").await, "done");
+    assert_eq!(chat.screen(), "## You\n\nhi\n\n## Co\n\nHello.");
+    let disk = chat.disk();
+    let said: String = disk.iter().filter_map(said).collect();
+    assert_eq!(said, "Hello.");
+    let Some(Item::End { reason, usage }) = disk.last() else {
+        panic!("no end in {disk:?}");
+    };
+    assert_eq!((*reason, usage.input, usage.output), (End::Done, 7, 2));
+    let request = chat.last_request();
+    assert_eq!(request.items.len(), 1);
+    assert!(request.system.contains(&chat.work.display().to_string()));
+    let tools: Vec<_> = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    assert!(tools.contains(&"run_shell_command"), "{tools:?}");
+}
+
+fn said(item: &Item) -> Option<&str> {
+    match item {
+        Item::Text { text } => Some(text),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn what_is_on_the_screen_is_on_disk() {
+    let mut parts = Vec::new();
+    for number in 0..300 {
+        parts.push(text(&format!("{number} ")));
+        if number % 40 == 0 {
+            parts.push(Part::Pause(Duration::from_millis(5)));
+        }
+    }
+    parts.push(done());
+    let mut chat = Chat::new([parts]);
+    chat.say("count");
+    let over = |message: &ToEditor| matches!(message, ToEditor::Event { name, .. } if name == "CoTurnDone");
+    let mut frames = 0;
+    while !chat.seen.last().is_some_and(over) {
+        chat.frame().await;
+        frames += 1;
+        let screen = chat.screen();
+        let Some((_, shown)) = screen.split_once("## Co\n\n") else {
+            continue;
+        };
+        let disk: String = chat.disk().iter().filter_map(said).collect();
+        assert!(
+            disk.starts_with(shown),
+            "{shown:?} is shown, on disk is {disk:?}"
+        );
+    }
+    assert!(
+        frames > 2,
+        "all came at once, so nothing was seen on the way"
+    );
+    assert!(chat.screen().ends_with("298 299 "));
+}
+
+#[tokio::test]
+async fn thoughts_are_kept_in_their_order_with_every_signature() {
+    let mut chat = Chat::new([
+        vec![
+            Delta::Reasoning("First".into()).into(),
+            Delta::Signature("s1".into()).into(),
+            Delta::Signature("sealed".into()).into(),
+            text("I look."),
+            Delta::Reasoning("then".into()).into(),
+            Delta::Signature("s2".into()).into(),
+            call("1", "ls"),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    assert_eq!(chat.turn("go").await, "done");
+    let thought = |text: &str, signature: &str| Item::Reasoning {
+        text: text.into(),
+        signature: Some(signature.into()),
+    };
+    let items = chat.last_request().items;
+    assert_eq!(
+        items[1..5],
+        [
+            thought("First", "s1"),
+            thought("", "sealed"),
+            Item::Text {
+                text: "I look.".into()
+            },
+            thought("then", "s2"),
+        ]
+    );
+    assert!(matches!(items[5], Item::Call(_)), "{items:?}");
+}
+
+#[tokio::test]
+async fn prompts_typed_during_a_turn_wait_their_turn() {
+    let mut chat = Chat::new([
+        vec![text("one"), Part::Pause(Duration::from_millis(300)), done()],
+        says("two"),
+        says("three"),
+    ]);
+    chat.say("first");
+    chat.state(State::Streaming).await;
+    chat.say("second");
+    chat.say("third");
+    chat.until(|message| {
+        matches!(
+            message,
+            ToEditor::State {
+                queued: 2,
+                begun: 1,
+                ..
+            }
+        )
+        .then_some(())
+    })
+    .await;
+    for _ in 0..3 {
+        assert_eq!(chat.ended().await, "done");
+    }
+    assert_eq!(
+        chat.screen(),
+        "## You\n\nfirst\n\n## Co\n\none\n\n## You\n\nsecond\n\n## Co\n\ntwo\n\n## You\n\nthird\n\n## Co\n\nthree"
+    );
+}
+
+#[tokio::test]
+async fn a_second_cancel_drops_the_queue() {
+    let hang = || vec![text("one"), Part::Hang];
+    let mut chat = Chat::new([hang(), hang(), hang()]);
+    chat.say("first");
+    chat.state(State::Streaming).await;
+    chat.say("second");
+    chat.say("third");
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    // What was queued goes on, and is what the second one means.
+    chat.state(State::Streaming).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    let last = chat.seen.iter().rev().find_map(|message| match message {
+        ToEditor::State {
+            state,
+            queued,
+            begun,
+            ..
+        } => Some((*state, *queued, *begun)),
+        _ => None,
+    });
+    assert_eq!(last, Some((State::Idle, 0, 3)), "none of the three waits");
+    assert_eq!(chat.model.requests().len(), 2);
+    assert!(!chat.screen().contains("third"));
+    // A new prompt begins anew.
+    chat.model.push(says("here"));
+    chat.say("fourth");
+    chat.state(State::Streaming).await;
+}
+
+#[tokio::test]
+async fn an_answer_at_its_limit_says_so() {
+    let mut chat = Chat::new([vec![text("half a"), Delta::Stop(Stop::Length).into()]]);
+    assert_eq!(chat.turn("go").await, "done");
+    assert!(chat.screen().contains("output limit"), "{}", chat.screen());
+}
+
+#[tokio::test]
+async fn an_answer_without_a_word_says_so() {
+    let mut chat = Chat::new([
+        calls(&[("1", "echo out")]),
+        vec![Delta::Reasoning("hm".into()).into(), done()],
+    ]);
+    assert_eq!(chat.turn("go").await, "done");
+    let screen = chat.screen();
+    assert!(
+        screen.contains("> the model answered with nothing") && screen.contains("/retry"),
+        "{screen}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_is_resumed_as_it_was_seen() {
+    let mut chat = Chat::new([calls(&[("1", "echo out")]), says("It says out.")]);
+    assert_eq!(chat.turn("say out").await, "done");
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", &id);
+    let shown = chat
+        .until(|message| match message {
+            ToEditor::Replace { text, .. } => Some(text.clone()),
+            _ => None,
+        })
+        .await;
+    for piece in ["## You\n\nsay out", "$ `echo out`", "out\n", "It says out."] {
+        assert!(shown.contains(piece), "{piece:?} is not in {shown}");
+    }
+    chat.model.push(says("Yes."));
+    assert_eq!(chat.turn("and again").await, "done");
+    let items = chat.last_request().items;
+    assert!(matches!(&items[0], Item::User { text, .. } if text == "say out"));
+    assert_eq!(chat.files().len(), 1, "it goes on in the same file");
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_said_to_the_model() {
+    let mut chat = Chat::new([
+        vec![tool("1", "fly", serde_json::json!({})), done()],
+        says("ok"),
+    ]);
+    assert_eq!(chat.turn("fly").await, "done");
+    let told = chat.told("1");
+    assert!(told.contains("no tool called fly"), "{told}");
+}
+
+/// A backend that is killed is resumed from where the editor was last told.
+#[tokio::test]
+async fn where_it_is_kept_is_known_before_anything_is_shown() {
+    fn kept_before(seen: &[ToEditor]) -> Option<String> {
+        let shown = |message: &ToEditor| {
+            matches!(
+                message,
+                ToEditor::Append { .. } | ToEditor::Replace { .. } | ToEditor::Notice { .. }
+            )
+        };
+        let first = seen.iter().position(shown).unwrap();
+        seen[..first]
+            .iter()
+            .rev()
+            .find_map(|message| match message {
+                ToEditor::State { kept, .. } => kept.clone(),
+                _ => None,
+            })
+    }
+    let mut chat = Chat::new([says("Hello.")]);
+    assert_eq!(chat.turn("hi").await, "done");
+    let first = kept_before(&chat.seen).expect("it is told of the file");
+    let from = chat.seen.len();
+    chat.command("fork", "");
+    chat.noticed().await;
+    let copy = kept_before(&chat.seen[from..]).expect("it is told of the copy");
+    assert_ne!(copy, first);
+    let from = chat.seen.len();
+    chat.command("resume", &first);
+    let replaced = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
+    chat.until(replaced).await;
+    assert_eq!(kept_before(&chat.seen[from..]), Some(first));
+}

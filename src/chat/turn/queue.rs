@@ -1,0 +1,309 @@
+//! The calls of a step that run one after the other, and the questions about them.
+//!
+//! All questions are with the person at once. After each call, the turn judges the other calls again, repeats changed
+//! questions and withdraws unneeded ones.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use super::calls::ParsedCall;
+use super::step::Asked;
+use super::{Allowance, Event, Halt, Reply, Turn};
+use crate::protocol::{Ask, Scope, State};
+use co_llm::transcript::Call;
+use co_policy::Pattern;
+
+/// The last reason of a question that is asked again.
+const AGAIN: &str = "asked again: a command that ran meanwhile, or a setting, changed what it does";
+
+/// The calls of a step that did not have their turn yet.
+#[derive(Default)]
+pub(in super::super) struct Queue(VecDeque<Waiting>);
+
+/// A call that waits for its turn.
+pub(super) struct Waiting {
+    pub call: Call,
+    /// Why its arguments could not be read, for the model.
+    pub unread: Option<String>,
+    /// The place of the call in its step.
+    pub place: usize,
+    /// The command that the person put in the place of the model's.
+    pub edited: Option<String>,
+    /// The result of the last review; the text tells the model why the call cannot run.
+    pub known: Result<ParsedCall, String>,
+    /// It is on the screen.
+    pub shown: bool,
+    pub question: Option<Question>,
+}
+
+/// A question about a call.
+pub(super) struct Question {
+    pub ask: Ask,
+    /// The words of the command as bash would expand them.
+    pub words: Vec<Vec<String>>,
+    /// The narrowest permission that `always` gives.
+    pub always: Allowance,
+    /// The prefix that `always` may allow.
+    pub prefix: Option<Pattern>,
+    pub stage: Stage,
+}
+
+/// The state of a question.
+pub(super) enum Stage {
+    New,
+    Open(oneshot::Receiver<Reply>),
+    Answered(Answer),
+}
+
+/// The answer to a question.
+pub(super) enum Answer {
+    Reply(Reply),
+    /// Nobody will answer any more.
+    Gone,
+}
+
+/// The next call's state.
+pub(super) enum Reached {
+    /// It needs no answer.
+    NotAsked,
+    Answered(Answer),
+    /// Something was allowed or the settings changed: the calls are judged again.
+    Changed,
+}
+
+impl Question {
+    /// Returns what `always` allows in a scope.
+    pub(super) fn allowance(&self, scope: Scope, workspace: &Path) -> Allowance {
+        match (scope, &self.prefix) {
+            (Scope::Everything, _) => Allowance::Everything,
+            (Scope::Prefix, Some(prefix)) => Allowance::Rule(prefix.clone()),
+            (Scope::PrefixSaved, Some(prefix)) => {
+                Allowance::Saved(workspace.to_owned(), prefix.clone())
+            }
+            (Scope::Command | Scope::Prefix | Scope::PrefixSaved, _) => self.always.clone(),
+        }
+    }
+
+    /// Returns true if an answer to this question answers the other one too.
+    fn is_same(&self, other: &Self) -> bool {
+        let ask = Ask {
+            id: self.ask.id,
+            ..other.ask.clone()
+        };
+        ask == self.ask && other.words == self.words
+    }
+
+    /// Returns true if the answer holds after a new review: it is a denial or an edited command.
+    fn is_final(&self) -> bool {
+        let Stage::Answered(answer) = &self.stage else {
+            return false;
+        };
+        matches!(
+            answer,
+            Answer::Gone | Answer::Reply(Reply::Deny(_) | Reply::Edited(_))
+        )
+    }
+
+    /// Takes in a reply that is there already.
+    fn take_reply(&mut self) {
+        if let Stage::Open(reply) = &mut self.stage
+            && let Ok(reply) = reply.try_recv()
+        {
+            self.stage = Stage::Answered(Answer::Reply(reply));
+        }
+    }
+
+    /// Takes the answer in if it has come.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Stage::Open(reply) = &mut self.stage else {
+            return Poll::Pending;
+        };
+        Pin::new(reply).poll(context).map(|reply| {
+            self.stage = Stage::Answered(reply.map_or(Answer::Gone, Answer::Reply));
+        })
+    }
+}
+
+impl Waiting {
+    pub(super) fn new(place: usize, asked: Asked) -> Self {
+        Self {
+            call: asked.call,
+            unread: asked.unread,
+            place,
+            edited: None,
+            known: Err(String::new()),
+            shown: false,
+            question: None,
+        }
+    }
+}
+
+impl Queue {
+    pub(super) fn new(calls: VecDeque<Waiting>) -> Self {
+        Self(calls)
+    }
+
+    /// Returns the call whose turn it is.
+    pub(super) fn next(&mut self) -> Option<&mut Waiting> {
+        self.0.front_mut()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        self.0.pop_front()
+    }
+
+    /// Waits for an answer to an open question; returns the place in the queue of the call that it is about.
+    pub(super) async fn answered(&mut self) -> usize {
+        std::future::poll_fn(|context| {
+            for (index, waiting) in self.0.iter_mut().enumerate() {
+                let question = waiting.question.as_mut();
+                if question.is_some_and(|it| it.poll(context).is_ready()) {
+                    return Poll::Ready(index);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Turn {
+    /// Judges every call that waits.
+    pub(super) async fn judge_queue(&mut self) {
+        for index in 0..self.queue.0.len() {
+            let known = self.review(&self.queue.0[index]).await;
+            self.queue.0[index].known = known;
+        }
+    }
+
+    /// Asks the questions that the calls need now, and withdraws all others.
+    pub(super) async fn put_questions(&mut self) -> Result<(), Halt> {
+        while self.take_replies().await? {
+            self.judge_queue().await;
+        }
+        for index in 0..self.queue.0.len() {
+            let waiting = &self.queue.0[index];
+            let needed = match &waiting.known {
+                Ok(known) => self.question_about(known),
+                Err(_) => None,
+            };
+            let question = match (self.queue.0[index].question.take(), needed) {
+                (Some(old), _) if old.is_final() => Some(old),
+                (Some(old), Some(new)) if old.is_same(&new) => Some(old),
+                (Some(mut old), new) => match self.withdraw(&mut old).await? {
+                    true => self.put(new, true).await?,
+                    false => Some(old),
+                },
+                (None, new) => self.put(new, false).await?,
+            };
+            self.queue.0[index].question = question;
+        }
+        Ok(())
+    }
+
+    /// Takes in the replies that came while nobody waited for them. Returns true if one of them allows something.
+    async fn take_replies(&mut self) -> Result<bool, Halt> {
+        let mut allowed = false;
+        for index in 0..self.queue.0.len() {
+            if let Some(question) = &mut self.queue.0[index].question {
+                question.take_reply();
+                allowed |= self.allow_early(index).await?;
+            }
+        }
+        Ok(allowed)
+    }
+
+    /// Takes a question away from the person. Returns false if they gave a final answer at the last moment.
+    async fn withdraw(&self, question: &mut Question) -> Result<bool, Halt> {
+        if let Stage::Open(reply) = &mut question.stage {
+            // From now on the session says that an answer comes too late.
+            reply.close();
+            question.take_reply();
+        }
+        if question.is_final() {
+            return Ok(false);
+        }
+        if matches!(question.stage, Stage::Open(_)) {
+            self.send(Event::Withdraw(question.ask.id)).await?;
+        }
+        Ok(true)
+    }
+
+    /// Puts a question, if there is one, before the person; `again`: in the place of one about the same call.
+    async fn put(&self, question: Option<Question>, again: bool) -> Result<Option<Question>, Halt> {
+        let Some(mut question) = question else {
+            return Ok(None);
+        };
+        question.ask.id = self.services.id();
+        let (reply, answer) = oneshot::channel();
+        question.stage = Stage::Open(answer);
+        let mut ask = Box::new(question.ask.clone());
+        if again {
+            ask.reasons.push(AGAIN.to_owned());
+        }
+        self.send(Event::Ask(ask, reply)).await?;
+        Ok(Some(question))
+    }
+
+    /// Waits until the next call has its answer, or needs none any more.
+    pub(super) async fn answer_to_next(&mut self) -> Result<Reached, Halt> {
+        let mut asking = false;
+        let mut kits = self.kits.clone();
+        loop {
+            // The new settings may refuse what was approved.
+            if self.kits.has_changed().unwrap_or(false) {
+                return Ok(Reached::Changed);
+            }
+            let next = self.queue.next();
+            let Some(question) = next.and_then(|next| next.question.as_mut()) else {
+                return Ok(Reached::NotAsked);
+            };
+            match std::mem::replace(&mut question.stage, Stage::New) {
+                Stage::Answered(answer) => return Ok(Reached::Answered(answer)),
+                open => question.stage = open,
+            }
+            if !std::mem::replace(&mut asking, true) {
+                self.state(State::Asking, "").await?;
+            }
+            let index = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Ok(Reached::Answered(Answer::Gone)),
+                Ok(()) = kits.changed() => return Ok(Reached::Changed),
+                index = self.queue.answered() => index,
+            };
+            // The next call applies its own `always` when it runs.
+            if index > 0 && self.allow_early(index).await? {
+                return Ok(Reached::Changed);
+            }
+        }
+    }
+
+    /// Takes in an answer that came while another call runs.
+    pub(super) async fn answered_early(&mut self, index: usize) -> Result<(), Halt> {
+        if self.allow_early(index).await? {
+            self.judge_queue().await;
+            self.put_questions().await?;
+        }
+        Ok(())
+    }
+
+    /// Applies an early `always` at once, since it may answer other questions. Returns false if the answer is no
+    /// `always`.
+    async fn allow_early(&mut self, index: usize) -> Result<bool, Halt> {
+        let waiting = self.queue.0.get_mut(index);
+        let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) else {
+            return Ok(false);
+        };
+        let Stage::Answered(Answer::Reply(Reply::Always(scope))) = question.stage else {
+            return Ok(false);
+        };
+        question.stage = Stage::Answered(Answer::Reply(Reply::Once));
+        let allowance = question.allowance(scope, &self.workspace);
+        self.allow(allowance).await?;
+        Ok(true)
+    }
+}

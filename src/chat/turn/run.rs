@@ -1,0 +1,321 @@
+//! Running a call that was cleared: recorded, started, shown as it prints, its outcome told to the model.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::super::advice::{Conditions, NOT_EXECUTED};
+use super::super::jobs::{Act, Seen};
+use super::super::loop_limits::Repeat;
+use super::super::render;
+use super::super::services::withheld;
+use super::audit_records::{CameTo, level};
+use super::calls::{CANCELLED, Judged};
+use super::{Event, Halt, Turn};
+use crate::editor::Target;
+use crate::error;
+use crate::protocol::{State, ToEditor};
+use crate::tool::shell::{self, Run};
+use co_exec::{Confinement, Job, Shown};
+use co_llm::transcript::{Call, Decision, Item, Outcome};
+
+/// Said to the model of a command that printed nothing and went well.
+const NO_OUTPUT: &str = "(no output)";
+
+/// The time in which output is redacted after a turn was cancelled.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A call that may run.
+pub(super) struct Cleared {
+    pub call: Call,
+    pub request: shell::Request,
+    pub run: Run,
+    pub judged: Judged,
+    /// It is not the command that the model sent.
+    pub edited: bool,
+    pub decision: Decision,
+}
+
+/// A command that was started.
+pub(super) enum Begun {
+    Foreground(Job),
+    /// As a job of the session.
+    Background(Box<Seen>),
+}
+
+impl Turn {
+    /// Puts the decision on disk, then starts the command.
+    pub(super) async fn start(&mut self, cleared: &Cleared) -> Result<Result<Begun, String>, Halt> {
+        let item = Item::Decision {
+            call: cleared.call.id.clone(),
+            decision: cleared.decision.clone(),
+        };
+        self.record(item).await?;
+        self.load_secret_values().await;
+        // The person may have cancelled meanwhile.
+        if self.cancel.is_cancelled() {
+            self.answer(&cleared.call, CANCELLED.to_owned()).await?;
+            return Err(Halt::Cancelled);
+        }
+        let number = match cleared.request.manner.background {
+            false => None,
+            true => match self.jobs(Act::Number).await? {
+                Ok(number) => Some(number),
+                Err(why) => return Ok(Err(why)),
+            },
+        };
+        let spec = cleared
+            .request
+            .spec(cleared.run.clone(), self.ceiling(cleared));
+        let level = level(&cleared.run.confinement);
+        let decided = (&cleared.decision, level);
+        let record = self
+            .audit_decision(&cleared.call, &cleared.judged, decided)
+            .await;
+        if let Some(number) = number {
+            let job = self.start_job(cleared, spec, (number, record)).await?;
+            return Ok(job.map(Box::new).map(Begun::Background));
+        }
+        let job = self
+            .services
+            .executor
+            .start_on(spec, cleared.request.streams());
+        let job = job.await.map_err(|error| not_started(&error));
+        Ok(job.map(Begun::Foreground))
+    }
+
+    /// Shows what it prints until it ends and records what it came to.
+    pub(super) async fn finish(
+        &mut self,
+        cleared: Cleared,
+        begun: Result<Begun, String>,
+    ) -> Result<(), Halt> {
+        self.send(Event::Show(render::decision(&cleared.decision)))
+            .await?;
+        let job = match begun {
+            Ok(Begun::Foreground(job)) => job,
+            Ok(Begun::Background(seen)) => return self.finish_job(cleared, *seen).await,
+            Err(why) => {
+                let Cleared {
+                    call,
+                    judged,
+                    decision,
+                    ..
+                } = &cleared;
+                self.audit(call, judged, decision, CameTo::Nothing);
+                return self.not_run(call, why).await;
+            }
+        };
+        let command = cleared.request.text();
+        let running = (self.services.foreground).add(self.session, self.services.id(), &command);
+        self.state(State::Running, command).await?;
+        let started = Instant::now();
+        let outcome = self.show_until_done(job).await?;
+        drop(running);
+        let text = self.for_model(&cleared, &outcome).await;
+        self.audit(
+            &cleared.call,
+            &cleared.judged,
+            &cleared.decision,
+            CameTo::Command(&outcome),
+        );
+        tracing::debug!(call = cleared.call.id, wall = ?started.elapsed(), "a call ended");
+        self.conclude(&cleared.call, text, outcome.ok(), outcome.spill.clone())
+            .await?;
+        let short = outcome.timed_out && self.conditions(&cleared).unasked;
+        let setting = if short { ": unasked_timeout" } else { "" };
+        self.show(&format!("*{}{setting}*", outcome.status()))
+            .await?;
+        match self.cancel.is_cancelled() {
+            true => Err(Halt::Cancelled),
+            false => Ok(()),
+        }
+    }
+
+    async fn show_until_done(&mut self, job: Job) -> Result<co_exec::Outcome, Halt> {
+        let block = self.services.id();
+        let target = Target::Block {
+            session: self.session,
+            block,
+        };
+        self.send(Event::Block(target, job.screen())).await?;
+        let canceller = job.canceller();
+        let outcome = job.outcome();
+        tokio::pin!(outcome);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut outcome => break outcome,
+                () = self.cancel.cancelled() => {
+                    canceller.cancel();
+                    break outcome.await;
+                }
+                answered = self.queue.answered() => self.answered_early(answered).await?,
+            }
+        };
+        let done = ToEditor::Block {
+            session: self.session,
+            block,
+            patch: None,
+            done: true,
+        };
+        self.send(Event::BlockDone(done)).await?;
+        Ok(outcome)
+    }
+
+    /// What the model reads of an outcome: less the secrets, more what would help it.
+    async fn for_model(&mut self, cleared: &Cleared, outcome: &co_exec::Outcome) -> String {
+        let mut text = self.redact_for_model(&outcome.output).await;
+        if text.trim().is_empty() {
+            text = NO_OUTPUT.to_owned();
+        }
+        if cleared.edited {
+            let ran = cleared.request.text();
+            text = format!("The person changed the command; what ran is:\n{ran}\n\n{text}");
+        }
+        let conditions = self.conditions(cleared);
+        if conditions.may_be_to_blame(outcome) {
+            self.standing.failed_confined.push(cleared.request.text());
+        }
+        if let Some(advice) = conditions.advice(outcome) {
+            text.push('\n');
+            text.push_str(&advice);
+        }
+        text
+    }
+
+    /// Returns the conditions that a command runs under.
+    pub(super) fn conditions(&self, cleared: &Cleared) -> Conditions {
+        let ceiling = self.services.config.max_timeout();
+        let limit = cleared.request.limit(self.ceiling(cleared));
+        Conditions {
+            confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
+            hides: match &cleared.run.confinement {
+                Confinement::Workspace { shown, .. } => *shown != Shown::Everything,
+                _ => false,
+            },
+            backend: self.services.trial.name(),
+            asked: cleared.request.timeout,
+            limit,
+            unasked: limit != cleared.request.limit(ceiling),
+            ceiling,
+        }
+    }
+
+    /// Returns the longest time that a command may take. One that runs unasked may take less, unless it is a job.
+    fn ceiling(&self, cleared: &Cleared) -> Duration {
+        let most = self.services.config.max_timeout();
+        match cleared.run.proof.is_some() && !cleared.request.manner.background {
+            true => most.min(self.services.config.unasked_timeout),
+            false => most,
+        }
+    }
+
+    /// Returns what a model may read of a text. A turn that is cancelled does not wait long for it.
+    pub(super) async fn redact_for_model(&self, text: &str) -> String {
+        // A key that a program gave is known only once it was needed.
+        let keys = self.provider.secrets();
+        let redact = self.services.redact_for_model(&self.workspace, text, &keys);
+        unless_cancelled(&self.cancel, redact).await
+    }
+
+    /// Reads the values of secrets before a command may change them.
+    async fn load_secret_values(&self) {
+        if self.services.config.redact {
+            tokio::select! {
+                () = self.services.load_secret_values(&self.workspace) => {}
+                () = self.cancel.cancelled() => {}
+            }
+        }
+    }
+
+    /// Records an outcome that no command came to.
+    pub(super) async fn answer(&mut self, call: &Call, text: String) -> Result<(), Halt> {
+        self.conclude(call, text, false, None).await
+    }
+
+    /// Records what a call came to, with a word to the model where it goes in circles.
+    pub(super) async fn conclude(
+        &mut self,
+        call: &Call,
+        mut text: String,
+        ok: bool,
+        spill: Option<PathBuf>,
+    ) -> Result<(), Halt> {
+        match self.guard.call(&call.name, &call.arguments, &text) {
+            Repeat::Fine => {}
+            Repeat::Nudge(nudge) => {
+                text.push_str("\n\n");
+                text.push_str(&nudge);
+            }
+            Repeat::Ask => self.circling = true,
+        }
+        self.record(Item::Outcome(Outcome {
+            call: call.id.clone(),
+            text,
+            ok,
+            spill,
+        }))
+        .await
+    }
+
+    /// Records, audits and shows a decision of which nothing runs.
+    pub(super) async fn decided(
+        &mut self,
+        call: &Call,
+        judged: &Judged,
+        decision: &Decision,
+    ) -> Result<(), Halt> {
+        self.record(Item::Decision {
+            call: call.id.clone(),
+            decision: decision.clone(),
+        })
+        .await?;
+        self.audit(call, judged, decision, CameTo::Nothing);
+        self.send(Event::Show(render::decision(decision))).await
+    }
+}
+
+/// Waits for a text that is redacted, and not much longer once the turn is cancelled.
+async fn unless_cancelled(
+    cancel: &CancellationToken,
+    redact: impl Future<Output = String>,
+) -> String {
+    let late = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(PATIENCE).await;
+    };
+    tokio::select! {
+        text = redact => text,
+        () = late => withheld("the turn was cancelled"),
+    }
+}
+
+/// Returns what the model is told of a command that could not be started; the person sees the first line.
+pub(super) fn not_started(error: &co_exec::Error) -> String {
+    let why = error::text_of(error).plain();
+    match error.is_permission() {
+        true => format!("{why}\n{NOT_EXECUTED}"),
+        false => why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cancelled_turn_waits_a_short_time_for_redacted_output() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let soon = async {
+            tokio::task::yield_now().await;
+            "text".to_owned()
+        };
+        assert_eq!(unless_cancelled(&cancel, soon).await, "text");
+        assert_eq!(
+            unless_cancelled(&cancel, std::future::pending()).await,
+            "[output withheld: co could not check it for secrets (the turn was cancelled)]\n"
+        );
+    }
+}
