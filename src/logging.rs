@@ -13,7 +13,7 @@ use tracing_subscriber::filter::{EnvFilter, FilterExt, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The variable that chooses what is logged, in `tracing`'s own words: `debug`, `co::exec=trace`.
+/// The variable that chooses what is logged, in `tracing`'s own words: `debug`, `co_exec=trace`.
 pub const VARIABLE: &str = "CO_CLI_LOG";
 
 /// Lines that may wait for the disk. Room for all of them is made at the start, which is waited for.
@@ -204,7 +204,7 @@ mod tests {
         assert!(!wanted("nvim_rs", Level::INFO));
         assert!(!wanted("nvim_rs::neovim", Level::TRACE));
         assert!(wanted("nvim_rs::neovim", Level::WARN));
-        assert!(wanted("co::exec", Level::TRACE));
+        assert!(wanted("co_exec", Level::TRACE));
         assert!(wanted("nvim_rs_like", Level::TRACE));
     }
 
@@ -227,15 +227,12 @@ mod tests {
             "WARN",
             "off",
             "co",
-            "co::exec",
+            "co_exec",
             "off,hyper=trace",
         ] {
             assert_eq!(parse(Some(known)).1, None, "{known}");
         }
-        assert_eq!(
-            parse(Some("co::exec=trace")).0.to_string(),
-            "co::exec=trace"
-        );
+        assert_eq!(parse(Some("co_exec=trace")).0.to_string(), "co_exec=trace");
     }
 
     #[test]

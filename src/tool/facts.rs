@@ -14,6 +14,7 @@ use co_policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
 use co_policy::{glob, paths};
 
 mod history;
+mod index;
 mod repository;
 mod survey;
 

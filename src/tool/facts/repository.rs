@@ -1,6 +1,6 @@
 //! What git would meet in a workspace: whose configuration, and whether it names programs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex};
 
 use super::Stamp;
 use super::history::History;
+use super::index::Index;
 use co_exec::regular;
 use co_exec::repository::{self, Dirs};
 use co_policy::facts::GitFact;
-use co_policy::{HARDENING, programs};
+use co_policy::programs;
 
 /// A git index larger than this is taken to hold submodules.
 const MAX_INDEX: u64 = 64 << 20;
@@ -36,7 +37,7 @@ pub(super) struct Repositories {
     git: Option<PathBuf>,
     configs: Mutex<HashMap<PathBuf, (Option<Stamp>, Read)>>,
     submodules: Mutex<HashMap<PathBuf, (Option<Stamp>, bool)>>,
-    files: Mutex<Option<(Stamp, Arc<[PathBuf]>)>>,
+    index: Index,
     history: History,
 }
 
@@ -47,7 +48,7 @@ impl Repositories {
             git,
             configs: Mutex::default(),
             submodules: Mutex::default(),
-            files: Mutex::default(),
+            index: Index::default(),
             history: History::default(),
         }
     }
@@ -208,37 +209,9 @@ impl Repositories {
         if !self.look(cwd).hazards.is_empty() {
             return None;
         }
-        let Dirs { own, .. } = repository::find(&self.root).ok()??;
-        let stamp = Stamp::of(&own.join("index"))?;
-        let mut files = self
-            .files
-            .lock()
-            .unwrap_or_else(|broken| broken.into_inner());
-        if let Some((seen, files)) = files.as_ref()
-            && *seen == stamp
-        {
-            return Some(files.clone());
-        }
-        let output = Command::new(self.git.as_ref()?)
-            .args(["ls-files", "--cached", "-z"])
-            .env_clear()
-            .envs(HARDENING)
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .current_dir(&self.root)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .output()
-            .ok()
-            .filter(|output| output.status.success())?;
-        let list: Arc<[PathBuf]> = output
-            .stdout
-            .split(|byte| *byte == 0)
-            .filter(|name| !name.is_empty())
-            .map(|name| PathBuf::from(OsStr::from_bytes(name)))
-            .collect();
-        *files = Some((stamp, list.clone()));
-        Some(list)
+        let dirs = repository::find(&self.root).ok()??;
+        let listed = self.index.list(self.git.as_ref()?, &self.root, &dirs)?;
+        Some(listed.files)
     }
 
     /// The files with secret names that git tracks or ever tracked, below the workspace.
@@ -249,7 +222,17 @@ impl Repositories {
         let Some(dirs) = repository::find(&self.root).ok()? else {
             return Some(Vec::new().into());
         };
-        self.history.secrets(self.git.as_ref()?, &self.root, &dirs)
+        let git = self.git.as_ref()?;
+        let before = self.history.secrets(git, &self.root, &dirs)?;
+        if Stamp::of(&dirs.own.join("index")).is_none() {
+            return Some(before);
+        }
+        let now = self.index.list(git, &self.root, &dirs)?.secrets;
+        if now.iter().all(|file| before.binary_search(file).is_ok()) {
+            return Some(before);
+        }
+        let all: BTreeSet<_> = before.iter().chain(&*now).cloned().collect();
+        Some(all.into_iter().collect())
     }
 
     /// True where the index may hold a submodule: the mode of one stands in it.
