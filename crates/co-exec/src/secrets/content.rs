@@ -11,7 +11,7 @@ use crate::regular;
 use co_policy::secret_names as names;
 
 /// Larger files are data, not credentials.
-const MAX: u64 = 64 << 10;
+const MAX: u64 = regular::SMALL;
 
 /// Directories of texts in several languages, where "password" is the label of a field.
 const LOCALES: [&str; 8] = [
@@ -34,11 +34,11 @@ static PRIVATE_KEY: LazyLock<Regex> = LazyLock::new(|| {
 /// private key in a file that is named like source text. Reads only files that may be one of these.
 pub fn is_secret(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.to_ascii_lowercase();
-    let key = names::is_key(&name);
-    if !key && !name.ends_with(".json") {
+    if !decides(&name) {
         return false;
     }
+    let name = name.to_ascii_lowercase();
+    let key = names::is_key(&name);
     let bytes = regular::read(path, MAX).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     match key {
@@ -46,6 +46,12 @@ pub fn is_secret(path: &Path) -> bool {
         false if name == "auth.json" => is_auth(path, &text),
         false => is_service_account(&text),
     }
+}
+
+/// True for the name of a file that may be secret by its content.
+pub(super) fn decides(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    names::is_key(&lower) || lower.ends_with(".json")
 }
 
 fn is_service_account(text: &str) -> bool {
@@ -106,6 +112,8 @@ mod tests {
             false,
         );
         check("readme.md", &account, false);
+        let large = format!("{}{account}", " ".repeat(100 << 10));
+        check("large.json", &large, true);
         check(
             "auth.json",
             r#"{"http-basic": {"h": {"username": "u", "password": "hunterhunter"}}}"#,

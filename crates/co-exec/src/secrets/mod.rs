@@ -28,15 +28,17 @@ pub struct Surveys {
 }
 
 impl Surveys {
-    /// Returns the survey of the workspace `root`, and takes a new one if a directory changed since the last.
+    /// Returns the survey of the workspace `root`, and takes a new one if a directory, or a file that may be secret by
+    /// its content, changed since the last.
     ///
     /// Blocks on files.
     pub fn current(&self, root: &Path) -> Arc<Survey> {
         let last = self.lock().get(root).cloned();
-        if let Some(survey) = last.filter(|survey| survey.is_current()) {
-            return survey;
+        let last = last.unwrap_or_default();
+        if last.is_current() {
+            return last;
         }
-        let survey = Arc::new(survey(root));
+        let survey = Arc::new(last.again(root));
         self.lock().insert(root.to_owned(), Arc::clone(&survey));
         survey
     }

@@ -1,10 +1,11 @@
 //! A bounded walk that finds the secrets of a workspace.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::FileType;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::content;
 use crate::regular::Stamp;
@@ -45,25 +46,63 @@ pub struct Survey {
     pub outside: Vec<PathBuf>,
     /// False if there may be more secrets: the walk was cut short, or their paths are too long together.
     pub complete: bool,
-    walked: Vec<Walked>,
+    read: HashMap<PathBuf, Directory>,
+    /// The files that may be secret by their content.
+    looked: HashMap<PathBuf, Looked>,
 }
 
 /// A directory that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Walked {
-    path: PathBuf,
+struct Directory {
     /// `None` for a directory that has to be read again.
     stamp: Option<Stamp>,
+    /// Its files and directories, if all of them could be read.
+    entries: Option<Entries>,
+}
+
+type Entries = Arc<[(PathBuf, FileType)]>;
+
+/// A file whose content was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Looked {
+    /// `None` for a file that has to be read again.
+    stamp: Option<Stamp>,
+    secret: bool,
 }
 
 impl Survey {
-    /// True while no directory of the workspace has changed since it was read.
+    /// True while no directory of the workspace, and no file that may be secret by its content, has changed since it was
+    /// read.
     pub fn is_current(&self) -> bool {
-        !self.walked.is_empty()
+        let same = |path: &Path, stamp: Option<Stamp>| stamp.is_some() && stamp == Stamp::of(path);
+        !self.read.is_empty()
+            && self.read.iter().all(|(path, dir)| same(path, dir.stamp))
             && self
-                .walked
+                .looked
                 .iter()
-                .all(|dir| dir.stamp.is_some() && dir.stamp == Stamp::of(&dir.path))
+                .all(|(path, file)| same(path, file.stamp))
+    }
+
+    /// Returns a new survey of the workspace `root`. Reads only what has changed since this one.
+    pub(super) fn again(&self, root: &Path) -> Self {
+        let Ok(root) = root.canonicalize() else {
+            return Self::default();
+        };
+        let mut walk = Walk {
+            before: self,
+            survey: Self {
+                complete: true,
+                ..Self::default()
+            },
+            left: MAX,
+            ordinary: Vec::new(),
+            sources: Vec::new(),
+            links: Vec::new(),
+        };
+        walk.tree(&root, false);
+        walk.follow(&root);
+        walk.hard_links();
+        walk.finish()
     }
 
     /// True if nothing in the workspace is secret.
@@ -77,26 +116,11 @@ impl Survey {
 /// Links are not followed, but the target of a link with a secret name is secret. So is a directory that cannot be
 /// listed. The objects and branches of git's directories are left out, because branches may have any name.
 pub fn survey(root: &Path) -> Survey {
-    let Ok(root) = root.canonicalize() else {
-        return Survey::default();
-    };
-    let mut walk = Walk {
-        survey: Survey {
-            complete: true,
-            ..Survey::default()
-        },
-        left: MAX,
-        ordinary: Vec::new(),
-        sources: Vec::new(),
-        links: Vec::new(),
-    };
-    walk.tree(&root, false);
-    walk.follow(&root);
-    walk.hard_links();
-    walk.finish()
+    Survey::default().again(root)
 }
 
-struct Walk {
+struct Walk<'a> {
+    before: &'a Survey,
     survey: Survey,
     left: usize,
     /// Files that are no secrets by name. One may be another name of a secret file.
@@ -107,13 +131,13 @@ struct Walk {
     links: Vec<PathBuf>,
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Walks below `start`; with `secret`, everything there is secret.
     fn tree(&mut self, start: &Path, secret: bool) {
         let mut todo = VecDeque::from([(start.to_owned(), secret)]);
         let mut last = Vec::new();
         while let Some((dir, secret)) = todo.pop_front().or_else(|| last.pop()) {
-            for (path, kind) in self.entries(&dir) {
+            for (path, kind) in self.entries(&dir).iter().cloned() {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 if is_git_store(&dir, &name) {
                     continue;
@@ -121,7 +145,7 @@ impl Walk {
                 // A submodule may have any name.
                 let git = name == ".git" || kind.is_dir() && is_of_git(&dir);
                 let named = !git
-                    && (names::is_secret(&name) || kind.is_file() && content::is_secret(&path));
+                    && (names::is_secret(&name) || kind.is_file() && self.is_secret(&path, &name));
                 match (kind.is_dir(), secret) {
                     (true, true) => todo.push_back((path, true)),
                     (true, false) if named => {
@@ -140,38 +164,72 @@ impl Walk {
         }
     }
 
-    /// Returns the entries of a directory, and remembers its stamp.
-    fn entries(&mut self, dir: &Path) -> Vec<(PathBuf, FileType)> {
-        self.survey.walked.push(Walked {
-            path: dir.to_owned(),
-            stamp: Stamp::of(dir).filter(Stamp::is_settled),
-        });
-        let mut found = Vec::new();
+    /// Returns whether a file is secret by its content. Reads it only if it has changed.
+    fn is_secret(&mut self, path: &Path, name: &str) -> bool {
+        if !content::decides(name) {
+            return false;
+        }
+        let stamp = Stamp::of(path);
+        let before = self.before.looked.get(path);
+        let before = before.filter(|file| file.stamp.is_some() && file.stamp == stamp);
+        // Before it is read: it may change meanwhile.
+        let stamp = stamp.filter(Stamp::is_settled);
+        let secret = before.map_or_else(|| content::is_secret(path), |file| file.secret);
+        let looked = Looked { stamp, secret };
+        self.survey.looked.insert(path.to_owned(), looked);
+        secret
+    }
+
+    /// Returns the entries of a directory. Reads it only if it has changed.
+    fn entries(&mut self, dir: &Path) -> Entries {
+        let stamp = Stamp::of(dir);
+        let before = self.before.read.get(dir);
+        let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
+        let stamp = stamp.filter(Stamp::is_settled);
+        let known = before.and_then(|dir| dir.entries.clone());
+        let (entries, whole) = match known.filter(|entries| entries.len() <= self.left) {
+            Some(entries) => (entries, true),
+            None => self.read(dir),
+        };
+        self.left -= entries.len();
+        let read = Directory {
+            stamp,
+            entries: whole.then(|| Arc::clone(&entries)),
+        };
+        self.survey.read.insert(dir.to_owned(), read);
+        entries
+    }
+
+    /// Reads a directory, and tells whether its entries are all.
+    fn read(&mut self, dir: &Path) -> (Entries, bool) {
         let entries = match dir.read_dir() {
             Ok(entries) => entries,
-            // A command may give itself leave to list it.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                self.survey.dirs.push(dir.to_owned());
-                return found;
-            }
-            // It was removed meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
-            Err(_) => {
-                self.survey.complete = false;
-                return found;
+            Err(error) => {
+                match error.kind() {
+                    // A command may give itself leave to list it.
+                    io::ErrorKind::PermissionDenied => self.survey.dirs.push(dir.to_owned()),
+                    // It was removed meanwhile.
+                    io::ErrorKind::NotFound => {}
+                    _ => self.survey.complete = false,
+                }
+                return (Arc::default(), false);
             }
         };
-        for entry in entries.flatten() {
-            if self.left == 0 {
+        let mut whole = true;
+        let mut found = Vec::new();
+        for entry in entries {
+            let kind = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)));
+            if found.len() == self.left {
                 self.survey.complete = false;
+                whole = false;
                 break;
             }
-            self.left -= 1;
-            if let Ok(kind) = entry.file_type() {
-                found.push((entry.path(), kind));
+            match kind {
+                Ok(entry) => found.push(entry),
+                Err(_) => whole = false,
             }
         }
-        found
+        (found.into(), whole)
     }
 
     /// Finds the places that links with secret names lead to.
@@ -201,9 +259,9 @@ impl Walk {
         if !real.is_dir() {
             return self.survey.outside.push(real);
         }
-        for (path, kind) in self.entries(&real) {
+        for (path, kind) in self.entries(&real).iter() {
             if kind.is_file() {
-                self.survey.outside.push(path);
+                self.survey.outside.push(path.clone());
             }
         }
     }

@@ -1,8 +1,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{Stamp, Survey, Walked, survey};
+use super::{Stamp, Survey, survey};
 
 /// Makes a workspace of empty files; a name that ends in `/` is a directory.
 fn workspace(names: &[&str]) -> tempfile::TempDir {
@@ -108,8 +109,11 @@ fn what_git_itself_keeps_is_no_secret() {
 /// Makes a survey believe that its directories were last changed long before it read them.
 fn settled(dir: &Path) -> Survey {
     let mut found = survey(dir);
-    for Walked { path, stamp } in &mut found.walked {
-        *stamp = Stamp::of(path);
+    for (path, dir) in &mut found.read {
+        dir.stamp = Stamp::of(path);
+    }
+    for (path, file) in &mut found.looked {
+        file.stamp = Stamp::of(path);
     }
     assert!(found.is_current());
     found
@@ -134,6 +138,39 @@ fn a_survey_is_current_until_a_directory_changes() {
     let found = settled(dir.path());
     fs::remove_dir_all(at("a")).unwrap();
     assert!(!found.is_current());
+}
+
+#[test]
+fn a_survey_notices_a_secret_that_is_written_into_a_file() {
+    let dir = workspace(&["a/b.json", "a/c.json"]);
+    let found = settled(dir.path());
+    let secret = r#"{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----"}"#;
+    fs::write(dir.path().join("a/b.json"), secret).unwrap();
+    assert!(!found.is_current());
+    let found = found.again(dir.path());
+    assert_eq!(relative(&found.files, dir.path()), ["a/b.json"]);
+    fs::write(dir.path().join("a/b.json"), "{}").unwrap();
+    assert!(found.again(dir.path()).is_empty());
+}
+
+#[test]
+fn only_changed_directories_are_read_again() {
+    let dir = workspace(&["a/b/.env", "c/d/e.txt", "c/f/g.pem"]);
+    let top = dir.path().canonicalize().unwrap();
+    let before = settled(dir.path());
+    fs::write(top.join("c/d/.env"), "x").unwrap();
+    fs::remove_dir_all(top.join("a")).unwrap();
+    let after = before.again(dir.path());
+    assert_eq!(
+        relative(&after.files, dir.path()),
+        ["c/d/.env", "c/f/g.pem"]
+    );
+    let kept = |name: &str| {
+        let entries = |survey: &Survey| survey.read[&top.join(name)].entries.clone().unwrap();
+        Arc::ptr_eq(&entries(&before), &entries(&after))
+    };
+    assert!(kept("c") && kept("c/f") && !kept("c/d") && !kept(""));
+    assert_eq!(after.files, survey(dir.path()).files);
 }
 
 #[test]
