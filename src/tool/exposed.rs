@@ -1,57 +1,179 @@
-//! Searches of whole directories ask where nothing hides the secrets that they may meet.
+//! Secrets of the workspace that nothing hides from commands: what may read them asks.
 
-use co_policy::{Assessment, Reason};
+use std::cell::OnceCell;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Programs that read whatever is below a directory.
-const SEARCHES: &[&str] = &["rg", "ag", "ack"];
+use super::facts::World;
+use co_exec::sandbox::Launcher;
+use co_exec::secrets::Survey;
+use co_policy::facts::{Facts, Found, GitFact, Kind, PathFact, Survey as Walk};
+use co_policy::{Assessment, Reason, glob};
+
+/// Programs that read files that they are not given by name.
+const SEARCHES: [&str; 4] = ["rg", "ag", "ack", "xargs"];
 /// Programs that do so with an option.
-const SEARCHES_WITH: &[(&str, &[char], &[&str])] = &[
-    ("grep", &['r', 'R', 'd'], &["--rec", "--deref", "--dir"]),
-    ("egrep", &['r', 'R', 'd'], &["--rec", "--deref", "--dir"]),
-    ("fgrep", &['r', 'R', 'd'], &["--rec", "--deref", "--dir"]),
-    ("diff", &['r'], &["--rec"]),
-    ("find", &[], &["-exec", "-ok"]),
-];
+const GREPS: [&str; 3] = ["grep", "egrep", "fgrep"];
+const RECURSIVE: [char; 3] = ['r', 'R', 'd'];
+const RECURSIVE_LONG: [&str; 3] = ["--rec", "--deref", "--dir"];
 
-/// Adds a reason to ask to each proved search, if `exposed` says that it may meet a secret.
-pub(super) fn ask(found: &mut Assessment, exposed: impl FnOnce() -> bool) {
-    let searches = |words: &Option<Vec<String>>| words.as_deref().is_none_or(searches);
-    let segments = found.segments.iter_mut();
-    let proved = segments.filter(|it| it.unproved.is_empty() && searches(&it.words));
-    let proved: Vec<_> = proved.collect();
-    if proved.is_empty() || !exposed() {
-        return;
+/// The facts for one command. Files that the survey of the workspace finds are secret too, if nothing hides them.
+pub(super) struct Exposed<'a> {
+    world: &'a World,
+    launcher: Option<&'a Launcher>,
+    /// Looked up once for the command, and only if it matters.
+    survey: OnceCell<Arc<Survey>>,
+}
+
+impl<'a> Exposed<'a> {
+    pub(super) fn new(world: &'a World, launcher: Option<&'a Launcher>) -> Self {
+        let survey = OnceCell::new();
+        Self {
+            world,
+            launcher,
+            survey,
+        }
     }
-    for segment in proved {
-        let why = "it may print secrets of the workspace, which nothing hides from it here";
-        segment.unproved.push(Reason::whole(why.to_owned()));
+
+    fn survey(&self, launcher: &Launcher) -> &Survey {
+        let current = || launcher.surveys().current(self.world.root());
+        self.survey.get_or_init(current)
+    }
+
+    /// Returns the survey if nothing hides its secrets.
+    fn unhidden(&self) -> Option<&Survey> {
+        let launcher = self.launcher.filter(|it| !it.hides_secrets())?;
+        Some(self.survey(launcher))
+    }
+
+    /// True if a search of the workspace may meet a secret.
+    fn is_met(&self) -> bool {
+        self.launcher.is_some_and(|launcher| {
+            let survey = self.survey(launcher);
+            !survey.complete || !(survey.is_empty() || launcher.hides_secrets())
+        })
+    }
+
+    /// Adds a reason to ask to each proved search that may meet a secret.
+    ///
+    /// Blocks on files.
+    pub(super) fn ask(&self, found: &mut Assessment) {
+        let searches = |words: &Option<Vec<String>>| words.as_deref().is_none_or(searches);
+        let segments = found.segments.iter_mut();
+        let proved = segments.filter(|it| it.unproved.is_empty() && searches(&it.words));
+        for segment in proved.filter(|_| self.is_met()) {
+            let why = "it may print secrets of the workspace, which nothing hides from it here";
+            segment.unproved.push(Reason::whole(why.to_owned()));
+        }
+    }
+}
+
+impl Facts for Exposed<'_> {
+    fn path(&self, cwd: &Path, path: &str) -> PathFact {
+        let mut fact = self.world.path(cwd, path);
+        if let (Some(inside), Kind::File, false) = (&fact.inside, fact.kind, fact.secret)
+            && let Some(survey) = self.unhidden()
+        {
+            let real = self.world.root().join(&inside.real);
+            fact.secret = !survey.complete || survey.covers(&real);
+        }
+        fact
+    }
+
+    fn committed_secrets(&self, cwd: &Path) -> Option<Arc<[PathBuf]>> {
+        let named = self.world.committed_secrets(cwd)?;
+        let Some(survey) = self.unhidden().filter(|it| !it.complete || !it.is_empty()) else {
+            return Some(named);
+        };
+        if !survey.complete {
+            return None;
+        }
+        let tracked = self.world.tracked_files()?;
+        let tracked: HashSet<&Path> = tracked.iter().map(PathBuf::as_path).collect();
+        let secrets = survey.files.iter().chain(&survey.within);
+        let below = secrets.filter_map(|file| file.strip_prefix(self.world.root()).ok());
+        let others = below.filter(|file| tracked.contains(file));
+        let all = named.iter().cloned().chain(others.map(Path::to_owned));
+        Some(all.collect())
+    }
+
+    fn program(&self, name: &str, cwd: &Path) -> Found {
+        self.world.program(name, cwd)
+    }
+
+    fn glob(&self, cwd: &Path, pattern: &glob::Pattern) -> Option<Vec<String>> {
+        self.world.glob(cwd, pattern)
+    }
+
+    fn git(&self, cwd: &Path) -> GitFact {
+        self.world.git(cwd)
+    }
+
+    fn above(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
+        self.world.above(cwd, names)
+    }
+
+    fn survey(&self, root: &Path) -> Walk {
+        self.world.survey(root)
+    }
+
+    fn tracked(&self, cwd: &Path) -> Walk {
+        self.world.tracked(cwd)
+    }
+
+    fn locale(&self) -> &'static str {
+        self.world.locale()
     }
 }
 
 /// True if a command may read files that it does not name. A wrapper (`timeout 5 rg x`) changes nothing.
 fn searches(words: &[String]) -> bool {
+    let recursive = |word: &String| {
+        let short = word.starts_with('-') && !word.starts_with("--");
+        short && word.contains(RECURSIVE) || RECURSIVE_LONG.iter().any(|it| word.starts_with(it))
+    };
     words.iter().any(|word| {
         let name = word.rsplit('/').next().unwrap_or(word);
-        let known = SEARCHES_WITH.iter().find(|(program, ..)| *program == name);
-        SEARCHES.contains(&name)
-            || known.is_some_and(|(_, letters, long)| {
-                words.iter().any(|word| {
-                    let short = word.starts_with('-') && !word.starts_with("--");
-                    short && word.contains(*letters) || long.iter().any(|it| word.starts_with(it))
-                })
-            })
+        SEARCHES.contains(&name) || GREPS.contains(&name) && words.iter().any(recursive)
     })
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+    use std::process::Command;
 
     use super::searches;
     use crate::tool::judge::{Bench, Judge};
     use co_exec::Program;
     use co_exec::sandbox::{Launcher, Support};
     use co_policy::Verdict;
+
+    /// Judges `line` in the workspace `dir/ws`, and returns whether it asks.
+    fn asks(dir: &Path, namespaces: bool, line: &str) -> bool {
+        let (workspace, home) = (dir.join("ws"), dir.to_owned());
+        let (judge, _) = Judge::new(Bench {
+            workspace: workspace.clone(),
+            home: home.clone(),
+            path: "/usr/bin:/bin".into(),
+            settings: co_policy::Settings::default(),
+            saved: Vec::new(),
+            own: Vec::new(),
+        });
+        let support = Support {
+            abi: Some(7),
+            seccomp: true,
+            namespaces,
+            why: None,
+        };
+        let launcher = Launcher::with_support("/nowhere".into(), home, Vec::new(), support);
+        let judge = judge.with_launcher(Some(launcher));
+        let found = judge.assess(&Program::Shell(line.to_owned()), &workspace);
+        matches!(judge.verdict(&found, &[]), Verdict::Ask(_))
+    }
 
     #[test]
     fn a_search_asks_where_nothing_hides_secrets_from_it() {
@@ -63,32 +185,102 @@ mod tests {
             if secret {
                 fs::write(workspace.join(".env"), "x").unwrap();
             }
-            let (judge, _) = Judge::new(Bench {
-                workspace: workspace.clone(),
-                home: dir.path().to_owned(),
-                path: "/usr/bin:/bin".into(),
-                settings: co_policy::Settings::default(),
-                saved: Vec::new(),
-                own: Vec::new(),
-            });
-            let support = Support {
-                abi: Some(7),
-                seccomp: true,
-                namespaces,
-                why: None,
-            };
-            let home = dir.path().to_owned();
-            let launcher = Launcher::with_support("/nowhere".into(), home, Vec::new(), support);
-            let judge = judge.with_launcher(Some(launcher));
-            let found = judge.assess(&Program::Shell(line.to_owned()), &workspace);
-            let asks = matches!(judge.verdict(&found, &[]), Verdict::Ask(_));
-            assert_eq!(asks, wanted, "{line}: {found:?}");
+            assert_eq!(asks(dir.path(), namespaces, line), wanted, "{line}");
         };
         check(true, true, "grep -rn x .", false);
         check(false, true, "grep -rn x .", true);
+        check(false, true, "find . -name '*lain' | xargs cat", true);
+        check(true, true, "find . -name '*lain' | xargs cat", false);
         check(false, true, "cat plain", false);
         check(false, false, "grep -rn x .", false);
         check(true, true, "cat .env", true);
+    }
+
+    #[test]
+    fn a_reader_asks_for_other_names_of_a_secret_where_nothing_hides_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join("ws").join(name);
+        fs::create_dir_all(at("conf/prod")).unwrap();
+        for name in ["plain", ".env", "conf/prod/key", "conf/other"] {
+            fs::write(at(name), "x").unwrap();
+        }
+        fs::write(dir.path().join("shared"), "x").unwrap();
+        fs::hard_link(at(".env"), at("notes")).unwrap();
+        fs::hard_link(dir.path().join("shared"), at("copy")).unwrap();
+        symlink("conf/prod", at("secrets")).unwrap();
+        symlink(dir.path().join("shared"), at("shared.env")).unwrap();
+        symlink("notes", at("link")).unwrap();
+        let check = |line: &str, wanted: bool| {
+            assert_eq!(asks(dir.path(), false, line), wanted, "{line}");
+            assert!(!asks(dir.path(), true, line), "{line}");
+        };
+        check("cat notes", true);
+        check("head -n 1 < notes", true);
+        check("cat link", true);
+        check("cat n*s", true);
+        check("grep x plain notes", true);
+        check("cat conf/prod/key", true);
+        check("cat copy", true);
+        check("cat plain conf/other", false);
+        check("ls conf", false);
+        check("echo x", false);
+    }
+
+    #[test]
+    fn git_asks_if_it_tracks_another_name_of_a_secret_that_nothing_hides() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = dir.path().join("ws");
+        let git = |words: &str| {
+            let mut git = Command::new("git");
+            git.args(words.split(' ')).current_dir(&workspace);
+            let email = "user@example.com";
+            for (name, value) in [("NAME", "user"), ("EMAIL", email)] {
+                git.env(format!("GIT_AUTHOR_{name}"), value);
+                git.env(format!("GIT_COMMITTER_{name}"), value);
+            }
+            assert!(git.status().unwrap().success(), "git {words}");
+        };
+        fs::create_dir(&workspace).unwrap();
+        for name in ["plain", "notes"] {
+            fs::write(workspace.join(name), "x").unwrap();
+        }
+        git("init -q");
+        git("add plain notes");
+        git("commit -qm first");
+        let check = |line: &str, wanted: bool| {
+            assert_eq!(asks(dir.path(), false, line), wanted, "{line}");
+            assert!(!asks(dir.path(), true, line), "{line}");
+        };
+        check("git diff", false);
+        fs::write(workspace.join(".env"), "x").unwrap();
+        check("git grep x", false);
+        fs::remove_file(workspace.join("notes")).unwrap();
+        fs::hard_link(workspace.join(".env"), workspace.join("notes")).unwrap();
+        check("git diff", true);
+        check("git grep x", true);
+        check("git diff -- plain", false);
+        check("git status", false);
+    }
+
+    #[test]
+    fn every_reader_asks_if_the_survey_is_incomplete_and_nothing_hides_secrets() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join("ws").join(name);
+        fs::create_dir_all(at("many")).unwrap();
+        fs::write(at("plain"), "x").unwrap();
+        // Their paths together are too long for a survey.
+        for number in 0..300 {
+            fs::write(at("many").join(format!(".env-{number:0240}")), "").unwrap();
+        }
+        let check = |line: &str, exposed: bool, hidden: bool| {
+            assert_eq!(asks(dir.path(), false, line), exposed, "{line}");
+            assert_eq!(asks(dir.path(), true, line), hidden, "{line}");
+        };
+        check("cat plain", true, false);
+        check("head -n 1 < plain", true, false);
+        check("grep -rn x .", true, true);
+        check("pwd", false, false);
+        check("ls .", false, false);
     }
 
     #[test]
@@ -102,8 +294,7 @@ mod tests {
         check("/usr/bin/grep -rn x .", true);
         check("grep --recursive x", true);
         check("grep -id recurse x .", true);
-        check("diff -r a b", true);
-        check("find . -exec cat {} +", true);
+        check("xargs -0 cat", true);
         check("grep -n x file", false);
         check("find . -name x", false);
         check("cat file", false);

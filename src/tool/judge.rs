@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 
 use super::facts::{Stamp, World};
 use super::files::{self, Look};
-use super::{exposed, job_input, jobs};
+use super::{exposed::Exposed, job_input, jobs};
 use co_exec::regular;
 use co_exec::repository;
-use co_exec::sandbox::Launcher;
 use co_exec::secrets::content;
+use co_exec::{self, sandbox::Launcher};
 use co_policy::facts::Facts;
 use co_policy::review::Segment;
 use co_policy::saved::Tightening;
 use co_policy::secret_names::is_secret;
-use co_policy::{Assessment, Pattern, Reason, Rules, Verdict, paths};
+use co_policy::{self, Assessment, Pattern, Reason, Rules, Verdict, paths};
 
 /// What the judge of a workspace is given.
 pub struct Bench {
@@ -43,7 +43,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Returns the same judge, which asks for searches where `launcher` cannot hide secrets from them.
+    /// Returns the same judge, which asks for what may read secrets where `launcher` cannot hide them.
     #[must_use]
     pub fn with_launcher(self, launcher: Option<Launcher>) -> Self {
         Self { launcher, ..self }
@@ -74,16 +74,13 @@ impl Judge {
 
     /// Looks at a command and at what it names. Blocks on files: call it from `spawn_blocking`.
     pub fn assess(&self, program: &co_exec::Program, cwd: &Path) -> Assessment {
+        let facts = Exposed::new(&self.world, self.launcher.as_ref());
         let mut found = match program {
-            co_exec::Program::Shell(command) => co_policy::assess(command, cwd, &self.world),
-            co_exec::Program::Proved(proved) => {
-                co_policy::assess(proved.original(), cwd, &self.world)
-            }
-            co_exec::Program::Argv(argv) => co_policy::assess_argv(argv, cwd, &self.world),
+            co_exec::Program::Shell(command) => co_policy::assess(command, cwd, &facts),
+            co_exec::Program::Proved(proved) => co_policy::assess(proved.original(), cwd, &facts),
+            co_exec::Program::Argv(argv) => co_policy::assess_argv(argv, cwd, &facts),
         };
-        if let Some(launcher) = &self.launcher {
-            exposed::ask(&mut found, || launcher.exposes_secrets(self.world.root()));
-        }
+        facts.ask(&mut found);
         self.tighten(found)
     }
 

@@ -55,7 +55,7 @@ pub struct PathFact {
     pub enterable: bool,
     /// Absolute, with `.` and `..` taken away as text.
     pub absolute: PathBuf,
-    /// True for a file that is secret by its content.
+    /// True for a file that may contain a secret, as far as its name does not tell.
     pub secret: bool,
     /// True for a file of co's own.
     pub own: bool,

@@ -42,7 +42,7 @@ pub fn check(
         ));
     }
     match (fact.kind, wanted) {
-        _ if fact.secret => say(format!("`{path}` contains a secret")),
+        _ if fact.secret => say(format!("`{path}` may contain a secret")),
         (Kind::Special, _) => say(format!("`{path}` is not a regular file")),
         (Kind::Directory, Use::ReadFile) => say(format!("`{path}` is a directory")),
         _ => None,
@@ -140,7 +140,7 @@ pub fn mention(facts: &dyn Facts, cwd: &Path, word: &str, span: &Range<usize>) -
         let fact = facts.path(cwd, piece);
         let leaves = piece.starts_with('/') || piece.split('/').any(|part| part == "..");
         if fact.secret {
-            let text = format!("`{piece}` contains a secret");
+            let text = format!("`{piece}` may contain a secret");
             return Some(Reason::at(text, span.clone()));
         }
         match fact.inside {

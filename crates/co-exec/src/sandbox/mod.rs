@@ -268,14 +268,6 @@ impl Launcher {
         &self.surveys
     }
 
-    /// True if a search of a workspace may meet secrets that are not hidden from commands that run unasked.
-    ///
-    /// Blocks on files.
-    pub fn exposes_secrets(&self, workspace: &Path) -> bool {
-        let survey = self.surveys.current(workspace);
-        !survey.complete || !(survey.is_empty() || self.hides_secrets())
-    }
-
     /// Returns the secrets of a command's workspace, if they are to be hidden from the command.
     ///
     /// Blocks on files.

@@ -105,6 +105,16 @@ impl Survey {
         walk.finish()
     }
 
+    /// True for a secret file, by any of its names. `real` is the real path of a file.
+    ///
+    /// Blocks on files.
+    pub fn covers(&self, real: &Path) -> bool {
+        let mut files = (self.files.iter()).chain(&self.within).chain(&self.outside);
+        let number = inode(real);
+        self.dirs.iter().any(|dir| real.starts_with(dir))
+            || files.any(|file| file == real || number.is_some() && inode(file) == number)
+    }
+
     /// True if nothing in the workspace is secret.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.dirs.is_empty()

@@ -78,7 +78,7 @@ pub(super) fn secret(name: &str, parsed: &Parsed, scene: &Scene) -> Option<Strin
     if prints || ["git show", "git cat-file", "git blame"].contains(&name) {
         let mut operands = operands(name, parsed).iter();
         if let Some(operand) = operands.find(|it| is_secret(&it.text, scene)) {
-            return Some(format!("`{}` contains a secret", operand.text));
+            return Some(format!("`{}` may contain a secret", operand.text));
         }
     }
     if !prints {
