@@ -9,7 +9,7 @@ use super::files::{self, Look};
 use super::{exposed::Exposed, job_input, jobs};
 use co_exec::regular;
 use co_exec::repository;
-use co_exec::secrets::content;
+use co_exec::secrets::{Survey, Surveys, content};
 use co_exec::{self, sandbox::Launcher};
 use co_policy::facts::Facts;
 use co_policy::review::Segment;
@@ -40,6 +40,8 @@ pub struct Judge {
     tightening: PathBuf,
     read: Mutex<Option<Read>>,
     launcher: Option<Launcher>,
+    /// The surveys of a judge without a launcher.
+    surveys: Surveys,
 }
 
 impl Judge {
@@ -62,6 +64,7 @@ impl Judge {
             tightening,
             read: Mutex::new(None),
             launcher: None,
+            surveys: Surveys::default(),
         };
         if let Err(why) = judge.tightening() {
             problems.push(format!(
@@ -91,9 +94,15 @@ impl Judge {
     pub fn look(&self, look: &Look, cwd: &Path) -> Verdict {
         let words = vec![look.name().to_owned(), look.path().to_owned()];
         let reason = paths::check(&self.world, cwd, look.path(), look.wanted(), &(0..0));
-        let own = self.world.path(cwd, look.path()).own;
-        let own = own.then(|| Reason::whole(format!("`{}` is a file of co's own", look.path())));
-        let unproved: Vec<Reason> = reason.into_iter().chain(own).collect();
+        let fact = self.world.path(cwd, look.path());
+        let why = |text: &str| Reason::whole(format!("`{}` {text}", look.path()));
+        let own = fact.own.then(|| why("is a file of co's own"));
+        let real = fact
+            .inside
+            .map(|inside| self.world.root().join(inside.real));
+        let covered = reason.is_none() && real.is_some_and(|real| self.survey().covers(&real));
+        let covered = covered.then(|| why("is another name of a secret"));
+        let unproved: Vec<Reason> = reason.into_iter().chain(own).chain(covered).collect();
         let found = self.tighten(Assessment {
             command: co_policy::rules::join(&words),
             looks: vec![words.clone()],
@@ -161,10 +170,24 @@ impl Judge {
         self.world.tracked_files()
     }
 
-    /// Whether a walk through the workspace may tell of what it meets.
-    pub fn may_meet(&self, path: &Path) -> bool {
-        let secret = path.file_name().and_then(|name| name.to_str());
-        !secret.is_some_and(is_secret) && !content::is_secret(path) && !self.world.is_own(path)
+    /// Returns a filter for a walk through the workspace: false for secrets and for files of co's own.
+    ///
+    /// Blocks on files: call it from `spawn_blocking`.
+    pub fn readable(self: &Arc<Self>) -> Arc<dyn Fn(&Path) -> bool + Send + Sync> {
+        let (judge, survey) = (Arc::clone(self), self.survey());
+        Arc::new(move |path| {
+            let named = path.file_name().and_then(|name| name.to_str());
+            let secret = named.is_some_and(is_secret) || content::is_secret(path);
+            !secret && !survey.covers(path) && !judge.world.is_own(path)
+        })
+    }
+
+    /// Returns the secrets of the workspace.
+    fn survey(&self) -> Arc<Survey> {
+        match &self.launcher {
+            Some(launcher) => launcher.surveys().current(self.world.root()),
+            None => self.surveys.current(self.world.root()),
+        }
     }
 
     fn tighten(&self, mut found: Assessment) -> Assessment {

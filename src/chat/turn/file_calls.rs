@@ -101,7 +101,7 @@ impl Turn {
                 path.map_err(|error| Unseen(format!("Cannot look at {}: {error}.", look.path())))?;
             look.take(&Scope {
                 path,
-                may: Arc::new(move |path| judge.may_meet(path)),
+                may: judge.readable(),
                 bytes,
                 end,
             })

@@ -70,7 +70,7 @@ impl Place {
         let path = self.work.join(look.path()).canonicalize().unwrap();
         let scope = Scope {
             path,
-            may: Arc::new(move |path| judge.may_meet(path)),
+            may: judge.readable(),
             bytes: self.bytes,
             end: Deadline::new(self.cancel.clone()),
         };
@@ -206,7 +206,9 @@ fn nothing_leaves_the_workspace_and_no_secret_is_read() {
     symlink(place.root.path().join("beside"), place.work.join("out")).unwrap();
     symlink(place.work.join(".env"), place.work.join("plain")).unwrap();
     symlink("sub", place.work.join("in")).unwrap();
+    fs::hard_link(place.work.join(".env"), place.work.join("same")).unwrap();
     for path in [
+        "same",
         "../beside",
         "/etc/passwd",
         "out",
@@ -242,7 +244,7 @@ fn nothing_leaves_the_workspace_and_no_secret_is_read() {
         "search",
         json!({"pattern": "."}),
         "a:1:a\nsub/b:1:b\n",
-        "2 matching lines in 2 files; 3 names that look like secrets left out",
+        "2 matching lines in 2 files; 4 names that look like secrets left out",
     );
 }
 

@@ -278,7 +278,10 @@ impl Walk<'_> {
 
     /// Finds the other names of secret files.
     fn hard_links(&mut self) {
-        let known = self.survey.files.iter().chain(&self.survey.within);
+        let survey = &self.survey;
+        let known = (survey.files.iter())
+            .chain(&survey.within)
+            .chain(&survey.outside);
         let inodes: HashSet<_> = known.filter_map(|path| inode(path)).collect();
         if inodes.is_empty() {
             return;

@@ -75,7 +75,11 @@ fn finds_every_name_of_a_secret_file() {
     link(".env", "notes.txt");
     link(".aws/k", "sub/other");
     link("plain", "plain2");
-    check(dir.path(), &[".env", "notes.txt", "sub/other"], &[".aws"]);
+    let outside = tempfile::NamedTempFile::new_in(dir.path().parent().unwrap()).unwrap();
+    symlink(outside.path(), dir.path().join("id_rsa")).unwrap();
+    fs::hard_link(outside.path(), dir.path().join("sub/same")).unwrap();
+    let files = [".env", "notes.txt", "sub/other", "sub/same"];
+    check(dir.path(), &files, &[".aws"]);
 }
 
 #[test]
