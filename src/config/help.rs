@@ -1,4 +1,6 @@
-//! The parts of the help that are made of the code's own tables: settings, environment, what runs unasked.
+//! Lists of settings, environment variables and programs in the format of the help.
+//!
+//! `doc/co.txt` contains these lists. It is written by hand; `tests/it/cli/settings_help.rs` compares it with them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The help says of settings, environment, programs and times what the code has.
+//! Compares the lists of settings, variables, programs and times in `doc/co.txt` with those of the code.
 
 use std::path::Path;
 
