@@ -16,13 +16,13 @@ if vim.fn.has('nvim-0.10') == 0 then
 end
 
 vim.api.nvim_create_user_command('Co', function(opts)
-  require('co.command').run(opts)
+  require('co.user_command').run(opts)
 end, {
   nargs = '*',
   bang = true,
   range = true,
   complete = function(lead, line, position)
-    return require('co.complete').command_line(lead, line, position)
+    return require('co.user_command.complete').command_line(lead, line, position)
   end,
   desc = 'Ask co, or with ! run a command',
 })

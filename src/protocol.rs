@@ -1,7 +1,7 @@
 //! The messages between Lua and the backend, typed.
 //!
 //! Lua sends `vim.rpcnotify(channel, 'co', message)`, one map with a `type`; the backend answers with
-//! batches of such maps, handed to `require('co.sink').receive(messages)` in order. Neither side ever
+//! batches of such maps, handed to `require('co.handlers').receive(messages)` in order. Neither side ever
 //! waits for the other. `docs/PROTOCOL.md` explains each message to the one who writes the other side.
 
 use serde::de::{Deserializer, Visitor};

@@ -1,7 +1,7 @@
 --- The settings Lua itself reads. All others go to the backend as they are, which checks them.
 local M = {}
 
-local utf8 = require('co.utf8')
+local utf8 = require('co.ui.utf8')
 
 ---@class (exact) co.Config
 ---@field bin? string the backend's executable
@@ -212,7 +212,7 @@ local function merge()
   apply(into, 'setup', from_setup)
   for _, problem in ipairs(problems) do
     if not vim.list_contains(known, problem) then
-      require('co.notify').error(problem)
+      require('co.ui.notify').error(problem)
     end
   end
   if not calling then
@@ -220,7 +220,7 @@ local function merge()
     for _, callback in ipairs(on_change) do
       local ok, problem = pcall(callback)
       if not ok then
-        require('co.log').add('settings', tostring(problem))
+        require('co.ui.log').add('settings', tostring(problem))
       end
     end
     calling = false

@@ -11,24 +11,24 @@ end
 --- Puts the cursor into the approval float, from any mode.
 ---@param from? 'insert'|'terminal' the mode that was just left
 function M.approve(from)
-  require('co.approve').focus(from)
+  require('co.question').focus(from)
 end
 
 --- Shows the chat with the cursor at its prompt, or hides it.
 function M.toggle()
   local chat = require('co.chat')
   local current = chat.current()
-  if current and require('co.windows').here(current.buf) then
+  if current and require('co.ui.windows').here(current.buf) then
     chat.hide(current)
   else
-    require('co.windows').attempt(M.open)
+    require('co.ui.windows').attempt(M.open)
   end
 end
 
 --- Shows the chat with the cursor at its prompt.
 function M.open()
   local chat = require('co.chat')
-  local shown = chat.current() or require('co.command').new_chat()
+  local shown = chat.current() or require('co.user_command').new_chat()
   if shown then
     chat.show(shown, true)
   end
@@ -36,7 +36,7 @@ end
 
 --- Cancels the turn of the current chat.
 function M.stop()
-  require('co.slash').run('stop', '', require('co.chat').current(), vim.fn.getcwd())
+  require('co.user_command.slash').run('stop', '', require('co.chat').current(), vim.fn.getcwd())
 end
 
 --- Sends a prompt to the current chat.
@@ -44,7 +44,7 @@ end
 ---@param context? co.Context[]
 ---@return boolean taken
 function M.prompt(text, context)
-  return require('co.command').prompt(text, context)
+  return require('co.user_command').prompt(text, context)
 end
 
 --- Runs a command in the current window's directory.
@@ -52,18 +52,18 @@ end
 ---@param stdin? string
 ---@return integer? run
 function M.run(command, stdin)
-  local cwd = require('co.command').cwd()
-  return cwd and require('co.runs').run(command, cwd, stdin) or nil
+  local cwd = require('co.user_command').cwd()
+  return cwd and require('co.run').run(command, cwd, stdin) or nil
 end
 
 --- Runs the last command again.
 function M.rerun()
-  require('co.runs').rerun()
+  require('co.run').rerun()
 end
 
 --- Shows the shell buffer, or hides it.
 function M.shell()
-  require('co.windows').attempt(require('co.shell').toggle)
+  require('co.ui.windows').attempt(require('co.run.shell_buffer').toggle)
 end
 
 --- Takes over a `co://` buffer that something else made.
@@ -74,7 +74,7 @@ function M.adopt(buf, name)
   if id then
     require('co.chat').adopt(buf, tonumber(id) --[[@as integer]])
   elseif name == 'co://shell' then
-    require('co.shell').adopt(buf)
+    require('co.run.shell_buffer').adopt(buf)
   end
 end
 
@@ -83,7 +83,7 @@ end
 function M.statusline()
   local parts = {}
   local approve, chat, runs =
-    package.loaded['co.approve'], package.loaded['co.chat'], package.loaded['co.runs']
+    package.loaded['co.question'], package.loaded['co.chat'], package.loaded['co.run']
   local pending = approve and #approve.pending() or 0
   if pending > 0 then
     parts[#parts + 1] = '?' .. pending

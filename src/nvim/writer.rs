@@ -17,7 +17,7 @@ const FRAME: Duration = Duration::from_millis(16);
 /// However slow Neovim draws, this often it hears of what is new.
 const SLOWEST: Duration = Duration::from_millis(250);
 
-const RECEIVE: &str = "return require('co.sink').receive(...)";
+const RECEIVE: &str = "return require('co.handlers').receive(...)";
 
 const WARN: &str = "vim.notify(..., vim.log.levels.ERROR, { title = 'co' })";
 

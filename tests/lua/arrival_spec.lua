@@ -177,7 +177,7 @@ describe('five questions of two chats', function()
     end
     nvim:wait('return #vim.api.nvim_get_current_line() == 2000')
     same(typed, nvim:lua('return vim.api.nvim_get_current_line()'))
-    nvim:wait("return #require('co.approve').pending() == 5")
+    nvim:wait("return #require('co.question').pending() == 5")
     same({}, answers(nvim))
     nvim:keys_to('<Esc>', 'n')
     reach(nvim)

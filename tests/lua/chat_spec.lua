@@ -373,7 +373,7 @@ describe('the chat', function()
     nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/2'")
     nvim:keys(':bwipeout!<CR>')
     nvim:wait('return #_G.sent == 2')
-    same({}, nvim:lua("return require('co.log').lines()"))
+    same({}, nvim:lua("return require('co.ui.log').lines()"))
   end)
 
   it('lives through :edit, :only, a tab of its own and nomodifiable', function()
@@ -395,7 +395,7 @@ describe('the chat', function()
       {},
       vim.tbl_filter(function(line)
         return line:find('sink') ~= nil
-      end, nvim:lua("return require('co.log').lines()"))
+      end, nvim:lua("return require('co.ui.log').lines()"))
     )
   end)
 

@@ -2,7 +2,7 @@ local neovim = require('neovim')
 
 describe('context', function()
   local function gather(nvim, text)
-    return nvim:lua("return require('co.context').gather(...)", text)
+    return nvim:lua("return require('co.chat.context').gather(...)", text)
   end
 
   --- Returns the sentences that co showed the person.
@@ -10,7 +10,7 @@ describe('context', function()
     return nvim:lua([[
       return vim.tbl_map(function(line)
         return line:match('notice: (.*)')
-      end, require('co.log').lines())
+      end, require('co.ui.log').lines())
     ]])
   end
 
@@ -113,7 +113,7 @@ describe('context', function()
         read = read + #lines
         return lines
       end
-      local pieces = require('co.context').gather('@buffer', { require('co.context').range(2, 90000) })
+      local pieces = require('co.chat.context').gather('@buffer', { require('co.chat.context').range(2, 90000) })
       return { read = read, names = { pieces[1].name, pieces[2].name } }
     ]])
     same({

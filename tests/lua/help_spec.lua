@@ -32,7 +32,7 @@ describe('the help', function()
   end)
 
   it('has every slash command', function()
-    for name in pairs(require('co.slash').commands) do
+    for name in pairs(require('co.user_command.slash').commands) do
       tagged('co-/' .. name)
     end
   end)
@@ -60,10 +60,10 @@ describe('the help', function()
     for plug in plugin:gmatch("'(<Plug>%b())'") do
       tagged(plug)
     end
-    for group, link in pairs(require('co.highlight').links) do
+    for group, link in pairs(require('co.ui.highlight').links) do
       yes(text:find(group .. '%s.-links to ' .. link), 'no group ' .. group)
     end
-    for _, name in ipairs(require('co.context').names) do
+    for _, name in ipairs(require('co.chat.context').names) do
       yes(text:find(name, 1, true), 'no context ' .. name)
     end
     for name in pairs(require('co')) do

@@ -72,7 +72,7 @@ describe('what comes while text is locked', function()
     end
     nvim:receive(messages.ended(1, 0))
     give_key(nvim)
-    nvim:wait("return require('co.runs').running() == 0")
+    nvim:wait("return require('co.run').running() == 0")
     yes(vim.list_contains(nvim:lines('co://shell'), 'y5'))
     yes(vim.list_contains(nvim:lines('co://shell'), '… 5 earlier lines'))
   end)
@@ -88,7 +88,7 @@ describe('what comes while text is locked', function()
     give_key(nvim)
     nvim:wait_gone('touch file1')
     nvim:wait_screen('*it ended*')
-    same({}, nvim:lua("return require('co.approve').pending()"))
+    same({}, nvim:lua("return require('co.question').pending()"))
   end)
 
   it('such as another size, moves the question', function()
@@ -102,7 +102,7 @@ describe('what comes while text is locked', function()
     same(
       {},
       nvim:lua(
-        "return vim.tbl_filter(function(ask) return ask.hidden end, require('co.approve').pending())"
+        "return vim.tbl_filter(function(ask) return ask.hidden end, require('co.question').pending())"
       )
     )
     nvim:wait_screen('touch file1')
@@ -125,7 +125,7 @@ describe('what is told while something waits for a key', function()
     it(name .. ' is no error of it, and shown after that', function()
       local nvim = waiting(expr)
       wait_for_key(nvim)
-      nvim:lua("require('co.notify').error('the backend ended')")
+      nvim:lua("require('co.ui.notify').error('the backend ended')")
       nvim:settle()
       same({}, nvim:lua('return _G.notices'))
       yes(nvim:lua('return _G.waits'))

@@ -204,7 +204,7 @@ describe('what stands by itself in markdown', function()
   local function firsts(lines)
     return vim.tbl_map(function(piece)
       return piece.first
-    end, require('co.markdown').pieces(lines))
+    end, require('co.chat.markdown').pieces(lines))
   end
 
   it('begins after an empty line, at a fence and after it', function()
@@ -229,7 +229,7 @@ describe('what stands by itself in markdown', function()
     end
     yes(#firsts(lines) >= 5)
     table.insert(lines, 1, '```lua')
-    local pieces = require('co.markdown').pieces(lines)
+    local pieces = require('co.chat.markdown').pieces(lines)
     same(1, #pieces)
     yes(pieces[1].raw)
   end)

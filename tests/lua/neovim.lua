@@ -22,7 +22,7 @@ local PREPARE = [[
   backend.start = function() return true end
   backend.send = function(message) table.insert(_G.sent, message) return true end
   backend.tell = backend.send
-  _G.receive = function(messages) require('co.sink').receive(messages) end
+  _G.receive = function(messages) require('co.handlers').receive(messages) end
   _G.notices = {}
   local notify = vim.notify
   vim.notify = function(message, level, opts) table.insert(_G.notices, message) notify(message, level, opts) end
@@ -130,7 +130,7 @@ end
 --- Hands messages over as the backend does, without waiting: a Neovim that waits for a key takes them later.
 ---@param ... table
 function Neovim:receive(...)
-  vim.rpcnotify(self.channel, 'nvim_exec_lua', "require('co.sink').receive(...)", { { ... } })
+  vim.rpcnotify(self.channel, 'nvim_exec_lua', "require('co.handlers').receive(...)", { { ... } })
 end
 
 --- Types keys.

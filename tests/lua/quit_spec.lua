@@ -20,10 +20,10 @@ describe('quitting', function()
     nvim:wait("return table.concat(_G.notices):find('2 commands still run', 1, true) ~= nil")
     same(1, nvim:lua('return #vim.api.nvim_list_wins() - 1'), 'the shell buffer alone')
     nvim:receive(ended(1, 0))
-    nvim:wait("return require('co.runs').running() == 1")
+    nvim:wait("return require('co.run').running() == 1")
     same({ 'co://running: ' .. long }, nvim:lua(REFUSING))
     nvim:receive(ended(2, 0))
-    nvim:wait("return require('co.runs').running() == 0")
+    nvim:wait("return require('co.run').running() == 0")
     same({}, nvim:lua(REFUSING))
   end)
 
@@ -36,7 +36,7 @@ describe('quitting', function()
         "return not vim.iter(vim.api.nvim_list_bufs()):any(function(buf) return vim.bo[buf].buftype == 'acwrite' end)"
       )
     end
-    local told = nvim:lua("return table.concat(require('co.log').lines(), '\\n')")
+    local told = nvim:lua("return table.concat(require('co.ui.log').lines(), '\\n')")
     yes(not told:find('E%d+:'), told)
   end)
 

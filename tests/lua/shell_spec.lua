@@ -29,7 +29,7 @@ describe('the shell buffer', function()
       local before = lines()
       vim.cmd('Co! two')
       local at_once = lines()
-      require('co.shell').at(0)
+      require('co.run.shell_buffer').at(0)
       return { before, at_once, lines() }
     ]])
     same({ 2, 2, 5 }, seen)
@@ -56,7 +56,7 @@ describe('the shell buffer', function()
       local moments, defer = {}, vim.defer_fn
       vim.defer_fn = function(moment) moments[#moments + 1] = moment end
       vim.cmd('Co! two')
-      require('co.shell').at(0)
+      require('co.run.shell_buffer').at(0)
       vim.cmd('Co! three')
       vim.defer_fn = defer
       moments[1]()
@@ -233,7 +233,7 @@ describe('the shell buffer', function()
     wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
     same({}, nvim:lua('return _G.notices'))
     local seen = nvim:lua([[
-      local highlight = require('co.highlight')
+      local highlight = require('co.ui.highlight')
       local near = vim.api.nvim_get_hl(0, { name = highlight.group('38;2;1;255;0;48;2;97;0;0') })
       for colour = 0, 29999 do
         highlight.group(('38;5;%d;48;5;%d'):format(colour % 256, math.floor(colour / 256)))
@@ -448,7 +448,7 @@ describe('the shell buffer', function()
         local buf = vim.fn.bufnr('^co://shell$')
         _G.done = {
           event.data.command, event.data.exit, vim.api.nvim_buf_get_lines(buf, 0, -1, false),
-          require('co.runs').running(),
+          require('co.run').running(),
         }
       end })
       vim.cmd('Co! make')
@@ -469,7 +469,7 @@ describe('the shell buffer', function()
     nvim:lua("vim.cmd('Co! two')")
     wait_line(nvim, '$ two')
     same({ '$ two', '… running' }, nvim:lines(SHELL))
-    same({}, nvim:lua("return require('co.log').lines()"))
+    same({}, nvim:lua("return require('co.ui.log').lines()"))
   end)
 
   it('takes a file that changed under an unmodified buffer, and keeps a modified one', function()
@@ -485,7 +485,7 @@ describe('the shell buffer', function()
     nvim:receive(ended(2, 0))
     wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
     nvim:wait(
-      "return table.concat(_G.notices):find('keeps your changes') ~= nil or table.concat(require('co.log').lines()):find('keeps your changes') ~= nil"
+      "return table.concat(_G.notices):find('keeps your changes') ~= nil or table.concat(require('co.ui.log').lines()):find('keeps your changes') ~= nil"
     )
     same({ 'mine' }, nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'))
     nvim:keys('x')

@@ -12,7 +12,7 @@ local log = assert(io.open(assert(os.getenv('CO_TEST_LOG')), 'a'))
 
 ---@param message table
 local function send(message)
-  local call = { 2, 'nvim_exec_lua', { "require('co.sink').receive(...)", { { message } } } }
+  local call = { 2, 'nvim_exec_lua', { "require('co.handlers').receive(...)", { { message } } } }
   io.stdout:write(vim.mpack.encode(call))
   io.stdout:flush()
 end

@@ -1,7 +1,7 @@
 local neovim = require('neovim')
 
 describe('SGR parameters', function()
-  local definition = require('co.highlight').definition
+  local definition = require('co.ui.highlight').definition
   local function check(sgr, expected)
     it('become a highlight: ' .. sgr, function()
       local hl = definition(sgr)
@@ -34,7 +34,7 @@ end)
 
 describe('the winbar', function()
   it('says counts in few characters', function()
-    local text = require('co.winbar').text({
+    local text = require('co.chat.winbar').text({
       state = 'idle',
       detail = '',
       model = 'm',
@@ -61,17 +61,17 @@ describe('the winbar', function()
       queued = 0,
       begun = 0,
     }
-    same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.winbar').text(state))
+    same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.chat.winbar').text(state))
     state.everything = true
     same(
       ' ready · ASKS NOTHING · m · 5 in 6 out $0.13 · %</x',
-      require('co.winbar').text(state)
+      require('co.chat.winbar').text(state)
     )
   end)
 end)
 
 describe('a location', function()
-  local locations = require('co.locations')
+  local locations = require('co.ui.locations')
   local dir = vim.fn.resolve(vim.fn.tempname())
   vim.fn.mkdir(dir .. '/src', 'p')
   vim.fn.writefile({ 'x' }, dir .. '/src/a.rs')
@@ -158,7 +158,7 @@ describe('settings', function()
 
   it('given late hold at once, those of keys in buffers made from then on', function()
     local nvim = neovim.start()
-    nvim:lua("require('co.approve') vim.cmd('Co')")
+    nvim:lua("require('co.question') vim.cmd('Co')")
     nvim:lua(
       "require('co').setup({ layout = 'tab', float_focus = true, keys = { chat = { hide = '<C-x>' } } })"
     )
@@ -176,7 +176,7 @@ describe('settings', function()
     local nvim = neovim.start()
     nvim:lua([[
       _G.notices = {}
-      require('co.notify').error = function(message) table.insert(_G.notices, message) end
+      require('co.ui.notify').error = function(message) table.insert(_G.notices, message) end
       vim.g.co = { layout = 'sideways' }
       require('co.config').get()
       vim.g.co = { layout = 'sideways', shell_height = 0 }
@@ -310,14 +310,14 @@ describe('highlight groups', function()
   it('are links by default and stay as the person set them', function()
     local nvim = neovim.start()
     nvim:lua(
-      "vim.api.nvim_set_hl(0, 'CoRunFailed', { fg = '#010203' }) require('co.highlight').ensure()"
+      "vim.api.nvim_set_hl(0, 'CoRunFailed', { fg = '#010203' }) require('co.ui.highlight').ensure()"
     )
     same(0x010203, nvim:lua("return vim.api.nvim_get_hl(0, { name = 'CoRunFailed' }).fg"))
     same(
       'FloatBorder',
       nvim:lua("return vim.api.nvim_get_hl(0, { name = 'CoApprovalBorder' }).link")
     )
-    nvim:lua("require('co.highlight').group('31') vim.cmd.colorscheme('blue')")
+    nvim:lua("require('co.ui.highlight').group('31') vim.cmd.colorscheme('blue')")
     yes(nvim:lua("return vim.api.nvim_get_hl(0, { name = 'CoSgr_31' }).fg ~= nil"))
   end)
 end)

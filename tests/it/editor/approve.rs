@@ -86,8 +86,8 @@ fn an_edited_command_is_judged_anew_and_asked_about() {
     scene.nvim.type_keys("mkdir other<C-s>");
     scene.nvim.wait_text("mkdir other");
     scene.nvim.wait_for(
-        "#require('co.approve').pending() == 1
-            and require('co.approve').pending()[1].command == 'mkdir other'",
+        "#require('co.question').pending() == 1
+            and require('co.question').pending()[1].command == 'mkdir other'",
         "the question about what it became",
     );
     assert!(!scene.workspace.exists("other"));
@@ -110,7 +110,7 @@ fn always_holds_for_that_command_alone() {
     scene.nvim.wait_text("Always allow:");
     scene.nvim.type_keys("c");
     scene.nvim.wait_for(
-        "(require('co.approve').pending()[1] or {}).command == 'touch a b c'",
+        "(require('co.question').pending()[1] or {}).command == 'touch a b c'",
         "the question about another command",
     );
     let text = scene.chat();
@@ -138,7 +138,7 @@ fn five_at_once_are_answered_one_by_one_in_order() {
     scene.co("make them");
     for index in 1..=5 {
         let asked =
-            format!("(require('co.approve').pending()[1] or {{}}).command == 'touch f{index}'");
+            format!("(require('co.question').pending()[1] or {{}}).command == 'touch f{index}'");
         scene.nvim.wait_for(&asked, &format!("question {index}"));
         scene.nvim.wait_text(&format!("│touch f{index} "));
         scene.answer(if index == 3 { "n" } else { "y" });
@@ -193,7 +193,7 @@ fn what_is_typed_while_the_question_opens_stays_typing() {
     assert_eq!(
         scene
             .nvim
-            .lua("return #require('co.approve').pending()", json!([])),
+            .lua("return #require('co.question').pending()", json!([])),
         1
     );
     assert!(!scene.workspace.exists("out"));
@@ -213,7 +213,7 @@ fn enter_is_not_yes_and_hidden_is_still_pending() {
     assert_eq!(
         scene
             .nvim
-            .lua("return #require('co.approve').pending()", json!([])),
+            .lua("return #require('co.question').pending()", json!([])),
         1
     );
     assert!(!scene.workspace.exists("out"));
@@ -238,7 +238,7 @@ fn a_closed_window_is_not_an_answer() {
     assert_eq!(
         scene
             .nvim
-            .lua("return #require('co.approve').pending()", json!([])),
+            .lua("return #require('co.question').pending()", json!([])),
         1
     );
     scene.answer("y");
@@ -252,7 +252,7 @@ fn a_wiped_chat_denies_and_the_backend_goes_on() {
     scene.nvim.type_keys(":bwipeout! co://chat/1<CR>");
     scene
         .nvim
-        .wait_for("#require('co.approve').pending() == 0", "no question");
+        .wait_for("#require('co.question').pending() == 0", "no question");
     scene.nvim.wait_screen(
         |lines| !lines.iter().any(|line| line.contains("co 1/1")),
         "the question to go",
@@ -339,7 +339,7 @@ fn a_command_line_that_is_being_typed_stays() {
     assert_eq!(
         scene
             .nvim
-            .lua("return #require('co.approve').pending()", json!([])),
+            .lua("return #require('co.question').pending()", json!([])),
         1
     );
     scene.answer("n");

@@ -87,7 +87,7 @@ fn a_backend_that_dies_is_said_once_and_the_chat_goes_on() {
         |lines| !lines.iter().any(|line| line.contains("co 1/1")),
         "the question to go",
     );
-    let said = "vim.iter(require('co.log').lines()):filter(function(line)
+    let said = "vim.iter(require('co.ui.log').lines()):filter(function(line)
         return line:find('the backend ended', 1, true)
     end):totable()";
     let count = scene.nvim.lua(&format!("return #{said}"), json!([]));
@@ -165,7 +165,7 @@ const BAD: &str = "local process = vim.iter(vim.api.nvim_list_chans()):find(func
 /// Returns the number of sentences that co showed the person.
 fn sentences(scene: &Scene, part: &str) -> serde_json::Value {
     let count = "local part = ...
-        return #vim.iter(require('co.log').lines()):filter(function(line)
+        return #vim.iter(require('co.ui.log').lines()):filter(function(line)
             return line:find('notice: ', 1, true) and line:find(part, 1, true)
         end):totable()";
     scene.nvim.lua(count, json!([part]))
@@ -193,7 +193,7 @@ fn a_plugin_that_takes_no_messages_is_said_once() {
     scene.wait_shell("\no0ne");
     let breaks = "_G.calls, _G.said = 0, {}
         vim.notify = function(text) table.insert(said, text) end
-        require('co.sink').receive = function() calls = calls + 1; error('no') end";
+        require('co.handlers').receive = function() calls = calls + 1; error('no') end";
     scene.nvim.lua(breaks, json!([]));
     scene.run("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done");
     scene.nvim.wait_for("calls > 4", "some frames");
@@ -222,7 +222,7 @@ fn what_it_says_on_stderr_is_in_the_log_and_no_message() {
     nvim.wait_text("o0k");
     nvim.wait_text("exit 0, after");
     nvim.wait_for(
-        "table.concat(require('co.log').lines(), '\\n'):find('backend: a word aside', 1, true)",
+        "table.concat(require('co.ui.log').lines(), '\\n'):find('backend: a word aside', 1, true)",
         "the word in the log",
     );
     let screen = nvim.screen().join("\n");
@@ -250,7 +250,7 @@ fn the_log_leads_to_the_backends_own_file() {
 #[test]
 fn sentences_in_quick_succession_wait_for_no_key() {
     let scene = Scene::new();
-    let say = "local notify = require('co.notify')
+    let say = "local notify = require('co.ui.notify')
         local function next(index)
             notify.info('sentence ' .. index)
             -- After the one that shows it, in the same round of Neovim's loop.
@@ -270,7 +270,7 @@ fn settings_that_do_not_fit_are_said() {
     scene.run("echo o$((0))k");
     scene.wait_shell("\no0k");
     scene.nvim.wait_for(
-        "table.concat(require('co.log').lines(), '\\n'):find('max_stepz', 1, true)",
+        "table.concat(require('co.ui.log').lines(), '\\n'):find('max_stepz', 1, true)",
         "the setting's name",
     );
 }
@@ -281,7 +281,7 @@ fn a_log_filter_that_cannot_be_read_is_said() {
     scene.run("echo o$((0))k");
     scene.wait_shell("\no0k");
     scene.nvim.wait_for(
-        "table.concat(require('co.log').lines(), '\\n'):find('CO_CLI_LOG is not a log filter', 1, true)",
+        "table.concat(require('co.ui.log').lines(), '\\n'):find('CO_CLI_LOG is not a log filter', 1, true)",
         "the variable's name",
     );
 }
@@ -341,7 +341,7 @@ fn a_state_directory_that_cannot_be_written_is_said_once() {
         nvim.wait_text("state/co-nvim/output: Read-only");
         let told = "return vim.tbl_filter(function(line)
             return line:find('notice: ', 1, true) ~= nil
-        end, require('co.log').lines())";
+        end, require('co.ui.log').lines())";
         let told = nvim.lua(told, json!([]));
         assert_eq!(told.as_array().unwrap().len(), 1, "{made}: {told}");
     }

@@ -66,7 +66,7 @@ impl Desk {
     /// Checks that so many questions wait, and that none of the commands from `first` on has run.
     #[track_caller]
     fn assert_pending(&self, count: usize, first: usize) {
-        let pending = "return #require('co.approve').pending()";
+        let pending = "return #require('co.question').pending()";
         assert_eq!(self.scene.nvim.lua(pending, json!([])), count);
         for index in first..6 {
             assert!(!self.scene.workspace.exists(&format!("f{index}")));

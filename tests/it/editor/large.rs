@@ -14,7 +14,7 @@ fn fill(scene: &Scene, mib: usize) {
 
 fn log_says(scene: &Scene, part: &str) {
     scene.nvim.wait_for(
-        &format!("table.concat(require('co.log').lines(), '\\n'):find({part:?}, 1, true)"),
+        &format!("table.concat(require('co.ui.log').lines(), '\\n'):find({part:?}, 1, true)"),
         part,
     );
 }

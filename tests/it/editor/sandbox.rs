@@ -12,7 +12,7 @@ use super::scene::{Scene, gate, open_gate};
 #[track_caller]
 fn wait_told(scene: &Scene, part: &str) {
     scene.nvim.wait_for(
-        &format!("table.concat(require('co.log').lines(), '\\n'):find({part:?}, 1, true)"),
+        &format!("table.concat(require('co.ui.log').lines(), '\\n'):find({part:?}, 1, true)"),
         part,
     );
 }

@@ -17,7 +17,7 @@ fn setup(scene: &Scene, settings: &str) {
 /// Waits until the log of notices says `text`.
 #[track_caller]
 fn wait_notice(scene: &Scene, text: &str) {
-    let said = format!("table.concat(require('co.log').lines(), '\\n'):find({text:?}, 1, true)");
+    let said = format!("table.concat(require('co.ui.log').lines(), '\\n'):find({text:?}, 1, true)");
     scene.nvim.wait_for(&said, text);
 }
 
@@ -126,7 +126,7 @@ fn a_problem_of_late_settings_is_said_once() {
     setup(&scene, "{ max_stepz = 3, max_steps = 4 }");
     scene.co("/usage");
     wait_notice(&scene, "the last turn");
-    let said = "return #vim.iter(require('co.log').lines()):filter(function(line)
+    let said = "return #vim.iter(require('co.ui.log').lines()):filter(function(line)
         return line:find('max_stepz', 1, true)
     end):totable()";
     assert_eq!(scene.nvim.lua(said, json!([])), 1);
@@ -168,7 +168,7 @@ fn a_restart_knows_what_a_run_left_running_and_a_command_of_a_chat() {
         proc::kill9(pid);
     }
     scene.nvim.wait_for(
-        "not require('co.runs').all()[1].left",
+        "not require('co.run').all()[1].left",
         "what was left to be gone",
     );
     scene.co("!echo s$((0))tarted; sleep 110");

@@ -195,7 +195,7 @@ fn the_directory_of_a_chat_is_changed() {
 
 /// Waits for a sentence that may be longer than the screen is wide.
 fn wait_log(scene: &Scene, text: &str) {
-    let log = "table.concat(require('co.log').lines(), ' ')";
+    let log = "table.concat(require('co.ui.log').lines(), ' ')";
     scene
         .nvim
         .wait_for(&format!("{log}:find('{text}', 1, true) ~= nil"), text);
@@ -223,7 +223,7 @@ fn a_conversation_is_summed_up_for_the_model() {
 fn every_command_that_is_listed_is_there() {
     let scene = two_turns();
     let names = scene.nvim.lua(
-        "local names = vim.tbl_keys(require('co.slash').commands) table.sort(names) return names",
+        "local names = vim.tbl_keys(require('co.user_command.slash').commands) table.sort(names) return names",
         json!([]),
     );
     for name in names.as_array().unwrap() {
@@ -240,11 +240,11 @@ fn every_command_that_is_listed_is_there() {
     }
     scene.co("/sandbox");
     scene.nvim.wait_for(
-        "table.concat(require('co.log').lines(), '\\n'):find('sandbox', 1, true)",
+        "table.concat(require('co.ui.log').lines(), '\\n'):find('sandbox', 1, true)",
         "what holds commands",
     );
     let log = scene.nvim.lua(
-        "return table.concat(require('co.log').lines(), '\\n')",
+        "return table.concat(require('co.ui.log').lines(), '\\n')",
         json!([]),
     );
     let log = log.as_str().unwrap();

@@ -33,7 +33,7 @@ fn told(scene: &Scene, prompt: &str) -> String {
 fn pending(scene: &Scene) -> u64 {
     let count = scene
         .nvim
-        .lua("return #require('co.approve').pending()", json!([]));
+        .lua("return #require('co.question').pending()", json!([]));
     count.as_u64().unwrap()
 }
 

@@ -215,10 +215,10 @@ fn it_cannot_be_chosen_later_either() {
     chat.wait_buffer("co://shell", "\nr0an");
     chat.co(" /sandbox");
     chat.nvim.wait_for(
-        "table.concat(require('co.log').lines(), '\\n'):find('with all your permissions', 1, true)",
+        "table.concat(require('co.ui.log').lines(), '\\n'):find('with all your permissions', 1, true)",
         "what holds commands",
     );
-    let log = "return table.concat(require('co.log').lines(), '\\n')";
+    let log = "return table.concat(require('co.ui.log').lines(), '\\n')";
     let log = chat.nvim.lua(log, json!([]));
     assert!(
         !log.as_str().unwrap().contains("/sandbox landlock"),

@@ -1,0 +1,64 @@
+--- A list that the backend offers, such as `/model`'s: shown where it takes no key that was meant for something else.
+local M = {}
+
+local api = vim.api
+local buffer = require('co.ui.buffer')
+local lock = require('co.ui.textlock')
+local notify = require('co.ui.notify')
+
+--- Whether somebody types now, in something else than the prompt that the list was asked for in.
+---@param chat co.Chat
+---@return boolean
+local function typing(chat)
+  local mode = api.nvim_get_mode().mode
+  if mode == 'n' or mode == 'nt' then
+    return false
+  end
+  local asked = mode:match('^i') and api.nvim_get_current_buf() == chat.buf
+  return not (asked and table.concat(chat.text:prompt()) == '')
+end
+
+---@param chat co.Chat
+---@param message co.Choose
+---@param done fun(value: string)
+local function show(chat, message, done)
+  if not buffer.alive(chat.buf) then
+    return
+  elseif typing(chat) then
+    api.nvim_create_autocmd('ModeChanged', {
+      pattern = '*:n*',
+      once = true,
+      callback = vim.schedule_wrap(function()
+        show(chat, message, done)
+      end),
+    })
+    return
+  end
+  vim.ui.select(message.choices, {
+    prompt = message.title,
+    format_item = function(choice)
+      return choice.label
+    end,
+  }, function(choice)
+    if choice then
+      done(choice.value)
+    end
+  end)
+end
+
+--- Lets the person choose, when they do not type; outside of the backend's call, which must return at once.
+---@param chat co.Chat
+---@param message co.Choose
+---@param done fun(value: string)
+function M.offer(chat, message, done)
+  vim.schedule(function()
+    lock.free(function()
+      if buffer.alive(chat.buf) and typing(chat) then
+        notify.info(('the list of /%s waits until you are in normal mode'):format(message.name))
+      end
+      show(chat, message, done)
+    end)
+  end)
+end
+
+return M

@@ -1,0 +1,193 @@
+--- What `@buffer` and the like in a prompt stand for, read from the editor.
+local M = {}
+
+local api = vim.api
+local disk = require('co.ui.file_text')
+local limit = require('co.chat.context_limit')
+local last_window = require('co.chat.last_window')
+local notify = require('co.ui.notify')
+
+-- Stands for an escaped blank; no prompt and no file's name has it.
+local ESCAPED = '\1'
+
+---@param buf integer
+---@return string
+local function name_of(buf)
+  local name = api.nvim_buf_get_name(buf)
+  return name ~= '' and vim.fn.fnamemodify(name, ':~:.') or ('[buffer %d]'):format(buf)
+end
+
+---@param name string
+---@param buf integer
+---@param first integer
+---@param last integer
+---@return co.Context
+local function lines_of(name, buf, first, last)
+  local text, size = limit.lines(buf, first, last)
+  return { name = name, text = text, size = size }
+end
+
+---@param buf integer
+---@param first integer
+---@param last integer
+---@return co.Context
+local function selected(buf, first, last)
+  local range = first == last and tostring(first) or ('%d-%d'):format(first, last)
+  return lines_of(('@selection %s:%s'):format(name_of(buf), range), buf, first, last)
+end
+
+--- Lines of the current buffer, as `:'<,'>Co` attaches them.
+---@param first integer
+---@param last integer
+---@return co.Context
+function M.range(first, last)
+  return selected(api.nvim_get_current_buf(), first, last)
+end
+
+---@param buf integer
+---@return co.Context?
+local function selection(buf)
+  local first = api.nvim_buf_get_mark(buf, '<')[1]
+  local last = api.nvim_buf_get_mark(buf, '>')[1]
+  if first == 0 or last == 0 then
+    return nil
+  end
+  return selected(buf, first, last)
+end
+
+---@type table<integer, string>
+local severities = { 'error', 'warning', 'info', 'hint' }
+
+---@param buf integer
+---@return co.Context
+local function diagnostics(buf)
+  local lines = {}
+  for _, item in ipairs(vim.diagnostic.get(buf)) do
+    lines[#lines + 1] = ('%s:%d:%d: %s: %s'):format(
+      name_of(buf),
+      item.lnum + 1,
+      item.col + 1,
+      severities[
+        item.severity --[[@as integer]]
+      ] or 'error',
+      (item.message:gsub('\n', ' '))
+    )
+  end
+  local text = #lines > 0 and table.concat(lines, '\n') or 'none'
+  return { name = '@diagnostics ' .. name_of(buf), text = text }
+end
+
+---@return co.Context
+local function quickfix()
+  local lines = {}
+  for _, item in ipairs(vim.fn.getqflist()) do
+    local where = item.bufnr > 0 and ('%s:%d:%d: '):format(name_of(item.bufnr), item.lnum, item.col)
+      or ''
+    lines[#lines + 1] = where .. item.text
+  end
+  return { name = '@quickfix', text = #lines > 0 and table.concat(lines, '\n') or 'empty' }
+end
+
+--- What is not saved of a buffer yet.
+---@param buf integer
+---@return co.Context
+local function unsaved(buf)
+  local name = name_of(buf)
+  local diff = vim.bo[buf].modified and vim.diff(disk.saved(buf), disk.unsaved(buf), { ctxlen = 3 })
+    or ''
+  local text = diff == '' and ('%s has no unsaved changes'):format(name)
+    or ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name, name, diff)
+  return { name = '@diff ' .. name, text = text }
+end
+
+--- Returns the text of a file. If the editor has it open, the text has no final end of line.
+---@param path string
+---@param cwd string
+---@return string? text
+---@return integer? size bytes of the whole file
+local function file(path, cwd)
+  -- A `$` is a part of a name, such as that of a route.
+  local full = vim.fs.normalize(path, { expand_env = false })
+  if full:sub(1, 1) ~= '/' then
+    full = cwd .. '/' .. full
+  end
+  local open = disk.buffer(full)
+  if open then
+    local text, size = limit.lines(open, 1, api.nvim_buf_line_count(open))
+    return text:sub(1, -2), size - 1
+  end
+  return disk.read(full, limit.LONGEST + 1), vim.fn.getfsize(full)
+end
+
+--- The names that stand alone.
+M.names = { '@buffer', '@selection', '@diagnostics', '@quickfix', '@diff' }
+
+---@type table<string, fun(buf: integer): co.Context?>
+local readers = {
+  buffer = function(buf)
+    return lines_of('@buffer ' .. name_of(buf), buf, 1, api.nvim_buf_line_count(buf))
+  end,
+  selection = selection,
+  diagnostics = diagnostics,
+  quickfix = quickfix,
+  diff = unsaved,
+}
+
+--- Returns the word of a prompt that a context stands for: `@buffer` for `@buffer src/app.py`.
+---@param context co.Context
+---@return string
+local function word_of(context)
+  local name = context.name
+  return name:match('^@file:') and name or name:match('^%S+') or name
+end
+
+--- Reads what `text` names with an `@`, now.
+---@param text string
+---@param given? co.Context[] what goes along anyway, and is not read again
+---@param range? co.Context what `@selection` stands for where it is not the last visual selection
+---@return co.Context[]
+function M.gather(text, given, range)
+  local found, seen = {}, {}
+  for _, context in ipairs(given or {}) do
+    seen[word_of(context)] = true
+  end
+  local buf = last_window.buffer()
+  local cwd = vim.fn.getcwd()
+  ---@param word string
+  ---@param read fun(): co.Context?
+  local function add(word, read)
+    if seen[word] then
+      return
+    end
+    seen[word] = true
+    local context = read()
+    if context then
+      found[#found + 1] = context
+    else
+      notify.warn(('%s is left out: there is none'):format(word))
+    end
+  end
+  -- A backslash before a blank makes it a part of the name.
+  local words = (' ' .. text):gsub('\\ ', ESCAPED)
+  for before, word in words:gmatch('([%s(])@([%w]+:?[^%s,;)]*)') do
+    local _ = before
+    local path = word:gsub(ESCAPED, ' '):match('^file:(.+)$')
+    local name = word:match('^%a+')
+    if path then
+      path = path:gsub('[.?!]+$', function(tail)
+        return vim.uv.fs_stat(path) and tail or ''
+      end)
+      add('@file:' .. path, function()
+        local content, size = file(path, cwd)
+        return content and { name = '@file:' .. path, text = content, size = size }
+      end)
+    elseif readers[name] then
+      add('@' .. name, function()
+        return range and word_of(range) == '@' .. name and range or readers[name](buf)
+      end)
+    end
+  end
+  return limit.fit(vim.list_extend(found, given or {}))
+end
+
+return M

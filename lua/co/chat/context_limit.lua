@@ -1,0 +1,83 @@
+--- Cuts the context of a prompt to a length that can be sent.
+local M = {}
+
+local api = vim.api
+local notify = require('co.ui.notify')
+
+--- The most bytes of one piece.
+M.LONGEST = 512 * 1024
+
+-- The most bytes of all pieces of a prompt.
+local ALL = 4 * 1024 * 1024
+
+---@param bytes integer
+---@return string
+local function words(bytes)
+  local mib = bytes / 1024 / 1024
+  return mib >= 1 and ('%.1f MiB'):format(mib) or ('%d KiB'):format(math.ceil(bytes / 1024))
+end
+
+--- Returns lines of a buffer with their ends, as in a file. Stops once they are too long for one piece.
+---@param buf integer
+---@param first integer
+---@param last integer
+---@return string text
+---@return integer size bytes of all the lines
+function M.lines(buf, first, last)
+  local start = api.nvim_buf_get_offset(buf, first - 1)
+  local size = api.nvim_buf_get_offset(buf, last) - start
+  if size > M.LONGEST then
+    -- Binary search for the line that exceeds the limit: checking each line takes as long as reading all.
+    local low, high = first, last
+    while low < high do
+      local middle = math.floor((low + high) / 2)
+      if api.nvim_buf_get_offset(buf, middle) - start > M.LONGEST then
+        high = middle
+      else
+        low = middle + 1
+      end
+    end
+    last = low
+  end
+  local text = table.concat(api.nvim_buf_get_lines(buf, first - 1, last, false), '\n') .. '\n'
+  return text, math.max(size, #text)
+end
+
+--- Cuts a piece after `most` bytes, between two characters.
+---@param piece co.Context
+---@param most integer
+---@return co.Context
+local function cut(piece, most)
+  local text = piece.text:sub(1, most + vim.str_utf_start(piece.text, most + 1))
+  local size = piece.size or #piece.text
+  return {
+    name = ('%s, first %s of %s'):format(piece.name, words(#text), words(size)),
+    text = ('%s\n… cut after %d of %d bytes'):format(text, #text, size),
+  }
+end
+
+--- Cuts pieces that are too long, leaves out pieces above the total limit, and shows a notice that names both.
+---@param pieces co.Context[]
+---@return co.Context[]
+function M.fit(pieces)
+  local fitting, shortened, room = {}, {}, ALL
+  for _, piece in ipairs(pieces) do
+    local most = math.min(M.LONGEST, room)
+    if #piece.text <= most then
+      room = room - #piece.text
+      fitting[#fitting + 1] = { name = piece.name, text = piece.text }
+    elseif most == 0 then
+      shortened[#shortened + 1] = piece.name .. ', left out'
+    else
+      room = room - most
+      fitting[#fitting + 1] = cut(piece, most)
+      shortened[#shortened + 1] = fitting[#fitting].name
+    end
+  end
+  if #shortened > 0 then
+    notify.warn('too long to send in full, name fewer lines: ' .. table.concat(shortened, '; '))
+  end
+  return fitting
+end
+
+return M

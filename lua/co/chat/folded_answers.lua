@@ -1,0 +1,84 @@
+--- The answers in a chat that the model no longer sees, since its person asked again. They are folded.
+---
+--- Knows rows of one buffer, nothing of chats.
+local M = {}
+
+local api = vim.api
+local folds = require('co.ui.folds')
+
+local marks = api.nvim_create_namespace('co.answers')
+
+---@class (exact) co.Answers
+---@field buf integer
+---@field current? integer extmark at which the last answer begins
+---@field old { first: integer, last: integer }[] extmarks of answers to fold
+local Answers = {}
+Answers.__index = Answers
+
+---@param buf integer
+---@return co.Answers
+function M.new(buf)
+  return setmetatable({ buf = buf, old = {} }, Answers)
+end
+
+---@param row integer
+---@param id? integer
+---@return integer
+function Answers:mark(row, id)
+  row = math.min(row, api.nvim_buf_line_count(self.buf) - 1) --[[@as integer]]
+  return api.nvim_buf_set_extmark(self.buf, marks, row, 0, { id = id, right_gravity = false })
+end
+
+---@param mark integer
+---@return integer?
+function Answers:row(mark)
+  return api.nvim_buf_get_extmark_by_id(self.buf, marks, mark, {})[1]
+end
+
+--- Forgets them all.
+function Answers:clear()
+  api.nvim_buf_clear_namespace(self.buf, marks, 0, -1)
+  self.current, self.old = nil, {}
+end
+
+--- Notes that the text from `row` on is the model's last answer.
+---@param row integer
+function Answers:begin(row)
+  self.current = self:mark(row, self.current)
+end
+
+--- Folds the rows of an answer that the model no longer sees, here and in windows that show it later.
+---@param first integer
+---@param last integer
+function Answers:add(first, last)
+  self.old[#self.old + 1] = { first = self:mark(first), last = self:mark(last) }
+  folds.everywhere(self.buf, first, last)
+end
+
+--- Folds the last answer, which ends above `row`.
+---@param row integer
+function Answers:replaced(row)
+  local first = self.current and self:row(self.current)
+  self.current = nil
+  local lines = first and api.nvim_buf_get_lines(self.buf, first, row, false) or {}
+  -- One blank line goes along, since Neovim closes no fold of one line.
+  while lines[#lines] == '' and (#lines == 1 or lines[#lines - 1] == '') do
+    table.remove(lines)
+  end
+  if first and #lines > 0 then
+    self:add(first, first + #lines - 1)
+  end
+end
+
+--- Folds them in a window that shows the buffer from now on.
+---@param win integer
+function Answers:fold_in(win)
+  for _, answer in ipairs(self.old) do
+    local first, last = self:row(answer.first), self:row(answer.last)
+    if first and last and first <= last then
+      folds.close(win, first, last)
+    end
+  end
+end
+
+return M

@@ -1,0 +1,304 @@
+--- Colours markdown that grows at its end, piece by piece, as treesitter would colour the whole of it.
+---
+--- A highlighter of the whole buffer parses all of it again after each change, which below ten thousand lines
+--- costs more than a frame has, and keeps the screen from being drawn. Here only the piece at the end is parsed
+--- again: what came before it can no longer change its meaning. Knows nothing of what the text says.
+local M = {}
+
+local api = vim.api
+local fence = require('co.chat.fence')
+local languages = require('co.chat.languages')
+
+local colours = api.nvim_create_namespace('co.markdown')
+local places = api.nvim_create_namespace('co.markdown.places')
+
+-- Lines of one piece at most. One that is longer is cut, at the price of a wrong colour after the cut.
+local LONGEST = 200
+-- Milliseconds between two goes at what grows: it is text first, and then in colour.
+local PACE = 100
+-- Milliseconds that one go takes, and the pause after it in which keys are handled.
+local SLICE, PAUSE = 2, 5
+-- Lines that are parsed together where many wait.
+local TOGETHER = 25
+
+---@class (exact) co.Markdown
+---@field buf integer
+---@field ending fun(): integer the row after the text's last one
+---@field open integer mark of the first line that may still change its meaning
+---@field due boolean whether a timer is on its way to what grows
+---@field painted integer when that was coloured last, in nanoseconds
+---@field rest integer[] marks of lines that are still to be coloured, the newest last
+---@field busy boolean whether a timer is on its way to them
+---@field below string what is coloured below the text
+local Markdown = {}
+Markdown.__index = Markdown
+
+---@class (exact) co.markdown.Piece
+---@field first integer index of its first line
+---@field last integer
+---@field raw boolean code without a language, or too much of it: nothing to be parsed
+
+--- What stands by itself in `lines`: paragraphs, lists, fenced code.
+---@param lines string[]
+---@return co.markdown.Piece[]
+function M.pieces(lines)
+  ---@type co.markdown.Piece[]
+  local found = {}
+  ---@type co.markdown.Piece?
+  local piece
+  ---@type string?
+  local open
+  -- Whether the line before is empty, and whether it ends a fence at the margin.
+  local blank, ended = true, false
+  local fenced = false
+  for index, line in ipairs(lines) do
+    local after = fence.after(open, line)
+    local long = piece and index - piece.first >= LONGEST or false
+    if open and piece then
+      piece.raw = piece.raw or long
+      ended = fenced and not after
+    else
+      local opens = after ~= nil
+      local margin = line:find('^%S') ~= nil and (blank or opens)
+      if not piece or ended or margin or long then
+        piece = { first = index, last = index, raw = opens and not line:find('^[`~]+%s*[^%s`~]') }
+        found[#found + 1] = piece
+        fenced = opens
+      end
+      ended = false
+    end
+    piece.last = index
+    open, blank = after, line == ''
+  end
+  return found
+end
+
+---@class (exact) co.markdown.Stretch
+---@field buf integer
+---@field row integer of the buffer, that the text's first line stands in
+---@field text string
+---@field lines string[]
+
+--- A mark up to a line's beginning ends in the line before: it would go with what is coloured anew there.
+---@param lines string[]
+---@param row integer
+---@param column integer
+---@return integer row
+---@return integer column
+local function ends(lines, row, column)
+  if column == 0 and row > 0 then
+    return row - 1, #(lines[row] or '')
+  end
+  return row, column
+end
+
+--- Sets the marks of one language's tree.
+---@param stretch co.markdown.Stretch
+---@param tree TSTree
+---@param lang string
+---@param depth integer how many languages it lies in
+local function mark_tree(stretch, tree, lang, depth)
+  local highlights = languages.query(lang, 'highlights')
+  if not highlights then
+    return
+  end
+  for id, node, metadata in highlights:iter_captures(tree:root(), stretch.text, 0, -1) do
+    local name = highlights.captures[id]
+    local own = metadata[id] or {}
+    if not (vim.startswith(name, '_') or name == 'spell' or name == 'nospell') then
+      local range = vim.treesitter.get_range(node, stretch.text, own)
+      local row, column = ends(stretch.lines, range[4], range[5])
+      ---@type integer
+      local priority = math.floor(tonumber(metadata.priority or own.priority) or 100)
+      api.nvim_buf_set_extmark(stretch.buf, colours, stretch.row + range[1], range[2], {
+        end_row = stretch.row + row,
+        end_col = column,
+        hl_group = '@' .. name .. '.' .. lang,
+        -- What lies within another language is above it.
+        priority = priority + depth,
+        conceal = metadata.conceal or own.conceal,
+        strict = false,
+      })
+    end
+  end
+end
+
+---@param stretch co.markdown.Stretch
+---@param parser vim.treesitter.LanguageTree
+---@param depth integer
+local function mark(stretch, parser, depth)
+  for _, tree in pairs(parser:trees()) do
+    mark_tree(stretch, tree, parser:lang(), depth)
+  end
+  for _, child in pairs(parser:children()) do
+    mark(stretch, child, depth + 1)
+  end
+end
+
+--- Colours the lines from `row` on as one piece.
+---@param buf integer
+---@param row integer
+---@param lines string[]
+---@param raw boolean
+local function paint(buf, row, lines, raw)
+  api.nvim_buf_clear_namespace(buf, colours, row, row + #lines)
+  if raw then
+    api.nvim_buf_set_extmark(buf, colours, row, 0, {
+      end_row = row + #lines - 1,
+      end_col = #lines[#lines],
+      hl_group = '@markup.raw.block.markdown',
+      priority = 90,
+      strict = false,
+    })
+    return
+  end
+  -- The empty line above: at the very beginning, a rule would be metadata.
+  lines = vim.list_extend({ '' }, lines)
+  local text = table.concat(lines, '\n') .. '\n'
+  local parser = vim.treesitter.get_string_parser(text, 'markdown')
+  parser:parse(true)
+  mark({ buf = buf, row = row - 1, text = text, lines = lines }, parser, 0)
+end
+
+--- Whether this Neovim can read markdown; as it is released, it always can.
+---@return boolean
+function M.supported()
+  return (pcall(vim.treesitter.get_string_parser, '', 'markdown'))
+end
+
+---@param self co.Markdown
+local function start(self)
+  api.nvim_buf_clear_namespace(self.buf, colours, 0, -1)
+  api.nvim_buf_clear_namespace(self.buf, places, 0, -1)
+  self.open = api.nvim_buf_set_extmark(self.buf, places, 0, 0, { right_gravity = false })
+  self.rest, self.below = {}, ''
+end
+
+--- Colours `buf`: its text up to where `ending` says, and what stands below that by itself.
+---@param buf integer
+---@param ending fun(): integer
+---@return co.Markdown
+function M.new(buf, ending)
+  local self = setmetatable({
+    buf = buf,
+    ending = ending,
+    due = false,
+    painted = 0,
+    busy = false,
+  }, Markdown) --[[@as co.Markdown]]
+  start(self)
+  languages.prepare('markdown')
+  languages.prepare('markdown_inline')
+  return self
+end
+
+--- Colours what has come at the text's end and what has changed below it, now or very soon.
+function Markdown:update()
+  if self.due then
+    return
+  end
+  local since = (vim.uv.hrtime() - self.painted) / 1e6
+  if since >= PACE and languages.ready() then
+    self:paint()
+    return
+  end
+  self.due = true
+  vim.defer_fn(function()
+    self.due = false
+    if api.nvim_buf_is_loaded(self.buf) then
+      self:update()
+    end
+  end, math.max(PAUSE, math.ceil(PACE - since)))
+end
+
+--- Forgets all it has coloured and begins anew: the text is another one.
+function Markdown:restart()
+  start(self)
+  self:update()
+end
+
+--- Colours the piece that was the last one and what came after it, the newest first.
+function Markdown:paint()
+  local from = api.nvim_buf_get_extmark_by_id(self.buf, places, self.open, {})[1] or 0
+  local ending = self.ending()
+  local lines = api.nvim_buf_get_lines(self.buf, from, ending, false)
+  languages.prepare_fences(lines)
+  if not languages.ready() then
+    self:update()
+    return
+  end
+  self.painted = vim.uv.hrtime()
+  local pieces = M.pieces(lines)
+  ---@type co.markdown.Piece?
+  local last = table.remove(pieces)
+  if last then
+    self:postpone(from, lines, pieces)
+    local row = from + last.first - 1
+    api.nvim_buf_set_extmark(self.buf, places, row, 0, { id = self.open, right_gravity = false })
+    paint(self.buf, row, vim.list_slice(lines, last.first, last.last), last.raw)
+  end
+  self:paint_below(ending)
+  self:catch_up()
+end
+
+--- Colours what stands below the text, where that has changed.
+---@param row integer
+function Markdown:paint_below(row)
+  local lines = api.nvim_buf_get_lines(self.buf, row, -1, false)
+  local text = table.concat(lines, '\n')
+  if text ~= self.below and #lines <= LONGEST then
+    self.below = text
+    paint(self.buf, row, lines, false)
+  end
+end
+
+--- Marks the pieces as still to be coloured, short ones together.
+---@param from integer row of the first line
+---@param lines string[]
+---@param pieces co.markdown.Piece[]
+function Markdown:postpone(from, lines, pieces)
+  local index = 1
+  while pieces[index] do
+    local piece, last = pieces[index], pieces[index].last
+    local row = from + piece.first - 1
+    index = index + 1
+    if piece.raw then
+      paint(self.buf, row, vim.list_slice(lines, piece.first, last), true)
+    else
+      local more = pieces[index]
+      while more and not more.raw and more.last - piece.first < TOGETHER do
+        last, index = more.last, index + 1
+        more = pieces[index]
+      end
+      local place = { end_row = from + last - 1 }
+      self.rest[#self.rest + 1] = api.nvim_buf_set_extmark(self.buf, places, row, 0, place)
+    end
+  end
+end
+
+--- Colours what is marked, the newest first, a little at a time.
+function Markdown:catch_up()
+  local began = vim.uv.hrtime()
+  while #self.rest > 0 and vim.uv.hrtime() - began < SLICE * 1e6 do
+    local id = table.remove(self.rest)
+    local place = api.nvim_buf_get_extmark_by_id(self.buf, places, id, { details = true })
+    local last = place[3] and place[3].end_row
+    if last then
+      local lines = api.nvim_buf_get_lines(self.buf, place[1], last + 1, false)
+      api.nvim_buf_del_extmark(self.buf, places, id)
+      paint(self.buf, place[1], lines, false)
+    end
+  end
+  if self.busy or #self.rest == 0 then
+    return
+  end
+  self.busy = true
+  vim.defer_fn(function()
+    self.busy = false
+    if api.nvim_buf_is_loaded(self.buf) then
+      self:catch_up()
+    end
+  end, PAUSE)
+end
+
+return M

@@ -1,0 +1,249 @@
+--- The text of one chat: what was said above, the prompt that is being written below.
+---
+--- Knows nothing of sessions, keys or windows.
+local M = {}
+
+local api = vim.api
+local answers = require('co.chat.folded_answers')
+local block = require('co.ui.output_block')
+local buffer = require('co.ui.buffer')
+local fence = require('co.chat.fence')
+local markdown = require('co.chat.markdown')
+
+local prompts = api.nvim_create_namespace('co.prompt')
+
+local FENCE = '````'
+
+---@class (exact) co.Transcript
+---@field buf integer
+---@field mark integer extmark of the prompt's first line
+---@field blocks table<integer, co.Block>
+---@field answers co.Answers
+---@field colours? co.Markdown nil where Neovim's syntax rules colour it
+local Transcript = {}
+Transcript.__index = Transcript
+
+---@param buf integer
+---@param at integer row
+---@param id? integer
+---@return integer
+local function rule(buf, at, id)
+  return api.nvim_buf_set_extmark(buf, prompts, at, 0, {
+    id = id,
+    right_gravity = false,
+    virt_lines = { { { ('─'):rep(24) .. ' prompt ' .. ('─'):rep(8), 'CoPromptRule' } } },
+    virt_lines_above = true,
+  })
+end
+
+--- Takes an empty buffer over.
+---@param buf integer
+---@return co.Transcript
+function M.new(buf)
+  buffer.write(buf, function()
+    api.nvim_buf_set_lines(buf, 0, -1, false, { '', '' })
+  end)
+  local self = setmetatable(
+    { buf = buf, mark = rule(buf, 1), blocks = {}, answers = answers.new(buf) },
+    Transcript
+  )
+  if markdown.supported() then
+    self.colours = markdown.new(buf, function()
+      return self:prompt_row()
+    end)
+  else
+    vim.bo[buf].syntax = 'markdown'
+  end
+  return self
+end
+
+--- Colours what has come, and the prompt.
+function Transcript:colour()
+  if self.colours then
+    self.colours:update()
+  end
+end
+
+--- The row of the prompt's first line; mends the buffer where the person deleted that line.
+---@return integer
+function Transcript:prompt_row()
+  local row = api.nvim_buf_get_extmark_by_id(self.buf, prompts, self.mark, {})[1]
+  local count = api.nvim_buf_line_count(self.buf)
+  if row and row >= 1 and row < count then
+    return row
+  end
+  buffer.write(self.buf, function()
+    if row == 0 then
+      -- Nothing is above the prompt any more.
+      api.nvim_buf_set_lines(self.buf, 0, 0, false, { '' })
+      row = 1
+    else
+      api.nvim_buf_set_lines(self.buf, count, count, false, { '' })
+      row = count
+    end
+  end)
+  rule(self.buf, row, self.mark)
+  return row
+end
+
+---@return string[]
+function Transcript:prompt()
+  return api.nvim_buf_get_lines(self.buf, self:prompt_row(), -1, false)
+end
+
+---@param lines string[]
+function Transcript:set_prompt(lines)
+  local row = self:prompt_row()
+  buffer.write(self.buf, function()
+    api.nvim_buf_set_lines(self.buf, row, -1, false, #lines > 0 and lines or { '' })
+  end)
+end
+
+--- Puts `text` at the transcript's end.
+---@param text string
+function Transcript:append(text)
+  local row = self:prompt_row() - 1
+  buffer.write(self.buf, function()
+    api.nvim_buf_set_text(self.buf, row, -1, row, -1, vim.split(text, '\n', { plain = true }))
+  end)
+  self:colour()
+end
+
+--- Notes that the text that comes next is the model's last answer.
+function Transcript:begin_answer()
+  self.answers:begin(self:prompt_row() - 1)
+end
+
+--- Folds the last answer: the model no longer sees it.
+function Transcript:fold_answer()
+  self.answers:replaced(self:prompt_row())
+end
+
+--- Everything above the prompt becomes `text`.
+---@param text string
+function Transcript:replace(text)
+  local row = self:prompt_row()
+  self.blocks = {}
+  self.answers:clear()
+  buffer.write(self.buf, function()
+    -- The prompt's own line is no part of the change, so its mark and the cursors in it stay.
+    api.nvim_buf_set_text(self.buf, 0, 0, row - 1, -1, vim.split(text, '\n', { plain = true }))
+  end)
+  if self.colours then
+    self.colours:restart()
+  end
+end
+
+---@return co.Block
+function Transcript:open_block()
+  local row = self:prompt_row() - 1
+  local last = api.nvim_buf_get_lines(self.buf, row, row + 1, false)[1]
+  local head = last == '' and row or row + 1
+  local lines = { FENCE, FENCE, '' }
+  if last ~= '' then
+    table.insert(lines, 1, '')
+  end
+  -- Ends before the line break: a change up to the prompt's first line would take its mark along.
+  api.nvim_buf_set_text(self.buf, row, -1, row, -1, lines)
+  return block.new(self.buf, head, head + 1)
+end
+
+--- Output may hold a fence of its own: the block's grows past the longest one.
+---@param done co.Block
+local function outgrow(done)
+  local head, tail = done:rows()
+  if not head or not tail then
+    return
+  end
+  local longest = #FENCE - 1
+  for _, line in ipairs(api.nvim_buf_get_lines(done.buf, head + 1, tail, false)) do
+    local run = line:match('^%s*(`+)')
+    longest = math.max(longest, run and #run or 0)
+  end
+  if longest >= #FENCE then
+    local fence = ('`'):rep(longest + 1)
+    api.nvim_buf_set_text(done.buf, head, 0, head, -1, { fence })
+    api.nvim_buf_set_text(done.buf, tail, 0, tail, -1, { fence })
+  end
+end
+
+--- Shows what a block of raw output holds now; `done` is said once. One that never had a patch is not shown.
+---@param id integer
+---@param patch? co.Patch
+---@param done boolean
+---@return co.Block?
+function Transcript:patch(id, patch, done)
+  local shown = self.blocks[id]
+  local opens = patch and not shown
+  buffer.write(self.buf, function()
+    if patch and not shown then
+      shown = self:open_block()
+      self.blocks[id] = shown
+    end
+    if patch then
+      shown:patch(patch)
+    end
+    if done and shown then
+      outgrow(shown)
+    end
+  end)
+  if opens then
+    -- What comes into it later takes the colour of what is there.
+    self:colour()
+  end
+  return shown
+end
+
+--- The fenced blocks of `lines`, as the numbers of their first and last line; the last may be open.
+---@param lines string[]
+---@return { first: integer, last: integer }[]
+local function fences(lines)
+  local found = {}
+  local first, open
+  for index, line in ipairs(lines) do
+    local after = fence.after(open, line)
+    if after and not open then
+      first = index
+    elseif open and not after then
+      found[#found + 1] = { first = first, last = index }
+    end
+    open = after
+  end
+  if open then
+    found[#found + 1] = { first = first, last = #lines + 1 }
+  end
+  return found
+end
+
+--- Rows of the headings: `## You`, `## Co`.
+---@return integer[]
+function Transcript:headings()
+  local lines = api.nvim_buf_get_lines(self.buf, 0, self:prompt_row(), false)
+  local inside = {}
+  for _, fence in ipairs(fences(lines)) do
+    for index = fence.first, fence.last do
+      inside[index] = true
+    end
+  end
+  local rows = {}
+  for index, line in ipairs(lines) do
+    if not inside[index] and line:match('^## ') then
+      rows[#rows + 1] = index - 1
+    end
+  end
+  return rows
+end
+
+--- The text of the fenced block around `row`.
+---@param row integer
+---@return string[]?
+function Transcript:code_at(row)
+  local lines = api.nvim_buf_get_lines(self.buf, 0, -1, false)
+  for _, fence in ipairs(fences(lines)) do
+    if row + 1 >= fence.first and row + 1 <= fence.last then
+      return vim.list_slice(lines, fence.first + 1, fence.last - 1)
+    end
+  end
+end
+
+return M

@@ -1,0 +1,447 @@
+--- The window of the approval float: where it is, what it shows, which keys it has.
+---
+--- Knows one question at a time, whose kind gives it text and keys; the queue is `co.question`'s.
+local M = {}
+
+local api = vim.api
+local float_window = require('co.question.float_window')
+local highlight = require('co.ui.highlight')
+local lock = require('co.ui.textlock')
+local question_list = require('co.question.list')
+
+local SWALLOW_NS = 250 * 1000000
+
+---@class (exact) co.float.Listener
+---@field pending fun(): co.Question[]
+---@field answer_all fun(ids: integer[], decision: 'once'|'deny')
+---@field hide fun()
+---@field wiped fun() the buffer is gone
+---@field closed fun(tab: integer) the window was closed, by the person or with its tab page
+
+---@type co.float.Listener
+local listener
+-- -1 is none: unlike 0 and nil, it is no buffer and no window to Neovim.
+local buf, win = -1, -1
+---@type co.Question?
+local shown
+---@type co.QuestionPage
+local page = 'question'
+local large = false
+local total = 0
+-- Keys count as answers a while after this.
+local shown_at = 0
+local closing = false
+-- The last question went while the float had the focus: it takes the keys that were meant for an answer.
+local finishing = false
+-- The list that is shown, and the ids of the questions that it approves.
+---@type co.QuestionList?
+local list
+---@type integer[]
+local approved = {}
+
+---@return boolean
+local function open()
+  return api.nvim_win_is_valid(win)
+end
+
+---@param to co.float.Listener
+function M.on(to)
+  listener = to
+end
+
+---@return boolean
+function M.focused()
+  return open() and api.nvim_get_current_win() == win
+end
+
+--- Forgets the question that was shown. The list stays: it is about all of them.
+function M.reset()
+  shown, large = nil, false
+  page = page == 'list' and 'list' or 'question'
+end
+
+--- The key that reaches the float, as the person mapped it.
+---@return string
+local function way_in()
+  for _, map in ipairs(api.nvim_get_keymap('n')) do
+    if map.rhs == '<Plug>(co-approve)' then
+      return map.lhs --[[@as string]]
+    end
+  end
+  return ':Co /approve'
+end
+
+---@param width integer
+---@return string
+local function footer(width)
+  if finishing or not shown then
+    return ''
+  elseif not M.focused() then
+    return (' %s to answer '):format(way_in())
+  elseif page == 'list' then
+    local yes = #approved > 0 and (' y yes to %d ·'):format(#approved) or ''
+    local long, brief =
+      yes .. ' gN no to all commands · q back ', yes .. ' gN no to all · q back '
+    return vim.fn.strdisplaywidth(long) <= width and long or brief
+  elseif page ~= 'question' then
+    return ''
+  end
+  local long, brief = shown.kind.footer(shown)
+  if total > 1 then
+    long, brief = long .. ' · Y list', brief .. ' Y'
+  end
+  long, brief = (' %s · d all · g? '):format(long), (' %s d g? '):format(brief)
+  return vim.fn.strdisplaywidth(long) <= width and long or brief
+end
+
+---@param hidden number lines that do not fit
+---@return string
+local function title(hidden)
+  if finishing then
+    return ' co · nothing waits '
+  elseif page == 'list' then
+    local text = (' co · %d questions '):format(total)
+    return hidden > 0 and ('%s· %d more lines '):format(text, hidden) or text
+  end
+  local text = (' co 1/%d · %s '):format(total, shown and shown.kind.title(shown) or '')
+  return hidden > 0 and ('%s· d: %d more lines '):format(text, hidden) or text
+end
+
+---@param lines string[]
+---@return vim.api.keyset.win_config
+local function geometry(lines)
+  return float_window.geometry(lines, {
+    win = win,
+    wide = large,
+    -- Keys that are not seen are no choice; beside the question there is more of Neovim.
+    tall = large or page ~= 'question',
+    -- No turn waits for it: keep it small.
+    share = shown and not shown.kind.holds_turn and 0.3 or 0.6,
+    title = title,
+    footer = footer,
+  })
+end
+
+--- Gives the window its look, and the place and size for these lines.
+---@param question co.Question
+---@param lines string[]
+local function fit(question, lines)
+  float_window.dress(win, question.destructive and page ~= 'list')
+  api.nvim_win_set_config(win, geometry(lines))
+  -- The height depends on the width.
+  api.nvim_win_set_config(win, geometry(lines))
+end
+
+local function watch_window()
+  local tab = api.nvim_win_get_tabpage(win)
+  local mine = win
+  api.nvim_create_autocmd('WinClosed', {
+    pattern = tostring(mine),
+    once = true,
+    callback = function()
+      if closing or win ~= mine then
+        return
+      end
+      win = -1
+      listener.closed(tab)
+    end,
+  })
+end
+
+--- Returns the text of the page that is shown. If the questions of the list are others now, it takes no key for a while.
+---@param question co.Question
+---@return co.AskText
+local function text_of(question)
+  if page ~= 'list' then
+    list, approved = nil, {}
+    return question.kind.text(question, page)
+  end
+  local new = question_list.new(listener.pending(), list)
+  if not list or not vim.deep_equal(new.rows, list.rows) then
+    shown_at = vim.uv.hrtime()
+  end
+  list = new
+  new.text.lines[1], approved = question_list.heading(new)
+  return new.text
+end
+
+--- Lets `y` approve what the window shows of the list, and says how many that are.
+local function note_displayed()
+  if not shown or not list or not open() then
+    return
+  end
+  question_list.note_displayed(list, win)
+  local heading, ids = question_list.heading(list)
+  if #ids ~= #approved then
+    approved = ids
+    float_window.write_heading(buf, heading)
+    fit(shown, api.nvim_buf_get_lines(buf, 0, -1, false))
+  end
+end
+
+local function redraw()
+  if not shown then
+    return
+  end
+  local text = text_of(shown)
+  float_window.write(buf, text)
+  if open() then
+    fit(shown, text.lines)
+    note_displayed()
+  end
+end
+
+--- Shows another page, from its top.
+---@param to co.QuestionPage
+function M.turn(to)
+  page = to
+  if open() then
+    api.nvim_win_set_cursor(win, { 1, 0 })
+  end
+  redraw()
+end
+
+---@param ask co.Question
+---@param lines string[]
+local function open_window(ask, lines)
+  local place = geometry(lines)
+  place.border = 'rounded'
+  place.style = 'minimal'
+  place.zindex = 60
+  place.noautocmd = true
+  win = api.nvim_open_win(buf, false, place)
+  fit(ask, lines)
+  watch_window()
+end
+
+--- Shows a question in the current tab page, without focus. False where no window can be opened now.
+---@param ask co.Question
+---@param count integer how many wait
+---@return boolean
+function M.show(ask, count)
+  highlight.ensure()
+  local another = shown ~= ask
+  finishing = false
+  if another then
+    M.reset()
+    shown_at = vim.uv.hrtime()
+  end
+  shown, total = ask, count
+  if not api.nvim_buf_is_loaded(buf) then
+    M.make_buffer()
+  end
+  if open() and api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage() then
+    M.close()
+  end
+  local text = text_of(ask)
+  local ok, problem = pcall(float_window.write, buf, text)
+  if not ok then
+    -- Never an old text under a new question: a key would answer what nobody saw.
+    require('co.ui.log').add('float', tostring(problem))
+    M.close()
+    return false
+  end
+  if open() then
+    fit(ask, text.lines)
+    if another then
+      api.nvim_win_set_cursor(win, { 1, 0 })
+    end
+    note_displayed()
+    return true
+  end
+  local ok, problem = pcall(open_window, ask, text.lines)
+  if not ok then
+    require('co.ui.log').add('float', tostring(problem))
+    M.close()
+  end
+  return ok
+end
+
+--- Takes the window away; closing twice is harmless.
+function M.close()
+  if open() then
+    closing = true
+    pcall(api.nvim_win_close, win, true)
+    closing = false
+  end
+  win = -1
+end
+
+--- Drops the keys that Neovim was given and has not read.
+local function drop_typed_keys()
+  if api.nvim_get_mode().mode == 'n' then
+    while vim.fn.getchar(0) ~= 0 do
+    end
+  end
+end
+
+--- Takes the window away after the last question. A focused window first waits until answer keys stop for a while; then
+--- it closes and calls `done`.
+---@param done fun()
+function M.finish(done)
+  page = 'question'
+  if not M.focused() then
+    M.close()
+    return
+  elseif finishing then
+    return
+  end
+  finishing, shown_at = true, vim.uv.hrtime()
+  api.nvim_win_set_config(win, geometry(api.nvim_buf_get_lines(buf, 0, -1, false)))
+  local function release()
+    if not finishing then
+      return
+    end
+    finishing = false
+    local focused = M.focused()
+    M.close()
+    if focused then
+      drop_typed_keys()
+      done()
+    end
+  end
+  local function wait()
+    local left = SWALLOW_NS - (vim.uv.hrtime() - shown_at)
+    if left <= 0 then
+      release()
+    elseif finishing then
+      vim.defer_fn(function()
+        lock.free(wait)
+      end, math.ceil(left / 1000000))
+    end
+  end
+  wait()
+  -- A command is for the window that the person goes back to.
+  api.nvim_create_autocmd('CmdlineEnter', {
+    group = api.nvim_create_augroup('co.float.finish', {}),
+    once = true,
+    callback = vim.schedule_wrap(function()
+      lock.free(release)
+    end),
+  })
+end
+
+--- Puts the cursor into the float; keys typed until now are not answers.
+function M.focus()
+  if open() then
+    api.nvim_set_current_win(win)
+  end
+end
+
+--- Returns the ids of the questions about commands. A no to a file would be kept for longer than this turn.
+---@return integer[]
+local function command_ids()
+  local ids = {}
+  for _, question in ipairs(listener.pending()) do
+    if question.kind.holds_turn then
+      ids[#ids + 1] = question.id
+    end
+  end
+  return ids
+end
+
+--- The keys that every kind of question has.
+---@type table<string, fun()>
+local common = {
+  ['g?'] = function()
+    M.turn(page == 'help' and 'question' or 'help')
+  end,
+  q = function()
+    if page == 'question' then
+      listener.hide()
+    else
+      M.turn('question')
+    end
+  end,
+  d = function()
+    if page == 'question' or page == 'list' then
+      large = not large
+      redraw()
+    end
+  end,
+  Y = function()
+    if page == 'question' then
+      M.turn('list')
+    end
+  end,
+  y = function()
+    if page == 'list' and #approved > 0 then
+      page = 'question'
+      listener.answer_all(approved, 'once')
+    end
+  end,
+  gN = function()
+    local ids = command_ids()
+    if (page == 'question' or page == 'list') and #ids > 0 then
+      page = 'question'
+      listener.answer_all(ids, 'deny')
+    end
+  end,
+}
+
+--- Does what a key means on the page that is shown.
+---@param key string
+local function press(key)
+  if finishing then
+    shown_at = vim.uv.hrtime()
+    return
+  elseif vim.uv.hrtime() - shown_at < SWALLOW_NS or not shown then
+    return
+  end
+  local own = (shown.kind.keys[page] or {})[key]
+  if own then
+    own(shown)
+  elseif common[key] then
+    common[key]()
+  end
+end
+
+function M.make_buffer()
+  buf = api.nvim_create_buf(false, true)
+  local mine = buf
+  vim.bo[buf].bufhidden = 'hide'
+  vim.bo[buf].filetype = 'co-approval'
+  for _, key in ipairs({ 'y', 'n', 'N', 'a', 'e', 'd', 'c', 'p', 's', 'E', 'Y', 'gN', 'g?', 'q' }) do
+    vim.keymap.set('n', key, function()
+      press(key)
+    end, { buffer = buf, nowait = true, silent = true, desc = 'co: answer' })
+  end
+  vim.keymap.set('n', '<Esc>', function()
+    press('q')
+  end, { buffer = buf, nowait = true, silent = true, desc = 'co: hide' })
+  vim.keymap.set('n', '<CR>', '<Nop>', { buffer = buf, nowait = true, desc = 'co: nothing' })
+  api.nvim_create_autocmd({ 'WinEnter', 'WinLeave' }, {
+    buffer = buf,
+    callback = function(event)
+      if event.event == 'WinEnter' then
+        shown_at = vim.uv.hrtime()
+      end
+      -- On the way out the float is still the current window.
+      vim.schedule(function()
+        if open() then
+          redraw()
+        end
+      end)
+    end,
+  })
+  api.nvim_create_autocmd('WinScrolled', {
+    group = api.nvim_create_augroup('co.float.scrolled', {}),
+    callback = note_displayed,
+  })
+  api.nvim_create_autocmd('BufUnload', {
+    buffer = buf,
+    callback = function()
+      if buf == mine then
+        buf = -1
+        closing = true
+        vim.schedule(function()
+          closing = false
+          M.close()
+          listener.wiped()
+        end)
+      end
+    end,
+  })
+end
+
+return M

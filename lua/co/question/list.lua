@@ -1,0 +1,117 @@
+--- The list of all questions, from which those about commands that destroy nothing are approved together.
+local M = {}
+
+local api = vim.api
+local ask_text = require('co.question.text')
+
+--- The rows of a question in the list.
+---@class (exact) co.question_list.Rows
+---@field id integer
+---@field first integer
+---@field last integer
+---@field approvable boolean
+
+---@class (exact) co.QuestionList
+---@field text co.AskText without a heading in its first line
+---@field rows co.question_list.Rows[]
+---@field displayed table<integer, true> the rows that were on the screen
+---@field seen table<integer, true> the ids of the questions that were on the screen as a whole
+
+---@param text co.AskText
+---@param entry co.ListEntry
+local function add_entry(text, entry)
+  local alone = entry.not_approved_because
+  ask_text.add(text, '')
+  local group = alone and 'CoApprovalDestructive' or 'CoApprovalCommand'
+  for number, line in ipairs(entry.lines) do
+    local mark = number == 1 and alone and '! ' or '  '
+    ask_text.add(text, mark .. line, group)
+  end
+  ask_text.add(text, '    ' .. entry.about, 'CoApprovalLabel')
+  if alone then
+    ask_text.add(text, '    ' .. alone, 'CoApprovalDestructive')
+  end
+end
+
+--- Returns the list of these questions. It takes over from an older list which of them were on the screen.
+---@param questions co.Question[]
+---@param older? co.QuestionList
+---@return co.QuestionList
+function M.new(questions, older)
+  ---@type co.QuestionList
+  local list = {
+    text = { lines = { '' }, spans = {} },
+    rows = {},
+    displayed = {},
+    seen = older and older.seen or {},
+  }
+  for index, question in ipairs(questions) do
+    local entry = question.kind.entry(question)
+    local first = #list.text.lines + 1
+    add_entry(list.text, entry)
+    list.rows[index] = {
+      id = question.id,
+      first = first,
+      last = #list.text.lines,
+      approvable = not entry.not_approved_because,
+    }
+  end
+  if older and vim.deep_equal(older.rows, list.rows) then
+    list.displayed = older.displayed
+  end
+  return list
+end
+
+--- Notes what the window shows of the list now.
+---@param list co.QuestionList
+---@param win integer
+function M.note_displayed(list, win)
+  local first, last = vim.fn.line('w0', win), vim.fn.line('w$', win)
+  -- The window never shows the end of a line that is higher than itself.
+  local row = { start_row = first - 1, end_row = first - 1 }
+  if first == last and api.nvim_win_text_height(win, row).all > api.nvim_win_get_height(win) then
+    return
+  end
+  for number = first, last do
+    list.displayed[number] = true
+  end
+  for _, rows in ipairs(list.rows) do
+    local whole = true
+    for number = rows.first, rows.last do
+      whole = whole and list.displayed[number] ~= nil
+    end
+    list.seen[rows.id] = list.seen[rows.id] or whole or nil
+  end
+end
+
+--- Returns the heading, and the ids of the questions that `y` approves.
+---@param list co.QuestionList
+---@return string
+---@return integer[]
+function M.heading(list)
+  local ids, unseen, marked = {}, false, false
+  for _, rows in ipairs(list.rows) do
+    if not rows.approvable then
+      marked = true
+    elseif list.seen[rows.id] then
+      ids[#ids + 1] = rows.id
+    else
+      unseen = true
+    end
+  end
+  local count = #list.rows
+  if #ids == count then
+    return 'y approves ' .. (count == 1 and 'this one' or ('all %d of these'):format(count)), ids
+  end
+  local amount = #ids == 0 and 'none of these' or ('%d of these %d'):format(#ids, count)
+  local how = {}
+  if unseen then
+    how[#how + 1] = 'scroll to see the rest'
+  end
+  if marked then
+    how[#how + 1] = 'answer those with ! one by one'
+  end
+  return ('y approves %s: %s'):format(amount, table.concat(how, ', ')), ids
+end
+
+return M

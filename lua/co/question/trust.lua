@@ -1,0 +1,87 @@
+--- The kind of question that asks whether the model may be sent the text of a file.
+local ask_text = require('co.question.text')
+local add = ask_text.add
+
+---@param bytes integer
+---@return string
+local function size_of(bytes)
+  if bytes < 1024 then
+    return bytes == 1 and '1 byte' or ('%d bytes'):format(bytes)
+  elseif bytes < 1024 * 1024 then
+    return ('%.1f KiB'):format(bytes / 1024)
+  end
+  return ('%.1f MiB'):format(bytes / 1024 / 1024)
+end
+
+---@param question co.TrustQuestion
+---@return string
+local function place(question)
+  return ('%s · %s'):format(vim.fn.fnamemodify(question.path, ':~'), size_of(question.size))
+end
+
+--- The question, and all of the text it is about.
+---@param question co.TrustQuestion
+---@return co.AskText
+local function question_text(question)
+  ---@type co.AskText
+  local text = { lines = {}, spans = {} }
+  add(text, ('Send the text of %s to the model with each prompt?'):format(question.name))
+  add(text, 'file ' .. place(question), 'CoApprovalLabel', 0, 4)
+  for _, note in ipairs(question.notes) do
+    add(text, 'note ' .. note, 'CoApprovalReason', 5)
+  end
+  add(text, '')
+  for _, line in ipairs(vim.split((question.text:gsub('\n$', '')), '\n', { plain = true })) do
+    add(text, line)
+  end
+  return text
+end
+
+---@return co.AskText
+local function help_text()
+  return ask_text.keys({
+    { 'y', 'yes: the model gets this text with each prompt here' },
+    { 'n', 'no: co asks again when the text changes' },
+    { 'd', 'all of it, in a larger window' },
+    { 'Y', 'list all questions' },
+    { 'gN', 'no to all questions about commands, not to this one' },
+    { 'q', 'hide: it still waits, :Co /approve brings it back' },
+    { 'g?', 'back' },
+  })
+end
+
+---@param decision co.Decision
+---@return fun(question: co.TrustQuestion)
+local function answer(decision)
+  return function(question)
+    require('co.question').answer(question.id, decision)
+  end
+end
+
+---@type co.QuestionKind
+return {
+  holds_turn = false,
+  keys = { question = { y = answer('once'), n = answer('deny') } },
+  title = function(question)
+    return question.name
+  end,
+  text = function(question, page)
+    return page == 'help' and help_text() or question_text(question)
+  end,
+  footer = function()
+    return 'y trust it · n no', 'y n'
+  end,
+  entry = function(question)
+    return {
+      lines = { question.command },
+      about = place(question),
+      not_approved_because = 'its text goes to the model: read it first',
+    }
+  end,
+  scopes = function()
+    return {}
+  end,
+  reply = function(question, decision)
+    require('co.backend').tell({ type = 'answer', id = question.id, decision = decision })
+  end,
+}

@@ -1,0 +1,288 @@
+--- The list of runs and of the models' jobs, `co://jobs`: those that go on first.
+local M = {}
+
+local api = vim.api
+local backend = require('co.backend')
+local buffer = require('co.ui.buffer')
+local config = require('co.config')
+local lock = require('co.ui.textlock')
+local notify = require('co.ui.notify')
+local windows = require('co.ui.windows')
+
+local NAME = 'co://jobs'
+local TICK_MS = 1000
+
+local colours = api.nvim_create_namespace('co.jobs')
+
+---@type integer?
+local list
+-- The run of each line.
+---@type co.Run[]
+local rows = {}
+local ticking = false
+
+---@param run co.Run
+---@return string text
+---@return string group
+local function state(run)
+  if run.running and run.owner then
+    return run.kept and 'running, kept' or 'running', 'CoRunRunning'
+  elseif run.running then
+    return run.background and 'background' or 'running', 'CoRunRunning'
+  end
+  local text = (run.status or ''):gsub(', after .*$', '')
+  return text, run.exit == 0 and 'CoRunOk' or 'CoRunFailed'
+end
+
+---@param run co.Run
+---@return string
+local function clock(run)
+  local seconds = math.floor(((run.finished or vim.uv.hrtime()) - run.began) / 1e9)
+  local minutes = math.floor(seconds / 60)
+  if minutes < 60 then
+    return ('%d:%02d'):format(minutes, seconds % 60)
+  end
+  return ('%d:%02d:%02d'):format(math.floor(minutes / 60), minutes % 60, seconds % 60)
+end
+
+---@param text string
+---@param width integer
+---@return string
+local function cell(text, width)
+  if vim.fn.strdisplaywidth(text) > width then
+    text = vim.fn.strcharpart(text, 0, width - 1) .. '…'
+  end
+  return text .. (' '):rep(width - vim.fn.strdisplaywidth(text))
+end
+
+---@return co.Run[]
+local function sorted()
+  local runs = require('co.run').all()
+  table.sort(runs, function(a, b)
+    if a.running ~= b.running then
+      return a.running
+    end
+    return a.began > b.began
+  end)
+  return runs
+end
+
+---@param run co.Run
+---@return integer number
+---@return string who started it
+local function origin(run)
+  local owner = run.owner
+  if owner then
+    return owner.job, ('chat %d'):format(owner.session)
+  end
+  return run.id, 'you'
+end
+
+---@param buf integer
+local function draw(buf)
+  rows = sorted()
+  local lines, marks = {}, {}
+  for index, run in ipairs(rows) do
+    local text, group = state(run)
+    local number, who = origin(run)
+    local head = ('%4d  '):format(number)
+    local shown = cell(text, 18)
+    local rest = ('%8s  %s  %s'):format(clock(run), cell(who, 7), run.command:match('^[^\n]*'))
+    lines[index] = ('%s%s %s'):format(head, shown, rest)
+    marks[index] = { #head, #head + #shown, group }
+  end
+  if #lines == 0 then
+    lines[1] = 'nothing has been run yet: :Co! {command} runs one'
+  end
+  buffer.write(buf, function()
+    api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+    api.nvim_buf_clear_namespace(buf, colours, 0, -1)
+    for index, mark in ipairs(marks) do
+      api.nvim_buf_set_extmark(buf, colours, index - 1, mark[1], {
+        end_col = mark[2],
+        hl_group = mark[3],
+      })
+    end
+  end)
+end
+
+--- Draws the list again where it is shown; the cursors stay on their runs.
+function M.refresh()
+  local buf = list
+  local wins = buf and buffer.alive(buf) and vim.fn.win_findbuf(buf) or {}
+  if not buf or #wins == 0 then
+    return
+  end
+  local at = {}
+  for _, win in ipairs(wins) do
+    at[win] = rows[api.nvim_win_get_cursor(win)[1]]
+  end
+  draw(buf)
+  for win, run in pairs(at) do
+    for row, other in ipairs(rows) do
+      if other == run then
+        api.nvim_win_set_cursor(win, { row, api.nvim_win_get_cursor(win)[2] })
+      end
+    end
+  end
+end
+
+-- The times go on while somebody sees them.
+local function tick()
+  if ticking then
+    return
+  end
+  ticking = true
+  vim.defer_fn(function()
+    ticking = false
+    if list and buffer.alive(list) and #vim.fn.win_findbuf(list) > 0 then
+      if not lock.locked() then
+        M.refresh()
+      end
+      tick()
+    end
+  end, TICK_MS)
+end
+
+---@return co.Run?
+local function here()
+  local run = rows[api.nvim_win_get_cursor(0)[1]]
+  if not run then
+    notify.info('no run here: :Co! {command} runs one')
+  end
+  return run
+end
+
+---@param action fun(run: co.Run)
+---@return fun()
+local function on_run(action)
+  return function()
+    local run = here()
+    if run then
+      action(run)
+    end
+  end
+end
+
+---@param action fun(run: co.Run)
+---@return fun()
+local function on_running(action)
+  return on_run(function(run)
+    if run.running then
+      action(run)
+    else
+      notify.info(('%s has ended'):format(require('co.run').label(run)))
+    end
+  end)
+end
+
+---@param run co.Run
+local function write(run)
+  if not run.mode then
+    local label = require('co.run').label(run)
+    notify.info(('%s has no input: :Co! ++stdin {command} keeps it open'):format(label))
+    return
+  end
+  local prompt = ('stdin of %s: '):format(require('co.run').label(run))
+  vim.ui.input({ prompt = prompt }, function(text)
+    if text then
+      -- What the return key of a terminal sends is turned into the end of a line by the terminal itself.
+      local terminal = run.mode == 'pty' or run.owner and run.owner.terminal
+      local data = text .. (terminal and '\r' or '\n')
+      backend.tell({ type = 'run_input', run = run.id, data = data })
+    end
+  end)
+end
+
+---@param run co.Run
+local function close_input(run)
+  if run.mode then
+    backend.tell({ type = 'run_input', run = run.id, close = true })
+  else
+    local label = require('co.run').label(run)
+    notify.info(('the input of %s is closed already'):format(label))
+  end
+end
+
+---@param run co.Run
+local function delete(run)
+  if run.running then
+    notify.info(('%s goes on: cancel it first'):format(require('co.run').label(run)))
+    return
+  end
+  require('co.run').forget(run)
+  M.refresh()
+end
+
+---@param run co.Run
+local function keep(run)
+  if not run.owner then
+    notify.info(('run %d is yours: it ends with no chat'):format(run.id))
+    return
+  end
+  run.kept = not run.kept
+  backend.tell({ type = 'keep_run', run = run.id, keep = run.kept })
+  M.refresh()
+end
+
+---@param buf integer
+local function map(buf)
+  local keys = config.get().keys.jobs
+  local shell = require('co.run.shell_buffer')
+  local function set(action, run, desc)
+    buffer.map(buf, 'n', keys[action], run, desc)
+  end
+  set(
+    'open',
+    on_run(function(run)
+      shell.reveal(run, 'head')
+    end),
+    'go to its output'
+  )
+  set(
+    'tail',
+    on_run(function(run)
+      shell.reveal(run, 'tail')
+    end),
+    'show the end of its output, and stay there'
+  )
+  set('cancel', on_run(require('co.run').cancel), 'cancel it, or what it left running')
+  set('quickfix', on_run(require('co.run.shell_keys').quickfix), 'locations into the quickfix list')
+  set('keep', on_running(keep), 'let it outlive its chat, or no longer')
+  set('delete', on_run(delete), 'take it off the list')
+  set('write', on_running(write), 'write a line to its standard input')
+  set('close', on_running(close_input), 'close its standard input')
+  set('hide', function()
+    windows.hide(api.nvim_get_current_win())
+  end, 'hide the list')
+  set('help', function()
+    require('co.ui.key_help').show('jobs')
+  end, 'list the keys')
+end
+
+--- Opens the list and goes to it.
+function M.open()
+  if not buffer.alive(list) then
+    list = buffer.scratch(NAME, 'co-jobs')
+    require('co.ui.highlight').ensure()
+    map(list)
+    vim.bo[list].modifiable = false
+  end
+  local buf = list --[[@as integer]]
+  draw(buf)
+  local win = windows.here(buf)
+    or windows.split(buf, { side = 'below', size = math.max(3, math.min(#rows, 10)) })
+  windows.options(win, {
+    wrap = false,
+    number = false,
+    relativenumber = false,
+    signcolumn = 'no',
+    spell = false,
+    cursorline = true,
+    winfixheight = true,
+  })
+  windows.enter(win)
+  tick()
+end
+
+return M

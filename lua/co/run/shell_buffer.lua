@@ -1,0 +1,419 @@
+--- The shell buffer: a block for each run, and its window. Knows nothing of how runs come about.
+local M = {}
+
+local api = vim.api
+local block = require('co.ui.output_block')
+local buffer = require('co.ui.buffer')
+local config = require('co.config')
+local folds = require('co.ui.folds')
+local notify = require('co.ui.notify')
+local terminal = require('co.run.terminal')
+local windows = require('co.ui.windows')
+
+local NAME = 'co://shell'
+-- What ends sooner is drawn once, with all it printed: time enough to read and print a few lines, too short to see.
+local SOON_MS = 5
+local AGAIN_MS = 50
+-- Old runs go, oldest first, when the buffer is longer than this.
+local LINES = 50000
+
+local statuses = api.nvim_create_namespace('co.status')
+
+---@type integer?
+local shell
+-- The runs that have a block, in its order.
+---@type co.Run[]
+local order = {}
+---@class (exact) co.shell.Undrawn
+---@field run co.Run
+---@field forget fun(run: co.Run)
+
+-- Those whose block is still to be drawn.
+---@type co.shell.Undrawn[]
+local undrawn = {}
+
+--- The block of a run, where the buffer still has it.
+---@param run? co.Run
+---@return co.Block?
+local function block_of(run)
+  local found = run and run.block
+  return found and buffer.alive(found.buf) and found or nil
+end
+
+--- The rows of the lines around a run's output.
+---@param run? co.Run
+---@return integer? head
+---@return integer? tail
+local function rows_of(run)
+  local found = block_of(run)
+  if found then
+    return found:rows()
+  end
+end
+
+---@param win integer
+local function dress(win)
+  windows.options(win, {
+    wrap = true,
+    number = false,
+    relativenumber = false,
+    signcolumn = 'no',
+    foldmethod = 'manual',
+    foldenable = true,
+    spell = false,
+    winfixheight = true,
+  })
+end
+
+--- Writes what is known of a run below its output.
+---@param run co.Run
+---@param text string
+---@param group string
+local function write_status(run, text, group)
+  local found, _, tail = block_of(run), rows_of(run)
+  if not found or not tail then
+    return
+  end
+  api.nvim_buf_set_text(found.buf, tail, 0, tail, -1, { text })
+  api.nvim_buf_clear_namespace(found.buf, statuses, tail, tail + 1)
+  api.nvim_buf_set_extmark(found.buf, statuses, tail, 0, {
+    end_col = #text,
+    hl_group = group,
+    strict = false,
+  })
+end
+
+---@param run co.Run
+---@param win? integer
+local function fold(run, win)
+  local found = block_of(run)
+  local head, tail = rows_of(run)
+  if not found or not head or not tail or tail - head - 1 <= folds.LONG then
+    return
+  end
+  if win then
+    folds.close(win, head + 1, tail - 1)
+  else
+    folds.everywhere(found.buf, head + 1, tail - 1)
+  end
+end
+
+--- Folds what ended, but for the newest run: that one the person looks at.
+---@param win? integer
+local function fold_earlier(win)
+  for index = 1, #order - 1 do
+    local run = order[index]
+    if not run.running then
+      fold(run, win)
+    end
+  end
+end
+
+local function on_unload()
+  local buf = shell
+  vim.schedule(function()
+    if buf and not buffer.alive(buf) and shell == buf then
+      -- Its runs go on without a screen; their ends are events all the same.
+      shell, order, undrawn = nil, {}, {}
+      if api.nvim_buf_is_valid(buf) then
+        pcall(api.nvim_buf_delete, buf, { force = true })
+      end
+    end
+  end)
+end
+
+---@param existing? integer
+---@return integer
+local function create(existing)
+  shell = buffer.scratch(NAME, 'co-shell', existing)
+  order = {}
+  require('co.ui.highlight').ensure()
+  M.map(shell)
+  local group = api.nvim_create_augroup('co.shell', {})
+  api.nvim_create_autocmd(
+    { 'BufUnload', 'BufWipeout' },
+    { group = group, buffer = shell, callback = on_unload }
+  )
+  api.nvim_create_autocmd('BufWinEnter', {
+    group = group,
+    buffer = shell,
+    callback = function()
+      local win = api.nvim_get_current_win()
+      dress(win)
+      fold_earlier(win)
+    end,
+  })
+  vim.bo[shell].modifiable, vim.bo[shell].undolevels = false, -1
+  return shell
+end
+
+--- Takes over a buffer that a session file or `:edit` named.
+---@param buf integer
+function M.adopt(buf)
+  create(buf)
+end
+
+---@return integer
+local function ensure()
+  return buffer.alive(shell) and shell --[[@as integer]] or create()
+end
+
+--- The row of the first line of a run's command.
+---@param run co.Run
+---@return integer?
+local function first_row(run)
+  local head = rows_of(run)
+  return head and head - #vim.split(run.command, '\n') + 1
+end
+
+--- Removes the oldest ended runs of a buffer that has become long; what still runs stays.
+---@param buf integer
+---@return co.Run[] removed
+local function prune(buf)
+  local removed, index = {}, 1
+  while index < #order and api.nvim_buf_line_count(buf) > LINES do
+    local run = order[index]
+    local from, to = first_row(run), first_row(order[index + 1])
+    if run.running or not from or not to then
+      index = index + 1
+    else
+      api.nvim_buf_set_lines(buf, from, to, false, {})
+      removed[#removed + 1] = table.remove(order, index)
+    end
+  end
+  return removed
+end
+
+--- Draws the block of a run below the others.
+---@param run co.Run
+---@return co.Run[] removed what the buffer has no room for any more
+local function draw(run)
+  local buf = ensure()
+  ---@type co.Run[]
+  local removed = {}
+  windows.follow(buf, function()
+    buffer.write(buf, function()
+      removed = prune(buf)
+      local lines = vim.split('$ ' .. run.command:gsub('\n', '\n> '), '\n')
+      local count = #lines
+      local empty = #order == 0
+      if not empty then
+        table.insert(lines, 1, '')
+      end
+      lines[#lines + 1] = '…'
+      local at = empty and 0 or -1
+      local first = empty and 0 or api.nvim_buf_line_count(buf) + 1
+      api.nvim_buf_set_lines(buf, at, -1, false, lines)
+      local head = first + count - 1
+      for row = first, head do
+        local text = lines[row - first + (empty and 1 or 2)]
+        api.nvim_buf_set_extmark(
+          buf,
+          statuses,
+          row,
+          0,
+          { end_col = #text, hl_group = 'CoRunCommand' }
+        )
+      end
+      run.block = block.new(buf, head, head + 1)
+      write_status(run, '… running', 'CoRunRunning')
+    end)
+  end)
+  local previous = order[#order]
+  order[#order + 1] = run
+  -- Those before it are folded already.
+  if previous and not previous.running then
+    fold(previous)
+  end
+  return removed
+end
+
+--- Draws what was put off. Whatever looks for a block calls this first.
+local function settle()
+  while undrawn[1] do
+    local waiting = table.remove(undrawn, 1)
+    local ok, removed = pcall(draw, waiting.run)
+    if not ok then
+      table.insert(undrawn, 1, waiting)
+      error(removed, 0)
+    end
+    for _, run in ipairs(removed) do
+      waiting.forget(run)
+    end
+  end
+end
+
+--- Draws a block in a moment, unless it was drawn before with what its run printed or with its end.
+---@param waiting co.shell.Undrawn
+---@param milliseconds integer
+local function settle_in(waiting, milliseconds)
+  vim.defer_fn(function()
+    if not vim.list_contains(undrawn, waiting) then
+      return
+    end
+    -- Text is locked while an expression is evaluated, for one: the next time will do.
+    if pcall(settle) then
+      windows.redraw()
+    else
+      settle_in(waiting, AGAIN_MS)
+    end
+  end, milliseconds)
+end
+
+--- Gives a run a block below the others: at once, or in a moment where the person sees the buffer already.
+---
+--- The command starts meanwhile, and what draws may take the core that it is to start on.
+---@param run co.Run
+---@param forget fun(run: co.Run) called for each one that the buffer has no room for any more
+function M.open(run, forget)
+  ---@type co.shell.Undrawn
+  local waiting = { run = run, forget = forget }
+  undrawn[#undrawn + 1] = waiting
+  local seen = shell and windows.here(shell)
+  if seen or not pcall(settle) then
+    settle_in(waiting, SOON_MS)
+  end
+end
+
+--- Shows the buffer in this tab page, without focus.
+---@return integer win
+function M.show()
+  local buf = ensure()
+  local win = windows.here(buf)
+  if win then
+    return win
+  end
+  settle()
+  win = windows.split(buf, { side = 'below', size = config.get().shell_height })
+  dress(win)
+  api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(buf), 0 })
+  fold_earlier(win)
+  return win
+end
+
+--- Takes its window away; the runs go on.
+function M.hide()
+  local win = shell and windows.here(shell)
+  if win then
+    windows.hide(win)
+  end
+end
+
+--- Shows the buffer, or hides it.
+function M.toggle()
+  if shell and buffer.alive(shell) and windows.here(shell) then
+    M.hide()
+  else
+    M.show()
+  end
+end
+
+--- Says below a run's output what is known of it.
+---@param run co.Run
+---@param text string
+---@param group string
+function M.status(run, text, group)
+  settle()
+  local found = block_of(run)
+  if not found then
+    return
+  end
+  windows.follow(found.buf, function()
+    buffer.write(found.buf, function()
+      write_status(run, text, group)
+    end)
+    if not run.running and order[#order] ~= run then
+      fold(run)
+    end
+  end)
+end
+
+--- Shows more of a run's output.
+---@param run co.Run
+---@param patch co.Patch
+function M.output(run, patch)
+  settle()
+  local found = block_of(run)
+  if not found then
+    return
+  end
+  local _, last = rows_of(run)
+  local at_end = vim.tbl_filter(function(win)
+    return api.nvim_win_get_cursor(win)[1] - 1 == last
+  end, vim.fn.win_findbuf(found.buf))
+  windows.follow(found.buf, function()
+    buffer.write(found.buf, function()
+      found:patch(patch)
+    end)
+  end)
+  local _, tail = rows_of(run)
+  if tail then
+    for _, win in ipairs(at_end) do
+      api.nvim_win_set_cursor(win, { tail + 1, 0 })
+    end
+  end
+end
+
+--- Shows what a run has printed: goes to its first line, or shows its end without going there.
+---@param run co.Run
+---@param where 'head'|'tail'
+function M.reveal(run, where)
+  if run.mode == 'pty' and terminal.show(run.id) then
+    return
+  end
+  settle()
+  local head, tail = rows_of(run)
+  if not head or not tail then
+    local kept = run.spill and (': it is kept in ' .. run.spill) or ''
+    notify.info(('the output of run %d is no longer shown%s'):format(run.id, kept))
+    return
+  end
+  local win = M.show()
+  api.nvim_win_set_cursor(win, { (where == 'head' and head or tail) + 1, 0 })
+  if where == 'head' then
+    windows.enter(win)
+  end
+end
+
+--- The run whose block the cursor is in, or the last one above it.
+---@param row? integer
+---@return co.Run?
+function M.at(row)
+  settle()
+  row = row or api.nvim_win_get_cursor(0)[1] - 1
+  local found
+  for _, run in ipairs(order) do
+    local first = first_row(run)
+    if first and first <= row then
+      found = run
+    end
+  end
+  return found or order[1]
+end
+
+--- Where a run's output is, where the buffer still has it.
+---@param run co.Run
+---@return co.Block?
+function M.block(run)
+  settle()
+  return block_of(run)
+end
+
+--- The rows of the runs' first lines.
+---@return integer[]
+function M.rows()
+  settle()
+  local rows = {}
+  for _, run in ipairs(order) do
+    rows[#rows + 1] = first_row(run)
+  end
+  return rows
+end
+
+--- Maps the keys of the shell buffer; see `co.run.shell_keys`.
+---@param buf integer
+function M.map(buf)
+  require('co.run.shell_keys').map(buf)
+end
+
+return M

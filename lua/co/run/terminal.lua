@@ -1,0 +1,200 @@
+--- The terminals of `:Co! ++pty`: Neovim's own, fed by the backend and typing to it.
+local M = {}
+
+local api = vim.api
+local backend = require('co.backend')
+local buffer = require('co.ui.buffer')
+local config = require('co.config')
+local windows = require('co.ui.windows')
+
+---@class (exact) co.Size
+---@field columns integer
+---@field rows integer
+
+---@class (exact) co.Terminal
+---@field run integer
+---@field buf integer
+---@field channel integer
+---@field size co.Size as the backend knows it
+---@field over boolean
+
+---@type table<integer, co.Terminal> by run
+local terminals = {}
+
+-- What a program that was ended may have left on: its own screen, a hidden cursor, the mouse, its colours.
+local RESET = '\27[?1047l\27[?25h\27[?1000l\27[?1002l\27[?1003l\27[?2004l\27[m'
+
+--- The room there is: the largest of the windows that show it, as Neovim takes it for its own terminals.
+---@param buf integer
+---@return co.Size?
+local function room(buf)
+  local columns, rows = 0, 0
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local info = vim.fn.getwininfo(win)[1]
+    columns = math.max(columns, info.width - info.textoff)
+    rows = math.max(rows, info.height)
+  end
+  return columns > 0 and rows > 0 and { columns = columns, rows = rows } or nil
+end
+
+local function resized()
+  for _, terminal in pairs(terminals) do
+    local size = not terminal.over and buffer.alive(terminal.buf) and room(terminal.buf)
+    if size and not vim.deep_equal(size, terminal.size) then
+      terminal.size = size
+      backend.tell({ type = 'run_resize', run = terminal.run, size = size })
+    end
+  end
+end
+
+---@param win integer
+local function dress(win)
+  windows.options(win, {
+    number = false,
+    relativenumber = false,
+    signcolumn = 'no',
+    foldcolumn = '0',
+    wrap = false,
+    spell = false,
+  })
+end
+
+---@param run integer
+---@param data string
+local function typed(run, data)
+  local terminal = terminals[run]
+  if terminal and not terminal.over then
+    backend.tell({ type = 'run_input', run = run, data = data })
+  elseif terminal and api.nvim_get_current_buf() == terminal.buf then
+    -- Nobody reads it: the first key after the end leaves the terminal's mode.
+    vim.cmd.stopinsert()
+  end
+end
+
+---@param run integer
+---@param buf integer
+local function watch(run, buf)
+  local group = api.nvim_create_augroup('co.terminal', { clear = false })
+  api.nvim_clear_autocmds({ group = group, event = { 'WinResized', 'VimResized' } })
+  api.nvim_create_autocmd({ 'WinResized', 'VimResized' }, { group = group, callback = resized })
+  api.nvim_create_autocmd('BufWinEnter', {
+    group = group,
+    buffer = buf,
+    callback = function()
+      dress(api.nvim_get_current_win())
+      resized()
+    end,
+  })
+  api.nvim_create_autocmd('BufWipeout', {
+    group = group,
+    buffer = buf,
+    callback = function()
+      local terminal = terminals[run]
+      terminals[run] = nil
+      -- A terminal that is taken away hangs up.
+      if terminal and not terminal.over then
+        backend.tell({ type = 'cancel_run', run = run })
+      end
+    end,
+  })
+end
+
+---@param run integer
+---@param buf integer
+local function map(run, buf)
+  local keys = config.get().keys.shell
+  buffer.map(buf, 'n', keys.hide, function()
+    windows.hide(api.nvim_get_current_win())
+  end, 'hide the window')
+  buffer.map(buf, 'n', keys.cancel, function()
+    backend.tell({ type = 'cancel_run', run = run })
+  end, 'end the program')
+end
+
+--- Opens a terminal for a run and goes to it; none where no window can be opened.
+---@param run integer
+---@return co.Size?
+---@return string? why there is none
+function M.open(run)
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden = 'hide'
+  local fits, win = pcall(windows.split, buf, { side = 'below', size = vim.o.lines })
+  if not fits then
+    local locked = tostring(win):find('E565:', 1, true)
+    -- Where text is locked, a buffer cannot go either.
+    vim.schedule(function()
+      pcall(api.nvim_buf_delete, buf, { force = true })
+    end)
+    return nil,
+      locked and 'no terminal opens from an <expr> mapping, use <Cmd>'
+        or 'there is no room for its terminal, close a window first'
+  end
+  local name = 'co://term/' .. run
+  local leftover = vim.fn.bufnr(('^%s$'):format(name))
+  if leftover ~= -1 then
+    -- Of a session file.
+    api.nvim_buf_delete(leftover, { force = true })
+  end
+  api.nvim_buf_set_name(buf, name)
+  dress(win)
+  windows.enter(win)
+  local channel = api.nvim_open_term(buf, {
+    force_crlf = false,
+    on_input = function(_, _, _, data)
+      typed(run, data)
+    end,
+  })
+  vim.bo[buf].filetype = 'co-terminal'
+  local size = room(buf) or { columns = 80, rows = 24 }
+  terminals[run] = { run = run, buf = buf, channel = channel, size = size, over = false }
+  watch(run, buf)
+  map(run, buf)
+  return size
+end
+
+--- Goes to the terminal of a run.
+---@param run integer
+---@return boolean there
+function M.show(run)
+  local terminal = terminals[run]
+  if not terminal or not buffer.alive(terminal.buf) then
+    return false
+  end
+  local win = windows.here(terminal.buf)
+    or windows.split(terminal.buf, { side = 'below', size = vim.o.lines })
+  dress(win)
+  windows.enter(win)
+  resized()
+  return true
+end
+
+---@param message co.RunData
+function M.data(message)
+  local terminal = terminals[message.run]
+  if terminal then
+    api.nvim_chan_send(terminal.channel, message.data)
+  end
+end
+
+--- Says how it ended, in the terminal.
+---@param run integer
+---@param status string
+function M.ended(run, status)
+  local terminal = terminals[run]
+  if terminal and not terminal.over then
+    terminal.over = true
+    api.nvim_chan_send(terminal.channel, ('%s\r\n[%s]\r\n'):format(RESET, status))
+  end
+end
+
+--- Takes away the terminal of a run that has ended.
+---@param run integer
+function M.delete(run)
+  local terminal = terminals[run]
+  if terminal and terminal.over then
+    pcall(api.nvim_buf_delete, terminal.buf, { force = true })
+    terminals[run] = nil
+  end
+end
+
+return M

@@ -1,0 +1,64 @@
+--- The lists of keys that `g?` shows.
+local M = {}
+
+local config = require('co.config')
+
+local about = {
+  chat = {
+    { 'submit', 'submit the prompt' },
+    { 'send', 'submit the prompt, from insert mode too' },
+    { 'cancel', 'cancel the turn; again: what is queued' },
+    { 'hide', 'hide the chat' },
+    { 'next', 'next message' },
+    { 'previous', 'previous message' },
+    { 'open', 'open the file:line under the cursor' },
+    { 'yank', 'yank the code block' },
+  },
+  shell = {
+    { 'cancel', 'cancel the run under the cursor' },
+    { 'hide', 'hide the window' },
+    { 'background', 'let the run go on in the background' },
+    { 'again', 'run it again' },
+    { 'next', 'next run' },
+    { 'previous', 'previous run' },
+    { 'open', 'open the file:line under the cursor' },
+    { 'quickfix', "the run's locations into the quickfix list" },
+  },
+  jobs = {
+    { 'open', 'go to its output' },
+    { 'tail', 'show the end of its output, and stay there' },
+    { 'cancel', 'cancel it' },
+    { 'quickfix', 'its locations into the quickfix list' },
+    { 'write', 'write a line to its standard input' },
+    { 'close', 'close its standard input' },
+    { 'keep', "let a model's job outlive its chat, or no longer" },
+    { 'delete', 'take it off the list' },
+    { 'hide', 'hide the list' },
+  },
+}
+
+---@param place 'chat'|'shell'|'jobs'
+---@return string[]
+local function listing(place)
+  local keys = config.get().keys[place] or {}
+  local lines = {}
+  for _, entry in ipairs(about[place]) do
+    local lhs = keys[entry[1]]
+    if lhs then
+      local shown = type(lhs) == 'table' and table.concat(lhs, ' ') or lhs --[[@as string]]
+      lines[#lines + 1] = (' %-10s %s '):format(shown, entry[2])
+    end
+  end
+  if place == 'chat' then
+    lines[#lines + 1] = (' %-10s %s '):format('<Up>', 'earlier prompts, in an empty prompt')
+  end
+  return lines
+end
+
+--- Shows the keys of a buffer in a float that the next movement closes.
+---@param place 'chat'|'shell'|'jobs'
+function M.show(place)
+  require('co.ui.windows').popup(listing(place), ' co ')
+end
+
+return M

@@ -1,0 +1,150 @@
+--- Finds and opens the files that output and answers name.
+local M = {}
+
+local api = vim.api
+local disk = require('co.ui.file_text')
+local notify = require('co.ui.notify')
+local windows = require('co.ui.windows')
+
+---@class (exact) co.Location
+---@field path string absolute
+---@field line? integer
+---@field column? integer
+
+---@param path string
+---@param cwd string
+---@return string? absolute
+local function resolve(path, cwd)
+  if path:sub(1, 1) == '~' then
+    path = vim.fs.normalize(path, { expand_env = false })
+  elseif path:sub(1, 1) ~= '/' then
+    path = cwd .. '/' .. path
+  end
+  return vim.uv.fs_stat(path) and vim.fs.normalize(path, { expand_env = false }) or nil
+end
+
+--- What may follow a path: `:12:5`, `(12,5)`, `", line 12`.
+---@param after string
+---@return integer? line
+---@return integer? column
+local function position(after)
+  local line, column = after:match('^[:(](%d+)[:,](%d+)')
+  line = line or after:match('^[:(](%d+)') or after:match('^"?,? line (%d+)')
+  local number, offset = tonumber(line), tonumber(column)
+  ---@cast number integer?
+  ---@cast offset integer?
+  return number, offset
+end
+
+--- The existing file that `text` names at the byte `at`, or else the first one it names.
+---@param text string
+---@param at integer 1-based
+---@param cwd string
+---@return co.Location?
+function M.find(text, at, cwd)
+  local first
+  local from = 1
+  while true do
+    -- Quotes, brackets and blanks end a path; a colon does unless a path with it exists.
+    local start, stop, word = text:find('([%w%._/~@+%%#$%-\128-\255]+)', from)
+    if not start or not stop or not word then
+      break
+    end
+    local path = resolve(word, cwd) or resolve((word:gsub('%.+$', '')), cwd)
+    if path then
+      local line, column = position(text:sub(stop + 1))
+      local location = { path = path, line = line, column = column }
+      local reach = line and #(text:match('^[:(,%d%)]+', stop + 1) or '') or 0
+      if at >= start and at <= stop + reach then
+        return location
+      end
+      if line and not first then
+        first = location
+      end
+    end
+    from = stop + 1
+  end
+  return first
+end
+
+--- A window of the person's own in this tab page, or a new one.
+---@return integer
+local function target()
+  local previous = vim.fn.win_getid(vim.fn.winnr('#'))
+  local candidates = vim.list_extend({ previous }, api.nvim_tabpage_list_wins(0))
+  for _, win in ipairs(candidates) do
+    if win ~= 0 and api.nvim_win_is_valid(win) and not windows.is_float(win) then
+      local buf = api.nvim_win_get_buf(win)
+      local stays = vim.bo[buf].modified and not vim.o.hidden and vim.bo[buf].bufhidden ~= 'hide'
+      if vim.bo[buf].buftype == '' and not vim.wo[win].winfixbuf and not stays then
+        return win
+      end
+    end
+  end
+  return windows.split(
+    api.nvim_create_buf(true, false),
+    { side = 'right', size = math.floor(vim.o.columns / 2) }
+  )
+end
+
+--- Opens a location in a window of the person's own.
+---@param location co.Location
+function M.go(location)
+  -- `:edit` refuses a file whose buffer has changes, and would read any other again.
+  local buf = disk.buffer(location.path)
+  local win = buf and windows.here(buf) or target()
+  api.nvim_set_current_win(win)
+  local ok, problem
+  if buf then
+    ok, problem = pcall(api.nvim_win_set_buf, win, buf)
+  else
+    ok, problem = pcall(vim.cmd.edit, vim.fn.fnameescape(location.path))
+  end
+  if not ok then
+    notify.error((tostring(problem):gsub('^.-:(E%d+:)', '%1')))
+    return
+  end
+  if location.line then
+    local last = api.nvim_buf_line_count(0)
+    vim.cmd("normal! m'")
+    api.nvim_win_set_cursor(
+      0,
+      { math.min(location.line, last), math.max((location.column or 1) - 1, 0) }
+    )
+  end
+end
+
+--- Opens what the cursor stands on, relative paths as seen from `cwd`.
+---@param cwd string
+---@return boolean opened
+function M.open(cwd)
+  local at = api.nvim_win_get_cursor(0)[2] + 1
+  local location = M.find(api.nvim_get_current_line(), at, cwd)
+  if not location then
+    notify.info('no file under the cursor that exists below ' .. vim.fn.fnamemodify(cwd, ':~'))
+    return false
+  end
+  M.go(location)
+  return true
+end
+
+--- Puts the locations in `lines` into the quickfix list, through 'errorformat'.
+---@param title string
+---@param lines string[]
+---@param cwd string
+---@param errorformat string
+---@return integer count of entries with a place to go to
+function M.quickfix(title, lines, cwd, errorformat)
+  -- Relative paths are looked up in the current directory while the lines are read.
+  local parsed = vim.fn.getqflist({
+    lines = vim.list_extend({ 'co: Entering directory `' .. cwd .. "'" }, lines),
+    efm = "%Dco: Entering directory `%f'," .. errorformat,
+  }).items
+  local items = vim.tbl_filter(function(item)
+    return item.valid == 1
+  end, parsed)
+  vim.fn.setqflist({}, ' ', { title = title, items = items })
+  return #items
+end
+
+return M

@@ -1,0 +1,107 @@
+--- Sentences for the person: one line each, never long or many enough to need a key.
+local M = {}
+
+local lock = require('co.ui.textlock')
+local log = require('co.ui.log')
+
+---@type { level: integer, message: string }[]
+local waiting = {}
+
+---@param message string
+---@return string
+local function fitting(message)
+  message = message:gsub('%s*\n%s*', ' · ')
+  local room = math.max(vim.v.echospace, 1)
+  if vim.fn.strdisplaywidth(message) <= room then
+    return message
+  end
+  local rest = room > 30 and ' … :Co /log' or '…'
+  -- At once: what is seen of a character is looked up from the first one on.
+  message = vim.fn.strcharpart(message, 0, room)
+  while vim.fn.strdisplaywidth(message .. rest) > room do
+    message = vim.fn.strcharpart(message, 0, vim.fn.strchars(message) - 1)
+  end
+  return message .. rest
+end
+
+---@type fun()
+local flush
+
+local AGAIN_MS = 50
+
+--- Shows what waits when the command line is left, or the key has come that something waits for.
+---@param mode string
+local function later(mode)
+  if not mode:match('^[cr]') then
+    -- No event tells of it.
+    vim.defer_fn(flush, AGAIN_MS)
+    return
+  end
+  vim.api.nvim_create_autocmd({ 'CmdlineLeave', 'ModeChanged' }, {
+    once = true,
+    callback = function()
+      vim.schedule(flush)
+    end,
+  })
+end
+
+--- Whether a message would be in the way: it would tear the command line that is being typed, wait behind a hit-enter
+--- prompt, or end what waits for a key of its own, where an error message counts as its error.
+---@param mode string
+---@return boolean
+local function in_the_way(mode)
+  local waits = mode ~= 't' and vim.fn.state('S') ~= ''
+  return mode:match('^[cr]') ~= nil or waits or lock.locked()
+end
+
+function flush()
+  local mode = vim.api.nvim_get_mode().mode
+  if in_the_way(mode) then
+    later(mode)
+    return
+  end
+  local batch = waiting
+  waiting = {}
+  table.sort(batch, function(a, b)
+    return a.level > b.level
+  end)
+  local first = batch[1]
+  if not first then
+    return
+  end
+  -- Two lines at once would scroll and wait for <CR>.
+  local more = #batch > 1 and (' (and %d more: :Co /log)'):format(#batch - 1) or ''
+  local text = #batch > 1 and fitting(first.message .. more) or fitting(first.message)
+  -- The same with one that nothing was drawn after.
+  vim.cmd.redraw()
+  -- Without a line for messages, Neovim asks for <CR> after each error.
+  local level = vim.o.cmdheight > 0 and first.level or math.min(first.level, vim.log.levels.WARN)
+  vim.notify(text, level, { title = 'co' })
+end
+
+---@param level integer
+---@param message string
+local function say(level, message)
+  log.add('notice', message)
+  waiting[#waiting + 1] = { level = level, message = 'co: ' .. message }
+  if #waiting == 1 then
+    vim.schedule(flush)
+  end
+end
+
+---@param message string
+function M.info(message)
+  say(vim.log.levels.INFO, message)
+end
+
+---@param message string
+function M.warn(message)
+  say(vim.log.levels.WARN, message)
+end
+
+---@param message string
+function M.error(message)
+  say(vim.log.levels.ERROR, message)
+end
+
+return M

@@ -1,0 +1,120 @@
+--- A stretch of a buffer that shows the output of one command, between two lines of somebody else's.
+---
+--- Two extmarks hold it, so that blocks above may grow. Knows nothing of windows.
+local M = {}
+
+local api = vim.api
+local highlight = require('co.ui.highlight')
+
+local marks = api.nvim_create_namespace('co.block')
+local colours = api.nvim_create_namespace('co.sgr')
+local notes = api.nvim_create_namespace('co.skipped')
+
+---@class (exact) co.Block
+---@field buf integer
+---@field head integer extmark of the line above the first line
+---@field tail integer extmark of the line below the last one
+---@field skipped integer lines of the output that came before the first one shown
+local Block = {}
+Block.__index = Block
+
+--- A block between the rows `head` and `tail`, which stay as they are.
+---@param buf integer
+---@param head integer
+---@param tail integer
+---@return co.Block
+function M.new(buf, head, tail)
+  return setmetatable({
+    buf = buf,
+    head = api.nvim_buf_set_extmark(buf, marks, head, 0, { right_gravity = false }),
+    tail = api.nvim_buf_set_extmark(buf, marks, tail, 0, { right_gravity = true }),
+    skipped = 0,
+  }, Block)
+end
+
+---@param buf integer
+---@param mark integer
+---@return integer?
+local function row(buf, mark)
+  return api.nvim_buf_get_extmark_by_id(buf, marks, mark, {})[1]
+end
+
+--- The rows of the lines around the content; nil where the person deleted them.
+---@return integer? head
+---@return integer? tail
+function Block:rows()
+  local head, tail = row(self.buf, self.head), row(self.buf, self.tail)
+  if not head or not tail or head >= tail or tail >= api.nvim_buf_line_count(self.buf) then
+    return nil, nil
+  end
+  return head, tail
+end
+
+--- The note above the first line: real, so that `gf` can stand on it.
+---@param count integer
+function Block:note(count)
+  local head = self:rows()
+  if not head or count == self.skipped then
+    return
+  end
+  local after = self.skipped > 0 and head + 2 or head + 1
+  self.skipped = count
+  if count == 0 then
+    api.nvim_buf_set_lines(self.buf, head + 1, after, false, {})
+    return
+  end
+  local text = ('… %d earlier lines'):format(count)
+  api.nvim_buf_set_lines(self.buf, head + 1, after, false, { text })
+  api.nvim_buf_clear_namespace(self.buf, notes, head + 1, head + 2)
+  api.nvim_buf_set_extmark(
+    self.buf,
+    notes,
+    head + 1,
+    0,
+    { end_col = #text, hl_group = 'CoRunSkipped' }
+  )
+end
+
+--- The row of the first line of output and the row after the last one.
+---@return integer? first
+---@return integer? tail
+function Block:content()
+  local head, tail = self:rows()
+  if not head then
+    return nil, nil
+  end
+  return head + 1 + (self.skipped > 0 and 1 or 0), tail
+end
+
+---@param first integer
+---@param styles co.Style[]
+function Block:colour(first, styles)
+  for _, style in ipairs(styles) do
+    local group = highlight.group(style.sgr)
+    if group then
+      api.nvim_buf_set_extmark(self.buf, colours, first + style.line, style.start, {
+        end_col = style['end'],
+        hl_group = group,
+        strict = false,
+      })
+    end
+  end
+end
+
+--- Makes the block show what `patch` says. One that moves the first line replaces all lines.
+---@param patch co.Patch
+function Block:patch(patch)
+  self:note(patch.skipped)
+  local first, tail = self:content()
+  if not first or not tail then
+    return
+  end
+  local from = math.min(first + patch.from, tail) --[[@as integer]]
+  if from < tail then
+    api.nvim_buf_clear_namespace(self.buf, colours, from, tail)
+  end
+  api.nvim_buf_set_lines(self.buf, from, tail, false, patch.lines)
+  self:colour(from, patch.styles)
+end
+
+return M

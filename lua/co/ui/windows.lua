@@ -1,0 +1,292 @@
+--- Windows of the plugin: opened and closed without moving a thing of the person's own.
+local M = {}
+
+local api = vim.api
+local notify = require('co.ui.notify')
+
+--- Runs `change` so that other windows keep their sizes and their text.
+---@generic T
+---@param change fun(): T
+---@return T
+local function gently(change)
+  local options = { equalalways = false, splitkeep = 'screen' }
+  -- These two say who gets the room of a window that closes: the one that it was taken from.
+  options.splitright, options.splitbelow = true, true
+  local before = {}
+  for name, value in pairs(options) do
+    before[name], vim.o[name] = vim.o[name], value
+  end
+  local ok, result = pcall(change)
+  for name, value in pairs(before) do
+    vim.o[name] = value
+  end
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
+
+---@param win integer
+---@return boolean
+function M.is_float(win)
+  return api.nvim_win_get_config(win).relative ~= ''
+end
+
+--- The window a split may start from: the current one, or the last one before a float.
+---@return integer
+function M.base()
+  local win = api.nvim_get_current_win()
+  if not M.is_float(win) then
+    return win
+  end
+  local previous = vim.fn.win_getid(vim.fn.winnr('#'))
+  if previous ~= 0 and not M.is_float(previous) then
+    return previous
+  end
+  for _, other in ipairs(api.nvim_tabpage_list_wins(0)) do
+    if not M.is_float(other) then
+      return other
+    end
+  end
+  return win
+end
+
+---@param win integer
+---@param options table<string, any>
+function M.options(win, options)
+  for name, value in pairs(options) do
+    -- Local in scope: another buffer in the same window gets the person's own values.
+    api.nvim_set_option_value(name, value, { win = win, scope = 'local' })
+  end
+end
+
+--- Carries out what opens windows; where none can be, says so.
+---@param act fun()
+function M.attempt(act)
+  local ok, problem = pcall(act)
+  if ok then
+    return
+  elseif tostring(problem):find('E36:', 1, true) then
+    notify.error('there is no room for a window: close another, or make Neovim larger')
+  elseif tostring(problem):find('E565:', 1, true) then
+    notify.error('no window opens from an <expr> mapping, use <Cmd>')
+  else
+    error(problem, 0)
+  end
+end
+
+--- Goes to a window, or says why that cannot be now.
+---@param win integer
+---@return boolean there
+function M.enter(win)
+  local another = api.nvim_win_get_buf(win) ~= api.nvim_get_current_buf()
+  if another and api.nvim_get_mode().mode:match('^[vV\22sS\19]') then
+    -- From a map with <Cmd>: a selection would go along, and the first key act on it.
+    vim.cmd('normal! \27')
+  end
+  local there, problem = pcall(api.nvim_set_current_win, win)
+  if not there then
+    local cmdwin = vim.fn.getcmdwintype() ~= ''
+    local why = cmdwin and 'close the command-line window first' or tostring(problem)
+    notify.warn('the cursor stays where it is: ' .. why)
+  end
+  return there
+end
+
+--- Opens a split that is not focused.
+---@param buf integer
+---@param where { side: 'below'|'right', size: integer, edge?: boolean }
+---@return integer win
+function M.split(buf, where)
+  local base = M.base()
+  local below = where.side == 'below'
+  local room = below and api.nvim_win_get_height(base) or api.nvim_win_get_width(base)
+  local size = math.max(1, math.min(where.size, math.floor(room / 2)))
+  local win = gently(function()
+    return api.nvim_open_win(buf, false, {
+      split = where.side,
+      win = where.edge and -1 or base,
+      height = below and size or nil,
+      width = not below and size or nil,
+    })
+  end)
+  -- `:set` in a person's windows makes these the values of new ones.
+  M.options(win, { diff = false, scrollbind = false, cursorbind = false })
+  return win
+end
+
+---@param buf integer
+---@return integer win
+local function open_float(buf)
+  local width = math.max(20, math.floor(vim.o.columns * 0.8))
+  local height = math.max(4, math.floor((vim.o.lines - vim.o.cmdheight) * 0.8))
+  width, height = math.min(width, vim.o.columns - 2), math.min(height, vim.o.lines - 4)
+  return api.nvim_open_win(buf, false, {
+    relative = 'editor',
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
+    col = math.max(0, math.floor((vim.o.columns - width) / 2)),
+    width = math.max(1, width),
+    -- Of the chat, the bar above takes one.
+    height = math.max(2, height),
+    border = 'rounded',
+  })
+end
+
+--- Opens `buf` in the layout asked for, without focus where the layout allows that.
+---@param buf integer
+---@param layout string
+---@return integer win
+function M.open(buf, layout)
+  if layout == 'horizontal' then
+    return M.split(buf, { side = 'below', size = math.floor(vim.o.lines * 0.4) })
+  elseif layout == 'float' then
+    return open_float(buf)
+  elseif layout == 'tab' then
+    vim.cmd('tab sbuffer ' .. buf)
+    return api.nvim_get_current_win()
+  elseif layout == 'current' then
+    local win = M.base()
+    local left, problem = pcall(api.nvim_win_set_buf, win, buf)
+    if left then
+      return win
+    elseif not tostring(problem):find('E37:', 1, true) then
+      error(problem, 0)
+    end
+    -- What is not saved there stays in sight, as 'hidden' is off.
+    return M.split(buf, { side = 'below', size = vim.o.lines })
+  end
+  return M.split(buf, { side = 'right', size = math.floor(vim.o.columns * 0.45) })
+end
+
+--- The window of this tab page that shows `buf`.
+---@param buf integer
+---@return integer?
+function M.here(buf)
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    if api.nvim_win_get_buf(win) == buf then
+      return win
+    end
+  end
+end
+
+--- Takes a window away; the last one of Neovim gets another buffer instead.
+---@param win integer
+function M.hide(win)
+  local alone = #vim.tbl_filter(function(other)
+    return not M.is_float(other)
+  end, api.nvim_tabpage_list_wins(api.nvim_win_get_tabpage(win))) == 1
+  if alone and not M.is_float(win) and #api.nvim_list_tabpages() == 1 then
+    local alternate = vim.fn.bufnr('#')
+    local other = alternate > 0 and alternate ~= api.nvim_win_get_buf(win) and alternate
+      or api.nvim_create_buf(true, false)
+    vim.wo[win].winfixbuf = false
+    api.nvim_win_set_buf(win, other)
+    return
+  end
+  gently(function()
+    api.nvim_win_close(win, false)
+  end)
+end
+
+--- Shows a few lines until the cursor moves.
+---@param lines string[]
+---@param title string
+function M.popup(lines, title)
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].modifiable = true
+  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  vim.bo[buf].bufhidden = 'wipe'
+  local width = vim.fn.strdisplaywidth(title)
+  for _, line in ipairs(lines) do
+    width = math.max(width, vim.fn.strdisplaywidth(line))
+  end
+  local win = api.nvim_open_win(buf, false, {
+    relative = 'editor',
+    anchor = 'SE',
+    row = vim.o.lines - vim.o.cmdheight - 1,
+    col = vim.o.columns,
+    width = math.max(1, math.min(width, vim.o.columns - 2)),
+    height = math.max(1, math.min(#lines, vim.o.lines - vim.o.cmdheight - 4)),
+    border = 'rounded',
+    style = 'minimal',
+    title = title,
+    focusable = false,
+    zindex = 65,
+  })
+  local here, at = api.nvim_get_current_win(), api.nvim_win_get_cursor(0)
+  api.nvim_create_autocmd({ 'CursorMoved', 'InsertEnter', 'WinEnter' }, {
+    callback = function(event)
+      local still = here == api.nvim_get_current_win()
+        and vim.deep_equal(at, api.nvim_win_get_cursor(0))
+      if event.event == 'CursorMoved' and still then
+        -- The command line that was just left counts as a movement.
+        return false
+      end
+      if api.nvim_win_is_valid(win) then
+        api.nvim_win_close(win, true)
+      end
+      return true
+    end,
+  })
+end
+
+--- Runs `change` and keeps the windows at the buffer's end there that were at its end before.
+---@param buf integer
+---@param change fun()
+function M.follow(buf, change)
+  local last = api.nvim_buf_line_count(buf)
+  local following = {}
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    if api.nvim_win_get_cursor(win)[1] == last then
+      following[#following + 1] = win
+    end
+  end
+  change()
+  local now = api.nvim_buf_line_count(buf)
+  for _, win in ipairs(following) do
+    local cursor = api.nvim_win_get_cursor(win)
+    if cursor[1] ~= now then
+      api.nvim_win_set_cursor(win, { now, cursor[2] })
+    end
+  end
+end
+
+--- Scrolls every window that shows `buf` to its end, so that a sent prompt is visible.
+---@param buf integer
+function M.to_end(buf)
+  local last = api.nvim_buf_line_count(buf)
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    if api.nvim_win_get_cursor(win)[1] ~= last then
+      api.nvim_win_set_cursor(win, { last, 0 })
+    end
+  end
+end
+
+--- Shows what was written: a Neovim in its command line draws nothing by itself.
+function M.redraw()
+  if api.nvim_get_mode().mode == 'c' then
+    vim.cmd.redraw()
+  end
+end
+
+--- Puts the cursor on the next of the rows, or the one before, and leaves a mark where it was.
+---@param rows integer[] top to bottom
+---@param step 1|-1
+function M.jump(rows, step)
+  local at = api.nvim_win_get_cursor(0)[1] - 1
+  local target
+  for _, row in ipairs(rows) do
+    if step == 1 and row > at then
+      target = row
+      break
+    elseif step == -1 and row < at then
+      target = row
+    end
+  end
+  if target then
+    vim.cmd("normal! m'")
+    api.nvim_win_set_cursor(0, { target + 1, 0 })
+  end
+end
+
+return M

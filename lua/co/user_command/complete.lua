@@ -1,0 +1,150 @@
+--- Completion: slash commands, contexts, files and programs.
+local M = {}
+
+local context = require('co.chat.context')
+
+-- What means more than itself in a command, to the shell or to `:Co!`.
+local SHELL = ' \t\n\\"\'`$&;|<>()*?[]{}!#%'
+
+---@param candidates string[]
+---@param lead string
+---@return string[]
+local function starting(candidates, lead)
+  local found = vim.tbl_filter(function(candidate)
+    return vim.startswith(candidate, lead)
+  end, candidates)
+  table.sort(found)
+  return found
+end
+
+---@param lead string
+---@return string[]
+local function slashes(lead)
+  local names = vim.tbl_map(function(name)
+    return '/' .. name
+  end, vim.tbl_keys(require('co.user_command.slash').commands))
+  return starting(names, lead)
+end
+
+--- The files whose names start with what `lead` stands for, with a backslash before each of `special`.
+---@param lead string
+---@param special string
+---@return string[]
+local function files(lead, special)
+  local plain = lead:gsub('\\(.)', '%1')
+  return vim.tbl_map(function(file)
+    if vim.startswith(file, plain) then
+      -- What the person typed stays: a `$` of theirs is a variable.
+      return lead .. vim.fn.escape(file:sub(#plain + 1), special)
+    end
+    return vim.fn.escape(file, special)
+  end, vim.fn.getcompletion(plain, 'file'))
+end
+
+---@param lead string
+---@return string[]
+local function contexts(lead)
+  local path = lead:match('^@file:(.*)$')
+  if path then
+    return vim.tbl_map(function(file)
+      return '@file:' .. file
+    end, files(path, ' '))
+  end
+  return starting(vim.list_extend({ '@file:' }, context.names), lead)
+end
+
+---@param name string of a slash command
+---@param lead string
+---@return string[]
+local function arguments(name, lead)
+  if name == 'approve' or name == 'deny' or name == 'always' then
+    local ids = vim.tbl_map(function(ask)
+      return tostring(ask.id)
+    end, require('co.question').pending())
+    if name == 'always' then
+      vim.list_extend(ids, { 'command', 'prefix', 'prefix_saved', 'everything' })
+    end
+    return starting(ids, lead)
+  elseif name == 'sandbox' then
+    return starting({ 'landlock', 'subprocess' }, lead)
+  elseif name == 'cd' then
+    return vim.fn.getcompletion(lead, 'dir')
+  elseif name == 'export' then
+    return vim.fn.getcompletion(lead, 'file')
+  end
+  return {}
+end
+
+---@param text string before the word
+---@param lead string
+---@param options string[] that may come first
+---@return string[]
+local function shell_words(text, lead, options)
+  local count
+  repeat
+    text, count = text:gsub('^%s*%+%+%S*%s+', '')
+  until count == 0
+  if vim.trim(text) == '' and lead:sub(1, 1) == '+' then
+    return starting(options, lead)
+  end
+  local first = vim.trim(text) == '' or text:match('[|;&(]%s*$')
+  if first and not lead:find('/') then
+    return vim.fn.getcompletion(lead, 'shellcmd')
+  end
+  return files(lead, SHELL)
+end
+
+--- Completes `:Co` and `:Co!`.
+---@param lead string
+---@param line string
+---@param position integer
+---@return string[]
+function M.command_line(lead, line, position)
+  local before = line:sub(1, position - #lead)
+  local bang, rest = before:match('Co(!?)%s*(.*)$')
+  if bang == '!' then
+    local options = require('co.run.options')
+    return shell_words(
+      rest or '',
+      lead,
+      vim.list_extend(vim.list_slice(options.outside), options.everywhere)
+    )
+  end
+  local slash = rest and rest:match('^/([%w_-]+)%s')
+  if slash then
+    return arguments(slash, lead)
+  elseif lead:sub(1, 1) == '/' and vim.trim(rest or '') == '' then
+    return slashes(lead)
+  elseif lead:sub(1, 1) == '@' then
+    return contexts(lead)
+  end
+  return {}
+end
+
+--- Completes in the prompt of a chat.
+---@param findstart integer
+---@param base string
+---@return integer|string[]
+function M.omnifunc(findstart, base)
+  local column = vim.api.nvim_win_get_cursor(0)[2]
+  local line = vim.api.nvim_get_current_line()
+  if findstart == 1 then
+    -- An escaped blank is a part of a name.
+    local start = line:sub(1, column):gsub('\\ ', '__'):find('[^%s]+$')
+    if start == 1 and line:sub(1, 1) == '!' then
+      return 1
+    end
+    return start and start - 1 or column
+  end
+  if base:sub(1, 1) == '@' then
+    return contexts(base)
+  elseif base:sub(1, 1) == '/' and line:match('^%s*/?%S*$') then
+    return slashes(base)
+  elseif line:match('^!') then
+    local before = line:sub(2, column)
+    return shell_words(before, base, require('co.run.options').everywhere)
+  end
+  return vim.fn.getcompletion(base, 'file')
+end
+
+return M

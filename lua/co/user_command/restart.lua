@@ -1,0 +1,74 @@
+--- `:Co /restart`: another backend in the place of the one that runs.
+local M = {}
+
+local backend = require('co.backend')
+local chats = require('co.chat')
+local notify = require('co.ui.notify')
+
+-- More of them would not fit into a line.
+local NAMED = 3
+
+---@param run co.Run
+---@return string
+local function name(run)
+  local label = require('co.run').label(run)
+  if run.left then
+    return ('what %s left running'):format(label)
+  end
+  return ('%s (%s)'):format(label, vim.fn.strcharpart(vim.split(run.command, '\n')[1], 0, 40))
+end
+
+--- Returns the names of the runs, turns and commands that would end with the backend.
+---@return string[]
+local function busy()
+  local found = {}
+  local runs = require('co.run').all()
+  table.sort(runs, function(a, b)
+    return a.id < b.id
+  end)
+  for _, run in ipairs(runs) do
+    if run.running or run.left then
+      found[#found + 1] = name(run)
+    end
+  end
+  for _, chat in ipairs(chats.all()) do
+    if chat.state.state ~= 'idle' then
+      found[#found + 1] = ('the turn of chat %d'):format(chat.id)
+    elseif #(chat.state.commands or {}) > 0 then
+      found[#found + 1] = ('the ! command of chat %d'):format(chat.id)
+    end
+  end
+  return found
+end
+
+--- Has every chat go on with its conversation.
+local function resume()
+  for _, chat in ipairs(chats.all()) do
+    if chat.lost then
+      local cwd = chat.state.cwd
+      local message =
+        { type = 'command', session = chat.id, name = 'resume', args = chat.lost, cwd = cwd }
+      require('co.chat.send').message(chat, message, cwd)
+    end
+  end
+  notify.info('a new backend runs')
+end
+
+--- Starts a new backend. Without `force`, only names what runs; with it, ends that first.
+---@param force boolean
+---@return boolean taken
+function M.restart(force)
+  local running = busy()
+  if #running > 0 and not force then
+    local named = table.concat(vim.list_slice(running, 1, NAMED), ', ')
+    local more = #running > NAMED and (' and %d more'):format(#running - NAMED) or ''
+    notify.warn(('not restarted: %s%s would end; :Co /restart! ends them'):format(named, more))
+    return false
+  end
+  if not backend.restart(resume) then
+    notify.info('no backend runs: the next :Co starts one')
+  end
+  return true
+end
+
+return M

@@ -1,0 +1,237 @@
+--- The slash commands: those of the editor are carried out here, the others are the backend's.
+local M = {}
+
+local backend = require('co.backend')
+local notify = require('co.ui.notify')
+
+---@class (exact) co.slash.Entry
+---@field about string
+---@field run? fun(args: string, chat?: co.Chat, cwd: string): boolean? the backend's where there is none
+
+---@param args string
+---@return co.Question?
+---@return string rest
+local function named(args)
+  local approve = require('co.question')
+  local id, tail = args:match('^(%d+)%s*(.*)$')
+  local rest = tail or ''
+  local pending = approve.pending()
+  if not id then
+    return pending[1], args
+  end
+  for _, ask in ipairs(pending) do
+    if ask.id == tonumber(id) then
+      return ask, rest
+    end
+  end
+  return nil, rest
+end
+
+---@param args string
+local function none(args)
+  local id = args:match('^%d+')
+  notify.info(
+    id and ('no question %s waits: :Co /pending lists them'):format(id)
+      or 'nothing waits for an answer'
+  )
+end
+
+---@param args string
+---@return boolean?
+local function always(args)
+  local ask, scope = named(args)
+  if not ask then
+    none(args)
+  elseif scope == '' then
+    require('co.question').focus()
+  elseif not vim.list_contains(ask.kind.scopes(ask), scope) then
+    local offered = table.concat(ask.kind.scopes(ask), ', ')
+    notify.error(
+      offered == '' and ('question %d takes no /always'):format(ask.id)
+        or ('/always allows one of %s, not "%s"'):format(offered, scope)
+    )
+    return false
+  else
+    require('co.question').answer(ask.id, 'always', {
+      scope = scope --[[@as co.Scope]],
+    })
+  end
+  return true
+end
+
+local function pending()
+  local lines = {}
+  for _, ask in ipairs(require('co.question').pending()) do
+    local first = ask.command:match('^[^\n]*')
+    lines[#lines + 1] = (' %d  %s  %s '):format(ask.id, ask.kind.title(ask), first)
+  end
+  if #lines == 0 then
+    notify.info('nothing waits for an answer')
+  else
+    require('co.ui.windows').popup(lines, ' waiting: :Co /approve {id} ')
+  end
+  return true
+end
+
+--- Every slash command.
+---@type table<string, co.slash.Entry>
+M.commands = {
+  approve = {
+    about = 'go to the question, or say yes to the one with this id',
+    run = function(args)
+      if args == '' then
+        require('co.question').focus()
+        return true
+      end
+      -- A slip of the finger is no yes to whatever happens to be first.
+      if not args:match('^%d+$') then
+        notify.error(
+          ('/approve takes the number of a question, not "%s": :Co /pending lists them'):format(
+            args
+          )
+        )
+        return false
+      end
+      local ask = named(args)
+      if not ask then
+        none(args)
+        return true
+      end
+      return require('co.question').answer(ask.id, 'once')
+    end,
+  },
+  deny = {
+    about = 'say no to the first question or the one with this id, with a reason if you like',
+    run = function(args)
+      local ask, reason = named(args)
+      if not ask then
+        none(args)
+        return true
+      end
+      return require('co.question').answer(
+        ask.id,
+        'deny',
+        { reason = reason ~= '' and reason or nil }
+      )
+    end,
+  },
+  always = {
+    about = 'allow for longer: id and command, prefix, prefix_saved or everything',
+    run = always,
+  },
+  pending = { about = 'list the questions that wait', run = pending },
+  stop = {
+    about = 'cancel the turn; again: what is queued',
+    run = function(_, chat)
+      if chat then
+        require('co.chat').cancel(chat)
+      else
+        notify.info('there is no chat')
+      end
+      return true
+    end,
+  },
+  new = {
+    about = 'start another chat',
+    run = function(_, _, cwd)
+      local made = require('co.user_command').new_chat(cwd)
+      if made then
+        require('co.chat').show(made, true)
+      end
+      return made ~= nil
+    end,
+  },
+  jobs = {
+    about = "list the runs of :Co! and the model's jobs",
+    run = function()
+      require('co.run.job_list').open()
+      return true
+    end,
+  },
+  log = {
+    about = 'show what went wrong',
+    run = function()
+      require('co.ui.log').open()
+      return true
+    end,
+  },
+  help = {
+    about = 'open the help',
+    run = function()
+      local ok = pcall(vim.cmd.help, 'co.txt')
+      if not ok then
+        notify.info('no help tags yet: run :helptags ALL')
+      end
+      return true
+    end,
+  },
+  restart = {
+    about = 'start a new backend; chats go on',
+    run = function()
+      return require('co.user_command.restart').restart(false)
+    end,
+  },
+  ['restart!'] = {
+    about = 'the same, and end what runs',
+    run = function()
+      return require('co.user_command.restart').restart(true)
+    end,
+  },
+  install = {
+    about = 'say how to install the backend',
+    run = function()
+      local path = backend.find()
+      notify.info(
+        path and ('co-nvim is at %s'):format(path)
+          or 'build it with `cargo build --release` in the plugin, or set "bin" to its path'
+      )
+      return true
+    end,
+  },
+  resume = { about = 'go on with an earlier conversation' },
+  model = { about = 'choose the model' },
+  retry = { about = 'have the last prompt answered again' },
+  continue = { about = 'have the model go on with its last answer' },
+  rules = { about = 'show and remove what is always allowed, and which files are trusted' },
+  compact = { about = 'summarise the conversation so far' },
+  cd = { about = "change the conversation's directory" },
+  export = { about = 'write the conversation to a file' },
+  rename = { about = 'give the conversation a title' },
+  delete = { about = 'delete an earlier conversation' },
+  fork = { about = 'go on in a copy of the conversation' },
+  usage = { about = 'say what the conversation has used' },
+  sandbox = { about = 'show the confinement of commands, or choose it: landlock, subprocess' },
+}
+
+--- Carries out a slash command; an unknown one is an error and goes nowhere.
+---@param name string
+---@param args string
+---@param chat? co.Chat the backend's commands make one where there is none
+---@param cwd string
+---@return boolean taken
+function M.run(name, args, chat, cwd)
+  local entry = M.commands[name]
+  if not entry then
+    notify.error(('unknown command /%s: :Co /<Tab> lists them'):format(name))
+    return false
+  end
+  if entry.run then
+    return entry.run(args, chat, cwd) ~= false
+  end
+  local chats = require('co.chat')
+  chat = chat or require('co.user_command').new_chat(cwd)
+  if not chat then
+    return false
+  end
+  local taken = require('co.chat.send').message(
+    chat,
+    { type = 'command', session = chat.id, name = name, args = args, cwd = cwd },
+    cwd
+  )
+  if taken then
+    chats.show(chat, false)
+  end
+  return taken
+end
+
+return M
