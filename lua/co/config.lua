@@ -1,4 +1,4 @@
---- The settings Lua itself reads. All others go to the backend as they are, which checks them.
+--- The settings. Lua checks those that it uses; the backend gets and checks the others.
 local M = {}
 
 local utf8 = require('co.ui.utf8')
@@ -54,10 +54,10 @@ local defaults = {
   },
 }
 
--- More than any setting has.
+-- The deepest nesting of a setting.
 local NESTED = 64
 
--- Bytes that Neovim maps at most.
+-- The most bytes that Neovim maps.
 local LONGEST_KEY = 50
 
 local layouts = { vertical = true, horizontal = true, float = true, tab = true, current = true }
@@ -95,7 +95,7 @@ local function check_keys(given, known)
   end
 end
 
---- What is wrong with a value, as what would be accepted; nil where nothing is.
+--- Return a description of the accepted values if a value is wrong, else nil.
 ---@type table<string, fun(value: any): string?>
 local checks = {
   bin = function(value)
@@ -126,7 +126,7 @@ local checks = {
   end,
 }
 
---- Whether Neovim can send `value`, and the backend read it.
+--- Returns whether Neovim can send `value` and the backend can read it.
 ---@param value any
 ---@param depth integer a table in itself has no end
 ---@return boolean
@@ -146,7 +146,7 @@ local function is_sendable(value, depth)
   return true
 end
 
---- What is wrong with a setting of the backend's before it can look.
+--- Returns a description of the values that can be sent to the backend if `value` is none.
 ---@param value any
 ---@return string? problem
 local function check_sendable(value)
@@ -157,7 +157,7 @@ end
 
 ---@type table<string, any>?
 local from_setup
--- The value of `vim.g.co` when the layers were merged last.
+-- The value of `vim.g.co` at the last merge.
 ---@type any
 local from_global
 ---@type co.Config?
@@ -228,7 +228,7 @@ local function merge()
   return into
 end
 
---- Takes what `setup{}` was given. Before anything needs the settings, they are not even checked.
+--- Keeps the settings of `setup{}`. They are checked when the settings are first used.
 ---@param given? table<string, any>
 function M.set(given)
   from_setup = given
@@ -237,13 +237,13 @@ function M.set(given)
   end
 end
 
---- Calls `callback` whenever the settings were read anew.
+--- Calls `callback` after each change of the settings.
 ---@param callback fun()
 function M.on_change(callback)
   on_change[#on_change + 1] = callback
 end
 
---- The settings as `vim.g.co` and `setup{}` have them now.
+--- Returns the settings of `vim.g.co` and `setup{}`.
 ---@return co.Config
 function M.get()
   if merged and (calling or vim.deep_equal(from_global, vim.g.co)) then
@@ -252,14 +252,14 @@ function M.get()
   return merge()
 end
 
---- The settings that are the backend's to check.
+--- Returns the settings for the backend.
 ---@return table<string, any>
 function M.settings()
   M.get()
   return next(others) and others or vim.empty_dict()
 end
 
---- What is wrong with the settings that Lua reads, a sentence each.
+--- Returns the errors in the settings that Lua checks, one sentence each.
 ---@return string[]
 function M.problems()
   M.get()

@@ -1,29 +1,34 @@
---- Where the backend's messages come in. Never throws and never waits.
+--- Receives the messages of the backend and passes each to the module that handles it.
+---
+--- The backend calls `receive`. It throws no error and never waits.
 local M = {}
 
-local lock = require('co.ui.textlock')
+local backend = require('co.backend')
+local textlock = require('co.ui.textlock')
+local events = require('co.ui.events')
 local log = require('co.ui.log')
 local notify = require('co.ui.notify')
 local windows = require('co.ui.windows')
 
+-- Modules are loaded by the first message for them.
 ---@type table<string, fun(message: table)>
 local handlers = {
   ready = function(message)
-    require('co.backend').on_ready(message)
+    backend.on_ready(message)
   end,
   isolation = function(message)
-    require('co.backend').on_isolation(message)
-    -- Where there is no chat, nothing shows it.
+    backend.on_isolation(message)
+    -- The winbars of chats show it. If the module is not loaded, there are no chats.
     local chat = package.loaded['co.chat']
     if chat then
-      chat.refresh()
+      chat.update_winbars()
     end
   end,
   sandbox = function(message)
-    require('co.backend').on_sandbox(message)
+    backend.on_sandbox(message)
   end,
   refused = function(message)
-    require('co.backend').on_refused(message)
+    backend.on_refused(message)
   end,
   notice = function(message)
     local say = notify[message.level] or notify.info
@@ -55,15 +60,15 @@ local handlers = {
   end,
   ask = function(message)
     message.kind = require('co.question.command')
-    require('co.question').ask(message)
+    require('co.question').add(message)
   end,
   trust = function(message)
     message.kind = require('co.question.trust')
     message.command, message.destructive = 'trust ' .. message.name, false
-    require('co.question').ask(message)
+    require('co.question').add(message)
   end,
   settled = function(message)
-    require('co.question').settled(message)
+    require('co.question').settle(message)
   end,
   run_started = function(message)
     require('co.run').started(message)
@@ -81,16 +86,18 @@ local handlers = {
     require('co.run').left_ended(message)
   end,
   event = function(message)
-    require('co.ui.events').raise(message.name, message.data)
+    events.raise(message.name, message.data)
   end,
 }
 
+-- The types of messages whose failure was shown.
 ---@type table<string, boolean>
-local told = {}
+local reported = {}
 
+--- Calls the handler of a message.
 ---@param message table
 local function handle(message)
-  -- What is absent in the backend arrives as vim.NIL.
+  -- Absent values arrive as vim.NIL.
   for name, value in pairs(message) do
     if value == vim.NIL then
       message[name] = nil
@@ -100,10 +107,11 @@ local function handle(message)
   if handler then
     handler(message)
   else
-    log.add('sink', ('unknown message "%s"'):format(tostring(message.type)))
+    log.add('handlers', ('unknown message "%s"'):format(tostring(message.type)))
   end
 end
 
+--- Handles a message. An error is logged, and shown once for each type.
 ---@param message table
 local function try(message)
   local ok, problem = xpcall(handle, debug.traceback, message)
@@ -111,20 +119,20 @@ local function try(message)
     return
   end
   local kind = type(message) == 'table' and tostring(message.type) or type(message)
-  log.add('sink', ('%s: %s'):format(kind, problem))
-  if not told[kind] then
-    told[kind] = true
+  log.add('handlers', ('%s: %s'):format(kind, problem))
+  if not reported[kind] then
+    reported[kind] = true
     notify.error(('a message of the backend ("%s") could not be shown: see :Co /log'):format(kind))
   end
 end
 
--- These change no text; a backend whose greeting waits counts as one that does not answer.
-local free = { ready = true, refused = true, notice = true, run_data = true }
+-- Messages that change no text are handled at once. A greeting that waits would count as none.
+local immediate = { ready = true, refused = true, notice = true, run_data = true }
 
---- What a message shows the output of.
+--- Returns a key for the output that a message shows.
 ---@param message table
 ---@return string?
-local function output_of(message)
+local function output_key(message)
   if message.type == 'run_output' then
     return 'run ' .. message.run
   elseif message.type == 'block' then
@@ -132,18 +140,18 @@ local function output_of(message)
   end
 end
 
---- Takes a batch of messages, in order. One that fails is logged, told once, and the rest go on.
+--- Handles a batch of messages in their order. One that fails does not stop the others.
 ---@param messages table[]
 function M.receive(messages)
   for _, message in ipairs(messages) do
-    if type(message) ~= 'table' or free[message.type] then
+    if type(message) ~= 'table' or immediate[message.type] then
       try(message)
     else
-      -- A flood replaces all of its lines each time: of what waits, the last is enough.
+      -- A patch from the first line replaces all lines, so it also replaces patches that still wait.
       local patch = message.patch
-      lock.free(function()
+      textlock.when_unlocked(function()
         try(message)
-      end, output_of(message), type(patch) == 'table' and patch.from == 0)
+      end, output_key(message), type(patch) == 'table' and patch.from == 0)
     end
   end
   pcall(windows.redraw)

@@ -1,4 +1,4 @@
---- `:checkhealth co`: what could keep co from working, and what the backend says of itself.
+--- `:checkhealth co`: checks of Neovim and the plugin, and the report of the backend.
 local M = {}
 
 local health = vim.health
@@ -6,16 +6,17 @@ local health = vim.health
 ---@return string?
 local function check_backend()
   local backend = require('co.backend')
+  local executable = require('co.backend.executable')
   local version = require('co.version')
   health.start('co: the backend')
-  for _, candidate in ipairs(backend.candidates()) do
+  for _, candidate in ipairs(executable.candidates()) do
     if vim.fn.executable(candidate) == 1 then
       health.ok(candidate)
     else
       health.info(candidate .. ' is not there')
     end
   end
-  local path, problem = backend.find()
+  local path, problem = executable.find()
   if not path then
     health.error(problem --[[@as string]], {
       'cargo build --release in the directory of the plugin',
@@ -67,7 +68,7 @@ local function report(check)
   end
 end
 
---- Shows what `co-nvim doctor --json` says. It ends with an error where something is wrong, and reports all the same.
+--- Shows the report of `co-nvim doctor --json`. An exit status other than 0 comes with a report, too.
 ---@param path string
 local function ask_doctor(path)
   health.start('co: what the backend reports')

@@ -1,7 +1,7 @@
---- What others may call: `require('co')`. Loads the rest when it is used.
+--- The public functions: `require('co')`. Each loads the modules that it needs when it is called.
 local M = {}
 
---- Takes settings; optional, may be called again, starts nothing.
+--- Sets the settings. The call is optional, may be repeated and starts nothing.
 ---@param settings? table<string, any> see |co-settings|
 function M.setup(settings)
   vim.validate({ settings = { settings, 'table', true } })
@@ -9,34 +9,31 @@ function M.setup(settings)
 end
 
 --- Puts the cursor into the approval float, from any mode.
----@param from? 'insert'|'terminal' the mode that was just left
+---@param from? 'insert'|'terminal' the mode to return to
 function M.approve(from)
   require('co.question').focus(from)
 end
 
+--- Loads the module of the chats. `co.user_command` carries out what is typed into them, so it comes first.
+local function load_chats()
+  require('co.user_command')
+  return require('co.chat')
+end
+
 --- Shows the chat with the cursor at its prompt, or hides it.
 function M.toggle()
-  local chat = require('co.chat')
-  local current = chat.current()
-  if current and require('co.ui.windows').here(current.buf) then
-    chat.hide(current)
-  else
-    require('co.ui.windows').attempt(M.open)
-  end
+  local chats = load_chats()
+  require('co.ui.windows').attempt(chats.toggle)
 end
 
 --- Shows the chat with the cursor at its prompt.
 function M.open()
-  local chat = require('co.chat')
-  local shown = chat.current() or require('co.user_command').new_chat()
-  if shown then
-    chat.show(shown, true)
-  end
+  load_chats().open()
 end
 
 --- Cancels the turn of the current chat.
 function M.stop()
-  require('co.user_command.slash').run('stop', '', require('co.chat').current(), vim.fn.getcwd())
+  require('co.user_command.slash').run('stop', '', load_chats().current(), vim.fn.getcwd())
 end
 
 --- Sends a prompt to the current chat.
@@ -52,7 +49,7 @@ end
 ---@param stdin? string
 ---@return integer? run
 function M.run(command, stdin)
-  local cwd = require('co.user_command').cwd()
+  local cwd = require('co.ui.directory').existing()
   return cwd and require('co.run').run(command, cwd, stdin) or nil
 end
 
@@ -63,22 +60,23 @@ end
 
 --- Shows the shell buffer, or hides it.
 function M.shell()
-  require('co.ui.windows').attempt(require('co.run.shell_buffer').toggle)
+  require('co.ui.windows').attempt(require('co.run').toggle_shell)
 end
 
---- Takes over a `co://` buffer that something else made.
+--- Gives a `co://` buffer that a session file or `:edit` created back to the plugin.
 ---@param buf integer
 ---@param name string
 function M.adopt(buf, name)
   local id = name:match('^co://chat/(%d+)$')
   if id then
-    require('co.chat').adopt(buf, tonumber(id) --[[@as integer]])
+    load_chats().adopt(buf, tonumber(id) --[[@as integer]])
   elseif name == 'co://shell' then
-    require('co.run.shell_buffer').adopt(buf)
+    require('co.run').adopt_shell(buf)
   end
 end
 
---- For the statusline: what waits and what runs; empty while nothing does, and before the first use.
+--- Returns the text for the statusline: the numbers of questions and of runs, and the states of chats. It is empty if
+--- there are none.
 ---@return string
 function M.statusline()
   local parts = {}

@@ -1,7 +1,10 @@
 ---@meta
--- The messages between Lua and the backend; docs/PROTOCOL.md says when each is sent.
+-- The messages between Lua and the backend, and types that several modules use.
+--
+-- The messages are those of src/protocol.rs: tests/lua/types_spec.lua compares the names. docs/PROTOCOL.md says when each
+-- is sent.
 
--- What is used of libuv: Neovim does not describe it.
+-- The functions of libuv that the plugin uses. Neovim does not declare them.
 ---@class uv
 ---@field hrtime fun(): integer
 ---@field fs_stat fun(path: string): { type: string }?
@@ -9,7 +12,7 @@
 ---@class (exact) co.Context
 ---@field name string the word of the prompt and the file: `@buffer src/app.py`, `@file:src/main.rs`
 ---@field text string
----@field size? integer bytes of the whole piece, if `text` is only a part of it; absent once it is cut
+---@field size? integer bytes of the whole text, if `text` is a part of it; never sent
 
 ---@class (exact) co.Hello
 ---@field type 'hello'
@@ -52,7 +55,7 @@
 
 ---@alias co.Decision 'once'|'always'|'deny'|'edited'
 
----@class (exact) co.answer.Extra
+---@class (exact) co.AnswerDetails
 ---@field reason? string
 ---@field scope? co.Scope
 ---@field command? string
@@ -64,6 +67,10 @@
 ---@field reason? string
 ---@field scope? co.Scope
 ---@field command? string
+
+---@class (exact) co.Size
+---@field columns integer
+---@field rows integer
 
 ---@class (exact) co.RunRequest
 ---@field type 'run'
@@ -78,7 +85,7 @@
 ---@class (exact) co.RunOptionsMessage
 ---@field environment? 'restricted'|'inherit'
 ---@field timeout? integer
----@field host { shell: string[], variables: string[] } words, and `NAME=value` each
+---@field host { shell: string[], variables: string[] } the words of the shell, and `NAME=value` for each variable
 
 ---@class (exact) co.RunInput
 ---@field type 'run_input'
@@ -150,7 +157,7 @@
 ---@field input integer tokens
 ---@field output integer tokens
 ---@field cached integer of the input
----@field cost? number US dollars, where the prices are known
+---@field cost? number US dollars, if the prices are known
 
 ---@class (exact) co.State
 ---@field type? 'state'
@@ -163,61 +170,60 @@
 ---@field input integer
 ---@field output integer
 ---@field cached? integer of the input
----@field cost? number US dollars, where the prices are known
+---@field cost? number US dollars, if the prices are known
 ---@field turn? co.Used
----@field commands? string[] first lines of what runs in the foreground
+---@field commands? string[] the first lines of the commands that run in the foreground
 ---@field queued integer
----@field begun integer prompts that wait no more
----@field kept? string the conversation's id in the store
----@field everything? boolean nothing is asked about
+---@field begun integer number of prompts whose turn has begun
+---@field kept? string the id of the stored conversation
+---@field everything? boolean commands need no approval
 
----@class (exact) co.AskText
+---@class (exact) co.QuestionText
 ---@field lines string[]
 ---@field spans { row: integer, from: integer, to: integer, group: string }[]
 
---- `question`, `menu` and `help` are about one question; `list` shows all that wait.
+--- A page of the float: `question`, `menu` and `help` are about one question; `list` shows all questions.
 ---@alias co.QuestionPage 'question'|'menu'|'help'|'list'
 
---- A question as the list of all questions shows it.
+--- An entry of the list of all questions.
 ---@class (exact) co.ListEntry
----@field lines string[] its subject
----@field about string where it comes from
----@field not_approved_because? string the reason why the list does not approve it
+---@field lines string[] the command, or the name of the file
+---@field about string the chat or the file, and details
+---@field not_approved_because? string the reason why `y` in the list does not approve it
 
---- A kind of question: the float asks it for the text and the keys of its questions.
+--- A kind of question. The float gets the text and the keys of its questions from it.
 ---@class (exact) co.QuestionKind
 ---@field holds_turn boolean a turn waits for the answer
----@field keys table<co.QuestionPage, table<string, fun(question: any)>> the actions of its own keys, by page
+---@field keys table<co.QuestionPage, table<string, fun(question: any)>> its own keys for each page
 ---@field title fun(question: any): string
----@field text fun(question: any, page: co.QuestionPage): co.AskText
----@field footer fun(question: any): string, string its keys, in words and as letters alone
+---@field text fun(question: any, page: co.QuestionPage): co.QuestionText
+---@field footer fun(question: any): string, string its keys with words, and its keys only
 ---@field entry fun(question: any): co.ListEntry
----@field scopes fun(question: any): co.Scope[] what `always` may allow; none takes no `always`
----@field reply fun(question: any, decision: co.Decision, extra: co.answer.Extra) passes an answer on
+---@field scopes fun(question: any): co.Scope[] the scopes of `always`; empty if it cannot be answered so
+---@field reply fun(question: any, decision: co.Decision, extra: co.AnswerDetails) sends an answer
 
---- A question for the person, of any kind.
+--- A question of any kind. Lua sets `kind` and `hidden`.
 ---@class co.Question
 ---@field kind co.QuestionKind
 ---@field id integer
----@field session? integer the chat that asks; none if the question is about no chat
----@field command string the subject of the question
+---@field session? integer the chat that asks; nil if none does
+---@field command string the command, or `trust` and the file
 ---@field destructive boolean
----@field hidden? boolean set by Lua: the person put it away
+---@field hidden? boolean the person hid it
 
 ---@class (exact) co.Ask: co.Question
 ---@field type? 'ask'
 ---@field cwd string
----@field timeout? integer seconds; none where it runs until it ends
+---@field timeout? integer seconds; nil is no limit
 ---@field terminal? boolean
----@field background? boolean it goes on beside the conversation
----@field job? integer the command is what is typed into this job
+---@field background? boolean it runs as a job
+---@field job? integer the job for whose input the command is
 ---@field backend string
 ---@field reasons string[]
----@field span? [integer, integer] bytes of the command that the first reason speaks of, end exclusive
+---@field span? [integer, integer] the bytes of the command that the first reason is about, end exclusive
 ---@field prefix? string
----@field diff? string
 
---- A question whether the model may be sent the text of a file. `command` and `destructive` are set by Lua.
+--- A question about sending the text of a file to the model. Lua sets `command` and `destructive`.
 ---@class (exact) co.TrustQuestion: co.Question
 ---@field type 'trust'
 ---@field name string the file
@@ -234,14 +240,14 @@
 ---@class (exact) co.Owner
 ---@field session integer
 ---@field job integer its number in that chat
----@field terminal boolean it has one, whose return key is not the end of a line
+---@field terminal boolean it has a terminal, which needs a carriage return at the end of a line
 
 ---@class (exact) co.RunStarted
 ---@field type 'run_started'
 ---@field run integer
 ---@field command string
 ---@field cwd string
----@field owner? co.Owner none where the person typed it
+---@field owner? co.Owner nil if the person started it
 
 ---@class (exact) co.RunOutput
 ---@field type 'run_output'
@@ -259,7 +265,7 @@
 ---@field status string
 ---@field exit? integer
 ---@field spill? string
----@field left? boolean what it left running goes on
+---@field left? boolean processes that it started go on
 
 ---@class (exact) co.LeftEnded
 ---@field type 'left_ended'

@@ -247,7 +247,7 @@ describe('the backend', function()
 
   it('is looked for in the data directory, beside the plugin and on PATH', function()
     local nvim = neovim.start({ bare = true })
-    local candidates = nvim:lua("return require('co.backend').candidates()")
+    local candidates = nvim:lua("return require('co.backend.executable').candidates()")
     same(nvim:lua("return vim.fn.stdpath('data')") .. '/co/bin/co-nvim-0.1.0', candidates[1])
     same(vim.fs.normalize(co_root) .. '/target/release/co-nvim', vim.fs.normalize(candidates[2]))
   end)

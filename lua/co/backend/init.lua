@@ -1,10 +1,11 @@
---- The one backend process of this Neovim: finds it, starts it, greets it and sends to it.
+--- The backend process of this Neovim: starts it, does the handshake and sends messages to it.
 ---
---- Knows nothing of what the messages mean but the handshake.
+--- It knows no other messages than those of the handshake. `co.handlers` receives all messages.
 local M = {}
 
 local config = require('co.config')
-local lock = require('co.ui.textlock')
+local executable = require('co.backend.executable')
+local textlock = require('co.ui.textlock')
 local log = require('co.ui.log')
 local message_limit = require('co.backend.message_limit')
 local notify = require('co.ui.notify')
@@ -14,122 +15,84 @@ local version = require('co.version')
 ---@field channel integer
 ---@field path string
 ---@field ready boolean
----@field ending? string why it is about to end, already told
----@field bin? string the setting it was found by
----@field settings table<string, any> the last it was sent
----@field successor? fun() called when another was started in its place
----@field later? co.FromEditor[] sent to the next backend, after `successor`
----@field stderr string the last part of its standard error
+---@field ending? string the reason why it is about to end; the person knows it already
+---@field bin? string the setting `bin` when it was started
+---@field settings table<string, any> the settings that it got last
+---@field on_restarted? fun() called when the next backend runs; set during a restart
+---@field held? co.FromEditor[] messages for the next backend, sent after `on_restarted`
+---@field stderr string the end of its standard error
 
 ---@type co.backend.Process?
 local process
 ---@type co.FromEditor[]
 local queue = {}
 ---@type co.Ready?
-local greeting
+local ready_message
 ---@type string?
 local isolation
---- The choice of /sandbox, which outlives a backend that ends by itself.
+-- The choice of /sandbox. The next backend gets it if the present one ends by itself.
 ---@type co.Sandbox?
 local sandbox
----@type (fun(reason: string, unsent: co.FromEditor[], later: co.FromEditor[]): fun()?)[]
-local mourners = {}
+---@type (fun(reason: string, unsent: co.FromEditor[], held: co.FromEditor[]): fun()?)[]
+local on_exit_callbacks = {}
 
-local ANSWER_MS = 10000
+local GREETING_MS = 10000
 
--- Enough for the last sentence of a backend.
-local STDERR_KEPT = 4096
+-- Bytes of standard error that are kept: more than one line of the backend.
+local STDERR_BYTES = 4096
 
----@return string
-local function plugin_root()
-  local source = assert(debug.getinfo(1, 'S')).source:sub(2)
-  -- The file is lua/co/backend/init.lua below the root.
-  return vim.fn.fnamemodify(source, ':p:h:h:h:h')
-end
-
---- The places a backend is looked for, best first.
----@return string[]
-function M.candidates()
-  local set = config.get().bin
-  if set then
-    return { vim.fs.normalize(set) }
-  end
-  local found = {
-    ('%s/co/bin/co-nvim-%s'):format(vim.fn.stdpath('data'), version.version),
-    plugin_root() .. '/target/release/co-nvim',
-  }
-  local on_path = vim.fn.exepath('co-nvim')
-  if on_path ~= '' then
-    found[#found + 1] = on_path
-  end
-  return found
-end
-
----@return string? path
----@return string? problem
-function M.find()
-  for _, path in ipairs(M.candidates()) do
-    if vim.fn.executable(path) == 1 then
-      return path
-    end
-  end
-  if config.get().bin then
-    return nil, ('the setting "bin" names %s, which cannot be executed'):format(config.get().bin)
-  end
-  return nil, ('no co-nvim found: run `cargo build --release` in %s'):format(plugin_root())
-end
-
---- Tells everybody that the backend is gone, with what it left unanswered.
+--- Forgets the backend that ended and calls the callbacks of `on_exit`.
 ---@param reason string
----@param later? co.FromEditor[] sent to the next backend
-function M.bury(reason, later)
+---@param held? co.FromEditor[] messages that the next backend gets
+function M.handle_exit(reason, held)
   local unsent = queue
-  queue, greeting, isolation = {}, nil, nil
-  lock.free(function()
+  queue, ready_message, isolation = {}, nil, nil
+  textlock.when_unlocked(function()
     ---@type fun()[]
-    local news = {}
-    for _, mourner in ipairs(mourners) do
-      news[#news + 1] = mourner(reason, unsent, later or {})
+    local events = {}
+    for _, callback in ipairs(on_exit_callbacks) do
+      events[#events + 1] = callback(reason, unsent, held or {})
     end
-    -- Once all have taken leave of the old one: who hears of it may want a new one at once.
-    for _, tell in ipairs(news) do
-      tell()
+    -- After all callbacks, because an autocommand may start the next backend.
+    for _, raise in ipairs(events) do
+      raise()
     end
   end)
 end
 
---- Starts the next backend, and sends it the messages that the restart held back.
+--- Starts the next backend and sends it the messages that came during the restart.
 ---@param dead co.backend.Process
----@param reason string the end of the last one, for the case that none can be started
----@param successor fun()
-local function succeed(dead, reason, successor)
+---@param reason string why the last one ended; told if the next one cannot start
+---@param on_restarted fun()
+local function start_next(dead, reason, on_restarted)
   sandbox = nil
-  local later = dead.later or {}
+  local held = dead.held or {}
   if not M.start() then
-    queue = later
-    M.bury(reason)
+    queue = held
+    M.handle_exit(reason)
     return
   end
-  successor()
-  for _, message in ipairs(later) do
+  on_restarted()
+  for _, message in ipairs(held) do
     M.send(message)
   end
 end
 
---- Returns the reason why a backend ended by itself: its own last sentence, if it has one.
+--- Returns the reason why a backend ended by itself: its last line on standard error, if it wrote one.
 ---@param dead co.backend.Process
 ---@param code integer
 ---@return string
-local function reason_of(dead, code)
+local function exit_reason(dead, code)
   local said
   for line in vim.gsplit(dead.stderr, '\n') do
-    -- The system's loader starts its lines with the program's path, not its name.
+    -- The dynamic loader starts its lines with the path of the program instead.
     said = line:match('^%S-co%-nvim[^%s/]*: (.+)$') or said
   end
   return code ~= 0 and said
     or ('the backend ended (exit %d); the next :Co starts it again'):format(code)
 end
 
+--- Handles the exit of the process: calls the callbacks, and starts the next backend during a restart.
 ---@param dead co.backend.Process
 ---@param code integer
 local function on_exit(dead, code)
@@ -137,21 +100,22 @@ local function on_exit(dead, code)
     return
   end
   process = nil
-  local reason = dead.ending or reason_of(dead, code)
+  local reason = dead.ending or exit_reason(dead, code)
   if not dead.ending and vim.v.exiting == vim.NIL then
     notify.error(reason .. ', :Co /log says more')
   end
-  M.bury(reason, dead.later)
-  local successor = dead.successor
-  if successor and vim.v.exiting == vim.NIL then
-    lock.free(function()
-      succeed(dead, reason, successor)
+  M.handle_exit(reason, dead.held)
+  local on_restarted = dead.on_restarted
+  if on_restarted and vim.v.exiting == vim.NIL then
+    textlock.when_unlocked(function()
+      start_next(dead, reason, on_restarted)
     end)
   end
 end
 
----@param reason string told once, here
-local function give_up(reason)
+--- Shows an error and ends the backend.
+---@param reason string
+local function stop_with_error(reason)
   if not process then
     return
   end
@@ -160,18 +124,22 @@ local function give_up(reason)
   vim.fn.jobstop(process.channel)
 end
 
+--- Ends the backend if it does not greet in time.
 ---@param current co.backend.Process
-local function expect_answer(current)
+local function expect_greeting(current)
   vim.defer_fn(function()
     if process == current and not current.ready and not current.ending then
-      give_up(('%s does not answer: is it co-nvim %s?'):format(current.path, version.version))
+      stop_with_error(
+        ('%s does not answer: is it co-nvim %s?'):format(current.path, version.version)
+      )
     end
-  end, ANSWER_MS)
+  end, GREETING_MS)
 end
 
+--- Sends a message to the process at once.
 ---@param message co.FromEditor
----@return boolean
-local function notify_channel(message)
+---@return boolean sent
+local function send_now(message)
   if not process then
     return false
   end
@@ -182,9 +150,10 @@ local function notify_channel(message)
   return ok
 end
 
+--- Starts the process and sends the greeting.
 ---@return co.backend.Process?
 local function launch()
-  local path, problem = M.find()
+  local path, problem = executable.find()
   if not path then
     notify.error(problem --[[@as string]])
     return nil
@@ -203,7 +172,7 @@ local function launch()
     on_stderr = function(_, data)
       local text = table.concat(data, '\n')
       log.add('backend', text)
-      new.stderr = (new.stderr .. text):sub(-STDERR_KEPT)
+      new.stderr = (new.stderr .. text):sub(-STDERR_BYTES)
     end,
     on_exit = function(_, code)
       on_exit(new, code)
@@ -215,7 +184,7 @@ local function launch()
   end
   new.channel = channel
   process = new
-  notify_channel({
+  send_now({
     type = 'hello',
     protocol = version.protocol,
     version = version.version,
@@ -224,16 +193,14 @@ local function launch()
   if sandbox then
     table.insert(queue, 1, sandbox)
   end
-  expect_answer(new)
-  -- What its answer is read by: loaded while it starts.
-  require('co.handlers')
+  expect_greeting(new)
   return new
 end
 
---- Starts the backend unless one runs; one that is about to end takes nothing any more, which is said.
+--- Starts the backend if none runs. A backend that is about to end takes no messages: a notice says so.
 ---@return boolean running
 function M.start()
-  -- A change of the settings is sent first.
+  -- This sends settings that changed.
   config.get()
   if process and process.ending then
     notify.info('the backend is ending: try again in a moment')
@@ -242,8 +209,8 @@ function M.start()
   return process ~= nil or launch() ~= nil
 end
 
---- Sends, starting the backend where there is none; waits in a queue for the handshake, or for a restart. Refuses a
---- message that is too long, with a notice.
+--- Sends a message, and starts the backend if none runs. The message waits for the handshake and for a restart. A
+--- message that is too long is refused with a notice.
 ---@param message co.FromEditor
 ---@return boolean taken
 function M.send(message)
@@ -252,29 +219,29 @@ function M.send(message)
     notify.error(problem)
     return false
   end
-  if process and process.later then
-    table.insert(process.later, message)
+  if process and process.held then
+    table.insert(process.held, message)
     return true
   end
   if not M.start() then
     return false
   end
   if process and process.ready then
-    return notify_channel(message)
+    return send_now(message)
   end
   queue[#queue + 1] = message
   return true
 end
 
---- Sends only where there is somebody to read it: what a dead backend asked needs no answer.
+--- Sends a message if a backend runs. It starts none: an answer or a `cancel` is for the backend that runs.
 ---@param message co.FromEditor
 ---@return boolean taken
-function M.tell(message)
+function M.send_if_running(message)
   return process ~= nil and not process.ending and M.send(message)
 end
 
---- Sends settings that changed since the backend had them last.
-local function update_settings()
+--- Sends the settings if they changed since they were sent last.
+local function send_changed_settings()
   if not process or process.ending then
     return
   end
@@ -286,14 +253,15 @@ local function update_settings()
   local current = process
   if
     not vim.deep_equal(settings, current.settings)
-    and M.tell({ type = 'settings', settings = settings })
+    and M.send_if_running({ type = 'settings', settings = settings })
   then
     current.settings = settings
   end
 end
 
-config.on_change(update_settings)
+config.on_change(send_changed_settings)
 
+--- Checks the version of the protocol and sends the messages that wait.
 ---@param message co.Ready
 function M.on_ready(message)
   if not process then
@@ -302,7 +270,7 @@ function M.on_ready(message)
   if message.protocol ~= version.protocol then
     local fix = message.protocol < version.protocol and 'rebuild co-nvim (`cargo build --release`)'
       or 'update the plugin'
-    give_up(
+    stop_with_error(
       ('%s speaks protocol %d, the plugin %d: %s'):format(
         process.path,
         message.protocol,
@@ -312,34 +280,37 @@ function M.on_ready(message)
     )
     return
   end
-  process.ready, greeting = true, message
+  process.ready, ready_message = true, message
   local waiting = queue
   queue = {}
   for _, queued in ipairs(waiting) do
-    notify_channel(queued)
+    send_now(queued)
   end
 end
 
+--- Keeps the confinement of commands that need no approval, for the winbars.
 ---@param message co.Isolation
 function M.on_isolation(message)
   isolation = message.isolation
 end
 
+--- Keeps the choice of /sandbox.
 ---@param message co.Sandbox
 function M.on_sandbox(message)
   sandbox = message
 end
 
+--- Shows the reason why the backend cannot work, and ends it.
 ---@param message co.Refused
 function M.on_refused(message)
-  give_up(message.message)
+  stop_with_error(message.message)
 end
 
---- Calls `mourner` with the reason, with the messages that were never sent, and with those that the next backend gets,
---- whenever the backend ends; what it returns tells others.
----@param mourner fun(reason: string, unsent: co.FromEditor[], later: co.FromEditor[]): fun()?
-function M.on_end(mourner)
-  mourners[#mourners + 1] = mourner
+--- Calls `callback` when the backend ends, with the reason, the messages that were never sent and those that the next
+--- backend gets. The function that it returns runs after all callbacks, to raise events.
+---@param callback fun(reason: string, unsent: co.FromEditor[], held: co.FromEditor[]): fun()?
+function M.on_exit(callback)
+  on_exit_callbacks[#on_exit_callbacks + 1] = callback
 end
 
 ---@class (exact) co.backend.Status
@@ -350,6 +321,7 @@ end
 ---@field version? string
 ---@field pid? integer
 
+--- Returns what is known of the backend.
 ---@return co.backend.Status
 function M.status()
   local known, pid = pcall(vim.fn.jobpid, process and process.channel or 0)
@@ -357,8 +329,8 @@ function M.status()
     path = process and process.path,
     running = process ~= nil,
     ready = process ~= nil and process.ready,
-    isolation = greeting and isolation,
-    version = greeting and greeting.version,
+    isolation = ready_message and isolation,
+    version = ready_message and ready_message.version,
     pid = known and pid or nil,
   }
 end
@@ -371,18 +343,18 @@ function M.stop()
   end
 end
 
---- Ends the backend and starts another in its place, then calls `started`.
----@param started fun()
----@return boolean running one runs that can be replaced
-function M.restart(started)
-  if process and process.successor then
+--- Ends the backend and starts another one, then calls `on_restarted`.
+---@param on_restarted fun()
+---@return boolean running a backend runs that can be replaced
+function M.restart(on_restarted)
+  if process and process.on_restarted then
     return true
   end
   if not process or process.ending then
     return false
   end
   process.ending = 'the backend was restarted'
-  process.successor, process.later = started, {}
+  process.on_restarted, process.held = on_restarted, {}
   vim.fn.jobstop(process.channel)
   return true
 end

@@ -1,7 +1,7 @@
 --- Refuses messages that are too long for the backend.
 local M = {}
 
--- 16 MiB in the backend. Neovim packs some short strings one byte longer than this measures.
+-- The backend reads 16 MiB. Neovim packs some short strings one byte longer than `vim.mpack.encode`.
 local LARGEST = 16 * 1024 * 1024 - 64 * 1024
 
 ---@type table<string, string>
@@ -16,7 +16,7 @@ local advice = {
 ---@return string?
 function M.problem(message)
   local packed, bytes = pcall(vim.mpack.encode, message)
-  -- A message that cannot be packed is refused and logged later, when it is sent.
+  -- A message that cannot be packed is refused and logged when it is sent.
   if not packed or #bytes <= LARGEST then
     return nil
   end

@@ -1,12 +1,12 @@
---- A list that the backend offers, such as `/model`'s: shown where it takes no key that was meant for something else.
+--- Offers choices of the backend, such as the models of `/model`, and takes no key that was meant for something else.
 local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
-local lock = require('co.ui.textlock')
+local textlock = require('co.ui.textlock')
 local notify = require('co.ui.notify')
 
---- Whether somebody types now, in something else than the prompt that the list was asked for in.
+--- Returns whether the person is typing, other than in the empty prompt of the chat that asked.
 ---@param chat co.Chat
 ---@return boolean
 local function typing(chat)
@@ -46,13 +46,13 @@ local function show(chat, message, done)
   end)
 end
 
---- Lets the person choose, when they do not type; outside of the backend's call, which must return at once.
+--- Lets the person choose once they are in normal mode. It returns at once: the backend waits for it.
 ---@param chat co.Chat
 ---@param message co.Choose
 ---@param done fun(value: string)
 function M.offer(chat, message, done)
   vim.schedule(function()
-    lock.free(function()
+    textlock.when_unlocked(function()
       if buffer.alive(chat.buf) and typing(chat) then
         notify.info(('the list of /%s waits until you are in normal mode'):format(message.name))
       end

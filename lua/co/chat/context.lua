@@ -1,4 +1,4 @@
---- What `@buffer` and the like in a prompt stand for, read from the editor.
+--- The contexts of a prompt: the text that `@buffer` and other words add to it.
 local M = {}
 
 local api = vim.api
@@ -7,7 +7,7 @@ local limit = require('co.chat.context_limit')
 local last_window = require('co.chat.last_window')
 local notify = require('co.ui.notify')
 
--- Stands for an escaped blank; no prompt and no file's name has it.
+-- Replaces an escaped blank. Prompts and file names contain no such byte.
 local ESCAPED = '\1'
 
 ---@param buf integer
@@ -36,7 +36,7 @@ local function selected(buf, first, last)
   return lines_of(('@selection %s:%s'):format(name_of(buf), range), buf, first, last)
 end
 
---- Lines of the current buffer, as `:'<,'>Co` attaches them.
+--- Returns lines of the current buffer as a context, for `:{range}Co`.
 ---@param first integer
 ---@param last integer
 ---@return co.Context
@@ -88,7 +88,7 @@ local function quickfix()
   return { name = '@quickfix', text = #lines > 0 and table.concat(lines, '\n') or 'empty' }
 end
 
---- What is not saved of a buffer yet.
+--- Returns the difference between a buffer and its file.
 ---@param buf integer
 ---@return co.Context
 local function unsaved(buf)
@@ -106,7 +106,7 @@ end
 ---@return string? text
 ---@return integer? size bytes of the whole file
 local function file(path, cwd)
-  -- A `$` is a part of a name, such as that of a route.
+  -- A `$` is a part of the name, not a variable.
   local full = vim.fs.normalize(path, { expand_env = false })
   if full:sub(1, 1) ~= '/' then
     full = cwd .. '/' .. full
@@ -119,7 +119,7 @@ local function file(path, cwd)
   return disk.read(full, limit.LONGEST + 1), vim.fn.getfsize(full)
 end
 
---- The names that stand alone.
+--- The words that need no file name.
 M.names = { '@buffer', '@selection', '@diagnostics', '@quickfix', '@diff' }
 
 ---@type table<string, fun(buf: integer): co.Context?>
@@ -133,7 +133,7 @@ local readers = {
   diff = unsaved,
 }
 
---- Returns the word of a prompt that a context stands for: `@buffer` for `@buffer src/app.py`.
+--- Returns the word that adds a context: `@buffer` for `@buffer src/app.py`.
 ---@param context co.Context
 ---@return string
 local function word_of(context)
@@ -141,10 +141,10 @@ local function word_of(context)
   return name:match('^@file:') and name or name:match('^%S+') or name
 end
 
---- Reads what `text` names with an `@`, now.
+--- Returns the contexts for the words with `@` in `text`.
 ---@param text string
----@param given? co.Context[] what goes along anyway, and is not read again
----@param range? co.Context what `@selection` stands for where it is not the last visual selection
+---@param given? co.Context[] contexts that are added in any case
+---@param range? co.Context the context for `@selection`, instead of the last visual selection
 ---@return co.Context[]
 function M.gather(text, given, range)
   local found, seen = {}, {}

@@ -1,12 +1,12 @@
---- The fences of code in markdown, line by line.
+--- The fences of code blocks in markdown.
 local M = {}
 
---- The fence that is open after `line`, where `open` was before it; nil is none.
+--- Returns the fence that is open after `line`, given the one that was open before it; nil if none is.
 ---@param open? string
 ---@param line string
 ---@return string?
 function M.after(open, line)
-  -- What follows backticks may hold none: that would be code within a line.
+  -- A line with more backticks after the fence is inline code.
   local mark = line:match('^%s*(```+)[^`]*$') or line:match('^%s*(~~~+)')
   if not open then
     return mark

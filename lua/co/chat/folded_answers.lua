@@ -1,6 +1,6 @@
---- The answers in a chat that the model no longer sees, since its person asked again. They are folded.
+--- The answers that the model no longer sees, because the person asked again. They are folded.
 ---
---- Knows rows of one buffer, nothing of chats.
+--- The module knows the rows of one buffer. It knows no chats.
 local M = {}
 
 local api = vim.api
@@ -8,60 +8,60 @@ local folds = require('co.ui.folds')
 
 local marks = api.nvim_create_namespace('co.answers')
 
----@class (exact) co.Answers
+---@class (exact) co.FoldedAnswers
 ---@field buf integer
 ---@field current? integer extmark at which the last answer begins
 ---@field old { first: integer, last: integer }[] extmarks of answers to fold
-local Answers = {}
-Answers.__index = Answers
+local FoldedAnswers = {}
+FoldedAnswers.__index = FoldedAnswers
 
 ---@param buf integer
----@return co.Answers
+---@return co.FoldedAnswers
 function M.new(buf)
-  return setmetatable({ buf = buf, old = {} }, Answers)
+  return setmetatable({ buf = buf, old = {} }, FoldedAnswers)
 end
 
 ---@param row integer
 ---@param id? integer
 ---@return integer
-function Answers:mark(row, id)
+function FoldedAnswers:mark(row, id)
   row = math.min(row, api.nvim_buf_line_count(self.buf) - 1) --[[@as integer]]
   return api.nvim_buf_set_extmark(self.buf, marks, row, 0, { id = id, right_gravity = false })
 end
 
 ---@param mark integer
 ---@return integer?
-function Answers:row(mark)
+function FoldedAnswers:row(mark)
   return api.nvim_buf_get_extmark_by_id(self.buf, marks, mark, {})[1]
 end
 
---- Forgets them all.
-function Answers:clear()
+--- Forgets all answers.
+function FoldedAnswers:clear()
   api.nvim_buf_clear_namespace(self.buf, marks, 0, -1)
   self.current, self.old = nil, {}
 end
 
 --- Notes that the text from `row` on is the model's last answer.
 ---@param row integer
-function Answers:begin(row)
+function FoldedAnswers:begin(row)
   self.current = self:mark(row, self.current)
 end
 
---- Folds the rows of an answer that the model no longer sees, here and in windows that show it later.
+--- Folds the rows of an answer in all windows that show the buffer, now or later.
 ---@param first integer
 ---@param last integer
-function Answers:add(first, last)
+function FoldedAnswers:add(first, last)
   self.old[#self.old + 1] = { first = self:mark(first), last = self:mark(last) }
   folds.everywhere(self.buf, first, last)
 end
 
 --- Folds the last answer, which ends above `row`.
 ---@param row integer
-function Answers:replaced(row)
+function FoldedAnswers:replaced(row)
   local first = self.current and self:row(self.current)
   self.current = nil
   local lines = first and api.nvim_buf_get_lines(self.buf, first, row, false) or {}
-  -- One blank line goes along, since Neovim closes no fold of one line.
+  -- Neovim closes no fold of one line, so the fold takes one blank line too.
   while lines[#lines] == '' and (#lines == 1 or lines[#lines - 1] == '') do
     table.remove(lines)
   end
@@ -70,9 +70,9 @@ function Answers:replaced(row)
   end
 end
 
---- Folds them in a window that shows the buffer from now on.
+--- Folds the answers in a window that now shows the buffer.
 ---@param win integer
-function Answers:fold_in(win)
+function FoldedAnswers:fold_in(win)
   for _, answer in ipairs(self.old) do
     local first, last = self:row(answer.first), self:row(answer.last)
     if first and last and first <= last then

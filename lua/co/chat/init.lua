@@ -1,30 +1,31 @@
---- The chats: a buffer each, what the backend says of them, and the windows they are shown in.
+--- The chats: one buffer each, and the messages of the backend that change them.
 local M = {}
 
 local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
-local config = require('co.config')
+local chat_text = require('co.chat.text')
+local directory = require('co.ui.directory')
 local events = require('co.ui.events')
-local files = require('co.ui.reload')
-local folds = require('co.ui.folds')
+local notify = require('co.ui.notify')
 local prompt = require('co.chat.prompt')
-local transcript = require('co.chat.text')
-local winbar = require('co.chat.winbar')
+local reload = require('co.ui.reload')
+local utf8 = require('co.ui.utf8')
+local window = require('co.chat.window')
 local windows = require('co.ui.windows')
 
 ---@class (exact) co.Chat
 ---@field id integer
 ---@field buf integer
----@field text co.Transcript
+---@field text co.ChatText
 ---@field state co.State
----@field cwd string where it was opened from; `state` says where it is now
----@field history integer how far back the prompt is in the history, 0 is the draft
+---@field cwd string the directory that it was opened in; `state` has the present one
+---@field history integer the entry of the history that the prompt shows, 1 is the newest; 0 is the draft
 ---@field draft string[]
----@field origin? integer the person's window it was last opened from
----@field range? co.Context the lines that `:{range}Co` gave the next prompt
----@field sent string[] prompts that no turn has begun with yet, the newest last
----@field lost? string the conversation that the last backend had, and this one has not
+---@field origin? integer the window from which it was last opened
+---@field range? co.Context the lines of `:{range}Co`, for the next prompt
+---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
+---@field unloaded? string the id of its conversation, if the present backend has not loaded it
 
 ---@type table<integer, co.Chat>
 local chats = {}
@@ -32,40 +33,14 @@ local newest = 0
 ---@type integer?
 local current
 
----@param chat co.Chat
----@param win integer
-local function dress(chat, win)
-  windows.options(win, {
-    wrap = true,
-    linebreak = true,
-    breakindent = true,
-    number = false,
-    relativenumber = false,
-    signcolumn = 'no',
-    foldmethod = 'manual',
-    foldenable = true,
-    conceallevel = 0,
-    spell = false,
-    winbar = winbar.text(chat.state, backend.status().isolation),
-  })
-end
-
----@param chat co.Chat
-local function show_state(chat)
-  local text = winbar.text(chat.state, backend.status().isolation)
-  for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do
-    windows.options(win, { winbar = text })
-  end
-  vim.cmd.redrawstatus()
-end
-
---- Shows in every chat's bar what is known by now.
-function M.refresh()
+--- Updates the winbars of all chats.
+function M.update_winbars()
   for _, chat in pairs(chats) do
-    show_state(chat)
+    window.update_winbar(chat)
   end
 end
 
+--- Ends a chat.
 ---@param chat co.Chat
 local function forget(chat)
   if chats[chat.id] ~= chat then
@@ -75,11 +50,11 @@ local function forget(chat)
   if current == chat.id then
     current = nil
   end
-  backend.tell({ type = 'close', session = chat.id })
-  require('co.question').drop_session(chat.id)
+  backend.send_if_running({ type = 'close', session = chat.id })
+  require('co.question').withdraw(chat.id)
 end
 
---- A chat ends with its buffer. `:edit` unloads it only to load it again: that keeps the chat.
+--- Ends a chat whose buffer is gone. `:edit` unloads the buffer and loads it again; this keeps the chat.
 ---@param chat co.Chat
 local function on_unload(chat)
   vim.schedule(function()
@@ -92,6 +67,18 @@ local function on_unload(chat)
   end)
 end
 
+--- Returns the first lines of the commands that run in the chats.
+---@return string[]
+local function running_commands()
+  ---@type string[]
+  local commands = {}
+  for _, chat in ipairs(M.all()) do
+    vim.list_extend(commands, chat.state.commands or {})
+  end
+  return commands
+end
+
+--- Sets the autocommands and the keys of a chat's buffer.
 ---@param chat co.Chat
 local function set_up(chat)
   local group = api.nvim_create_augroup('co.chat.' .. chat.id, {})
@@ -102,27 +89,28 @@ local function set_up(chat)
     on_unload(chat)
   end)
   on('BufWinEnter', function()
-    dress(chat, api.nvim_get_current_win())
+    window.set_options(chat, api.nvim_get_current_win())
   end)
   on('BufEnter', function()
     current = chat.id
   end)
   on({ 'CursorMoved', 'TextChanged', 'TextChangedI', 'BufEnter', 'WinEnter' }, function()
-    prompt.guard(chat)
+    prompt.protect_transcript(chat)
   end)
   on({ 'TextChanged', 'TextChangedI' }, function()
-    chat.text:colour()
+    chat.text:highlight()
   end)
   require('co.ui.highlight').ensure()
-  prompt.map(chat)
-  require('co.question').watch()
+  prompt.map(chat, { cancel = M.cancel, hide = window.hide })
+  require('co.question').watch_keys()
   require('co.chat.last_window').watch()
-  require('co.run.quit').watch()
+  require('co.run.quit').refuse_while(running_commands)
 end
 
+--- Creates a chat and its buffer.
 ---@param id integer
 ---@param cwd string
----@param existing? integer
+---@param existing? integer its buffer, if there is one
 ---@return co.Chat
 local function create(id, cwd, existing)
   local buf = buffer.scratch('co://chat/' .. id, 'co-chat', existing)
@@ -130,11 +118,11 @@ local function create(id, cwd, existing)
   local chat = {
     id = id,
     buf = buf,
-    text = transcript.new(buf),
+    text = chat_text.new(buf),
     cwd = cwd,
     history = 0,
     draft = {},
-    sent = {},
+    waiting_prompts = {},
     state = {
       state = 'idle',
       detail = '',
@@ -152,27 +140,35 @@ local function create(id, cwd, existing)
   return chat
 end
 
---- Makes a chat of its own.
----@param cwd string
----@return co.Chat
+--- Returns a new chat in a directory, by default that of the current window; nil, after a notice, if it cannot be used.
+---
+--- The model reads the name of the directory, so the name must be UTF-8.
+---@param cwd? string
+---@return co.Chat?
 function M.new(cwd)
-  return create(newest + 1, cwd)
+  local existing = directory.existing(cwd)
+  if existing and not utf8.valid(existing) then
+    notify.error(utf8.NO_PLACE)
+    return nil
+  end
+  return existing and create(newest + 1, existing)
 end
 
---- Takes over a buffer that a session file or `:edit` named.
+--- Makes a chat of a buffer that a session file or `:edit` named.
 ---@param buf integer
 ---@param id integer
 function M.adopt(buf, id)
   local chat = chats[id]
   if chat and chat.buf == buf then
     buffer.scratch(api.nvim_buf_get_name(buf), 'co-chat', buf)
-    chat.text = transcript.new(buf)
+    chat.text = chat_text.new(buf)
     set_up(chat)
   elseif not chat then
     create(id, vim.fn.getcwd(), buf)
   end
 end
 
+--- Returns the chat of a buffer.
 ---@param buf? integer the current one by default
 ---@return co.Chat?
 function M.of_buffer(buf)
@@ -184,79 +180,37 @@ function M.of_buffer(buf)
   end
 end
 
---- The chat that `:Co` means: the one the cursor is in, or the one last used.
+--- Returns the chat that `:Co` acts on: that of the current buffer, or the one used last.
 ---@return co.Chat?
 function M.current()
   return M.of_buffer() or (current and chats[current])
 end
 
---- Shows a chat in this tab page.
----@param chat co.Chat
----@param focus boolean put the cursor at the prompt's end
----@return integer win
-function M.show(chat, focus)
-  local win = windows.here(chat.buf)
-  if not win then
-    chat.origin = api.nvim_get_current_win()
-    win = windows.open(chat.buf, config.get().layout)
-    dress(chat, win)
-    local last = api.nvim_buf_line_count(chat.buf)
-    api.nvim_win_set_cursor(win, { last, #api.nvim_buf_get_lines(chat.buf, -2, -1, false)[1] })
-    for _, block in pairs(chat.text.blocks) do
-      M.fold(block, win)
-    end
-    chat.text.answers:fold_in(win)
-  end
-  if focus and windows.enter(win) then
-    local row = chat.text:prompt_row()
-    if api.nvim_win_get_cursor(win)[1] <= row then
-      api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(chat.buf), 0 })
-    end
-  end
-  return win
-end
-
---- Takes a chat's window away; the chat, its draft and its turn go on.
----@param chat co.Chat
-function M.hide(chat)
-  local win = windows.here(chat.buf)
-  if not win then
-    return
-  end
-  local focused = win == api.nvim_get_current_win()
-  windows.hide(win)
-  if
-    focused
-    and chat.origin
-    and api.nvim_win_is_valid(chat.origin)
-    and not windows.here(chat.buf)
-  then
-    if api.nvim_win_get_tabpage(chat.origin) == api.nvim_get_current_tabpage() then
-      api.nvim_set_current_win(chat.origin)
-    end
+--- Shows the current chat, or a new one, with the cursor at its prompt.
+function M.open()
+  local chat = M.current() or M.new()
+  if chat then
+    window.show(chat, true)
   end
 end
 
----@param block co.Block
----@param win? integer that one alone
-function M.fold(block, win)
-  local first, tail = block:content()
-  if not first or not tail or tail - first <= folds.LONG then
-    return
-  end
-  if win then
-    folds.close(win, first, tail - 1)
+--- Shows the current chat with the cursor at its prompt, or hides it.
+function M.toggle()
+  local chat = M.current()
+  if chat and windows.here(chat.buf) then
+    window.hide(chat)
   else
-    folds.everywhere(block.buf, first, tail - 1)
+    M.open()
   end
 end
 
+--- Cancels the turn of a chat; if none runs, the queue.
 ---@param chat co.Chat
 function M.cancel(chat)
-  backend.tell({ type = 'cancel', session = chat.id })
+  backend.send_if_running({ type = 'cancel', session = chat.id })
 end
 
---- The chat of a message. A `close` may cross one on its way: that is no error.
+--- Returns the chat of a message; nil if its buffer is gone. The message may be older than `close`.
 ---@param message { session?: integer }
 ---@return co.Chat?
 local function of_message(message)
@@ -264,66 +218,72 @@ local function of_message(message)
   return chat and buffer.alive(chat.buf) and chat or nil
 end
 
+--- Runs `change`, which writes to the chat's buffer. Windows at the end of the buffer stay there.
 ---@param chat co.Chat
 ---@param change fun()
-local function rewrite(chat, change)
+local function update_text(chat, change)
   windows.follow(chat.buf, change)
-  prompt.guard(chat)
+  prompt.protect_transcript(chat)
 end
 
+--- Adds text to the end of the transcript.
 ---@param message co.Append
 function M.append(message)
   local chat = of_message(message)
   if chat then
-    rewrite(chat, function()
+    update_text(chat, function()
       chat.text:append(message.text)
     end)
   end
 end
 
+--- Changes a block of output. A block that is complete is folded.
 ---@param message co.BlockMessage
 function M.block(message)
   local chat = of_message(message)
   if not chat then
     return
   end
-  rewrite(chat, function()
+  update_text(chat, function()
     local block = chat.text:patch(message.block, message.patch, message.done)
     if message.done and block then
-      M.fold(block)
+      window.fold(block)
     end
   end)
   if message.done then
-    files.refresh()
+    reload.changed_files()
   end
 end
 
+--- Takes in the state of a chat and shows it.
 ---@param message co.State
 function M.state(message)
   local chat = of_message(message)
   if chat then
     for _ = chat.state.begun + 1, message.begun do
-      table.remove(chat.sent, 1)
+      table.remove(chat.waiting_prompts, 1)
     end
     chat.state = message
-    show_state(chat)
+    window.update_winbar(chat)
   end
 end
 
+--- Puts a prompt that the backend did not accept back into the prompt.
 ---@param message co.Unsent
 function M.unsent(message)
   local chat = of_message(message)
   if chat then
-    for index, text in ipairs(chat.sent) do
+    for index, text in ipairs(chat.waiting_prompts) do
       if text == message.text then
-        table.remove(chat.sent, index)
+        table.remove(chat.waiting_prompts, index)
         break
       end
     end
-    prompt.give_back(chat, message.text)
+    prompt.restore(chat, message.text)
   end
 end
 
+--- Notes that the text that follows is the model's last answer.
 ---@param message co.AnswerBegins
 function M.answer_begins(message)
   local chat = of_message(message)
@@ -332,33 +292,36 @@ function M.answer_begins(message)
   end
 end
 
+--- Folds the last answer, which the model no longer sees.
 ---@param message co.FoldAnswer
 function M.fold_answer(message)
   local chat = of_message(message)
   if chat then
-    rewrite(chat, function()
+    update_text(chat, function()
       chat.text:fold_answer()
     end)
   end
 end
 
+--- Replaces the whole transcript.
 ---@param message co.Replace
 function M.replace(message)
   local chat = of_message(message)
   if not chat then
     return
   end
-  rewrite(chat, function()
+  update_text(chat, function()
     chat.text:replace(message.text)
     for _, rows in ipairs(message.folds or {}) do
-      chat.text.answers:add(rows[1], rows[2])
+      chat.text.folded_answers:add(rows[1], rows[2])
     end
     if message.answer then
-      chat.text.answers:begin(message.answer)
+      chat.text.folded_answers:begin(message.answer)
     end
   end)
 end
 
+--- Offers choices and sends the chosen one as a command.
 ---@param message co.Choose
 function M.choose(message)
   local chat = of_message(message)
@@ -366,7 +329,7 @@ function M.choose(message)
     return
   end
   require('co.chat.choice').offer(chat, message, function(value)
-    backend.tell({
+    backend.send_if_running({
       type = 'command',
       session = chat.id,
       name = message.name,
@@ -376,7 +339,7 @@ function M.choose(message)
   end)
 end
 
---- All chats, the oldest first.
+--- Returns all chats, the oldest first.
 ---@return co.Chat[]
 function M.all()
   local found = vim.tbl_values(chats)
@@ -386,39 +349,40 @@ function M.all()
   return found
 end
 
---- Shows that a chat's backend is gone, and gives back what no turn began with.
+--- Shows that the backend of a chat ended, and puts the prompts that no turn began with back into the prompt.
 ---@param chat co.Chat
 ---@param reason string
----@param later co.FromEditor[] the next backend is sent these
----@return boolean interrupted a turn ran
-local function bereave(chat, reason, later)
+---@param held co.FromEditor[] messages that the next backend gets
+---@return boolean interrupted a turn was running
+local function handle_exit(chat, reason, held)
   local interrupted = chat.state.state ~= 'idle'
-  chat.lost = chat.state.kept or chat.lost
-  -- The next backend's blocks are its own.
+  chat.unloaded = chat.state.kept or chat.unloaded
+  -- The next backend numbers its own blocks.
   chat.text.blocks = {}
   local prompts = vim.tbl_filter(function(message)
     return message.type == 'prompt' and message.session == chat.id
-  end, later)
-  local unread = vim.list_slice(chat.sent, 1, #chat.sent - #prompts)
-  chat.sent = vim.list_slice(chat.sent, #unread + 1)
+  end, held)
+  local waiting = chat.waiting_prompts
+  local unread = vim.list_slice(waiting, 1, #waiting - #prompts)
+  chat.waiting_prompts = vim.list_slice(waiting, #unread + 1)
   local fresh = { state = 'idle', detail = '', commands = {}, queued = 0, begun = 0 }
   chat.state = vim.tbl_extend('force', chat.state, fresh)
   if buffer.alive(chat.buf) then
     if interrupted then
-      rewrite(chat, function()
+      update_text(chat, function()
         chat.text:append(('\n\n*%s*\n'):format(reason))
       end)
     end
-    show_state(chat)
+    window.update_winbar(chat)
     if #unread > 0 then
-      prompt.give_back(chat, table.concat(unread, '\n'))
+      prompt.restore(chat, table.concat(unread, '\n'))
     end
   end
   return interrupted
 end
 
-backend.on_end(function(reason, unsent, later)
-  -- The last one first: each goes in front of what is there already.
+backend.on_exit(function(reason, unsent, held)
+  -- The last one first, because each goes in front of the text in the prompt.
   for index = #unsent, 1, -1 do
     local message = unsent[index]
     local text = message.type == 'prompt' and message.text
@@ -430,7 +394,7 @@ backend.on_end(function(reason, unsent, later)
   ---@type integer[]
   local interrupted = {}
   for _, chat in pairs(chats) do
-    if bereave(chat, reason, later) then
+    if handle_exit(chat, reason, held) then
       interrupted[#interrupted + 1] = chat.id
     end
   end

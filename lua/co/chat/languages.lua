@@ -1,12 +1,12 @@
---- The languages that treesitter knows, made ready in parts that no key is late for.
+--- Loads treesitter languages in small steps between which Neovim handles keys.
 ---
---- The first use of one takes up to 30 ms, which in the middle of an answer would be felt.
+--- Loading one takes up to 30 ms. During an answer a person would notice that.
 local M = {}
 
--- Milliseconds between two parts.
+-- Milliseconds between two steps.
 local PAUSE = 5
 
---- The query of a language, where there is one.
+--- Returns a query of a language, if there is one.
 ---@param lang string
 ---@param kind 'highlights'|'injections'
 ---@return vim.treesitter.Query?
@@ -30,7 +30,7 @@ local function go_on()
   end
 end
 
---- Reads what belongs to a language, a little later.
+--- Loads a language in the next steps.
 ---@param lang string
 function M.prepare(lang)
   if prepared[lang] then
@@ -59,7 +59,7 @@ function M.prepare(lang)
   end
 end
 
---- Prepares the languages of the fenced code in `lines`.
+--- Loads the languages of the code blocks in `lines`.
 ---@param lines string[]
 function M.prepare_fences(lines)
   for _, line in ipairs(lines) do
@@ -70,7 +70,7 @@ function M.prepare_fences(lines)
   end
 end
 
---- Whether all that was asked for is there.
+--- Returns whether all languages are loaded.
 ---@return boolean
 function M.ready()
   return #preparations == 0

@@ -1,11 +1,11 @@
---- The window the person worked in last, other than the plugin's own.
+--- The window in which the person worked last, other than windows of the plugin.
 local M = {}
 
 local api = vim.api
 
 ---@class (exact) co.LastWindow
 ---@field win integer
----@field buf integer what it showed then
+---@field buf integer the buffer in it at that time
 
 ---@type co.LastWindow?
 local last
@@ -17,7 +17,7 @@ local function is_ours(buf)
   return vim.bo[buf].filetype:match('^co%-') ~= nil
 end
 
---- Returns whether a person may work in a window: lists that pop up and the command-line window do not count.
+--- Returns whether a person may work in a window. Completion menus and the command-line window do not count.
 ---@param win integer
 ---@return boolean
 local function counts(win)
@@ -36,7 +36,7 @@ local function note()
   end
 end
 
---- Notes from now on where the person is.
+--- Notes the window each time the person enters another one.
 function M.watch()
   if watching then
     return
@@ -49,7 +49,7 @@ function M.watch()
   })
 end
 
---- Returns the buffer of that window; where the window is gone, the buffer that it showed.
+--- Returns the buffer of that window. If the window was closed, it returns the buffer that it showed.
 ---@return integer
 function M.buffer()
   local here = api.nvim_get_current_win()

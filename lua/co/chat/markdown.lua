@@ -1,8 +1,8 @@
---- Colours markdown that grows at its end, piece by piece, as treesitter would colour the whole of it.
+--- Highlights markdown that grows at its end, in pieces, with the same result as treesitter for the whole text.
 ---
---- A highlighter of the whole buffer parses all of it again after each change, which below ten thousand lines
---- costs more than a frame has, and keeps the screen from being drawn. Here only the piece at the end is parsed
---- again: what came before it can no longer change its meaning. Knows nothing of what the text says.
+--- Treesitter's highlighter parses the whole buffer after each change. For long chats that takes longer than a frame.
+--- This module parses only the last piece again, because text after a piece cannot change its highlights. It knows
+--- nothing of the meaning of the text.
 local M = {}
 
 local api = vim.api
@@ -12,33 +12,33 @@ local languages = require('co.chat.languages')
 local colours = api.nvim_create_namespace('co.markdown')
 local places = api.nvim_create_namespace('co.markdown.places')
 
--- Lines of one piece at most. One that is longer is cut, at the price of a wrong colour after the cut.
+-- The most lines of one piece. A longer piece is cut; the highlights after the cut may be wrong.
 local LONGEST = 200
--- Milliseconds between two goes at what grows: it is text first, and then in colour.
+-- Milliseconds between two updates of the end. New text is first shown without highlights.
 local PACE = 100
--- Milliseconds that one go takes, and the pause after it in which keys are handled.
+-- Milliseconds of one step of work, and of the pause after it, in which Neovim handles keys.
 local SLICE, PAUSE = 2, 5
--- Lines that are parsed together where many wait.
+-- Lines that are parsed together if many wait.
 local TOGETHER = 25
 
 ---@class (exact) co.Markdown
 ---@field buf integer
----@field ending fun(): integer the row after the text's last one
----@field open integer mark of the first line that may still change its meaning
----@field due boolean whether a timer is on its way to what grows
----@field painted integer when that was coloured last, in nanoseconds
----@field rest integer[] marks of lines that are still to be coloured, the newest last
----@field busy boolean whether a timer is on its way to them
----@field below string what is coloured below the text
+---@field ending fun(): integer returns the row after the last line of the text
+---@field open integer extmark of the first line whose highlights may still change
+---@field due boolean a timer for the next update runs
+---@field painted integer the time of the last update, in nanoseconds
+---@field rest integer[] extmarks of the lines without highlights, the newest last
+---@field busy boolean a timer for these lines runs
+---@field below string the text below the end when it was highlighted last
 local Markdown = {}
 Markdown.__index = Markdown
 
 ---@class (exact) co.markdown.Piece
 ---@field first integer index of its first line
 ---@field last integer
----@field raw boolean code without a language, or too much of it: nothing to be parsed
+---@field raw boolean code without a language, or too long: it is not parsed
 
---- What stands by itself in `lines`: paragraphs, lists, fenced code.
+--- Splits lines into pieces that are parsed independently: paragraphs, lists, code blocks.
 ---@param lines string[]
 ---@return co.markdown.Piece[]
 function M.pieces(lines)
@@ -48,7 +48,7 @@ function M.pieces(lines)
   local piece
   ---@type string?
   local open
-  -- Whether the line before is empty, and whether it ends a fence at the margin.
+  -- `blank`: the line before is empty. `ended`: it closed a fence without indent.
   local blank, ended = true, false
   local fenced = false
   for index, line in ipairs(lines) do
@@ -75,11 +75,12 @@ end
 
 ---@class (exact) co.markdown.Stretch
 ---@field buf integer
----@field row integer of the buffer, that the text's first line stands in
+---@field row integer of the buffer, at which the text's first line is
 ---@field text string
 ---@field lines string[]
 
---- A mark up to a line's beginning ends in the line before: it would go with what is coloured anew there.
+--- Returns the end of a highlight. One that ends at column 0 ends in the line before instead: an update of the next
+--- line would delete it.
 ---@param lines string[]
 ---@param row integer
 ---@param column integer
@@ -92,11 +93,11 @@ local function ends(lines, row, column)
   return row, column
 end
 
---- Sets the marks of one language's tree.
+--- Sets the extmarks for the syntax tree of one language.
 ---@param stretch co.markdown.Stretch
 ---@param tree TSTree
 ---@param lang string
----@param depth integer how many languages it lies in
+---@param depth integer the number of languages around it
 local function mark_tree(stretch, tree, lang, depth)
   local highlights = languages.query(lang, 'highlights')
   if not highlights then
@@ -114,7 +115,7 @@ local function mark_tree(stretch, tree, lang, depth)
         end_row = stretch.row + row,
         end_col = column,
         hl_group = '@' .. name .. '.' .. lang,
-        -- What lies within another language is above it.
+        -- An injected language has a higher priority.
         priority = priority + depth,
         conceal = metadata.conceal or own.conceal,
         strict = false,
@@ -135,7 +136,7 @@ local function mark(stretch, parser, depth)
   end
 end
 
---- Colours the lines from `row` on as one piece.
+--- Highlights the lines from `row` on as one piece.
 ---@param buf integer
 ---@param row integer
 ---@param lines string[]
@@ -152,7 +153,7 @@ local function paint(buf, row, lines, raw)
     })
     return
   end
-  -- The empty line above: at the very beginning, a rule would be metadata.
+  -- The first line is empty: `---` in the first line would start metadata.
   lines = vim.list_extend({ '' }, lines)
   local text = table.concat(lines, '\n') .. '\n'
   local parser = vim.treesitter.get_string_parser(text, 'markdown')
@@ -160,7 +161,7 @@ local function paint(buf, row, lines, raw)
   mark({ buf = buf, row = row - 1, text = text, lines = lines }, parser, 0)
 end
 
---- Whether this Neovim can read markdown; as it is released, it always can.
+--- Returns whether Neovim has a markdown parser. Released versions have one.
 ---@return boolean
 function M.supported()
   return (pcall(vim.treesitter.get_string_parser, '', 'markdown'))
@@ -174,7 +175,7 @@ local function start(self)
   self.rest, self.below = {}, ''
 end
 
---- Colours `buf`: its text up to where `ending` says, and what stands below that by itself.
+--- Highlights `buf`: the text above the row that `ending` returns, and the rest by itself.
 ---@param buf integer
 ---@param ending fun(): integer
 ---@return co.Markdown
@@ -192,7 +193,7 @@ function M.new(buf, ending)
   return self
 end
 
---- Colours what has come at the text's end and what has changed below it, now or very soon.
+--- Highlights new text at the end and changes below it, now or soon.
 function Markdown:update()
   if self.due then
     return
@@ -211,13 +212,13 @@ function Markdown:update()
   end, math.max(PAUSE, math.ceil(PACE - since)))
 end
 
---- Forgets all it has coloured and begins anew: the text is another one.
+--- Highlights the whole text again, after it was replaced.
 function Markdown:restart()
   start(self)
   self:update()
 end
 
---- Colours the piece that was the last one and what came after it, the newest first.
+--- Highlights the last piece and the pieces after it, the newest first.
 function Markdown:paint()
   local from = api.nvim_buf_get_extmark_by_id(self.buf, places, self.open, {})[1] or 0
   local ending = self.ending()
@@ -241,7 +242,7 @@ function Markdown:paint()
   self:catch_up()
 end
 
---- Colours what stands below the text, where that has changed.
+--- Highlights the lines below the text if they changed.
 ---@param row integer
 function Markdown:paint_below(row)
   local lines = api.nvim_buf_get_lines(self.buf, row, -1, false)
@@ -252,7 +253,7 @@ function Markdown:paint_below(row)
   end
 end
 
---- Marks the pieces as still to be coloured, short ones together.
+--- Marks pieces for later and joins short ones.
 ---@param from integer row of the first line
 ---@param lines string[]
 ---@param pieces co.markdown.Piece[]
@@ -276,7 +277,7 @@ function Markdown:postpone(from, lines, pieces)
   end
 end
 
---- Colours what is marked, the newest first, a little at a time.
+--- Highlights marked pieces, the newest first, for a short time.
 function Markdown:catch_up()
   local began = vim.uv.hrtime()
   while #self.rest > 0 and vim.uv.hrtime() - began < SLICE * 1e6 do

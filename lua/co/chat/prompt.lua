@@ -1,27 +1,32 @@
---- The keys of a chat, and its prompt: sending, history, and what the person may edit.
+--- The prompt of a chat: its keys, its history, and the part of the buffer that a person may edit.
 local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
+local callbacks = require('co.chat.callbacks')
 local config = require('co.config')
+local key_help = require('co.ui.key_help')
+local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
 local windows = require('co.ui.windows')
 
 ---@type string[][]
 local history = {}
-local KEPT = 200
+-- The most entries of the history.
+local HISTORY_LENGTH = 200
 
+--- Adds a prompt to the history.
 ---@param lines string[]
 local function remember(lines)
   if not vim.deep_equal(history[#history], lines) then
     history[#history + 1] = lines
   end
-  if #history > KEPT then
+  if #history > HISTORY_LENGTH then
     table.remove(history, 1)
   end
 end
 
---- Sends what the prompt holds; it stays where it could not be sent.
+--- Submits the text of the prompt. The text stays there if it could not be sent.
 ---@param chat co.Chat
 function M.submit(chat)
   local lines = chat.text:prompt()
@@ -30,7 +35,7 @@ function M.submit(chat)
     notify.info('the prompt is empty: type below the line, then submit')
     return
   end
-  if require('co.chat.send').text(chat, text, chat.state.cwd) then
+  if callbacks.submit(chat, text) then
     remember(vim.split(text, '\n', { plain = true }))
     chat.history = 0
     chat.text:set_prompt({ '' })
@@ -38,10 +43,10 @@ function M.submit(chat)
   end
 end
 
---- Puts a prompt back that was not taken, in front of what was typed since.
+--- Puts text back into the prompt, in front of the text that is there.
 ---@param chat co.Chat
 ---@param text string
-function M.give_back(chat, text)
+function M.restore(chat, text)
   local lines = vim.split(text, '\n', { plain = true })
   local typed = chat.text:prompt()
   if table.concat(typed) ~= '' then
@@ -51,8 +56,9 @@ function M.give_back(chat, text)
   chat.text:set_prompt(lines)
 end
 
+--- Shows an earlier or later entry of the history in the prompt.
 ---@param chat co.Chat
----@param step integer 1 is further back
+---@param step integer 1 goes back, -1 forward
 ---@return boolean moved
 local function recall(chat, step)
   local wanted = chat.history + step
@@ -70,10 +76,10 @@ local function recall(chat, step)
   return true
 end
 
---- Whether `<Up>` and `<Down>` mean the history: the prompt is empty or an unchanged entry.
+--- Returns whether `<Up>` and `<Down>` show the history: if the prompt is empty or an unchanged entry of it.
 ---@param chat co.Chat
 ---@return boolean
-local function recalling(chat)
+local function browses_history(chat)
   if api.nvim_win_get_cursor(0)[1] - 1 < chat.text:prompt_row() then
     return false
   end
@@ -84,12 +90,13 @@ local function recalling(chat)
   return vim.deep_equal(lines, history[#history - chat.history + 1])
 end
 
+--- Maps a key that shows the history.
 ---@param chat co.Chat
 ---@param key string
 ---@param step integer
 local function map_history(chat, key, step)
   vim.keymap.set({ 'n', 'i' }, key, function()
-    if recalling(chat) and #history > 0 then
+    if browses_history(chat) and #history > 0 then
       recall(chat, step)
     else
       api.nvim_feedkeys(vim.keycode(key), 'n', false)
@@ -97,6 +104,7 @@ local function map_history(chat, key, step)
   end, { buffer = chat.buf, desc = 'co: earlier and later prompts' })
 end
 
+--- Goes to the next or the previous message, or to the prompt.
 ---@param chat co.Chat
 ---@param step 1|-1
 local function jump(chat, step)
@@ -105,6 +113,7 @@ local function jump(chat, step)
   windows.jump(rows, step)
 end
 
+--- Copies the code block under the cursor into a register.
 ---@param chat co.Chat
 local function yank(chat)
   local code = chat.text:code_at(api.nvim_win_get_cursor(0)[1] - 1)
@@ -116,9 +125,10 @@ local function yank(chat)
   notify.info(('%d lines yanked'):format(#code))
 end
 
---- Maps the keys of a chat, in its buffer alone.
+--- Maps the keys of a chat, in its buffer only.
 ---@param chat co.Chat
-function M.map(chat)
+---@param actions { cancel: fun(chat: co.Chat), hide: fun(chat: co.Chat) }
+function M.map(chat, actions)
   local keys = config.get().keys.chat
   local function map(modes, action, run, desc)
     buffer.map(chat.buf, modes, keys[action], run, desc)
@@ -129,10 +139,10 @@ function M.map(chat)
   map('n', 'submit', submit, 'submit the prompt')
   map({ 'n', 'i' }, 'send', submit, 'submit the prompt')
   map({ 'n', 'i' }, 'cancel', function()
-    require('co.chat').cancel(chat)
+    actions.cancel(chat)
   end, 'cancel the turn')
   map('n', 'hide', function()
-    require('co.chat').hide(chat)
+    actions.hide(chat)
   end, 'hide the chat')
   map('n', 'next', function()
     jump(chat, 1)
@@ -141,22 +151,30 @@ function M.map(chat)
     jump(chat, -1)
   end, 'previous message')
   map('n', 'open', function()
-    require('co.ui.locations').open(chat.state.cwd)
+    locations.open_at_cursor(chat.state.cwd)
   end, 'open file:line')
   map('n', 'yank', function()
     yank(chat)
   end, 'yank the code block')
   map('n', 'help', function()
-    require('co.ui.key_help').show('chat')
+    key_help.show('chat', keys)
   end, 'list the keys')
   map_history(chat, '<Up>', 1)
   map_history(chat, '<Down>', -1)
-  vim.bo[chat.buf].omnifunc = "v:lua.require'co.user_command.complete'.omnifunc"
+  vim.bo[chat.buf].omnifunc = "v:lua.require'co.chat.prompt'.omnifunc"
 end
 
---- Lets the person edit the prompt alone: the transcript is the backend's.
+--- Completes a word of the prompt, for 'omnifunc'.
+---@param findstart integer
+---@param base string
+---@return integer|string[]
+function M.omnifunc(findstart, base)
+  return callbacks.complete(findstart, base)
+end
+
+--- Sets 'modifiable' if the cursor is in the prompt, else resets it: only the backend changes the transcript.
 ---@param chat co.Chat
-function M.guard(chat)
+function M.protect_transcript(chat)
   if api.nvim_get_current_buf() == chat.buf then
     local row = chat.text:prompt_row()
     vim.bo[chat.buf].modifiable = api.nvim_win_get_cursor(0)[1] - 1 >= row

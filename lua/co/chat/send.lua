@@ -1,4 +1,4 @@
---- Sends messages and prompts of a chat to the backend.
+--- Sends the prompts and the commands of a chat to the backend.
 local M = {}
 
 local backend = require('co.backend')
@@ -6,7 +6,22 @@ local notify = require('co.ui.notify')
 local utf8 = require('co.ui.utf8')
 local windows = require('co.ui.windows')
 
---- Sends a message of this chat. A backend that was started anew first takes the conversation up again.
+--- Returns the working directory for a message; nil, after a notice, if its name is not UTF-8.
+---
+--- A chat that has begun keeps the directory that it has.
+---@param chat co.Chat
+---@param cwd string
+---@return string?
+local function usable_directory(chat, cwd)
+  if utf8.valid(cwd) then
+    return cwd
+  elseif utf8.valid(chat.state.cwd) then
+    return chat.state.cwd
+  end
+  notify.error(utf8.NO_PLACE)
+end
+
+--- Sends a message of a chat. If the backend was restarted, it first loads the conversation again.
 ---@param chat co.Chat
 ---@param message co.FromEditor
 ---@param cwd string
@@ -22,42 +37,37 @@ function M.message(chat, message, cwd)
     )
     return false
   end
-  -- What has begun stays where it is: of a chat that is only known by its name, where it will be.
-  if not utf8.valid(cwd) then
-    cwd, message.cwd = chat.state.cwd, chat.state.cwd
-    if not utf8.valid(cwd) then
-      notify.error(utf8.NO_PLACE)
-      return false
-    end
+  local directory = usable_directory(chat, cwd)
+  if not directory then
+    return false
   end
-  local first = chat.lost
+  message.cwd = directory
+  local first = chat.unloaded
     and message.name ~= 'resume'
-    and { type = 'command', session = chat.id, name = 'resume', args = chat.lost, cwd = cwd }
+    and {
+      type = 'command',
+      session = chat.id,
+      name = 'resume',
+      args = chat.unloaded,
+      cwd = directory,
+    }
   if first and not backend.send(first) then
     return false
   end
   local taken = backend.send(message)
   if taken then
-    chat.lost = nil
+    chat.unloaded = nil
   end
   return taken
 end
 
---- Sends a prompt; `!cmd` runs a command in the chat, `/name` is a slash command.
+--- Sends a prompt with the contexts that it names.
 ---@param chat co.Chat
 ---@param text string
 ---@param cwd string
 ---@param extra? co.Context[]
 ---@return boolean taken
-function M.text(chat, text, cwd, extra)
-  local typed = text:match('^!%s*(.-)%s*$')
-  if typed then
-    return require('co.run').run_in_chat(chat, typed, cwd)
-  end
-  local name, args = text:match('^/(%S*)%s*(.-)%s*$')
-  if name then
-    return require('co.user_command.slash').run(name, args or '', chat, cwd)
-  end
+function M.prompt(chat, text, cwd, extra)
   local taken = M.message(chat, {
     type = 'prompt',
     session = chat.id,
@@ -67,7 +77,36 @@ function M.text(chat, text, cwd, extra)
   }, cwd)
   if taken then
     chat.range = nil
-    table.insert(chat.sent, text)
+    table.insert(chat.waiting_prompts, text)
+    windows.to_end(chat.buf)
+  end
+  return taken
+end
+
+--- Runs a command of the person in a chat: the text of a prompt after its `!`.
+---@param chat co.Chat
+---@param text string
+---@param cwd string
+---@return boolean taken
+function M.run(chat, text, cwd)
+  local run_options = require('co.run.options')
+  local command, options, problem = run_options.parse(text)
+  if not problem and options.mode then
+    problem = 'a chat has no terminal and no input, :Co! ++pty has both'
+  end
+  if problem or not command or command == '' then
+    notify.warn(problem and 'not run: ' .. problem or 'type a command after !')
+    return false
+  end
+  local taken = M.message(chat, {
+    type = 'command',
+    session = chat.id,
+    name = '!',
+    args = command,
+    cwd = cwd,
+    options = run_options.message(options),
+  }, cwd)
+  if taken then
     windows.to_end(chat.buf)
   end
   return taken

@@ -1,10 +1,10 @@
---- The text of one chat: what was said above, the prompt that is being written below.
+--- The text in the buffer of one chat: the transcript above and the prompt below.
 ---
---- Knows nothing of sessions, keys or windows.
+--- The module knows no chats, keys or windows.
 local M = {}
 
 local api = vim.api
-local answers = require('co.chat.folded_answers')
+local folded_answers = require('co.chat.folded_answers')
 local block = require('co.ui.output_block')
 local buffer = require('co.ui.buffer')
 local fence = require('co.chat.fence')
@@ -14,14 +14,14 @@ local prompts = api.nvim_create_namespace('co.prompt')
 
 local FENCE = '````'
 
----@class (exact) co.Transcript
+---@class (exact) co.ChatText
 ---@field buf integer
 ---@field mark integer extmark of the prompt's first line
 ---@field blocks table<integer, co.Block>
----@field answers co.Answers
----@field colours? co.Markdown nil where Neovim's syntax rules colour it
-local Transcript = {}
-Transcript.__index = Transcript
+---@field folded_answers co.FoldedAnswers
+---@field markdown? co.Markdown nil if Neovim has no markdown parser
+local ChatText = {}
+ChatText.__index = ChatText
 
 ---@param buf integer
 ---@param at integer row
@@ -36,19 +36,19 @@ local function rule(buf, at, id)
   })
 end
 
---- Takes an empty buffer over.
+--- Prepares an empty buffer for a chat.
 ---@param buf integer
----@return co.Transcript
+---@return co.ChatText
 function M.new(buf)
   buffer.write(buf, function()
     api.nvim_buf_set_lines(buf, 0, -1, false, { '', '' })
   end)
   local self = setmetatable(
-    { buf = buf, mark = rule(buf, 1), blocks = {}, answers = answers.new(buf) },
-    Transcript
+    { buf = buf, mark = rule(buf, 1), blocks = {}, folded_answers = folded_answers.new(buf) },
+    ChatText
   )
   if markdown.supported() then
-    self.colours = markdown.new(buf, function()
+    self.markdown = markdown.new(buf, function()
       return self:prompt_row()
     end)
   else
@@ -57,16 +57,16 @@ function M.new(buf)
   return self
 end
 
---- Colours what has come, and the prompt.
-function Transcript:colour()
-  if self.colours then
-    self.colours:update()
+--- Highlights new text and the prompt.
+function ChatText:highlight()
+  if self.markdown then
+    self.markdown:update()
   end
 end
 
---- The row of the prompt's first line; mends the buffer where the person deleted that line.
+--- Returns the row of the prompt's first line. It restores the line if the person deleted it.
 ---@return integer
-function Transcript:prompt_row()
+function ChatText:prompt_row()
   local row = api.nvim_buf_get_extmark_by_id(self.buf, prompts, self.mark, {})[1]
   local count = api.nvim_buf_line_count(self.buf)
   if row and row >= 1 and row < count then
@@ -74,7 +74,7 @@ function Transcript:prompt_row()
   end
   buffer.write(self.buf, function()
     if row == 0 then
-      -- Nothing is above the prompt any more.
+      -- The text above the prompt was deleted.
       api.nvim_buf_set_lines(self.buf, 0, 0, false, { '' })
       row = 1
     else
@@ -87,55 +87,55 @@ function Transcript:prompt_row()
 end
 
 ---@return string[]
-function Transcript:prompt()
+function ChatText:prompt()
   return api.nvim_buf_get_lines(self.buf, self:prompt_row(), -1, false)
 end
 
 ---@param lines string[]
-function Transcript:set_prompt(lines)
+function ChatText:set_prompt(lines)
   local row = self:prompt_row()
   buffer.write(self.buf, function()
     api.nvim_buf_set_lines(self.buf, row, -1, false, #lines > 0 and lines or { '' })
   end)
 end
 
---- Puts `text` at the transcript's end.
+--- Appends text to the transcript.
 ---@param text string
-function Transcript:append(text)
+function ChatText:append(text)
   local row = self:prompt_row() - 1
   buffer.write(self.buf, function()
     api.nvim_buf_set_text(self.buf, row, -1, row, -1, vim.split(text, '\n', { plain = true }))
   end)
-  self:colour()
+  self:highlight()
 end
 
---- Notes that the text that comes next is the model's last answer.
-function Transcript:begin_answer()
-  self.answers:begin(self:prompt_row() - 1)
+--- Notes that the text that follows is the model's last answer.
+function ChatText:begin_answer()
+  self.folded_answers:begin(self:prompt_row() - 1)
 end
 
---- Folds the last answer: the model no longer sees it.
-function Transcript:fold_answer()
-  self.answers:replaced(self:prompt_row())
+--- Folds the last answer, which the model no longer sees.
+function ChatText:fold_answer()
+  self.folded_answers:replaced(self:prompt_row())
 end
 
---- Everything above the prompt becomes `text`.
+--- Replaces the transcript.
 ---@param text string
-function Transcript:replace(text)
+function ChatText:replace(text)
   local row = self:prompt_row()
   self.blocks = {}
-  self.answers:clear()
+  self.folded_answers:clear()
   buffer.write(self.buf, function()
-    -- The prompt's own line is no part of the change, so its mark and the cursors in it stay.
+    -- The change excludes the first line of the prompt, so its extmark and the cursors in it stay.
     api.nvim_buf_set_text(self.buf, 0, 0, row - 1, -1, vim.split(text, '\n', { plain = true }))
   end)
-  if self.colours then
-    self.colours:restart()
+  if self.markdown then
+    self.markdown:restart()
   end
 end
 
 ---@return co.Block
-function Transcript:open_block()
+function ChatText:open_block()
   local row = self:prompt_row() - 1
   local last = api.nvim_buf_get_lines(self.buf, row, row + 1, false)[1]
   local head = last == '' and row or row + 1
@@ -143,12 +143,12 @@ function Transcript:open_block()
   if last ~= '' then
     table.insert(lines, 1, '')
   end
-  -- Ends before the line break: a change up to the prompt's first line would take its mark along.
+  -- The change ends before the line break. Else it would move the extmark of the prompt.
   api.nvim_buf_set_text(self.buf, row, -1, row, -1, lines)
   return block.new(self.buf, head, head + 1)
 end
 
---- Output may hold a fence of its own: the block's grows past the longest one.
+--- Makes the fence of a complete block longer than any fence in its output.
 ---@param done co.Block
 local function outgrow(done)
   local head, tail = done:rows()
@@ -167,12 +167,12 @@ local function outgrow(done)
   end
 end
 
---- Shows what a block of raw output holds now; `done` is said once. One that never had a patch is not shown.
+--- Applies a patch to a block of output. `done` comes once. A block without a patch is not shown.
 ---@param id integer
 ---@param patch? co.Patch
 ---@param done boolean
 ---@return co.Block?
-function Transcript:patch(id, patch, done)
+function ChatText:patch(id, patch, done)
   local shown = self.blocks[id]
   local opens = patch and not shown
   buffer.write(self.buf, function()
@@ -188,13 +188,13 @@ function Transcript:patch(id, patch, done)
     end
   end)
   if opens then
-    -- What comes into it later takes the colour of what is there.
-    self:colour()
+    -- Output that comes later gets the highlight of the text around it.
+    self:highlight()
   end
   return shown
 end
 
---- The fenced blocks of `lines`, as the numbers of their first and last line; the last may be open.
+--- Returns the first and last lines of the code blocks in `lines`. The last block may be open.
 ---@param lines string[]
 ---@return { first: integer, last: integer }[]
 local function fences(lines)
@@ -215,9 +215,9 @@ local function fences(lines)
   return found
 end
 
---- Rows of the headings: `## You`, `## Co`.
+--- Returns the rows of the headings `## You` and `## Co`.
 ---@return integer[]
-function Transcript:headings()
+function ChatText:headings()
   local lines = api.nvim_buf_get_lines(self.buf, 0, self:prompt_row(), false)
   local inside = {}
   for _, fence in ipairs(fences(lines)) do
@@ -234,10 +234,10 @@ function Transcript:headings()
   return rows
 end
 
---- The text of the fenced block around `row`.
+--- Returns the lines of the code block around `row`.
 ---@param row integer
 ---@return string[]?
-function Transcript:code_at(row)
+function ChatText:code_at(row)
   local lines = api.nvim_buf_get_lines(self.buf, 0, -1, false)
   for _, fence in ipairs(fences(lines)) do
     if row + 1 >= fence.first and row + 1 <= fence.last then

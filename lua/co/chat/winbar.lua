@@ -1,4 +1,4 @@
---- What the bar above a chat says.
+--- The text of the winbar of a chat.
 local M = {}
 
 local signs = {
@@ -36,7 +36,7 @@ function M.activity(state)
   return text
 end
 
---- The bar: what goes on first; a narrow window cuts the directory's beginning, then the bar's end.
+--- Returns the text of the winbar: the activity first. A narrow window cuts the start of the directory, then the end.
 ---@param state co.State
 ---@param isolation? string
 ---@return string

@@ -1,71 +1,71 @@
---- The kind of question that asks about a command, or about what is typed into a job.
-local ask_text = require('co.question.text')
+--- The kind of question about a command, or about text for the input of a job.
+local question_text = require('co.question.text')
 local float = require('co.question.float')
 
---- Answers a question; one that is gone is left alone.
----@param ask co.Ask
+--- Answers a question, if it still waits.
+---@param question co.Ask
 ---@param decision co.Decision
----@param extra? co.answer.Extra
+---@param extra? co.AnswerDetails
 ---@return boolean
-local function answer(ask, decision, extra)
-  return require('co.question').answer(ask.id, decision, extra)
+local function answer(question, decision, extra)
+  return require('co.question').answer(question.id, decision, extra)
 end
 
---- Answers the question that a text was written about; it may be gone by now.
----@param ask co.Ask
+--- Answers the question for which the person wrote a text. A notice tells if it was withdrawn meanwhile.
+---@param question co.Ask
 ---@param decision co.Decision
----@param extra co.answer.Extra
-local function answer_with(ask, decision, extra)
-  if not answer(ask, decision, extra) then
+---@param extra co.AnswerDetails
+local function answer_with(question, decision, extra)
+  if not answer(question, decision, extra) then
     require('co.ui.notify').warn('nothing was sent: the question was withdrawn meanwhile')
   end
 end
 
----@type table<string, fun(ask: co.Ask)>
+---@type table<string, fun(question: co.Ask)>
 local question_keys = {
-  y = function(ask)
-    answer(ask, 'once')
+  y = function(question)
+    answer(question, 'once')
   end,
-  n = function(ask)
-    answer(ask, 'deny')
+  n = function(question)
+    answer(question, 'deny')
   end,
-  N = function(ask)
+  N = function(question)
     local about = { title = 'No, because', text = '', single = true }
     require('co.question.text_input').open(about, function(reason)
-      answer_with(ask, 'deny', { reason = reason ~= '' and reason or nil })
+      answer_with(question, 'deny', { reason = reason ~= '' and reason or nil })
     end)
   end,
   a = function()
-    float.turn('menu')
+    float.show_page('menu')
   end,
-  e = function(ask)
-    if ask.job then
-      -- What was typed instead would be the model's text no longer: N tells it what to type.
+  e = function(question)
+    if question.job then
+      -- The model must know the text that is typed into its job. With N the person tells it.
       return
     end
-    local about = { title = 'Run instead', text = ask.command, single = false }
+    local about = { title = 'Run instead', text = question.command, single = false }
     require('co.question.text_input').open(about, function(command)
       if vim.trim(command) ~= '' then
-        answer_with(ask, 'edited', { command = command })
+        answer_with(question, 'edited', { command = command })
       end
     end)
   end,
 }
 
 ---@param key string
----@return fun(ask: co.Ask)
+---@return fun(question: co.Ask)
 local function choose_scope(key)
-  return function(ask)
-    for _, scope in ipairs(ask_text.scopes(ask)) do
+  return function(question)
+    for _, scope in ipairs(question_text.scopes(question)) do
       if scope.key == key then
-        answer(ask, 'always', { scope = scope.scope })
+        answer(question, 'always', { scope = scope.scope })
         return
       end
     end
   end
 end
 
----@type table<string, fun(ask: co.Ask)>
+---@type table<string, fun(question: co.Ask)>
 local menu_keys = {}
 for _, key in ipairs({ 'c', 'p', 's', 'E' }) do
   menu_keys[key] = choose_scope(key)
@@ -75,48 +75,48 @@ end
 return {
   holds_turn = true,
   keys = { question = question_keys, menu = menu_keys },
-  title = function(ask)
-    return ('chat %d'):format(ask.session)
+  title = function(question)
+    return ('chat %d'):format(question.session)
   end,
-  text = function(ask, page)
+  text = function(question, page)
     if page == 'menu' then
-      return ask_text.menu(ask)
+      return question_text.menu(question)
     elseif page == 'help' then
-      return ask_text.help()
+      return question_text.help()
     end
-    return ask_text.question(ask)
+    return question_text.question(question)
   end,
-  footer = function(ask)
+  footer = function(question)
     local long = 'y once · n no · N no, because · a always · e edit'
     local brief = 'y n N a e'
-    if ask.job then
+    if question.job then
       return (long:gsub(' · e edit', '')), (brief:gsub(' e', ''))
     end
     return long, brief
   end,
-  entry = function(ask)
-    local about = { ('chat %d'):format(ask.session), ask_text.place(ask) }
-    about[#about + 1] = ask_text.manner(ask)
-    if ask.job then
-      about[#about + 1] = ('typed into job %d'):format(ask.job)
+  entry = function(question)
+    local about = { ('chat %d'):format(question.session), question_text.place(question) }
+    about[#about + 1] = question_text.conditions(question)
+    if question.job then
+      about[#about + 1] = ('typed into job %d'):format(question.job)
     end
     return {
-      lines = vim.split(ask.command, '\n', { plain = true }),
+      lines = vim.split(question.command, '\n', { plain = true }),
       about = table.concat(about, ' · '),
-      not_approved_because = ask.destructive and ask_text.DESTRUCTIVE
-        or ask.job and 'nobody knows what the program makes of it'
+      not_approved_because = question.destructive and question_text.DESTRUCTIVE
+        or question.job and 'nobody knows what the program makes of it'
         or nil,
     }
   end,
-  scopes = function(ask)
+  scopes = function(question)
     return vim.tbl_map(function(scope)
       return scope.scope
-    end, ask_text.scopes(ask))
+    end, question_text.scopes(question))
   end,
-  reply = function(ask, decision, extra)
-    require('co.backend').tell({
+  reply = function(question, decision, extra)
+    require('co.backend').send_if_running({
       type = 'answer',
-      id = ask.id,
+      id = question.id,
       decision = decision,
       reason = extra.reason,
       scope = extra.scope,

@@ -1,26 +1,27 @@
---- The window of the approval float: where it is, what it shows, which keys it has.
+--- The approval float: the question that it shows, its pages and its keys.
 ---
---- Knows one question at a time, whose kind gives it text and keys; the queue is `co.question`'s.
+--- It shows one question at a time. The kind of the question gives the text and the keys. `co.question` has the queue.
 local M = {}
 
 local api = vim.api
 local float_window = require('co.question.float_window')
+local log = require('co.ui.log')
 local highlight = require('co.ui.highlight')
-local lock = require('co.ui.textlock')
+local textlock = require('co.ui.textlock')
 local question_list = require('co.question.list')
 
 local SWALLOW_NS = 250 * 1000000
 
----@class (exact) co.float.Listener
+---@class (exact) co.float.Callbacks
 ---@field pending fun(): co.Question[]
 ---@field answer_all fun(ids: integer[], decision: 'once'|'deny')
 ---@field hide fun()
----@field wiped fun() the buffer is gone
+---@field wiped fun() the buffer was deleted
 ---@field closed fun(tab: integer) the window was closed, by the person or with its tab page
 
----@type co.float.Listener
-local listener
--- -1 is none: unlike 0 and nil, it is no buffer and no window to Neovim.
+---@type co.float.Callbacks
+local callbacks
+-- -1 is no buffer and no window. 0 and nil would be the current one.
 local buf, win = -1, -1
 ---@type co.Question?
 local shown
@@ -28,12 +29,12 @@ local shown
 local page = 'question'
 local large = false
 local total = 0
--- Keys count as answers a while after this.
+-- Keys are answers only after a delay from this time.
 local shown_at = 0
 local closing = false
--- The last question went while the float had the focus: it takes the keys that were meant for an answer.
+-- The last question was answered and the float still has the focus. It takes keys that were meant as answers.
 local finishing = false
--- The list that is shown, and the ids of the questions that it approves.
+-- The list that is shown, and the ids of the questions that `y` approves.
 ---@type co.QuestionList?
 local list
 ---@type integer[]
@@ -44,9 +45,10 @@ local function open()
   return api.nvim_win_is_valid(win)
 end
 
----@param to co.float.Listener
-function M.on(to)
-  listener = to
+--- Sets the functions that the float calls.
+---@param to co.float.Callbacks
+function M.set_callbacks(to)
+  callbacks = to
 end
 
 ---@return boolean
@@ -54,13 +56,13 @@ function M.focused()
   return open() and api.nvim_get_current_win() == win
 end
 
---- Forgets the question that was shown. The list stays: it is about all of them.
+--- Forgets the question that was shown. The list stays, because it shows all questions.
 function M.reset()
   shown, large = nil, false
   page = page == 'list' and 'list' or 'question'
 end
 
---- The key that reaches the float, as the person mapped it.
+--- Returns the key that the person mapped to the float.
 ---@return string
 local function way_in()
   for _, map in ipairs(api.nvim_get_keymap('n')) do
@@ -113,22 +115,22 @@ local function geometry(lines)
   return float_window.geometry(lines, {
     win = win,
     wide = large,
-    -- Keys that are not seen are no choice; beside the question there is more of Neovim.
+    -- The pages with keys must be visible in full.
     tall = large or page ~= 'question',
-    -- No turn waits for it: keep it small.
+    -- No turn waits for it: keep the float small.
     share = shown and not shown.kind.holds_turn and 0.3 or 0.6,
     title = title,
     footer = footer,
   })
 end
 
---- Gives the window its look, and the place and size for these lines.
+--- Sets the options, the position and the size of the window.
 ---@param question co.Question
 ---@param lines string[]
 local function fit(question, lines)
   float_window.dress(win, question.destructive and page ~= 'list')
   api.nvim_win_set_config(win, geometry(lines))
-  -- The height depends on the width.
+  -- The height depends on the width, so compute it again.
   api.nvim_win_set_config(win, geometry(lines))
 end
 
@@ -143,20 +145,20 @@ local function watch_window()
         return
       end
       win = -1
-      listener.closed(tab)
+      callbacks.closed(tab)
     end,
   })
 end
 
---- Returns the text of the page that is shown. If the questions of the list are others now, it takes no key for a while.
+--- Returns the text of the page. If the list changed, keys are not answers for a while.
 ---@param question co.Question
----@return co.AskText
+---@return co.QuestionText
 local function text_of(question)
   if page ~= 'list' then
     list, approved = nil, {}
     return question.kind.text(question, page)
   end
-  local new = question_list.new(listener.pending(), list)
+  local new = question_list.new(callbacks.pending(), list)
   if not list or not vim.deep_equal(new.rows, list.rows) then
     shown_at = vim.uv.hrtime()
   end
@@ -165,7 +167,7 @@ local function text_of(question)
   return new.text
 end
 
---- Lets `y` approve what the window shows of the list, and says how many that are.
+--- Notes the rows of the list that the window shows. `y` approves only questions that were visible.
 local function note_displayed()
   if not shown or not list or not open() then
     return
@@ -191,9 +193,9 @@ local function redraw()
   end
 end
 
---- Shows another page, from its top.
+--- Shows another page from its first line.
 ---@param to co.QuestionPage
-function M.turn(to)
+function M.show_page(to)
   page = to
   if open() then
     api.nvim_win_set_cursor(win, { 1, 0 })
@@ -201,63 +203,63 @@ function M.turn(to)
   redraw()
 end
 
----@param ask co.Question
+---@param question co.Question
 ---@param lines string[]
-local function open_window(ask, lines)
+local function open_window(question, lines)
   local place = geometry(lines)
   place.border = 'rounded'
   place.style = 'minimal'
   place.zindex = 60
   place.noautocmd = true
   win = api.nvim_open_win(buf, false, place)
-  fit(ask, lines)
+  fit(question, lines)
   watch_window()
 end
 
---- Shows a question in the current tab page, without focus. False where no window can be opened now.
----@param ask co.Question
----@param count integer how many wait
+--- Shows a question in the current tab page, without focus; returns false if no window can be opened.
+---@param question co.Question
+---@param count integer of questions that wait
 ---@return boolean
-function M.show(ask, count)
+function M.show(question, count)
   highlight.ensure()
-  local another = shown ~= ask
+  local another = shown ~= question
   finishing = false
   if another then
     M.reset()
     shown_at = vim.uv.hrtime()
   end
-  shown, total = ask, count
+  shown, total = question, count
   if not api.nvim_buf_is_loaded(buf) then
     M.make_buffer()
   end
   if open() and api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage() then
     M.close()
   end
-  local text = text_of(ask)
+  local text = text_of(question)
   local ok, problem = pcall(float_window.write, buf, text)
   if not ok then
-    -- Never an old text under a new question: a key would answer what nobody saw.
-    require('co.ui.log').add('float', tostring(problem))
+    -- Close it: a key must not answer a question that the float does not show.
+    log.add('float', tostring(problem))
     M.close()
     return false
   end
   if open() then
-    fit(ask, text.lines)
+    fit(question, text.lines)
     if another then
       api.nvim_win_set_cursor(win, { 1, 0 })
     end
     note_displayed()
     return true
   end
-  local ok, problem = pcall(open_window, ask, text.lines)
+  local ok, problem = pcall(open_window, question, text.lines)
   if not ok then
-    require('co.ui.log').add('float', tostring(problem))
+    log.add('float', tostring(problem))
     M.close()
   end
   return ok
 end
 
---- Takes the window away; closing twice is harmless.
+--- Closes the window. A second call does nothing.
 function M.close()
   if open() then
     closing = true
@@ -267,7 +269,7 @@ function M.close()
   win = -1
 end
 
---- Drops the keys that Neovim was given and has not read.
+--- Drops keys that Neovim has not read yet.
 local function drop_typed_keys()
   if api.nvim_get_mode().mode == 'n' then
     while vim.fn.getchar(0) ~= 0 do
@@ -275,8 +277,8 @@ local function drop_typed_keys()
   end
 end
 
---- Takes the window away after the last question. A focused window first waits until answer keys stop for a while; then
---- it closes and calls `done`.
+--- Closes the window after the last question. A window with focus first waits until no answer keys come; then it closes
+--- and calls `done`.
 ---@param done fun()
 function M.finish(done)
   page = 'question'
@@ -306,33 +308,33 @@ function M.finish(done)
       release()
     elseif finishing then
       vim.defer_fn(function()
-        lock.free(wait)
+        textlock.when_unlocked(wait)
       end, math.ceil(left / 1000000))
     end
   end
   wait()
-  -- A command is for the window that the person goes back to.
+  -- A command is meant for the window of the person.
   api.nvim_create_autocmd('CmdlineEnter', {
     group = api.nvim_create_augroup('co.float.finish', {}),
     once = true,
     callback = vim.schedule_wrap(function()
-      lock.free(release)
+      textlock.when_unlocked(release)
     end),
   })
 end
 
---- Puts the cursor into the float; keys typed until now are not answers.
+--- Puts the cursor into the float. Keys that were typed before are not answers.
 function M.focus()
   if open() then
     api.nvim_set_current_win(win)
   end
 end
 
---- Returns the ids of the questions about commands. A no to a file would be kept for longer than this turn.
+--- Returns the ids of the questions about commands. `gN` does not answer others: a no to a file holds longer.
 ---@return integer[]
 local function command_ids()
   local ids = {}
-  for _, question in ipairs(listener.pending()) do
+  for _, question in ipairs(callbacks.pending()) do
     if question.kind.holds_turn then
       ids[#ids + 1] = question.id
     end
@@ -340,17 +342,17 @@ local function command_ids()
   return ids
 end
 
---- The keys that every kind of question has.
+--- The keys of every kind of question.
 ---@type table<string, fun()>
 local common = {
   ['g?'] = function()
-    M.turn(page == 'help' and 'question' or 'help')
+    M.show_page(page == 'help' and 'question' or 'help')
   end,
   q = function()
     if page == 'question' then
-      listener.hide()
+      callbacks.hide()
     else
-      M.turn('question')
+      M.show_page('question')
     end
   end,
   d = function()
@@ -361,25 +363,25 @@ local common = {
   end,
   Y = function()
     if page == 'question' then
-      M.turn('list')
+      M.show_page('list')
     end
   end,
   y = function()
     if page == 'list' and #approved > 0 then
       page = 'question'
-      listener.answer_all(approved, 'once')
+      callbacks.answer_all(approved, 'once')
     end
   end,
   gN = function()
     local ids = command_ids()
     if (page == 'question' or page == 'list') and #ids > 0 then
       page = 'question'
-      listener.answer_all(ids, 'deny')
+      callbacks.answer_all(ids, 'deny')
     end
   end,
 }
 
---- Does what a key means on the page that is shown.
+--- Runs the action of a key on the page that is shown.
 ---@param key string
 local function press(key)
   if finishing then
@@ -416,7 +418,7 @@ function M.make_buffer()
       if event.event == 'WinEnter' then
         shown_at = vim.uv.hrtime()
       end
-      -- On the way out the float is still the current window.
+      -- At WinLeave, the float is still the current window.
       vim.schedule(function()
         if open() then
           redraw()
@@ -437,7 +439,7 @@ function M.make_buffer()
         vim.schedule(function()
           closing = false
           M.close()
-          listener.wiped()
+          callbacks.wiped()
         end)
       end
     end,

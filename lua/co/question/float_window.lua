@@ -1,4 +1,4 @@
---- The place, the look and the text of the approval float; knows nothing of the questions.
+--- The position, the options and the text of the approval float. The module knows no questions.
 local M = {}
 
 local api = vim.api
@@ -6,11 +6,11 @@ local api = vim.api
 local spans = api.nvim_create_namespace('co.approval')
 
 ---@class (exact) co.float.View
----@field win integer the window, where it is open
+---@field win integer the window, if it is open
 ---@field wide boolean it may be as wide as the screen
 ---@field tall boolean it may be as high as the screen
----@field share number the share of the screen's height that it may have otherwise
----@field title fun(hidden: number): string given the number of lines that do not fit
+---@field share number the most of the screen's height if it is not tall
+---@field title fun(hidden: number): string gets the number of lines that do not fit
 ---@field footer fun(width: integer): string
 
 ---@param lines string[]
@@ -24,7 +24,7 @@ local function estimate(lines, width)
   return height
 end
 
---- Returns the place and the size for these lines.
+--- Returns the position and the size for the lines.
 ---@param lines string[]
 ---@param view co.float.View
 ---@return vim.api.keyset.win_config
@@ -57,7 +57,7 @@ end
 
 --- Writes a text with its highlights into the buffer.
 ---@param buf integer
----@param text co.AskText
+---@param text co.QuestionText
 function M.write(buf, text)
   vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, false, text.lines)
@@ -72,7 +72,7 @@ function M.write(buf, text)
   end
 end
 
---- Replaces the first line. The window stays where it is scrolled to.
+--- Replaces the first line. The window keeps its scroll position.
 ---@param buf integer
 ---@param line string
 function M.write_heading(buf, line)
@@ -83,7 +83,7 @@ end
 
 --- Sets the options of the window.
 ---@param win integer
----@param destructive boolean the border is that of an error
+---@param destructive boolean use the highlight of errors for the border
 function M.dress(win, destructive)
   local border = destructive and 'CoApprovalDestructive' or 'CoApprovalBorder'
   local title = destructive and 'CoApprovalDestructive' or 'CoApprovalTitle'

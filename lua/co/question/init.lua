@@ -1,45 +1,48 @@
---- The questions that wait for the person: first in, first out, answered by id.
+--- The queue of questions: the float shows the first one. Each is answered by its id.
 ---
---- Nothing is allowed but by an explicit answer. What is hidden is still pending.
+--- Only an explicit answer allows something. A hidden question still waits.
 local M = {}
 
 local api = vim.api
 local backend = require('co.backend')
+local config = require('co.config')
 local events = require('co.ui.events')
 local float = require('co.question.float')
-local lock = require('co.ui.textlock')
+local textlock = require('co.ui.textlock')
 local notify = require('co.ui.notify')
 
 ---@type co.Question[]
-local asks = {}
+local questions = {}
 
----@class (exact) co.approve.Origin
+---@class (exact) co.question.Origin
 ---@field win integer
----@field mode? 'insert'|'terminal' what the person was in
+---@field mode? 'insert'|'terminal' the mode of the person there
 
----@type co.approve.Origin?
+-- The window that had the focus before the float.
+---@type co.question.Origin?
 local origin
 
-local QUIET_NS = 500 * 1000000
+-- The float takes the focus only after this time without a key.
+local IDLE_NS = 500 * 1000000
 local last_key = 0
 local watching = false
 
---- Puts hidden questions that hold no turn behind the others, so that they hold up none.
+--- Puts hidden questions that no turn waits for behind the others.
 local function sort()
   local first, last = {}, {}
-  for _, question in ipairs(asks) do
+  for _, question in ipairs(questions) do
     table.insert(question.hidden and not question.kind.holds_turn and last or first, question)
   end
-  asks = vim.list_extend(first, last)
+  questions = vim.list_extend(first, last)
 end
 
---- Brings the float in line with the queue.
+--- Shows the first question in the float, or closes the float.
 ---@param settled? boolean a question was just settled
-local function update(settled)
+local function update_float(settled)
   sort()
-  local head = asks[1]
+  local head = questions[1]
   if head and not head.hidden then
-    if float.show(head, #asks) then
+    if float.show(head, #questions) then
       return
     end
     head.hidden = true
@@ -50,15 +53,15 @@ local function update(settled)
     local focused = float.focused()
     float.close()
     if focused then
-      M.give_back()
+      M.restore_focus()
     end
     return
   end
-  float.finish(M.give_back)
+  float.finish(M.restore_focus)
 end
 
---- Puts the person back where they were before the float had the focus.
-function M.give_back()
+--- Puts the cursor back into the window, and the mode, that the person was in before the float had the focus.
+function M.restore_focus()
   local back = origin
   origin = nil
   if not back or not api.nvim_win_is_valid(back.win) then
@@ -69,61 +72,63 @@ function M.give_back()
   end
   api.nvim_set_current_win(back.win)
   if back.mode == 'insert' and api.nvim_get_mode().mode == 'n' then
-    -- In front of what was typed meanwhile, which was meant for this window.
+    -- In front of keys that were typed meanwhile: they are for this window.
     api.nvim_feedkeys('gi', 'in', false)
   elseif back.mode == 'terminal' then
     vim.cmd.startinsert()
   end
 end
 
+--- Returns the question with an id.
 ---@param id integer
 ---@return co.Question?
 local function find(id)
-  for _, ask in ipairs(asks) do
-    if ask.id == id then
-      return ask
+  for _, question in ipairs(questions) do
+    if question.id == id then
+      return question
     end
   end
 end
 
---- Takes settled questions out of the queue.
+--- Removes settled questions from the queue.
 ---@param settled table<integer, string> the decision for each id
 local function remove(settled)
-  local head = asks[1]
+  local head = questions[1]
   local gone = {}
-  asks = vim.tbl_filter(function(question)
+  questions = vim.tbl_filter(function(question)
     local stays = settled[question.id] == nil
     if not stays then
       gone[#gone + 1] = question.id
     end
     return stays
-  end, asks)
+  end, questions)
   if #gone == 0 then
     return
   end
-  if asks[1] ~= head then
+  if questions[1] ~= head then
     float.reset()
   end
-  update(true)
+  update_float(true)
   vim.cmd.redrawstatus()
   for _, id in ipairs(gone) do
     events.raise('CoApprovalResolved', { id = id, decision = settled[id] })
   end
 end
 
+--- Returns whether the float may take the focus now: the setting allows it, and the person types nothing.
 ---@return boolean
 local function may_take_focus()
   local filetype = vim.bo[api.nvim_get_current_buf()].filetype
-  return require('co.config').get().float_focus
+  return config.get().float_focus
     and (filetype == 'co-chat' or filetype == 'co-shell')
     and api.nvim_get_mode().mode == 'n'
     and vim.fn.reg_recording() == ''
-    and vim.uv.hrtime() - last_key > QUIET_NS
+    and vim.uv.hrtime() - last_key > IDLE_NS
 end
 
---- Notes when keys are typed, if the float may take the focus at all.
-function M.watch()
-  if watching or not require('co.config').get().float_focus then
+--- Notes the time of each key, if the setting `float_focus` needs it.
+function M.watch_keys()
+  if watching or not config.get().float_focus then
     return
   end
   watching = true
@@ -133,15 +138,15 @@ function M.watch()
   end)
 end
 
---- Puts a question before the person.
+--- Adds a question to the queue and shows the first one.
 ---@param question co.Question
-function M.ask(question)
-  asks[#asks + 1] = question
-  update()
-  if asks[1].hidden then
-    notify.info(('%d waiting for your answer: :Co /approve'):format(#asks))
+function M.add(question)
+  questions[#questions + 1] = question
+  update_float()
+  if questions[1].hidden then
+    notify.info(('%d waiting for your answer: :Co /approve'):format(#questions))
   end
-  if #asks == 1 and question.kind.holds_turn and may_take_focus() then
+  if #questions == 1 and question.kind.holds_turn and may_take_focus() then
     M.focus()
   end
   vim.cmd.redrawstatus()
@@ -152,17 +157,17 @@ function M.ask(question)
   })
 end
 
---- The question was answered elsewhere, or withdrawn.
+--- Removes a question that was answered elsewhere, or withdrawn.
 ---@param message co.Settled
-function M.settled(message)
+function M.settle(message)
   remove({ [message.id] = message.decision })
 end
 
---- Answers a question; one that is gone is left alone.
+--- Answers a question, if it still waits.
 ---@param id integer
 ---@param decision co.Decision
----@param extra? co.answer.Extra
----@return boolean
+---@param extra? co.AnswerDetails
+---@return boolean answered
 function M.answer(id, decision, extra)
   local question = find(id)
   if not question then
@@ -173,7 +178,7 @@ function M.answer(id, decision, extra)
   return true
 end
 
---- Gives several questions the same answer; those that are gone are left alone.
+--- Gives several questions the same answer, if they still wait.
 ---@param ids integer[]
 ---@param decision 'once'|'deny'
 function M.answer_all(ids, decision)
@@ -189,39 +194,39 @@ function M.answer_all(ids, decision)
   remove(settled)
 end
 
---- Takes the questions of a chat that is gone away; the backend denies them itself.
----@param session integer
-function M.drop_session(session)
+--- Removes the questions of a chat that ended. The backend denies them itself.
+---@param chat integer
+function M.withdraw(chat)
   ---@type table<integer, string>
   local settled = {}
-  for _, question in ipairs(asks) do
-    if question.session == session then
+  for _, question in ipairs(questions) do
+    if question.session == chat then
       settled[question.id] = 'withdrawn'
     end
   end
   remove(settled)
 end
 
---- Puts the first question away; it still waits.
+--- Hides the first question. It still waits.
 function M.hide()
-  if asks[1] then
-    asks[1].hidden = true
-    update()
+  if questions[1] then
+    questions[1].hidden = true
+    update_float()
   end
 end
 
---- Leaves whatever mode there is, then comes back here: `y` must not land in a command line.
+--- Leaves the present mode, then calls `focus` again: a `y` must not go into a command line.
 ---@param mode string
 local function leave_mode(mode)
   local from = mode:match('^[iR]') and '"insert"' or mode:match('^t') and '"terminal"' or ''
-  local keys = ('<C-\\><C-N><Cmd>lua require("co").approve(%s)<CR>'):format(from)
+  local keys = ('<C-\\><C-N><Cmd>lua require("co.question").focus(%s)<CR>'):format(from)
   api.nvim_feedkeys(vim.keycode(keys), 'in', false)
 end
 
 --- Puts the cursor into the float, from any mode.
----@param from? 'insert'|'terminal' the mode that was left for it
+---@param from? 'insert'|'terminal' the mode to return to
 function M.focus(from)
-  if not asks[1] then
+  if not questions[1] then
     notify.info('nothing waits for an answer')
     return
   end
@@ -238,45 +243,45 @@ function M.focus(from)
     leave_mode(mode)
     return
   end
-  asks[1].hidden = nil
-  update()
+  questions[1].hidden = nil
+  update_float()
   if not float.focused() then
     origin = { win = api.nvim_get_current_win(), mode = from }
     float.focus()
   end
 end
 
---- The questions, in order.
+--- Returns the questions that wait, in their order.
 ---@return co.Question[]
 function M.pending()
-  return vim.list_slice(asks)
+  return vim.list_slice(questions)
 end
 
---- Brings the float into the current tab page.
+--- Moves the float into the current tab page.
 local function follow_tab()
   vim.schedule(function()
-    lock.free(function()
-      if asks[1] and not asks[1].hidden then
-        update()
+    textlock.when_unlocked(function()
+      if questions[1] and not questions[1].hidden then
+        update_float()
       end
-    end, 'the place of the float', true)
+    end, 'the position of the float', true)
   end)
 end
 
-require('co.config').on_change(M.watch)
+config.on_change(M.watch_keys)
 
-float.on({
+float.set_callbacks({
   pending = M.pending,
   answer_all = M.answer_all,
   hide = M.hide,
   wiped = function()
     -- A Neovim that ends wipes its buffers too.
-    if asks[1] and vim.v.exiting == vim.NIL then
-      M.answer(asks[1].id, 'deny', { reason = 'the buffer of the question was deleted' })
+    if questions[1] and vim.v.exiting == vim.NIL then
+      M.answer(questions[1].id, 'deny', { reason = 'the buffer of the question was deleted' })
     end
   end,
   closed = function(tab)
-    local head = asks[1]
+    local head = questions[1]
     if not head then
       return
     end
@@ -285,9 +290,9 @@ float.on({
       if api.nvim_tabpage_is_valid(tab) then
         notify.info('the question still waits: :Co /approve shows it')
       else
-        -- Nobody put it away: it went with its tab page.
+        -- The person did not hide it: its tab page was closed.
         head.hidden = nil
-        update()
+        update_float()
       end
     end)
   end,
@@ -298,22 +303,22 @@ api.nvim_create_autocmd({ 'TabEnter', 'VimResized' }, { group = group, callback 
 api.nvim_create_autocmd('VimLeavePre', {
   group = group,
   callback = function()
-    for _, ask in ipairs(asks) do
-      if ask.kind.holds_turn then
-        ask.kind.reply(ask, 'deny', { reason = 'Neovim ended' })
+    for _, question in ipairs(questions) do
+      if question.kind.holds_turn then
+        question.kind.reply(question, 'deny', { reason = 'Neovim ended' })
       end
     end
   end,
 })
 
-backend.on_end(function()
-  local gone = asks
-  asks = {}
+backend.on_exit(function()
+  local gone = questions
+  questions = {}
   float.reset()
-  update()
+  update_float()
   return function()
-    for _, ask in ipairs(gone) do
-      events.raise('CoApprovalResolved', { id = ask.id, decision = 'withdrawn' })
+    for _, question in ipairs(gone) do
+      events.raise('CoApprovalResolved', { id = question.id, decision = 'withdrawn' })
     end
   end
 end)

@@ -1,8 +1,8 @@
---- The list of all questions, from which those about commands that destroy nothing are approved together.
+--- The list of all questions. `y` approves those about commands that are not destructive.
 local M = {}
 
 local api = vim.api
-local ask_text = require('co.question.text')
+local question_text = require('co.question.text')
 
 --- The rows of a question in the list.
 ---@class (exact) co.question_list.Rows
@@ -12,28 +12,28 @@ local ask_text = require('co.question.text')
 ---@field approvable boolean
 
 ---@class (exact) co.QuestionList
----@field text co.AskText without a heading in its first line
+---@field text co.QuestionText its first line is empty: the heading goes there
 ---@field rows co.question_list.Rows[]
 ---@field displayed table<integer, true> the rows that were on the screen
 ---@field seen table<integer, true> the ids of the questions that were on the screen as a whole
 
----@param text co.AskText
+---@param text co.QuestionText
 ---@param entry co.ListEntry
 local function add_entry(text, entry)
   local alone = entry.not_approved_because
-  ask_text.add(text, '')
+  question_text.add(text, '')
   local group = alone and 'CoApprovalDestructive' or 'CoApprovalCommand'
   for number, line in ipairs(entry.lines) do
     local mark = number == 1 and alone and '! ' or '  '
-    ask_text.add(text, mark .. line, group)
+    question_text.add(text, mark .. line, group)
   end
-  ask_text.add(text, '    ' .. entry.about, 'CoApprovalLabel')
+  question_text.add(text, '    ' .. entry.about, 'CoApprovalLabel')
   if alone then
-    ask_text.add(text, '    ' .. alone, 'CoApprovalDestructive')
+    question_text.add(text, '    ' .. alone, 'CoApprovalDestructive')
   end
 end
 
---- Returns the list of these questions. It takes over from an older list which of them were on the screen.
+--- Returns the list of these questions. It keeps the rows and ids that an older list has shown.
 ---@param questions co.Question[]
 ---@param older? co.QuestionList
 ---@return co.QuestionList
@@ -62,12 +62,12 @@ function M.new(questions, older)
   return list
 end
 
---- Notes what the window shows of the list now.
+--- Notes the rows that the window shows.
 ---@param list co.QuestionList
 ---@param win integer
 function M.note_displayed(list, win)
   local first, last = vim.fn.line('w0', win), vim.fn.line('w$', win)
-  -- The window never shows the end of a line that is higher than itself.
+  -- If one line is higher than the window, its end is not visible.
   local row = { start_row = first - 1, end_row = first - 1 }
   if first == last and api.nvim_win_text_height(win, row).all > api.nvim_win_get_height(win) then
     return
@@ -84,7 +84,7 @@ function M.note_displayed(list, win)
   end
 end
 
---- Returns the heading, and the ids of the questions that `y` approves.
+--- Returns the heading and the ids of the questions that `y` approves.
 ---@param list co.QuestionList
 ---@return string
 ---@return integer[]

@@ -1,10 +1,10 @@
---- What the approval float says about a question.
+--- The texts of the approval float.
 local M = {}
 
 M.DESTRUCTIVE = 'it may destroy what cannot be brought back'
 
---- Adds a line, with a group for its bytes `from` to `to`.
----@param text co.AskText
+--- Adds a line. The bytes from `from` to `to` get a highlight group.
+---@param text co.QuestionText
 ---@param line string
 ---@param group? string
 ---@param from? integer
@@ -19,8 +19,8 @@ end
 
 local add = M.add
 
---- Marks bytes of the last line, where there are any.
----@param text co.AskText
+--- Underlines bytes of the last line.
+---@param text co.QuestionText
 ---@param from integer
 ---@param to integer
 local function mark(text, from, to)
@@ -30,115 +30,107 @@ local function mark(text, from, to)
   end
 end
 
---- Returns how the command runs if that is not as usual.
----@param ask co.Ask
+--- Returns the unusual conditions under which the command runs; nil if there are none.
+---@param question co.Ask
 ---@return string?
-function M.manner(ask)
+function M.conditions(question)
   local words = {}
-  if ask.terminal then
+  if question.terminal then
     words[#words + 1] = 'in a terminal'
   end
-  if ask.background then
+  if question.background then
     words[#words + 1] = 'in the background, until it ends or this chat is closed'
   end
   return #words > 0 and table.concat(words, ', ') or nil
 end
 
---- The directory, the time-out and the confinement.
----@param ask co.Ask
+--- Returns the directory, the time-out and the confinement.
+---@param question co.Ask
 ---@return string
-function M.place(ask)
-  local time = ask.timeout and (' · %d s'):format(ask.timeout) or ''
-  return ('%s%s · %s'):format(vim.fn.fnamemodify(ask.cwd, ':~'), time, ask.backend)
+function M.place(question)
+  local time = question.timeout and (' · %d s'):format(question.timeout) or ''
+  return ('%s%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), time, question.backend)
 end
 
---- The question itself.
----@param ask co.Ask
----@return co.AskText
-function M.question(ask)
-  ---@type co.AskText
+--- Returns the text of a question about a command.
+---@param question co.Ask
+---@return co.QuestionText
+function M.question(question)
+  ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
   local at = 0
-  for _, line in ipairs(vim.split(ask.command, '\n', { plain = true })) do
+  for _, line in ipairs(vim.split(question.command, '\n', { plain = true })) do
     add(text, line, 'CoApprovalCommand')
-    if ask.span then
-      mark(text, math.max(ask.span[1] - at, 0), math.min(ask.span[2] - at, #line))
+    if question.span then
+      mark(text, math.max(question.span[1] - at, 0), math.min(question.span[2] - at, #line))
     end
     at = at + #line + 1
   end
   add(text, '')
-  add(text, 'in   ' .. M.place(ask), 'CoApprovalLabel', 0, 4)
-  local how = M.manner(ask)
-  if how then
-    add(text, 'how  ' .. how, 'CoApprovalLabel', 0, 4)
+  add(text, 'in   ' .. M.place(question), 'CoApprovalLabel', 0, 4)
+  local conditions = M.conditions(question)
+  if conditions then
+    add(text, 'how  ' .. conditions, 'CoApprovalLabel', 0, 4)
   end
-  for index, reason in ipairs(ask.reasons) do
+  for index, reason in ipairs(question.reasons) do
     add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
   end
-  if ask.destructive then
+  if question.destructive then
     add(text, 'note ' .. M.DESTRUCTIVE, 'CoApprovalDestructive')
-  end
-  if ask.diff then
-    add(text, '')
-    for _, line in ipairs(vim.split(ask.diff, '\n', { plain = true })) do
-      local first = line:sub(1, 1)
-      local group = first == '+' and 'Added' or first == '-' and 'Removed' or nil
-      add(text, line, group)
-    end
   end
   return text
 end
 
---- What `a` may reach: the key, the scope, and what it means.
----@param ask co.Ask
+--- Returns the choices of `always`: each with its key, its scope and its description.
+---@param question co.Ask
 ---@return { key: string, scope: co.Scope, about: string }[]
-function M.scopes(ask)
-  local about = ask.job and ('whatever is typed into job %d'):format(ask.job)
-    or 'this command, in this session'
+function M.scopes(question)
+  local about = question.job and ('whatever is typed into job %d'):format(question.job)
+    or 'this command, in this chat'
   local scopes = { { key = 'c', scope = 'command', about = about } }
-  if ask.prefix then
+  if question.prefix then
     scopes[#scopes + 1] = {
       key = 'p',
       scope = 'prefix',
-      about = ('what starts with `%s`, in this session'):format(ask.prefix),
+      about = ('what starts with `%s`, in this chat'):format(question.prefix),
     }
     scopes[#scopes + 1] = {
       key = 's',
       scope = 'prefix_saved',
-      about = ('what starts with `%s`, saved for this workspace'):format(ask.prefix),
+      about = ('what starts with `%s`, saved for this workspace'):format(question.prefix),
     }
   end
   scopes[#scopes + 1] = {
     key = 'E',
     scope = 'everything',
-    about = 'everything, in this session; deny rules still refuse',
+    about = 'everything, in this chat; deny rules still refuse',
   }
   return scopes
 end
 
---- The menu of scopes; above the command, which may be longer than the window.
----@param ask co.Ask
----@return co.AskText
-function M.menu(ask)
-  ---@type co.AskText
+--- Returns the menu of these choices. They are above the command, which may be longer than the window.
+---@param question co.Ask
+---@return co.QuestionText
+function M.menu(question)
+  ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
   add(text, 'Always allow:')
-  for _, scope in ipairs(M.scopes(ask)) do
+  for _, scope in ipairs(M.scopes(question)) do
     add(text, (' %s  %s'):format(scope.key, scope.about), 'CoApprovalKey', 1, 2)
   end
   add(text, ' q  back', 'CoApprovalKey', 1, 2)
   add(text, '')
-  for _, line in ipairs(vim.split(ask.command, '\n', { plain = true })) do
+  for _, line in ipairs(vim.split(question.command, '\n', { plain = true })) do
     add(text, line, 'CoApprovalCommand')
   end
   return text
 end
 
---- A list of keys and what they do.
+--- Returns a text that lists keys and their descriptions.
 ---@param entries [string, string][]
----@return co.AskText
-function M.keys(entries)
-  ---@type co.AskText
+---@return co.QuestionText
+function M.key_list(entries)
+  ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
   for _, entry in ipairs(entries) do
     add(text, (' %-3s %s'):format(entry[1], entry[2]), 'CoApprovalKey', 1, 1 + #entry[1])
@@ -146,10 +138,10 @@ function M.keys(entries)
   return text
 end
 
---- Returns the list of keys.
----@return co.AskText
+--- Returns the help page of a question about a command.
+---@return co.QuestionText
 function M.help()
-  return M.keys({
+  return M.key_list({
     { 'y', 'yes, once' },
     { 'n', 'no' },
     { 'N', 'no, with a reason for the model' },

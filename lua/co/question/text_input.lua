@@ -1,14 +1,14 @@
---- A small window to write a text in: a reason, or a command to run instead.
+--- A small window in which the person writes a text: a reason, or another command.
 local M = {}
 
 local api = vim.api
 
 ---@class (exact) co.entry.About
 ---@field title string
----@field text string what is there to begin with
----@field single boolean one line: `<CR>` submits it from insert mode too
+---@field text string the initial text
+---@field single boolean one line: `<CR>` submits it in insert mode too
 
---- Opens the window and puts the cursor into it; `done` gets the text, and nothing where it is given up.
+--- Opens the window and puts the cursor into it. `done` gets the text; it is not called if the person cancels.
 ---@param about co.entry.About
 ---@param done fun(text: string)
 function M.open(about, done)

@@ -1,6 +1,6 @@
---- The kind of question that asks whether the model may be sent the text of a file.
-local ask_text = require('co.question.text')
-local add = ask_text.add
+--- The kind of question about sending the text of a file to the model.
+local texts = require('co.question.text')
+local add = texts.add
 
 ---@param bytes integer
 ---@return string
@@ -19,11 +19,11 @@ local function place(question)
   return ('%s · %s'):format(vim.fn.fnamemodify(question.path, ':~'), size_of(question.size))
 end
 
---- The question, and all of the text it is about.
+--- Returns the question with the whole text of the file.
 ---@param question co.TrustQuestion
----@return co.AskText
+---@return co.QuestionText
 local function question_text(question)
-  ---@type co.AskText
+  ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
   add(text, ('Send the text of %s to the model with each prompt?'):format(question.name))
   add(text, 'file ' .. place(question), 'CoApprovalLabel', 0, 4)
@@ -37,9 +37,9 @@ local function question_text(question)
   return text
 end
 
----@return co.AskText
+---@return co.QuestionText
 local function help_text()
-  return ask_text.keys({
+  return texts.key_list({
     { 'y', 'yes: the model gets this text with each prompt here' },
     { 'n', 'no: co asks again when the text changes' },
     { 'd', 'all of it, in a larger window' },
@@ -82,6 +82,6 @@ return {
     return {}
   end,
   reply = function(question, decision)
-    require('co.backend').tell({ type = 'answer', id = question.id, decision = decision })
+    require('co.backend').send_if_running({ type = 'answer', id = question.id, decision = decision })
   end,
 }

@@ -1,14 +1,14 @@
---- The commands that run or ran: what `:Co!` starts and what the backend says of it.
+--- The runs: commands of `:Co!` and the jobs of models, and the messages of the backend about them.
 local M = {}
 
 local backend = require('co.backend')
 local events = require('co.ui.events')
-local files = require('co.ui.reload')
+local reload = require('co.ui.reload')
 local notify = require('co.ui.notify')
 local run_options = require('co.run.options')
-local shell = require('co.run.shell_buffer')
+local shell_buffer = require('co.run.shell_buffer')
+local shell_keys = require('co.run.shell_keys')
 local terminal = require('co.run.terminal')
-local windows = require('co.ui.windows')
 
 ---@class (exact) co.Run
 ---@field id integer
@@ -16,15 +16,15 @@ local windows = require('co.ui.windows')
 ---@field cwd string
 ---@field stdin? string
 ---@field mode? co.RunMode
----@field options? co.RunOptions none where the person did not start it
----@field block? co.Block none where it has a terminal
+---@field options? co.RunOptions nil if a model started it
+---@field block? co.Block nil if it has a terminal
 ---@field running boolean
----@field background? boolean its end is told
----@field owner? co.Owner the model's job that it is
----@field kept? boolean it outlives its chat
----@field left? boolean it has ended, and what it left running goes on
----@field forgotten? boolean off the list of jobs
----@field began integer ns
+---@field background? boolean a notice tells its end
+---@field owner? co.Owner the chat and the job number, if a model started it
+---@field kept? boolean it goes on after its chat is closed
+---@field left? boolean it has ended, but processes that it started go on
+---@field forgotten? boolean removed from the list of jobs
+---@field began integer nanoseconds
 ---@field finished? integer ns
 ---@field status? string
 ---@field exit? integer
@@ -36,18 +36,39 @@ local windows = require('co.ui.windows')
 local runs = {}
 local newest = 0
 
--- The list of jobs, where it was ever opened.
+---@type (fun())[]
+local on_change_callbacks = {}
+
 local function changed()
-  local jobs = package.loaded['co.run.job_list']
-  if jobs then
-    jobs.refresh()
+  for _, callback in ipairs(on_change_callbacks) do
+    callback()
   end
 end
 
---- Gives a run its block; what the buffer has no room for any more is forgotten.
+--- Calls `callback` after each change of a run.
+---@param callback fun()
+function M.on_change(callback)
+  on_change_callbacks[#on_change_callbacks + 1] = callback
+end
+
+--- Returns the commands that run, the oldest first.
+---@return string[]
+local function running_commands()
+  local running = vim.tbl_filter(function(run)
+    return run.running and not run.forgotten
+  end, vim.tbl_values(runs))
+  table.sort(running, function(a, b)
+    return a.began < b.began
+  end)
+  return vim.tbl_map(function(run)
+    return run.command
+  end, running)
+end
+
+--- Creates the block of a run. Runs whose blocks no longer fit into the buffer are forgotten.
 ---@param run co.Run
 local function open_block(run)
-  shell.open(run, function(removed)
+  shell_buffer.open(run, function(removed)
     runs[removed.id] = nil
   end)
 end
@@ -60,11 +81,11 @@ local function add(id, command, cwd)
   ---@type co.Run
   local run = { id = id, command = command, cwd = cwd, running = true, began = vim.uv.hrtime() }
   runs[id] = run
-  require('co.run.quit').watch()
+  require('co.run.quit').refuse_while(running_commands)
   return run
 end
 
---- Runs a command in `cwd` and shows what it prints.
+--- Runs a command in `cwd` and shows its output.
 ---@param command string
 ---@param cwd string
 ---@param stdin? string
@@ -94,7 +115,7 @@ function M.run(command, cwd, stdin, options)
     request.terminal = size
   end
   request.open = mode == 'open' or nil
-  -- Sent first: the command starts while Neovim draws. Neovim reads its output after that.
+  -- Send first: the command starts while Neovim draws.
   if not backend.send(request) then
     terminal.ended(request.run, 'not run')
     return nil
@@ -104,10 +125,10 @@ function M.run(command, cwd, stdin, options)
   run.stdin, run.mode, run.options = stdin, mode, options
   if mode ~= 'pty' then
     open_block(run)
-    if not pcall(shell.show) then
-      -- While an expression is evaluated no window opens; soon one may.
+    if not pcall(shell_buffer.show) then
+      -- No window opens while Neovim evaluates an expression. Try again soon.
       vim.schedule(function()
-        if not pcall(shell.show) then
+        if not pcall(shell_buffer.show) then
           notify.warn('it runs unseen: there is no room for the window of the shell buffer')
         end
       end)
@@ -117,35 +138,7 @@ function M.run(command, cwd, stdin, options)
   return run.id
 end
 
---- Runs a command that was typed into a chat after a `!`.
----@param chat co.Chat
----@param typed string
----@param cwd string
----@return boolean taken
-function M.run_in_chat(chat, typed, cwd)
-  local command, options, problem = run_options.parse(typed)
-  if not problem and options.mode then
-    problem = 'a chat has no terminal and no input, :Co! ++pty has both'
-  end
-  if problem or not command or command == '' then
-    notify.warn(problem and 'not run: ' .. problem or 'type a command after !')
-    return false
-  end
-  local taken = require('co.chat.send').message(chat, {
-    type = 'command',
-    session = chat.id,
-    name = '!',
-    args = command,
-    cwd = cwd,
-    options = run_options.message(options),
-  }, cwd)
-  if taken then
-    windows.to_end(chat.buf)
-  end
-  return taken
-end
-
---- Runs the last command again, where it ran.
+--- Runs the last command again in its directory.
 function M.rerun()
   local last = runs[newest]
   if not last then
@@ -155,7 +148,7 @@ function M.rerun()
   M.run(last.command, last.cwd, last.stdin, last.options)
 end
 
---- What a run is called.
+--- Returns the name of a run for notices.
 ---@param run co.Run
 ---@return string
 function M.label(run)
@@ -164,13 +157,17 @@ function M.label(run)
     or ('run %d'):format(run.id)
 end
 
---- Takes in a job that a model started: nobody asked for a window.
+--- Adds a job that a model started. No window opens.
 ---@param message co.RunStarted
 local function adopt_job(message)
   local run = add(message.run, message.command, message.cwd)
   run.owner, run.background, run.mode = message.owner, true, 'open'
   open_block(run)
-  shell.status(run, ('… running, %s: :Co /jobs lists it'):format(M.label(run)), 'CoRunRunning')
+  shell_buffer.status(
+    run,
+    ('… running, %s: :Co /jobs lists it'):format(M.label(run)),
+    'CoRunRunning'
+  )
   changed()
 end
 
@@ -192,14 +189,14 @@ end
 function M.output(message)
   local run = runs[message.run]
   if run then
-    shell.output(run, message.patch)
+    shell_buffer.output(run, message.patch)
   end
 end
 
 ---@param run co.Run
 ---@param text string
 local function finish(run, text)
-  -- What it names, such as a directory, may be of several lines; that which shows it is of one.
+  -- The text may name a directory with line breaks; the status is one line.
   text = text:gsub('%s*\n%s*', ' ')
   run.running, run.finished, run.status = false, vim.uv.hrtime(), text
   if run.mode == 'pty' then
@@ -207,7 +204,7 @@ local function finish(run, text)
   end
 end
 
---- Tells those who listen that a run has ended; they do not wait for the screen.
+--- Raises the event for the end of a run.
 ---@param run co.Run
 local function raise_end(run)
   events.raise('CoJobDone', {
@@ -220,12 +217,12 @@ local function raise_end(run)
   })
 end
 
---- Shows how a run came to its end.
+--- Shows the end of a run.
 ---@param run co.Run
 local function show_end(run)
   changed()
   local group = run.exit == 0 and 'CoRunOk' or 'CoRunFailed'
-  shell.status(run, run.status --[[@as string]], group)
+  shell_buffer.status(run, run.status --[[@as string]], group)
 end
 
 ---@param message co.RunEnded
@@ -236,7 +233,7 @@ function M.ended(message)
   end
   run.spill, run.exit, run.left = message.spill, message.exit, message.left
   finish(run, message.status)
-  files.refresh()
+  reload.changed_files()
   raise_end(run)
   show_end(run)
   if run.background then
@@ -245,7 +242,7 @@ function M.ended(message)
   end
 end
 
---- Takes in that the processes that a run left running have ended.
+--- Notes that the processes that a run left have ended.
 ---@param message co.LeftEnded
 function M.left_ended(message)
   local run = runs[message.run]
@@ -254,23 +251,23 @@ function M.left_ended(message)
   end
 end
 
---- Ends a run and all it started; of one that has ended, what it left running.
+--- Cancels a run and its processes; for a run that has ended, the processes that it left.
 ---@param run co.Run
 function M.cancel(run)
-  if not backend.tell({ type = 'cancel_run', run = run.id }) then
+  if not backend.send_if_running({ type = 'cancel_run', run = run.id }) then
     notify.info('this run has ended')
   end
 end
 
---- Lets a run go on unseen: its block says so, and its end is told.
+--- Marks a run as a background run: its block says so, and a notice tells its end.
 ---@param run co.Run
 function M.send_back(run)
   run.background = true
-  shell.status(run, '… running in the background, :Co /jobs lists it', 'CoRunRunning')
+  shell_buffer.status(run, '… running in the background, :Co /jobs lists it', 'CoRunRunning')
   changed()
 end
 
---- Every run there is, in no order.
+--- Returns all runs, in no order.
 ---@return co.Run[]
 function M.all()
   return vim.tbl_filter(function(run)
@@ -278,13 +275,13 @@ function M.all()
   end, vim.tbl_values(runs))
 end
 
---- Takes a run that has ended off the list of jobs; its block stays in the buffer.
+--- Removes a run that has ended from the list of jobs. Its block stays in the buffer.
 ---@param run co.Run
 function M.forget(run)
   run.forgotten = true
   terminal.delete(run.id)
-  -- Where no block shows it, nothing speaks of it any more.
-  if not shell.block(run) then
+  -- Nothing shows a run without a block.
+  if not shell_buffer.block(run) then
     runs[run.id] = nil
   end
 end
@@ -298,7 +295,22 @@ function M.running()
   return count
 end
 
-backend.on_end(function(reason)
+--- Shows the shell buffer, or hides it.
+function M.toggle_shell()
+  shell_buffer.toggle()
+end
+
+--- Makes the shell buffer of a buffer that a session file or `:edit` named.
+---@param buf integer
+function M.adopt_shell(buf)
+  shell_buffer.adopt(buf)
+end
+
+shell_buffer.on_create(function(buf)
+  shell_keys.map(buf, M)
+end)
+
+backend.on_exit(function(reason)
   ---@type co.Run[]
   local ended = {}
   for _, run in pairs(runs) do

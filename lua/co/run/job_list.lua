@@ -1,12 +1,17 @@
---- The list of runs and of the models' jobs, `co://jobs`: those that go on first.
+--- The list of runs and of the models' jobs, `co://jobs`. Those that still run come first.
 local M = {}
 
 local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local config = require('co.config')
-local lock = require('co.ui.textlock')
+local highlight = require('co.ui.highlight')
+local key_help = require('co.ui.key_help')
 local notify = require('co.ui.notify')
+local runs = require('co.run')
+local shell_buffer = require('co.run.shell_buffer')
+local shell_keys = require('co.run.shell_keys')
+local textlock = require('co.ui.textlock')
 local windows = require('co.ui.windows')
 
 local NAME = 'co://jobs'
@@ -57,19 +62,19 @@ end
 
 ---@return co.Run[]
 local function sorted()
-  local runs = require('co.run').all()
-  table.sort(runs, function(a, b)
+  local all = runs.all()
+  table.sort(all, function(a, b)
     if a.running ~= b.running then
       return a.running
     end
     return a.began > b.began
   end)
-  return runs
+  return all
 end
 
 ---@param run co.Run
 ---@return integer number
----@return string who started it
+---@return string starter the chat, or the person
 local function origin(run)
   local owner = run.owner
   if owner then
@@ -106,7 +111,7 @@ local function draw(buf)
   end)
 end
 
---- Draws the list again where it is shown; the cursors stay on their runs.
+--- Draws the list again in its windows. The cursors stay on their runs.
 function M.refresh()
   local buf = list
   local wins = buf and buffer.alive(buf) and vim.fn.win_findbuf(buf) or {}
@@ -127,7 +132,7 @@ function M.refresh()
   end
 end
 
--- The times go on while somebody sees them.
+-- Updates the times while a window shows the list.
 local function tick()
   if ticking then
     return
@@ -136,7 +141,7 @@ local function tick()
   vim.defer_fn(function()
     ticking = false
     if list and buffer.alive(list) and #vim.fn.win_findbuf(list) > 0 then
-      if not lock.locked() then
+      if not textlock.locked() then
         M.refresh()
       end
       tick()
@@ -171,7 +176,7 @@ local function on_running(action)
     if run.running then
       action(run)
     else
-      notify.info(('%s has ended'):format(require('co.run').label(run)))
+      notify.info(('%s has ended'):format(runs.label(run)))
     end
   end)
 end
@@ -179,17 +184,17 @@ end
 ---@param run co.Run
 local function write(run)
   if not run.mode then
-    local label = require('co.run').label(run)
+    local label = runs.label(run)
     notify.info(('%s has no input: :Co! ++stdin {command} keeps it open'):format(label))
     return
   end
-  local prompt = ('stdin of %s: '):format(require('co.run').label(run))
+  local prompt = ('stdin of %s: '):format(runs.label(run))
   vim.ui.input({ prompt = prompt }, function(text)
     if text then
-      -- What the return key of a terminal sends is turned into the end of a line by the terminal itself.
+      -- A terminal turns the carriage return into a line break.
       local terminal = run.mode == 'pty' or run.owner and run.owner.terminal
       local data = text .. (terminal and '\r' or '\n')
-      backend.tell({ type = 'run_input', run = run.id, data = data })
+      backend.send_if_running({ type = 'run_input', run = run.id, data = data })
     end
   end)
 end
@@ -197,9 +202,9 @@ end
 ---@param run co.Run
 local function close_input(run)
   if run.mode then
-    backend.tell({ type = 'run_input', run = run.id, close = true })
+    backend.send_if_running({ type = 'run_input', run = run.id, close = true })
   else
-    local label = require('co.run').label(run)
+    local label = runs.label(run)
     notify.info(('the input of %s is closed already'):format(label))
   end
 end
@@ -207,10 +212,10 @@ end
 ---@param run co.Run
 local function delete(run)
   if run.running then
-    notify.info(('%s goes on: cancel it first'):format(require('co.run').label(run)))
+    notify.info(('%s goes on: cancel it first'):format(runs.label(run)))
     return
   end
-  require('co.run').forget(run)
+  runs.forget(run)
   M.refresh()
 end
 
@@ -221,33 +226,32 @@ local function keep(run)
     return
   end
   run.kept = not run.kept
-  backend.tell({ type = 'keep_run', run = run.id, keep = run.kept })
+  backend.send_if_running({ type = 'keep_run', run = run.id, keep = run.kept })
   M.refresh()
 end
 
 ---@param buf integer
 local function map(buf)
   local keys = config.get().keys.jobs
-  local shell = require('co.run.shell_buffer')
   local function set(action, run, desc)
     buffer.map(buf, 'n', keys[action], run, desc)
   end
   set(
     'open',
     on_run(function(run)
-      shell.reveal(run, 'head')
+      shell_buffer.reveal(run, 'head')
     end),
     'go to its output'
   )
   set(
     'tail',
     on_run(function(run)
-      shell.reveal(run, 'tail')
+      shell_buffer.reveal(run, 'tail')
     end),
     'show the end of its output, and stay there'
   )
-  set('cancel', on_run(require('co.run').cancel), 'cancel it, or what it left running')
-  set('quickfix', on_run(require('co.run.shell_keys').quickfix), 'locations into the quickfix list')
+  set('cancel', on_run(runs.cancel), 'cancel it, or what it left running')
+  set('quickfix', on_run(shell_keys.quickfix), 'locations into the quickfix list')
   set('keep', on_running(keep), 'let it outlive its chat, or no longer')
   set('delete', on_run(delete), 'take it off the list')
   set('write', on_running(write), 'write a line to its standard input')
@@ -256,7 +260,7 @@ local function map(buf)
     windows.hide(api.nvim_get_current_win())
   end, 'hide the list')
   set('help', function()
-    require('co.ui.key_help').show('jobs')
+    key_help.show('jobs', keys)
   end, 'list the keys')
 end
 
@@ -264,7 +268,7 @@ end
 function M.open()
   if not buffer.alive(list) then
     list = buffer.scratch(NAME, 'co-jobs')
-    require('co.ui.highlight').ensure()
+    highlight.ensure()
     map(list)
     vim.bo[list].modifiable = false
   end
@@ -284,5 +288,7 @@ function M.open()
   windows.enter(win)
   tick()
 end
+
+runs.on_change(M.refresh)
 
 return M

@@ -1,4 +1,4 @@
---- The options of a person's own command, `++name` before it, and the shell and environment that go with it.
+--- The options before a command of the person, such as `++pty`, and the shell and environment for it.
 local M = {}
 
 ---@class (exact) co.RunOptions
@@ -6,10 +6,10 @@ local M = {}
 ---@field environment? 'restricted'|'inherit'
 ---@field timeout? integer seconds, 0 is no limit
 
--- A week, as in the setting.
+-- One week, as for the setting.
 local LONGEST = 604800
 
---- Takes the value of an option. Returns the problem with it, if there is one.
+--- Set the value of an option. They return an error text for a wrong value.
 ---@type table<string, fun(options: co.RunOptions, value?: string): string?>
 local takers = {
   pty = function(options, value)
@@ -17,7 +17,7 @@ local takers = {
     return value and '++pty takes no value'
   end,
   stdin = function(options, value)
-    -- The input of a terminal is open anyway.
+    -- A terminal has an open input anyway.
     options.mode = options.mode or 'open'
     return value and '++stdin takes no value'
   end,
@@ -36,11 +36,11 @@ local takers = {
   end,
 }
 
---- The options as a person writes them: those of a chat's `!` lines, and those of `:Co!` alone.
+--- The options for completion: those of `!` lines in a chat and of `:Co!`, and those of `:Co!` only.
 M.everywhere = { '++env=inherit', '++env=restricted', '++timeout=', '++timeout=0' }
 M.outside = { '++pty', '++stdin' }
 
---- Takes the options off a command.
+--- Splits the options from a command.
 ---@param text string
 ---@return string? command
 ---@return co.RunOptions options
@@ -64,7 +64,7 @@ function M.parse(text)
   end
 end
 
---- The words of 'shell' or 'shellcmdflag', as Neovim takes them: blanks in double quotes are a part of one.
+--- Splits 'shell' or 'shellcmdflag' into words as Neovim does: double quotes keep blanks.
 ---@param text string
 ---@return string[]
 local function words(text)
@@ -90,7 +90,7 @@ local function words(text)
   return found
 end
 
---- Returns the options for the backend, with the shell and the environment that Neovim has now. Never log them.
+--- Returns the options for the backend, with the shell and environment of Neovim. Never log them: they hold secrets.
 ---@param options co.RunOptions
 ---@return co.RunOptionsMessage
 function M.message(options)

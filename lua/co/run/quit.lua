@@ -1,14 +1,14 @@
---- Keeps Neovim from quitting while commands run, as it does for its own terminals.
+--- Prevents Neovim from quitting while commands run, as it does for its own terminals.
 ---
---- No autocommand can refuse to quit, but a modified buffer can. While Neovim decides there is one, named after the
---- commands; it is gone before the person can do anything else.
+--- An autocommand cannot refuse to quit, but a modified buffer can. So a buffer named after the commands exists while
+--- Neovim decides. It is deleted before the next key.
 local M = {}
 
 local api = vim.api
 local notify = require('co.ui.notify')
 
 local AGAIN_MS = 50
--- Characters of one command, and of all.
+-- The most characters of one command, and of all.
 local SHORT, LONGEST = 60, 300
 
 ---@param text string
@@ -18,45 +18,39 @@ local function cut(text, most)
   return vim.fn.strchars(text) > most and vim.fn.strcharpart(text, 0, most - 1) .. '…' or text
 end
 
---- The commands that would end with Neovim, the oldest first.
+---@type (fun(): string[])[]
+local sources = {}
+
+--- Returns the first lines of the commands that would end with Neovim.
 ---@return string[]
 local function running()
-  local runs, chats = package.loaded['co.run'], package.loaded['co.chat']
-  ---@type co.Run[]
-  local all = runs and runs.all() or {}
-  table.sort(all, function(a, b)
-    return a.began < b.began
-  end)
   ---@type string[]
   local names = {}
-  for _, run in ipairs(all) do
-    if run.running then
-      names[#names + 1] = cut(vim.split(vim.trim(run.command), '\n')[1], SHORT)
+  for _, commands in ipairs(sources) do
+    for _, command in ipairs(commands()) do
+      names[#names + 1] = cut(vim.split(vim.trim(command), '\n')[1], SHORT)
     end
-  end
-  for _, chat in ipairs(chats and chats.all() or {}) do
-    vim.list_extend(names, chat.state.commands or {})
   end
   return names
 end
 
---- Makes the buffer that refuses.
+--- Creates the modified buffer.
 ---@param names string[]
 ---@return integer buf
 local function create(names)
   local buf = api.nvim_create_buf(false, false)
   local options = vim.bo[buf]
   options.buftype, options.bufhidden, options.swapfile = 'acwrite', 'hide', false
-  -- By this the plugin knows its own buffers: it is not where the person works.
+  -- The filetype marks buffers of the plugin.
   options.filetype = 'co-running'
   api.nvim_buf_set_name(buf, cut('co://running: ' .. table.concat(names, ', '), LONGEST))
-  -- `:wqa` and a yes to `:confirm` write it: it stays modified.
+  -- `:wqa` and the dialogue of `:confirm` write the buffer: it must stay modified.
   api.nvim_create_autocmd('BufWriteCmd', { buffer = buf, callback = function() end })
   options.modified = true
   return buf
 end
 
---- Shows a buffer in a hidden window: Neovim goes there, and leaves the person's window as it is.
+--- Shows a buffer in a hidden window. Neovim goes to this window instead of changing the person's window.
 ---@param buf integer
 ---@return integer? win
 local function hidden_window(buf)
@@ -76,16 +70,16 @@ end
 ---@type integer?
 local refusing
 
---- Takes the buffer away once Neovim has decided to stay.
+--- Deletes the buffer after Neovim decided to stay.
 ---@param names string[]
----@param back integer the person's window
+---@param back integer the window of the person
 ---@param win? integer
 local function clear(names, back, win)
   if vim.v.exiting ~= vim.NIL then
     return
   end
   if api.nvim_get_mode().mode:match('^r') then
-    -- It still asks: what it asks about must be there when it is answered.
+    -- The dialogue is open: it asks about the buffer.
     vim.defer_fn(function()
       clear(names, back, win)
     end, AGAIN_MS)
@@ -117,15 +111,14 @@ local function on_exit()
   end)
 end
 
-local watching = false
-
---- Refuses from now on.
-function M.watch()
-  if watching then
+--- Refuses to quit while `commands` returns a command. Each function counts once.
+---@param commands fun(): string[] the commands that run now
+function M.refuse_while(commands)
+  if vim.list_contains(sources, commands) then
     return
   end
-  watching = true
-  -- Not for `:q` in one of several windows, and before Neovim looks for modified buffers.
+  sources[#sources + 1] = commands
+  -- This event does not come for `:q` in one of several windows. It comes before the check for modified buffers.
   api.nvim_create_autocmd('ExitPre', {
     group = api.nvim_create_augroup('co.quit', {}),
     callback = on_exit,

@@ -1,4 +1,4 @@
---- The shell buffer: a block for each run, and its window. Knows nothing of how runs come about.
+--- The shell buffer: one block of output for each run, and its window. The module knows no messages.
 local M = {}
 
 local api = vim.api
@@ -11,28 +11,37 @@ local terminal = require('co.run.terminal')
 local windows = require('co.ui.windows')
 
 local NAME = 'co://shell'
--- What ends sooner is drawn once, with all it printed: time enough to read and print a few lines, too short to see.
+-- A run that ends within this time is drawn once, with all its output. The time is too short to see.
 local SOON_MS = 5
 local AGAIN_MS = 50
--- Old runs go, oldest first, when the buffer is longer than this.
+-- The oldest runs are removed if the buffer has more lines.
 local LINES = 50000
 
 local statuses = api.nvim_create_namespace('co.status')
 
 ---@type integer?
 local shell
--- The runs that have a block, in its order.
+-- The runs that have a block, in the order of the blocks.
 ---@type co.Run[]
 local order = {}
+---@type fun(buf: integer)
+local on_create
+
+--- Sets the function that is called with each new shell buffer.
+---@param callback fun(buf: integer)
+function M.on_create(callback)
+  on_create = callback
+end
+
 ---@class (exact) co.shell.Undrawn
 ---@field run co.Run
 ---@field forget fun(run: co.Run)
 
--- Those whose block is still to be drawn.
+-- The runs whose block is not drawn yet.
 ---@type co.shell.Undrawn[]
 local undrawn = {}
 
---- The block of a run, where the buffer still has it.
+--- Returns the block of a run, if the buffer still has it.
 ---@param run? co.Run
 ---@return co.Block?
 local function block_of(run)
@@ -40,7 +49,7 @@ local function block_of(run)
   return found and buffer.alive(found.buf) and found or nil
 end
 
---- The rows of the lines around a run's output.
+--- Returns the rows of the lines around the output of a run.
 ---@param run? co.Run
 ---@return integer? head
 ---@return integer? tail
@@ -65,7 +74,7 @@ local function dress(win)
   })
 end
 
---- Writes what is known of a run below its output.
+--- Writes the status of a run below its output.
 ---@param run co.Run
 ---@param text string
 ---@param group string
@@ -98,7 +107,7 @@ local function fold(run, win)
   end
 end
 
---- Folds what ended, but for the newest run: that one the person looks at.
+--- Folds the runs that ended, except the newest one.
 ---@param win? integer
 local function fold_earlier(win)
   for index = 1, #order - 1 do
@@ -113,7 +122,7 @@ local function on_unload()
   local buf = shell
   vim.schedule(function()
     if buf and not buffer.alive(buf) and shell == buf then
-      -- Its runs go on without a screen; their ends are events all the same.
+      -- The runs go on without a buffer and still raise events.
       shell, order, undrawn = nil, {}, {}
       if api.nvim_buf_is_valid(buf) then
         pcall(api.nvim_buf_delete, buf, { force = true })
@@ -128,7 +137,7 @@ local function create(existing)
   shell = buffer.scratch(NAME, 'co-shell', existing)
   order = {}
   require('co.ui.highlight').ensure()
-  M.map(shell)
+  on_create(shell)
   local group = api.nvim_create_augroup('co.shell', {})
   api.nvim_create_autocmd(
     { 'BufUnload', 'BufWipeout' },
@@ -147,7 +156,7 @@ local function create(existing)
   return shell
 end
 
---- Takes over a buffer that a session file or `:edit` named.
+--- Makes the shell buffer of a buffer that a session file or `:edit` named.
 ---@param buf integer
 function M.adopt(buf)
   create(buf)
@@ -158,7 +167,7 @@ local function ensure()
   return buffer.alive(shell) and shell --[[@as integer]] or create()
 end
 
---- The row of the first line of a run's command.
+--- Returns the row of the first line of a run's command.
 ---@param run co.Run
 ---@return integer?
 local function first_row(run)
@@ -166,7 +175,7 @@ local function first_row(run)
   return head and head - #vim.split(run.command, '\n') + 1
 end
 
---- Removes the oldest ended runs of a buffer that has become long; what still runs stays.
+--- Removes the oldest ended runs if the buffer is too long.
 ---@param buf integer
 ---@return co.Run[] removed
 local function prune(buf)
@@ -186,7 +195,7 @@ end
 
 --- Draws the block of a run below the others.
 ---@param run co.Run
----@return co.Run[] removed what the buffer has no room for any more
+---@return co.Run[] removed runs that no longer fit into the buffer
 local function draw(run)
   local buf = ensure()
   ---@type co.Run[]
@@ -221,14 +230,14 @@ local function draw(run)
   end)
   local previous = order[#order]
   order[#order + 1] = run
-  -- Those before it are folded already.
+  -- Earlier runs are folded already.
   if previous and not previous.running then
     fold(previous)
   end
   return removed
 end
 
---- Draws what was put off. Whatever looks for a block calls this first.
+--- Draws the blocks that wait. Each function that needs a block calls this first.
 local function settle()
   while undrawn[1] do
     local waiting = table.remove(undrawn, 1)
@@ -243,7 +252,7 @@ local function settle()
   end
 end
 
---- Draws a block in a moment, unless it was drawn before with what its run printed or with its end.
+--- Draws a block after a delay, unless output or the end of its run drew it before.
 ---@param waiting co.shell.Undrawn
 ---@param milliseconds integer
 local function settle_in(waiting, milliseconds)
@@ -251,7 +260,7 @@ local function settle_in(waiting, milliseconds)
     if not vim.list_contains(undrawn, waiting) then
       return
     end
-    -- Text is locked while an expression is evaluated, for one: the next time will do.
+    -- Text may be locked: try again later.
     if pcall(settle) then
       windows.redraw()
     else
@@ -260,11 +269,11 @@ local function settle_in(waiting, milliseconds)
   end, milliseconds)
 end
 
---- Gives a run a block below the others: at once, or in a moment where the person sees the buffer already.
+--- Adds the block of a run below the others: at once, or soon if the person sees the buffer already.
 ---
---- The command starts meanwhile, and what draws may take the core that it is to start on.
+--- Drawing at once would take the processor from the command that starts.
 ---@param run co.Run
----@param forget fun(run: co.Run) called for each one that the buffer has no room for any more
+---@param forget fun(run: co.Run) called for each run that no longer fits into the buffer
 function M.open(run, forget)
   ---@type co.shell.Undrawn
   local waiting = { run = run, forget = forget }
@@ -291,7 +300,7 @@ function M.show()
   return win
 end
 
---- Takes its window away; the runs go on.
+--- Closes the window of the buffer in this tab page. The runs go on.
 function M.hide()
   local win = shell and windows.here(shell)
   if win then
@@ -308,7 +317,7 @@ function M.toggle()
   end
 end
 
---- Says below a run's output what is known of it.
+--- Writes the status of a run below its output.
 ---@param run co.Run
 ---@param text string
 ---@param group string
@@ -328,7 +337,7 @@ function M.status(run, text, group)
   end)
 end
 
---- Shows more of a run's output.
+--- Shows new output of a run.
 ---@param run co.Run
 ---@param patch co.Patch
 function M.output(run, patch)
@@ -354,7 +363,7 @@ function M.output(run, patch)
   end
 end
 
---- Shows what a run has printed: goes to its first line, or shows its end without going there.
+--- Goes to the first line of a run's output, or shows its end without focus.
 ---@param run co.Run
 ---@param where 'head'|'tail'
 function M.reveal(run, where)
@@ -375,7 +384,7 @@ function M.reveal(run, where)
   end
 end
 
---- The run whose block the cursor is in, or the last one above it.
+--- Returns the run at a row, by default that of the cursor: the last one that begins above it.
 ---@param row? integer
 ---@return co.Run?
 function M.at(row)
@@ -391,7 +400,7 @@ function M.at(row)
   return found or order[1]
 end
 
---- Where a run's output is, where the buffer still has it.
+--- Returns the block of a run, if the buffer still has it.
 ---@param run co.Run
 ---@return co.Block?
 function M.block(run)
@@ -399,7 +408,7 @@ function M.block(run)
   return block_of(run)
 end
 
---- The rows of the runs' first lines.
+--- Returns the rows of the first lines of all runs.
 ---@return integer[]
 function M.rows()
   settle()
@@ -408,12 +417,6 @@ function M.rows()
     rows[#rows + 1] = first_row(run)
   end
   return rows
-end
-
---- Maps the keys of the shell buffer; see `co.run.shell_keys`.
----@param buf integer
-function M.map(buf)
-  require('co.run.shell_keys').map(buf)
 end
 
 return M

@@ -1,16 +1,18 @@
---- What the keys of the shell buffer do.
+--- The keys of the shell buffer.
 local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
 local config = require('co.config')
+local key_help = require('co.ui.key_help')
 local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
+local shell_buffer = require('co.run.shell_buffer')
 local windows = require('co.ui.windows')
 
 ---@return co.Run?
 local function here()
-  local run = require('co.run.shell_buffer').at()
+  local run = shell_buffer.at()
   if not run then
     notify.info('no run here: :Co! {command} runs one')
   end
@@ -30,31 +32,35 @@ local function on_running(act)
   end
 end
 
---- One that has ended may have left something running: the backend knows.
-local function cancel()
+---@class co.shell_keys.Runs the actions of the module `co.run`
+---@field cancel fun(run: co.Run)
+---@field send_back fun(run: co.Run)
+---@field run fun(command: string, cwd: string, stdin?: string, options?: co.RunOptions): integer?
+
+--- Cancels the run under the cursor. One that has ended may have left processes: the backend knows them.
+---@param runs co.shell_keys.Runs
+local function cancel(runs)
   local run = here()
   if run then
-    require('co.run').cancel(run)
+    runs.cancel(run)
   end
 end
 
-local background = on_running(function(run)
-  require('co.run').send_back(run)
-end)
-
-local function again()
+--- Runs the command under the cursor again.
+---@param runs co.shell_keys.Runs
+local function run_again(runs)
   local run = here()
   if run and run.owner then
-    -- What a model was allowed, or was held to, is not what a person runs by one key.
+    -- The person did not approve the command of a model as their own.
     notify.info('a model ran this: `:Co! {command}` runs it as yours')
   elseif run then
-    require('co.run').run(run.command, run.cwd, run.stdin, run.options)
+    runs.run(run.command, run.cwd, run.stdin, run.options)
   end
 end
 
 ---@param step 1|-1
 local function jump(step)
-  windows.jump(require('co.run.shell_buffer').rows(), step)
+  windows.jump(shell_buffer.rows(), step)
 end
 
 local function open()
@@ -62,22 +68,22 @@ local function open()
   if not run then
     return
   end
-  local block = require('co.run.shell_buffer').block(run)
+  local block = shell_buffer.block(run)
   local first = block and block:content()
   local row = api.nvim_win_get_cursor(0)[1] - 1
   local counted = block and block.skipped > 0 and first and row == first - 1
   local cut = api.nvim_get_current_line():match('… %d+ more characters$')
   if run.spill and (counted or cut) then
-    locations.go({ path = run.spill })
+    locations.open({ path = run.spill })
     return
   end
-  locations.open(run.cwd)
+  locations.open_at_cursor(run.cwd)
 end
 
---- Fills the quickfix list from what a run printed.
+--- Fills the quickfix list from the output of a run.
 ---@param run co.Run
 function M.quickfix(run)
-  local block = require('co.run.shell_buffer').block(run)
+  local block = shell_buffer.block(run)
   local first, tail = nil, nil
   if block then
     first, tail = block:content()
@@ -95,18 +101,21 @@ function M.quickfix(run)
   vim.cmd('botright copen')
 end
 
---- Maps the keys, in the buffer alone.
+--- Maps the keys, in the buffer only.
 ---@param buf integer
-function M.map(buf)
+---@param runs co.shell_keys.Runs
+function M.map(buf, runs)
   local keys = config.get().keys.shell
   local function map(action, run, desc)
     buffer.map(buf, 'n', keys[action], run, desc)
   end
-  map('cancel', cancel, 'cancel the run')
-  map('hide', function()
-    require('co.run.shell_buffer').hide()
-  end, 'hide the window')
-  map('again', again, 'run it again')
+  map('cancel', function()
+    cancel(runs)
+  end, 'cancel the run')
+  map('hide', shell_buffer.hide, 'hide the window')
+  map('again', function()
+    run_again(runs)
+  end, 'run it again')
   map('next', function()
     jump(1)
   end, 'next run')
@@ -114,7 +123,7 @@ function M.map(buf)
     jump(-1)
   end, 'previous run')
   map('open', open, 'open file:line')
-  map('background', background, 'let it go on in the background')
+  map('background', on_running(runs.send_back), 'let it go on in the background')
   map('quickfix', function()
     local run = here()
     if run then
@@ -122,7 +131,7 @@ function M.map(buf)
     end
   end, 'locations into the quickfix list')
   map('help', function()
-    require('co.ui.key_help').show('shell')
+    key_help.show('shell', keys)
   end, 'list the keys')
 end
 

@@ -1,4 +1,4 @@
---- The terminals of `:Co! ++pty`: Neovim's own, fed by the backend and typing to it.
+--- The terminals of `:Co! ++pty`: terminal buffers of Neovim whose program runs in the backend.
 local M = {}
 
 local api = vim.api
@@ -7,24 +7,20 @@ local buffer = require('co.ui.buffer')
 local config = require('co.config')
 local windows = require('co.ui.windows')
 
----@class (exact) co.Size
----@field columns integer
----@field rows integer
-
 ---@class (exact) co.Terminal
 ---@field run integer
 ---@field buf integer
 ---@field channel integer
----@field size co.Size as the backend knows it
+---@field size co.Size the size that the backend has
 ---@field over boolean
 
 ---@type table<integer, co.Terminal> by run
 local terminals = {}
 
--- What a program that was ended may have left on: its own screen, a hidden cursor, the mouse, its colours.
+-- Resets modes that an ended program may have left: alternate screen, hidden cursor, mouse, colours.
 local RESET = '\27[?1047l\27[?25h\27[?1000l\27[?1002l\27[?1003l\27[?2004l\27[m'
 
---- The room there is: the largest of the windows that show it, as Neovim takes it for its own terminals.
+--- Returns the size for the terminal: that of the largest window that shows it, as for Neovim's terminals.
 ---@param buf integer
 ---@return co.Size?
 local function room(buf)
@@ -42,7 +38,7 @@ local function resized()
     local size = not terminal.over and buffer.alive(terminal.buf) and room(terminal.buf)
     if size and not vim.deep_equal(size, terminal.size) then
       terminal.size = size
-      backend.tell({ type = 'run_resize', run = terminal.run, size = size })
+      backend.send_if_running({ type = 'run_resize', run = terminal.run, size = size })
     end
   end
 end
@@ -64,9 +60,9 @@ end
 local function typed(run, data)
   local terminal = terminals[run]
   if terminal and not terminal.over then
-    backend.tell({ type = 'run_input', run = run, data = data })
+    backend.send_if_running({ type = 'run_input', run = run, data = data })
   elseif terminal and api.nvim_get_current_buf() == terminal.buf then
-    -- Nobody reads it: the first key after the end leaves the terminal's mode.
+    -- The program has ended: the first key leaves terminal mode.
     vim.cmd.stopinsert()
   end
 end
@@ -91,9 +87,9 @@ local function watch(run, buf)
     callback = function()
       local terminal = terminals[run]
       terminals[run] = nil
-      -- A terminal that is taken away hangs up.
+      -- A deleted terminal ends its program.
       if terminal and not terminal.over then
-        backend.tell({ type = 'cancel_run', run = run })
+        backend.send_if_running({ type = 'cancel_run', run = run })
       end
     end,
   })
@@ -107,21 +103,21 @@ local function map(run, buf)
     windows.hide(api.nvim_get_current_win())
   end, 'hide the window')
   buffer.map(buf, 'n', keys.cancel, function()
-    backend.tell({ type = 'cancel_run', run = run })
+    backend.send_if_running({ type = 'cancel_run', run = run })
   end, 'end the program')
 end
 
---- Opens a terminal for a run and goes to it; none where no window can be opened.
+--- Opens a terminal for a run and goes to it; returns nil and the reason if no window can be opened.
 ---@param run integer
 ---@return co.Size?
----@return string? why there is none
+---@return string? problem
 function M.open(run)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'hide'
   local fits, win = pcall(windows.split, buf, { side = 'below', size = vim.o.lines })
   if not fits then
     local locked = tostring(win):find('E565:', 1, true)
-    -- Where text is locked, a buffer cannot go either.
+    -- While text is locked, the buffer cannot be deleted.
     vim.schedule(function()
       pcall(api.nvim_buf_delete, buf, { force = true })
     end)
@@ -132,7 +128,7 @@ function M.open(run)
   local name = 'co://term/' .. run
   local leftover = vim.fn.bufnr(('^%s$'):format(name))
   if leftover ~= -1 then
-    -- Of a session file.
+    -- A session file left it.
     api.nvim_buf_delete(leftover, { force = true })
   end
   api.nvim_buf_set_name(buf, name)
@@ -176,7 +172,7 @@ function M.data(message)
   end
 end
 
---- Says how it ended, in the terminal.
+--- Writes the status into the terminal after the program ended.
 ---@param run integer
 ---@param status string
 function M.ended(run, status)
@@ -187,7 +183,7 @@ function M.ended(run, status)
   end
 end
 
---- Takes away the terminal of a run that has ended.
+--- Deletes the terminal of a run that has ended.
 ---@param run integer
 function M.delete(run)
   local terminal = terminals[run]

@@ -1,16 +1,16 @@
---- Scratch buffers that the plugin writes and the person may do anything to.
+--- Scratch buffers of the plugin.
 local M = {}
 
 local api = vim.api
 
 ---@param name string
 ---@param filetype string
----@param existing? integer a buffer that carries the name already
+---@param existing? integer a buffer that has the name already
 ---@return integer buf
 function M.scratch(name, filetype, existing)
   local buf = existing or vim.fn.bufnr('^' .. name .. '$')
   if not existing and buf ~= -1 then
-    -- A buffer of that name that is not ours: a leftover of a session file.
+    -- A session file left a buffer of that name.
     api.nvim_buf_delete(buf, { force = true })
     buf = -1
   end
@@ -29,15 +29,15 @@ function M.scratch(name, filetype, existing)
   return buf
 end
 
---- Runs `change`, which writes to `buf`, outside of the person's undo history and whatever 'modifiable' is.
+--- Runs `change`, which writes to `buf`. It ignores 'modifiable' and leaves no undo entry.
 ---
---- The history there was is dropped: its line numbers are no longer true.
+--- The undo history is dropped: its line numbers are wrong after the change.
 ---@param buf integer
 ---@param change fun()
 function M.write(buf, change)
   local scope = { buf = buf }
   local get, set = api.nvim_get_option_value, api.nvim_set_option_value
-  -- Only what must be is set: an option costs more than a line, and this is done for each frame.
+  -- Set only options that differ: setting one takes longer than writing a line, and this runs for each frame.
   local modifiable, undolevels = get('modifiable', scope), get('undolevels', scope)
   if not modifiable then
     set('modifiable', true, scope)

@@ -1,7 +1,7 @@
 --- `User` autocommands.
 local M = {}
 
---- Runs the autocommands of `User {name}` with `data`; one that fails does not stop the plugin.
+--- Runs the autocommands of `User {name}` with `data`. An error in one is logged.
 ---@param name string
 ---@param data any
 function M.raise(name, data)

@@ -3,13 +3,13 @@ local M = {}
 
 local api = vim.api
 
---- What a regular file holds, as far as `most` bytes; nil where there is none.
+--- Returns the content of a regular file, at most `most` bytes; nil if it cannot be read.
 ---@param path string
 ---@param most? integer
 ---@return string?
 function M.read(path, most)
   local stat = path ~= '' and vim.uv.fs_stat(path)
-  -- A FIFO would hold Neovim until somebody writes to it.
+  -- Opening a FIFO would block Neovim.
   local handle = stat and stat.type == 'file' and io.open(path, 'rb')
   if not handle then
     return nil
@@ -19,7 +19,7 @@ function M.read(path, most)
   return bytes
 end
 
---- The loaded buffer that holds the file of that name, or of another name for it.
+--- Returns the loaded buffer of a file. Symbolic links to the file count.
 ---@param path string absolute
 ---@return integer?
 function M.buffer(path)
@@ -34,7 +34,7 @@ function M.buffer(path)
   end
 end
 
---- What is saved of a buffer, read as its text was.
+--- Returns the saved text of a buffer, decoded with the options of the buffer.
 ---@param buf integer
 ---@return string
 function M.saved(buf)
@@ -53,7 +53,7 @@ function M.saved(buf)
   return bytes
 end
 
---- What of a buffer would be saved, in the same way.
+--- Returns the text of a buffer in the same form as `saved`.
 ---@param buf integer
 ---@return string
 function M.unsaved(buf)

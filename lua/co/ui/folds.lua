@@ -1,9 +1,9 @@
---- Folds over finished output, in whatever windows show a buffer now or later.
+--- Folds over output that is complete.
 local M = {}
 
 local api = vim.api
 
---- Blocks up to this length stay open.
+--- The most lines of a block that stays open.
 M.LONG = 20
 
 ---@param win integer
@@ -18,7 +18,7 @@ function M.close(win, first, last)
   end)
 end
 
---- Scrolls back, so that a fold leaves no empty room below a cursor on the last line.
+--- Scrolls back so that no empty rows stay below the last line.
 ---@param win integer
 function M.fill(win)
   local room = api.nvim_win_get_height(win)
@@ -39,7 +39,7 @@ function M.fill(win)
   end)
 end
 
---- Folds the rows in each window that shows `buf` and whose cursor is not among them.
+--- Folds the rows in each window that shows `buf`, unless the cursor is in them.
 ---@param buf integer
 ---@param first integer
 ---@param last integer

@@ -1,9 +1,9 @@
---- Highlight groups: links by default, and groups made from a terminal's SGR codes.
+--- Highlight groups: links, and groups for SGR codes of terminal output.
 local M = {}
 
 local api = vim.api
 
---- Every group with what it is a link to; `:help co-highlights` lists them.
+--- Each group with the group that it links to by default. `:help co-highlights` lists them.
 M.links = {
   CoApproval = 'NormalFloat',
   CoApprovalBorder = 'FloatBorder',
@@ -22,7 +22,7 @@ M.links = {
   CoRunSkipped = 'Comment',
 }
 
--- What xterm shows where the colour scheme sets no `g:terminal_color_N`, but for a blue that a dark ground swallows.
+-- The colours of xterm, used if the colour scheme sets no `g:terminal_color_N`. The blue is lighter.
 local palette = {
   [0] = '#000000',
   '#cd0000',
@@ -70,12 +70,12 @@ local attributes = {
   [9] = 'strikethrough',
 }
 
---- Reads the colour after a 38 or 48 at `at`.
+--- Reads the colour after the code 38 or 48 at `at`.
 ---@param codes integer[]
 ---@param at integer
 ---@return string? colour
 ---@return integer? terminal index
----@return integer next position
+---@return integer next the position after it
 local function extended(codes, at)
   if codes[at + 1] == 5 and codes[at + 2] then
     local index = math.min(codes[at + 2], 255)
@@ -88,7 +88,7 @@ local function extended(codes, at)
   return nil, nil, #codes + 1
 end
 
---- What `nvim_set_hl` takes for SGR parameters such as `1;38;5;208`.
+--- Returns the arguments of `nvim_set_hl` for SGR codes such as `1;38;5;208`.
 ---@param sgr string
 ---@return table<string, any>
 function M.definition(sgr)
@@ -118,22 +118,22 @@ function M.definition(sgr)
       at = at + 1
     end
   end
-  -- A terminal's own attributes follow the ones of the screen.
+  -- The attributes for terminals without true colour.
   hl.cterm = { bold = hl.bold, italic = hl.italic, underline = hl.underline, reverse = hl.reverse }
   return hl
 end
 
 ---@type table<string, string>
 local groups = {}
--- Those of a terminal's first 16 colours, and those of others.
+-- The numbers of groups with the first 16 colours only, and of groups with other colours.
 local few, many = 0, 0
 
--- Neovim has room for 20,000 groups, everybody's, and gives none back. A picture alone has more colours:
--- so many of either are exact, then some of the others as near as 216 colours are, and the rest is left plain.
+-- Neovim has room for 20,000 groups and frees none. One picture has more colours than that. So the first groups have
+-- exact colours, the next ones the nearest of 216 colours, and the rest of the text gets no colour.
 local EXACT = 4000
 local MOST = 6000
 
---- A level of the colour cube, 0 to 5, for one of 0 to 255.
+--- Returns the level in the colour cube, 0 to 5, of a value from 0 to 255.
 ---@param value string
 ---@return integer
 local function level_of(value)
@@ -151,7 +151,7 @@ local function coarse(sgr)
   return near
 end
 
---- The group of SGR parameters, made on first use; none where too many were made.
+--- Returns the group for SGR codes and creates it on first use; nil if there are too many groups.
 ---@param sgr string
 ---@return string?
 function M.group(sgr)
@@ -180,7 +180,7 @@ end
 
 local defined = false
 
---- Defines the groups once; a colour scheme that clears them gets them again.
+--- Defines the groups once, and again after each change of the colour scheme.
 function M.ensure()
   if defined then
     return

@@ -1,9 +1,10 @@
 --- The lists of keys that `g?` shows.
 local M = {}
 
-local config = require('co.config')
+local windows = require('co.ui.windows')
 
-local about = {
+-- Each action with its description.
+local actions = {
   chat = {
     { 'submit', 'submit the prompt' },
     { 'send', 'submit the prompt, from insert mode too' },
@@ -38,11 +39,11 @@ local about = {
 }
 
 ---@param place 'chat'|'shell'|'jobs'
+---@param keys table<string, string|string[]|false> the keys of each action
 ---@return string[]
-local function listing(place)
-  local keys = config.get().keys[place] or {}
+local function lines_of(place, keys)
   local lines = {}
-  for _, entry in ipairs(about[place]) do
+  for _, entry in ipairs(actions[place]) do
     local lhs = keys[entry[1]]
     if lhs then
       local shown = type(lhs) == 'table' and table.concat(lhs, ' ') or lhs --[[@as string]]
@@ -55,10 +56,11 @@ local function listing(place)
   return lines
 end
 
---- Shows the keys of a buffer in a float that the next movement closes.
+--- Shows the keys of a buffer in a float. The next movement of the cursor closes it.
 ---@param place 'chat'|'shell'|'jobs'
-function M.show(place)
-  require('co.ui.windows').popup(listing(place), ' co ')
+---@param keys table<string, string|string[]|false> the keys of each action
+function M.show(place, keys)
+  windows.popup(lines_of(place, keys), ' co ')
 end
 
 return M

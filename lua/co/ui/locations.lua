@@ -23,7 +23,7 @@ local function resolve(path, cwd)
   return vim.uv.fs_stat(path) and vim.fs.normalize(path, { expand_env = false }) or nil
 end
 
---- What may follow a path: `:12:5`, `(12,5)`, `", line 12`.
+--- Reads the position after a path: `:12:5`, `(12,5)`, `", line 12`.
 ---@param after string
 ---@return integer? line
 ---@return integer? column
@@ -36,7 +36,7 @@ local function position(after)
   return number, offset
 end
 
---- The existing file that `text` names at the byte `at`, or else the first one it names.
+--- Returns the existing file that `text` names at the byte `at`, else the first one with a line number.
 ---@param text string
 ---@param at integer 1-based
 ---@param cwd string
@@ -45,7 +45,7 @@ function M.find(text, at, cwd)
   local first
   local from = 1
   while true do
-    -- Quotes, brackets and blanks end a path; a colon does unless a path with it exists.
+    -- Quotes, brackets and blanks end a path. A colon ends it unless the path with it exists.
     local start, stop, word = text:find('([%w%._/~@+%%#$%-\128-\255]+)', from)
     if not start or not stop or not word then
       break
@@ -67,7 +67,7 @@ function M.find(text, at, cwd)
   return first
 end
 
---- A window of the person's own in this tab page, or a new one.
+--- Returns a window of this tab page that shows a file of the person, or a new window.
 ---@return integer
 local function target()
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
@@ -87,10 +87,10 @@ local function target()
   )
 end
 
---- Opens a location in a window of the person's own.
+--- Opens a location in a window that shows files of the person.
 ---@param location co.Location
-function M.go(location)
-  -- `:edit` refuses a file whose buffer has changes, and would read any other again.
+function M.open(location)
+  -- `:edit` refuses a modified buffer and reads other buffers again.
   local buf = disk.buffer(location.path)
   local win = buf and windows.here(buf) or target()
   api.nvim_set_current_win(win)
@@ -114,28 +114,28 @@ function M.go(location)
   end
 end
 
---- Opens what the cursor stands on, relative paths as seen from `cwd`.
+--- Opens the file under the cursor. Relative paths are relative to `cwd`.
 ---@param cwd string
 ---@return boolean opened
-function M.open(cwd)
+function M.open_at_cursor(cwd)
   local at = api.nvim_win_get_cursor(0)[2] + 1
   local location = M.find(api.nvim_get_current_line(), at, cwd)
   if not location then
     notify.info('no file under the cursor that exists below ' .. vim.fn.fnamemodify(cwd, ':~'))
     return false
   end
-  M.go(location)
+  M.open(location)
   return true
 end
 
---- Puts the locations in `lines` into the quickfix list, through 'errorformat'.
+--- Fills the quickfix list with the locations in `lines`, parsed by 'errorformat'.
 ---@param title string
 ---@param lines string[]
 ---@param cwd string
 ---@param errorformat string
----@return integer count of entries with a place to go to
+---@return integer count of entries with a position
 function M.quickfix(title, lines, cwd, errorformat)
-  -- Relative paths are looked up in the current directory while the lines are read.
+  -- This entry makes relative paths relative to `cwd`.
   local parsed = vim.fn.getqflist({
     lines = vim.list_extend({ 'co: Entering directory `' .. cwd .. "'" }, lines),
     efm = "%Dco: Entering directory `%f'," .. errorformat,

@@ -1,4 +1,4 @@
---- What went wrong, kept for `:Co /log`: Lua's own errors, full notices, and the end of the backend's stderr.
+--- The messages that `:Co /log` shows: Lua errors, notices in full, and the standard error of the backend.
 local M = {}
 
 local KEPT = 500
@@ -6,6 +6,7 @@ local KEPT = 500
 ---@type string[]
 local lines = {}
 
+--- Adds each line of `text` with the time and its source. The oldest lines go.
 ---@param source string
 ---@param text string
 function M.add(source, text)
@@ -18,37 +19,10 @@ function M.add(source, text)
   end
 end
 
+--- Returns the messages, the oldest first.
 ---@return string[]
 function M.lines()
   return lines
-end
-
---- The backend's files; they do not follow NVIM_APPNAME.
----@return string[]
-local function files()
-  local state = vim.fs.dirname(vim.fn.stdpath('state') --[[@as string]])
-  return vim.fn.glob(state .. '/co-nvim/*.log*', true, true)
-end
-
---- Shows the log in a split of its own.
-function M.open()
-  local shown = vim.list_extend({ 'co: what went wrong in this Neovim (q closes)', '' }, lines)
-  if #lines == 0 then
-    shown[#shown + 1] = 'nothing'
-  end
-  for _, file in ipairs(files()) do
-    vim.list_extend(shown, { '', "the backend's log file (gf opens it):", file })
-  end
-  local buf = vim.api.nvim_create_buf(false, true)
-  vim.bo[buf].modifiable = true
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, shown)
-  vim.bo[buf].modifiable = false
-  vim.bo[buf].bufhidden = 'wipe'
-  vim.bo[buf].filetype = 'co-log'
-  local win = require('co.ui.windows').split(buf, { side = 'below', size = 12 })
-  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf, nowait = true })
-  require('co.ui.windows').enter(win)
-  vim.api.nvim_win_set_cursor(win, { #shown, 0 })
 end
 
 return M

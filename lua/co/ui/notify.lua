@@ -1,7 +1,7 @@
---- Sentences for the person: one line each, never long or many enough to need a key.
+--- Notices for the person: one line each, so that Neovim does not ask for a key.
 local M = {}
 
-local lock = require('co.ui.textlock')
+local textlock = require('co.ui.textlock')
 local log = require('co.ui.log')
 
 ---@type { level: integer, message: string }[]
@@ -16,7 +16,7 @@ local function fitting(message)
     return message
   end
   local rest = room > 30 and ' … :Co /log' or '…'
-  -- At once: what is seen of a character is looked up from the first one on.
+  -- Cut in one step: `strcharpart` counts from the first character each time.
   message = vim.fn.strcharpart(message, 0, room)
   while vim.fn.strdisplaywidth(message .. rest) > room do
     message = vim.fn.strcharpart(message, 0, vim.fn.strchars(message) - 1)
@@ -29,11 +29,11 @@ local flush
 
 local AGAIN_MS = 50
 
---- Shows what waits when the command line is left, or the key has come that something waits for.
+--- Shows the notices after the command line closes, or after the key that Neovim waits for.
 ---@param mode string
 local function later(mode)
   if not mode:match('^[cr]') then
-    -- No event tells of it.
+    -- There is no event for it.
     vim.defer_fn(flush, AGAIN_MS)
     return
   end
@@ -45,13 +45,13 @@ local function later(mode)
   })
 end
 
---- Whether a message would be in the way: it would tear the command line that is being typed, wait behind a hit-enter
---- prompt, or end what waits for a key of its own, where an error message counts as its error.
+--- Returns whether a message would disturb the person: it would overwrite the command line, wait behind a hit-enter
+--- prompt, or fail a command that waits for a key.
 ---@param mode string
 ---@return boolean
 local function in_the_way(mode)
   local waits = mode ~= 't' and vim.fn.state('S') ~= ''
-  return mode:match('^[cr]') ~= nil or waits or lock.locked()
+  return mode:match('^[cr]') ~= nil or waits or textlock.locked()
 end
 
 function flush()
@@ -69,12 +69,12 @@ function flush()
   if not first then
     return
   end
-  -- Two lines at once would scroll and wait for <CR>.
+  -- Two lines would scroll and wait for <CR>.
   local more = #batch > 1 and (' (and %d more: :Co /log)'):format(#batch - 1) or ''
   local text = #batch > 1 and fitting(first.message .. more) or fitting(first.message)
-  -- The same with one that nothing was drawn after.
+  -- So would a line after which Neovim did not redraw.
   vim.cmd.redraw()
-  -- Without a line for messages, Neovim asks for <CR> after each error.
+  -- If 'cmdheight' is 0, Neovim waits for <CR> after each error.
   local level = vim.o.cmdheight > 0 and first.level or math.min(first.level, vim.log.levels.WARN)
   vim.notify(text, level, { title = 'co' })
 end

@@ -1,6 +1,6 @@
---- A stretch of a buffer that shows the output of one command, between two lines of somebody else's.
+--- A block of a buffer that shows the output of one command, between two lines that belong to another module.
 ---
---- Two extmarks hold it, so that blocks above may grow. Knows nothing of windows.
+--- Two extmarks hold its place, so blocks above may grow. The module knows no windows.
 local M = {}
 
 local api = vim.api
@@ -14,11 +14,11 @@ local notes = api.nvim_create_namespace('co.skipped')
 ---@field buf integer
 ---@field head integer extmark of the line above the first line
 ---@field tail integer extmark of the line below the last one
----@field skipped integer lines of the output that came before the first one shown
+---@field skipped integer lines of the output before the first line that is shown
 local Block = {}
 Block.__index = Block
 
---- A block between the rows `head` and `tail`, which stay as they are.
+--- Creates a block between the rows `head` and `tail`. It does not change these rows.
 ---@param buf integer
 ---@param head integer
 ---@param tail integer
@@ -39,7 +39,7 @@ local function row(buf, mark)
   return api.nvim_buf_get_extmark_by_id(buf, marks, mark, {})[1]
 end
 
---- The rows of the lines around the content; nil where the person deleted them.
+--- Returns the rows of the lines around the block; nil if the person deleted them.
 ---@return integer? head
 ---@return integer? tail
 function Block:rows()
@@ -50,7 +50,7 @@ function Block:rows()
   return head, tail
 end
 
---- The note above the first line: real, so that `gf` can stand on it.
+--- Writes the number of skipped lines above the first line. It is text, so the cursor and `gf` work on it.
 ---@param count integer
 function Block:note(count)
   local head = self:rows()
@@ -75,7 +75,7 @@ function Block:note(count)
   )
 end
 
---- The row of the first line of output and the row after the last one.
+--- Returns the row of the first line of output and the row after the last one.
 ---@return integer? first
 ---@return integer? tail
 function Block:content()
@@ -101,7 +101,7 @@ function Block:colour(first, styles)
   end
 end
 
---- Makes the block show what `patch` says. One that moves the first line replaces all lines.
+--- Applies a patch. One that changes `skipped` replaces all lines.
 ---@param patch co.Patch
 function Block:patch(patch)
   self:note(patch.skipped)

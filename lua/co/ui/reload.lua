@@ -1,11 +1,11 @@
---- Files that commands changed under open buffers.
+--- Reloads buffers whose files commands changed.
 local M = {}
 
 local api = vim.api
 local notify = require('co.ui.notify')
 
 ---@param buf integer
----@return string choice for 'v:fcs_choice': nothing keeps the buffer as it is, without a dialogue
+---@return string choice for 'v:fcs_choice'; the empty one keeps the buffer and shows no dialogue
 local function choose(buf)
   if vim.bo[buf].modified then
     local name = vim.fn.fnamemodify(api.nvim_buf_get_name(buf), ':~:.')
@@ -17,8 +17,8 @@ local function choose(buf)
   return vim.o.autoread and vim.v.fcs_reason ~= 'deleted' and 'reload' or ''
 end
 
---- Reads unmodified buffers again whose files changed; a modified one stays as it is, and that is said.
-function M.refresh()
+--- Reloads unmodified buffers whose files changed. For a modified buffer it shows a notice.
+function M.changed_files()
   local watcher = api.nvim_create_autocmd('FileChangedShell', {
     callback = function(event)
       vim.v.fcs_choice = choose(event.buf)

@@ -1,4 +1,4 @@
---- Waits where text may not be changed, such as in an <expr> mapping that waits for a key.
+--- Delays changes while Neovim locks text (`:help textlock`), such as in an <expr> mapping that waits for a key.
 local M = {}
 
 local api = vim.api
@@ -6,22 +6,23 @@ local log = require('co.ui.log')
 
 local AGAIN_MS = 50
 
----@class (exact) co.lock.Waiting
+---@class (exact) co.textlock.Waiting
 ---@field act fun()
----@field of? string what it is of
+---@field key? string of the thing that it changes
 
----@type co.lock.Waiting[]
+---@type co.textlock.Waiting[]
 local waiting = {}
 local polling = false
 
---- Whether text is locked now.
+--- Returns whether text is locked now.
 ---@return boolean
 function M.locked()
-  -- There is no such buffer: that is found out last.
+  -- Neovim checks the lock before it checks that there is no such buffer.
   local _, problem = pcall(api.nvim_buf_set_text, -1, 0, 0, 0, 0, {})
   return tostring(problem):find('E565:', 1, true) ~= nil
 end
 
+--- Calls the waiting functions when text is unlocked. Neovim has no event for it.
 local function poll()
   if polling then
     return
@@ -32,7 +33,7 @@ local function poll()
     while waiting[1] and not M.locked() do
       local ok, problem = xpcall(table.remove(waiting, 1).act, debug.traceback)
       if not ok then
-        log.add('lock', tostring(problem))
+        log.add('textlock', tostring(problem))
       end
     end
     if waiting[1] then
@@ -41,21 +42,21 @@ local function poll()
   end, AGAIN_MS)
 end
 
---- Does something: at once, or when text may be changed again; what came first is done first.
+--- Calls `act` at once, or when text is unlocked. Functions that wait are called in their order.
 ---@param act fun()
----@param of? string what it is of
----@param alone? boolean nothing that waits and is of the same is needed any more
-function M.free(act, of, alone)
+---@param key? string of the thing that it changes
+---@param replace? boolean forget functions that wait and have the same key
+function M.when_unlocked(act, key, replace)
   if not waiting[1] and not M.locked() then
     act()
     return
   end
-  if of and alone then
+  if key and replace then
     waiting = vim.tbl_filter(function(other)
-      return other.of ~= of
+      return other.key ~= key
     end, waiting)
   end
-  waiting[#waiting + 1] = { act = act, of = of }
+  waiting[#waiting + 1] = { act = act, key = key }
   poll()
 end
 

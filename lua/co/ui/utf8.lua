@@ -1,14 +1,14 @@
---- What is text, and what is only bytes.
+--- Checks that text is UTF-8.
 local M = {}
 
---- Said where a chat cannot be.
+--- The notice if the name of the directory of a chat is not UTF-8.
 M.NO_PLACE = "no chat here: this directory's name is not all UTF-8; :cd to another"
 
---- Whether the backend can read `text` as such.
+--- Returns whether `text` is UTF-8, so that the backend can read it.
 ---@param text string
 ---@return boolean
 function M.valid(text)
-  -- It refuses bytes that begin no character, and surrogates. No file's name and no command line has a NUL.
+  -- `json_encode` refuses invalid bytes and surrogates. File names and command lines contain no NUL.
   return (pcall(vim.fn.json_encode, text))
 end
 

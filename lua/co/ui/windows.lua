@@ -1,16 +1,16 @@
---- Windows of the plugin: opened and closed without moving a thing of the person's own.
+--- Opens and closes windows. The person's windows keep their place, size and view.
 local M = {}
 
 local api = vim.api
 local notify = require('co.ui.notify')
 
---- Runs `change` so that other windows keep their sizes and their text.
+--- Runs `change`. Other windows keep their sizes and their text.
 ---@generic T
 ---@param change fun(): T
 ---@return T
 local function gently(change)
   local options = { equalalways = false, splitkeep = 'screen' }
-  -- These two say who gets the room of a window that closes: the one that it was taken from.
+  -- With these two, the room of a closed window goes to the window that it was taken from.
   options.splitright, options.splitbelow = true, true
   local before = {}
   for name, value in pairs(options) do
@@ -32,7 +32,7 @@ function M.is_float(win)
   return api.nvim_win_get_config(win).relative ~= ''
 end
 
---- The window a split may start from: the current one, or the last one before a float.
+--- Returns the window to split: the current one, or the last one that is no float.
 ---@return integer
 function M.base()
   local win = api.nvim_get_current_win()
@@ -55,12 +55,12 @@ end
 ---@param options table<string, any>
 function M.options(win, options)
   for name, value in pairs(options) do
-    -- Local in scope: another buffer in the same window gets the person's own values.
+    -- The local scope: another buffer in the same window gets the values of the person.
     api.nvim_set_option_value(name, value, { win = win, scope = 'local' })
   end
 end
 
---- Carries out what opens windows; where none can be, says so.
+--- Calls `act`, which opens windows. A notice names the reason if none can be opened.
 ---@param act fun()
 function M.attempt(act)
   local ok, problem = pcall(act)
@@ -75,13 +75,13 @@ function M.attempt(act)
   end
 end
 
---- Goes to a window, or says why that cannot be now.
+--- Goes to a window, or shows the reason why it cannot.
 ---@param win integer
 ---@return boolean there
 function M.enter(win)
   local another = api.nvim_win_get_buf(win) ~= api.nvim_get_current_buf()
   if another and api.nvim_get_mode().mode:match('^[vV\22sS\19]') then
-    -- From a map with <Cmd>: a selection would go along, and the first key act on it.
+    -- A mapping with <Cmd> keeps Visual mode: the first key would act on a selection in the new window.
     vim.cmd('normal! \27')
   end
   local there, problem = pcall(api.nvim_set_current_win, win)
@@ -93,7 +93,7 @@ function M.enter(win)
   return there
 end
 
---- Opens a split that is not focused.
+--- Opens a split without focus.
 ---@param buf integer
 ---@param where { side: 'below'|'right', size: integer, edge?: boolean }
 ---@return integer win
@@ -110,7 +110,7 @@ function M.split(buf, where)
       width = not below and size or nil,
     })
   end)
-  -- `:set` in a person's windows makes these the values of new ones.
+  -- A new window inherits these from the window of the person.
   M.options(win, { diff = false, scrollbind = false, cursorbind = false })
   return win
 end
@@ -126,13 +126,13 @@ local function open_float(buf)
     row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
     col = math.max(0, math.floor((vim.o.columns - width) / 2)),
     width = math.max(1, width),
-    -- Of the chat, the bar above takes one.
+    -- The winbar of a chat takes one row.
     height = math.max(2, height),
     border = 'rounded',
   })
 end
 
---- Opens `buf` in the layout asked for, without focus where the layout allows that.
+--- Opens `buf` in a layout, without focus if the layout allows it.
 ---@param buf integer
 ---@param layout string
 ---@return integer win
@@ -152,13 +152,13 @@ function M.open(buf, layout)
     elseif not tostring(problem):find('E37:', 1, true) then
       error(problem, 0)
     end
-    -- What is not saved there stays in sight, as 'hidden' is off.
+    -- With 'nohidden', a modified buffer stays visible.
     return M.split(buf, { side = 'below', size = vim.o.lines })
   end
   return M.split(buf, { side = 'right', size = math.floor(vim.o.columns * 0.45) })
 end
 
---- The window of this tab page that shows `buf`.
+--- Returns the window of this tab page that shows `buf`.
 ---@param buf integer
 ---@return integer?
 function M.here(buf)
@@ -169,7 +169,7 @@ function M.here(buf)
   end
 end
 
---- Takes a window away; the last one of Neovim gets another buffer instead.
+--- Closes a window. The last window of Neovim gets another buffer instead.
 ---@param win integer
 function M.hide(win)
   local alone = #vim.tbl_filter(function(other)
@@ -219,7 +219,7 @@ function M.popup(lines, title)
       local still = here == api.nvim_get_current_win()
         and vim.deep_equal(at, api.nvim_win_get_cursor(0))
       if event.event == 'CursorMoved' and still then
-        -- The command line that was just left counts as a movement.
+        -- Leaving the command line counts as a movement.
         return false
       end
       if api.nvim_win_is_valid(win) then
@@ -230,7 +230,7 @@ function M.popup(lines, title)
   })
 end
 
---- Runs `change` and keeps the windows at the buffer's end there that were at its end before.
+--- Runs `change`. Windows whose cursor was on the last line follow the end of the buffer.
 ---@param buf integer
 ---@param change fun()
 function M.follow(buf, change)
@@ -251,7 +251,7 @@ function M.follow(buf, change)
   end
 end
 
---- Scrolls every window that shows `buf` to its end, so that a sent prompt is visible.
+--- Scrolls all windows that show `buf` to its end, so that a sent prompt is visible.
 ---@param buf integer
 function M.to_end(buf)
   local last = api.nvim_buf_line_count(buf)
@@ -262,15 +262,15 @@ function M.to_end(buf)
   end
 end
 
---- Shows what was written: a Neovim in its command line draws nothing by itself.
+--- Redraws while the command line is open: Neovim does not do it then.
 function M.redraw()
   if api.nvim_get_mode().mode == 'c' then
     vim.cmd.redraw()
   end
 end
 
---- Puts the cursor on the next of the rows, or the one before, and leaves a mark where it was.
----@param rows integer[] top to bottom
+--- Moves the cursor to the next or the previous of the rows and sets the mark ' before.
+---@param rows integer[] from top to bottom
 ---@param step 1|-1
 function M.jump(rows, step)
   local at = api.nvim_win_get_cursor(0)[1] - 1

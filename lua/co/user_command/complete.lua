@@ -1,9 +1,9 @@
---- Completion: slash commands, contexts, files and programs.
+--- Completion of slash commands, contexts, files and programs.
 local M = {}
 
 local context = require('co.chat.context')
 
--- What means more than itself in a command, to the shell or to `:Co!`.
+-- Characters with a meaning for the shell or for `:Co!`.
 local SHELL = ' \t\n\\"\'`$&;|<>()*?[]{}!#%'
 
 ---@param candidates string[]
@@ -26,7 +26,7 @@ local function slashes(lead)
   return starting(names, lead)
 end
 
---- The files whose names start with what `lead` stands for, with a backslash before each of `special`.
+--- Returns the files that start with `lead`, with a backslash before each character of `special`.
 ---@param lead string
 ---@param special string
 ---@return string[]
@@ -34,7 +34,7 @@ local function files(lead, special)
   local plain = lead:gsub('\\(.)', '%1')
   return vim.tbl_map(function(file)
     if vim.startswith(file, plain) then
-      -- What the person typed stays: a `$` of theirs is a variable.
+      -- Keep what the person typed: a `$` there is a variable.
       return lead .. vim.fn.escape(file:sub(#plain + 1), special)
     end
     return vim.fn.escape(file, special)
@@ -58,8 +58,8 @@ end
 ---@return string[]
 local function arguments(name, lead)
   if name == 'approve' or name == 'deny' or name == 'always' then
-    local ids = vim.tbl_map(function(ask)
-      return tostring(ask.id)
+    local ids = vim.tbl_map(function(question)
+      return tostring(question.id)
     end, require('co.question').pending())
     if name == 'always' then
       vim.list_extend(ids, { 'command', 'prefix', 'prefix_saved', 'everything' })
@@ -77,7 +77,7 @@ end
 
 ---@param text string before the word
 ---@param lead string
----@param options string[] that may come first
+---@param options string[] options that may come first
 ---@return string[]
 local function shell_words(text, lead, options)
   local count
@@ -121,7 +121,7 @@ function M.command_line(lead, line, position)
   return {}
 end
 
---- Completes in the prompt of a chat.
+--- Completes a word in the prompt of a chat, as an 'omnifunc'.
 ---@param findstart integer
 ---@param base string
 ---@return integer|string[]

@@ -1,46 +1,23 @@
---- `:Co` and `:Co!`.
+--- The user commands `:Co` and `:Co!`.
 local M = {}
 
 local api = vim.api
+local callbacks = require('co.chat.callbacks')
+local directory = require('co.ui.directory')
 local notify = require('co.ui.notify')
-local utf8 = require('co.ui.utf8')
+local windows = require('co.ui.windows')
 
---- A directory, that of the current window by default; nil, once said, where it does not exist any more.
----@param cwd? string
----@return string?
-function M.cwd(cwd)
-  cwd = cwd or vim.fn.getcwd()
-  if cwd ~= '' and vim.fn.isdirectory(cwd) == 1 then
-    return cwd
-  end
-  local name = cwd ~= '' and cwd or 'the working directory'
-  notify.error(('%s does not exist any more: choose another with :cd'):format(name))
-end
-
---- A new chat in a directory, that of the current window by default; nil, once said, where no chat can be.
----
---- What it says of its directory to a model must be text.
----@param cwd? string
----@return co.Chat?
-function M.new_chat(cwd)
-  local there = M.cwd(cwd)
-  if there and not utf8.valid(there) then
-    notify.error(utf8.NO_PLACE)
-    return nil
-  end
-  return there and require('co.chat').new(there)
-end
-
+--- Returns the lines of the range, if the command has one.
 ---@param opts vim.api.keyset.create_user_command.command_args
 ---@return string[]?
-local function ranged(opts)
+local function range_lines(opts)
   if opts.range == 0 then
     return nil
   end
   return api.nvim_buf_get_lines(0, opts.line1 - 1, opts.line2, false)
 end
 
---- The modifier of a file name that begins at `at`, such as `:r` or `:s?from?to?`.
+--- Returns the file name modifier that begins at `at`, such as `:r` or `:s?from?to?`.
 ---@param command string
 ---@param at integer
 ---@return string?
@@ -48,17 +25,17 @@ local function modifier(command, at)
   return command:match('^:[8~.hpretS]', at) or command:match('^(:g?s([^%w%s]).-%2.-%2)', at) --[[@as string?]]
 end
 
---- What a mark that stands for nothing would stand for.
+--- Returns the meaning of `%`, `#` or `##` for an error message.
 ---@param mark string
 ---@return string
-local function meant(mark)
+local function meaning_of(mark)
   if mark:sub(1, 2) == '##' then
     return 'argument list'
   end
   return mark:sub(1, 1) == '%' and 'current file' or 'alternate file'
 end
 
---- Expands `%`, `#` and `##` as `:!` does; a backslash before one keeps it.
+--- Expands `%`, `#` and `##` as `:!` does. A backslash before one prevents this.
 ---@param command string
 ---@return string? expanded
 ---@return string? problem
@@ -70,7 +47,7 @@ function M.expand(command)
     end
     local plain = vim.fn.expand(mark)
     if plain == '' then
-      problem = ('%s stands for the %s, and there is none'):format(mark, meant(mark))
+      problem = ('%s stands for the %s, and there is none'):format(mark, meaning_of(mark))
     end
     return escape .. plain, ''
   end
@@ -101,32 +78,52 @@ function M.expand(command)
   return table.concat(out) .. command:sub(at)
 end
 
---- Sends a prompt to the current chat, which is shown without taking the focus.
+--- Carries out what a person typed into a chat: `!cmd` runs a command, `/name` is a slash command, other text is a prompt.
+---@param chat co.Chat
+---@param text string
+---@param cwd string
+---@param context? co.Context[]
+---@return boolean taken
+function M.submit(chat, text, cwd, context)
+  local send = require('co.chat.send')
+  local command = text:match('^!%s*(.-)%s*$')
+  if command then
+    return send.run(chat, command, cwd)
+  end
+  local name, args = text:match('^/(%S*)%s*(.-)%s*$')
+  if name then
+    return require('co.user_command.slash').run(name, args or '', chat, cwd)
+  end
+  return send.prompt(chat, text, cwd, context)
+end
+
+--- Sends a prompt to the current chat and shows the chat. The focus stays.
 ---@param text string
 ---@param context? co.Context[]
----@return boolean
+---@return boolean taken
 function M.prompt(text, context)
   local chats = require('co.chat')
-  local chat = chats.current() or M.new_chat()
-  local cwd = chat and M.cwd()
+  local chat = chats.current() or chats.new()
+  local cwd = chat and directory.existing()
   if not chat or not cwd then
     return false
   end
-  -- A range that was given before was for a prompt that is typed into the chat.
+  -- An earlier `:{range}Co` was for a prompt that is typed into the chat.
   chat.range = nil
   if chats.of_buffer() ~= chat then
     chat.origin = api.nvim_get_current_win()
   end
-  -- What the prompt names is read before a window opens.
-  local taken = require('co.chat.send').text(chat, text, cwd, context)
+  -- Contexts are read before a window opens.
+  local taken = M.submit(chat, text, cwd, context)
   if taken and not text:match('^/') then
-    chats.show(chat, false)
+    require('co.chat.window').show(chat, false)
   end
   return taken
 end
 
+--- Carries out `:Co!`.
 ---@param opts vim.api.keyset.create_user_command.command_args
-local function shell(opts)
+local function run_command(opts)
   local runs = require('co.run')
   if vim.trim(opts.args) == '' then
     runs.rerun()
@@ -145,18 +142,19 @@ local function shell(opts)
     notify.error(problem --[[@as string]])
     return
   end
-  local cwd = M.cwd()
+  local cwd = directory.existing()
   if not cwd then
     return
   end
-  local lines = ranged(opts)
+  local lines = range_lines(opts)
   runs.run(command, cwd, lines and table.concat(lines, '\n') .. '\n' or nil, options)
 end
 
+--- Carries out `:Co`, or passes `:Co!` on.
 ---@param opts vim.api.keyset.create_user_command.command_args
 local function carry_out(opts)
   if opts.bang then
-    shell(opts)
+    run_command(opts)
     return
   end
   local text = vim.trim(opts.args)
@@ -166,11 +164,12 @@ local function carry_out(opts)
     require('co.user_command.slash').run(name, args or '', chat, vim.fn.getcwd())
     return
   end
-  local lines = ranged(opts)
+  local lines = range_lines(opts)
   local context = lines and { require('co.chat.context').range(opts.line1, opts.line2) } or nil
   if text == '' then
-    require('co').open()
-    local chat = require('co.chat').current()
+    local chats = require('co.chat')
+    chats.open()
+    local chat = chats.current()
     if chat then
       chat.range = context and context[1]
     end
@@ -185,11 +184,19 @@ end
 --- Carries out `:Co` or `:Co!`.
 ---@param opts vim.api.keyset.create_user_command.command_args
 function M.run(opts)
-  -- Notices whether `vim.g.co` has changed.
+  -- This reads `vim.g.co` again.
   require('co.config').get()
-  require('co.ui.windows').attempt(function()
+  windows.attempt(function()
     carry_out(opts)
   end)
+end
+
+callbacks.submit = function(chat, text)
+  return M.submit(chat, text, chat.state.cwd)
+end
+
+callbacks.complete = function(findstart, base)
+  return require('co.user_command.complete').omnifunc(findstart, base)
 end
 
 return M

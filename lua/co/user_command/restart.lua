@@ -1,11 +1,11 @@
---- `:Co /restart`: another backend in the place of the one that runs.
+--- `:Co /restart` replaces the backend by a new one.
 local M = {}
 
 local backend = require('co.backend')
 local chats = require('co.chat')
 local notify = require('co.ui.notify')
 
--- More of them would not fit into a line.
+-- More names do not fit into one line.
 local NAMED = 3
 
 ---@param run co.Run
@@ -41,20 +41,20 @@ local function busy()
   return found
 end
 
---- Has every chat go on with its conversation.
+--- Loads the conversation of each chat in the new backend.
 local function resume()
   for _, chat in ipairs(chats.all()) do
-    if chat.lost then
+    if chat.unloaded then
       local cwd = chat.state.cwd
       local message =
-        { type = 'command', session = chat.id, name = 'resume', args = chat.lost, cwd = cwd }
+        { type = 'command', session = chat.id, name = 'resume', args = chat.unloaded, cwd = cwd }
       require('co.chat.send').message(chat, message, cwd)
     end
   end
   notify.info('a new backend runs')
 end
 
---- Starts a new backend. Without `force`, only names what runs; with it, ends that first.
+--- Starts a new backend. If something runs, `force` is needed: without it, a notice names what runs.
 ---@param force boolean
 ---@return boolean taken
 function M.restart(force)

@@ -1,17 +1,16 @@
---- The slash commands: those of the editor are carried out here, the others are the backend's.
+--- The slash commands. The plugin carries out some itself; the backend carries out the others.
 local M = {}
 
-local backend = require('co.backend')
 local notify = require('co.ui.notify')
 
 ---@class (exact) co.slash.Entry
 ---@field about string
----@field run? fun(args: string, chat?: co.Chat, cwd: string): boolean? the backend's where there is none
+---@field run? fun(args: string, chat?: co.Chat, cwd: string): boolean? nil if the backend carries it out
 
 ---@param args string
 ---@return co.Question?
 ---@return string rest
-local function named(args)
+local function find_question(args)
   local approve = require('co.question')
   local id, tail = args:match('^(%d+)%s*(.*)$')
   local rest = tail or ''
@@ -19,16 +18,16 @@ local function named(args)
   if not id then
     return pending[1], args
   end
-  for _, ask in ipairs(pending) do
-    if ask.id == tonumber(id) then
-      return ask, rest
+  for _, question in ipairs(pending) do
+    if question.id == tonumber(id) then
+      return question, rest
     end
   end
   return nil, rest
 end
 
 ---@param args string
-local function none(args)
+local function notify_none_waits(args)
   local id = args:match('^%d+')
   notify.info(
     id and ('no question %s waits: :Co /pending lists them'):format(id)
@@ -39,20 +38,20 @@ end
 ---@param args string
 ---@return boolean?
 local function always(args)
-  local ask, scope = named(args)
-  if not ask then
-    none(args)
+  local question, scope = find_question(args)
+  if not question then
+    notify_none_waits(args)
   elseif scope == '' then
     require('co.question').focus()
-  elseif not vim.list_contains(ask.kind.scopes(ask), scope) then
-    local offered = table.concat(ask.kind.scopes(ask), ', ')
+  elseif not vim.list_contains(question.kind.scopes(question), scope) then
+    local offered = table.concat(question.kind.scopes(question), ', ')
     notify.error(
-      offered == '' and ('question %d takes no /always'):format(ask.id)
+      offered == '' and ('question %d takes no /always'):format(question.id)
         or ('/always allows one of %s, not "%s"'):format(offered, scope)
     )
     return false
   else
-    require('co.question').answer(ask.id, 'always', {
+    require('co.question').answer(question.id, 'always', {
       scope = scope --[[@as co.Scope]],
     })
   end
@@ -61,9 +60,9 @@ end
 
 local function pending()
   local lines = {}
-  for _, ask in ipairs(require('co.question').pending()) do
-    local first = ask.command:match('^[^\n]*')
-    lines[#lines + 1] = (' %d  %s  %s '):format(ask.id, ask.kind.title(ask), first)
+  for _, question in ipairs(require('co.question').pending()) do
+    local first = question.command:match('^[^\n]*')
+    lines[#lines + 1] = (' %d  %s  %s '):format(question.id, question.kind.title(question), first)
   end
   if #lines == 0 then
     notify.info('nothing waits for an answer')
@@ -73,7 +72,7 @@ local function pending()
   return true
 end
 
---- Every slash command.
+--- All slash commands.
 ---@type table<string, co.slash.Entry>
 M.commands = {
   approve = {
@@ -83,7 +82,7 @@ M.commands = {
         require('co.question').focus()
         return true
       end
-      -- A slip of the finger is no yes to whatever happens to be first.
+      -- Require a number: the first question may not be the one that the person means.
       if not args:match('^%d+$') then
         notify.error(
           ('/approve takes the number of a question, not "%s": :Co /pending lists them'):format(
@@ -92,24 +91,24 @@ M.commands = {
         )
         return false
       end
-      local ask = named(args)
-      if not ask then
-        none(args)
+      local question = find_question(args)
+      if not question then
+        notify_none_waits(args)
         return true
       end
-      return require('co.question').answer(ask.id, 'once')
+      return require('co.question').answer(question.id, 'once')
     end,
   },
   deny = {
     about = 'say no to the first question or the one with this id, with a reason if you like',
     run = function(args)
-      local ask, reason = named(args)
-      if not ask then
-        none(args)
+      local question, reason = find_question(args)
+      if not question then
+        notify_none_waits(args)
         return true
       end
       return require('co.question').answer(
-        ask.id,
+        question.id,
         'deny',
         { reason = reason ~= '' and reason or nil }
       )
@@ -134,9 +133,9 @@ M.commands = {
   new = {
     about = 'start another chat',
     run = function(_, _, cwd)
-      local made = require('co.user_command').new_chat(cwd)
+      local made = require('co.chat').new(cwd)
       if made then
-        require('co.chat').show(made, true)
+        require('co.chat.window').show(made, true)
       end
       return made ~= nil
     end,
@@ -151,7 +150,7 @@ M.commands = {
   log = {
     about = 'show what went wrong',
     run = function()
-      require('co.ui.log').open()
+      require('co.ui.log_window').open()
       return true
     end,
   },
@@ -180,7 +179,7 @@ M.commands = {
   install = {
     about = 'say how to install the backend',
     run = function()
-      local path = backend.find()
+      local path = require('co.backend.executable').find()
       notify.info(
         path and ('co-nvim is at %s'):format(path)
           or 'build it with `cargo build --release` in the plugin, or set "bin" to its path'
@@ -203,10 +202,10 @@ M.commands = {
   sandbox = { about = 'show the confinement of commands, or choose it: landlock, subprocess' },
 }
 
---- Carries out a slash command; an unknown one is an error and goes nowhere.
+--- Carries out a slash command. An unknown one is an error and is not sent.
 ---@param name string
 ---@param args string
----@param chat? co.Chat the backend's commands make one where there is none
+---@param chat? co.Chat commands of the backend create one if it is nil
 ---@param cwd string
 ---@return boolean taken
 function M.run(name, args, chat, cwd)
@@ -218,8 +217,7 @@ function M.run(name, args, chat, cwd)
   if entry.run then
     return entry.run(args, chat, cwd) ~= false
   end
-  local chats = require('co.chat')
-  chat = chat or require('co.user_command').new_chat(cwd)
+  chat = chat or require('co.chat').new(cwd)
   if not chat then
     return false
   end
@@ -229,7 +227,7 @@ function M.run(name, args, chat, cwd)
     cwd
   )
   if taken then
-    chats.show(chat, false)
+    require('co.chat.window').show(chat, false)
   end
   return taken
 end

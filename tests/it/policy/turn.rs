@@ -202,7 +202,7 @@ fn a_job_that_fails_in_the_sandbox_between_two_requests_is_offered_again_too() {
     chat.co(" follow it");
     chat.nvim.wait_text("co 1/1");
     let close = "local run = require('co.run').all()[1]
-        require('co.backend').tell({ type = 'run_input', run = run.id, close = true })";
+        require('co.backend').send_if_running({ type = 'run_input', run = run.id, close = true })";
     chat.nvim.lua(close, json!([]));
     wait_until(DEADLINE, "the job ends", || {
         (chat.events("CoJobDone") == 1).then_some(())

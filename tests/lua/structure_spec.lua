@@ -1,0 +1,124 @@
+-- The files of the plugin know each other in one direction only.
+
+--- The folders from the lowest to the highest; a folder requires itself and lower ones. Files at the top have a name of
+--- their own here.
+local LAYERS = {
+  { 'ui', 'version', 'types' },
+  { 'config' },
+  { 'backend' },
+  { 'question', 'run' },
+  { 'chat' },
+  { 'user_command' },
+  { 'init', 'handlers', 'health' },
+}
+
+---@param path string below lua/co, without its ending
+---@return string
+local function module_of(path)
+  return path == 'init' and 'co' or 'co.' .. path:gsub('/init$', ''):gsub('/', '.')
+end
+
+--- The folder or the file at the top that a module belongs to.
+---@param module string
+---@return string
+local function layer_of(module)
+  return module:match('^co%.([%w_]+)') or 'init'
+end
+
+--- The modules that a text names, in a string or at once: each `require` and each look into `package.loaded`.
+---@param text string
+---@return string[]
+local function required(text)
+  local found = {}
+  for _, pattern in ipairs({
+    'require[%s(]*\\?["\'](co[%w_.]*)',
+    'package%.loaded%[["\'](co[%w_.]*)',
+  }) do
+    for name in text:gmatch(pattern) do
+      found[#found + 1] = name
+    end
+  end
+  return found
+end
+
+--- Each module with the other modules that it requires.
+---@return table<string, string[]>
+local function graph()
+  local edges = {}
+  local root = _G.co_root .. '/lua/co/'
+  for _, file in ipairs(vim.fn.glob(root .. '**/*.lua', true, true)) do
+    local module = module_of(file:sub(#root + 1, -5))
+    local text = table.concat(vim.fn.readfile(file), '\n')
+    edges[module] = vim.tbl_filter(function(name)
+      return name ~= module
+    end, required(text))
+  end
+  return edges
+end
+
+--- Returns a cycle of modules, as a path whose last module is its first; nil if there is none.
+---@param edges table<string, string[]>
+---@return string?
+local function cycle(edges)
+  local done = {}
+  local function visit(module, path)
+    for index, earlier in ipairs(path) do
+      if earlier == module then
+        return table.concat(vim.list_slice(path, index), ' -> ') .. ' -> ' .. module
+      end
+    end
+    if done[module] then
+      return nil
+    end
+    path[#path + 1] = module
+    for _, name in ipairs(edges[module] or {}) do
+      local found = visit(name, path)
+      if found then
+        return found
+      end
+    end
+    path[#path] = nil
+    done[module] = true
+  end
+  for module in vim.spairs(edges) do
+    local found = visit(module, {})
+    if found then
+      return found
+    end
+  end
+end
+
+describe('the files of the plugin', function()
+  it('require each other without a cycle', function()
+    same(nil, cycle(graph()))
+    same('co.a -> co.b -> co.a', cycle({ ['co.a'] = { 'co.b' }, ['co.b'] = { 'co.c', 'co.a' } }))
+    same(
+      { 'co.a', 'co.b.c', 'co', 'co.d' },
+      required(
+        [[require('co.a') "v:lua.require'co.b.c'.f" require(\"co\") package.loaded['co.d'] 'co.e']]
+      )
+    )
+  end)
+
+  it('require only files of their own folder and of lower ones', function()
+    local rank = {}
+    for index, names in ipairs(LAYERS) do
+      for _, name in ipairs(names) do
+        rank[name] = index
+      end
+    end
+    local wrong, edges = {}, graph()
+    for module, names in vim.spairs(edges) do
+      local own = layer_of(module)
+      yes(rank[own], 'no layer for ' .. module)
+      for _, name in ipairs(names) do
+        yes(edges[name], ('%s requires %s, which does not exist'):format(module, name))
+        local other = layer_of(name)
+        if other ~= own and rank[other] >= rank[own] then
+          wrong[#wrong + 1] = module .. ' -> ' .. name
+        end
+      end
+    end
+    same({}, wrong)
+  end)
+end)
