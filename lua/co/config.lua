@@ -62,6 +62,7 @@ local LONGEST_KEY = 50
 
 local layouts = { vertical = true, horizontal = true, float = true, tab = true, current = true }
 
+--- Returns whether a value is a valid setting of a key.
 ---@param lhs any
 ---@return boolean
 local function are_keys(lhs)
@@ -75,6 +76,7 @@ local function are_keys(lhs)
   return vim.islist(keys) and #wrong == 0
 end
 
+--- Checks the keys of one buffer.
 ---@param given any
 ---@param known table<string, string|string[]|false>
 ---@return string? problem
@@ -171,6 +173,7 @@ local on_change = {}
 -- Callbacks read the settings, too.
 local calling = false
 
+--- Adds the settings of one layer and collects their errors.
 ---@param into co.Config
 ---@param layer string
 ---@param given any
@@ -204,6 +207,7 @@ local function apply(into, layer, given)
   end
 end
 
+--- Reads all layers again, shows new errors and calls the callbacks.
 ---@return co.Config
 local function merge()
   local into, known = vim.deepcopy(defaults), problems

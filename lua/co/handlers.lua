@@ -77,7 +77,7 @@ local handlers = {
     require('co.run').output(message)
   end,
   run_data = function(message)
-    require('co.run.terminal').data(message)
+    require('co.run.terminal').write(message)
   end,
   run_ended = function(message)
     require('co.run').ended(message)

@@ -3,6 +3,7 @@ local M = {}
 
 local health = vim.health
 
+--- Checks the executable of the backend and returns its path.
 ---@return string?
 local function check_backend()
   local backend = require('co.backend')
@@ -55,6 +56,7 @@ end
 ---@field message string
 ---@field advice? string
 
+--- Shows one check of the backend.
 ---@param check co.health.Check
 local function report(check)
   local text = ('%s: %s'):format(check.name, check.message)

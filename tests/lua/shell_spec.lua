@@ -29,7 +29,7 @@ describe('the shell buffer', function()
       local before = lines()
       vim.cmd('Co! two')
       local at_once = lines()
-      require('co.run.shell_buffer').at(0)
+      require('co.run.shell_buffer').run_at(0)
       return { before, at_once, lines() }
     ]])
     same({ 2, 2, 5 }, seen)
@@ -56,7 +56,7 @@ describe('the shell buffer', function()
       local moments, defer = {}, vim.defer_fn
       vim.defer_fn = function(moment) moments[#moments + 1] = moment end
       vim.cmd('Co! two')
-      require('co.run.shell_buffer').at(0)
+      require('co.run.shell_buffer').run_at(0)
       vim.cmd('Co! three')
       vim.defer_fn = defer
       moments[1]()

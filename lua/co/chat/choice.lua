@@ -18,6 +18,7 @@ local function typing(chat)
   return not (asked and table.concat(chat.text:prompt()) == '')
 end
 
+--- Shows the list, or waits until the person stops typing.
 ---@param chat co.Chat
 ---@param message co.Choose
 ---@param done fun(value: string)

@@ -10,6 +10,7 @@ local notify = require('co.ui.notify')
 -- Replaces an escaped blank. Prompts and file names contain no such byte.
 local ESCAPED = '\1'
 
+--- Returns the name of a buffer for a context.
 ---@param buf integer
 ---@return string
 local function name_of(buf)
@@ -17,6 +18,7 @@ local function name_of(buf)
   return name ~= '' and vim.fn.fnamemodify(name, ':~:.') or ('[buffer %d]'):format(buf)
 end
 
+--- Returns lines of a buffer as a context.
 ---@param name string
 ---@param buf integer
 ---@param first integer
@@ -27,6 +29,7 @@ local function lines_of(name, buf, first, last)
   return { name = name, text = text, size = size }
 end
 
+--- Returns lines of a buffer as the context `@selection`.
 ---@param buf integer
 ---@param first integer
 ---@param last integer
@@ -44,6 +47,7 @@ function M.range(first, last)
   return selected(api.nvim_get_current_buf(), first, last)
 end
 
+--- Returns the lines of the last visual selection.
 ---@param buf integer
 ---@return co.Context?
 local function selection(buf)
@@ -58,6 +62,7 @@ end
 ---@type table<integer, string>
 local severities = { 'error', 'warning', 'info', 'hint' }
 
+--- Returns the diagnostics of a buffer.
 ---@param buf integer
 ---@return co.Context
 local function diagnostics(buf)
@@ -77,6 +82,7 @@ local function diagnostics(buf)
   return { name = '@diagnostics ' .. name_of(buf), text = text }
 end
 
+--- Returns the entries of the quickfix list.
 ---@return co.Context
 local function quickfix()
   local lines = {}

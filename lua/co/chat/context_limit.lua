@@ -10,9 +10,10 @@ M.LONGEST = 512 * 1024
 -- The most bytes of all pieces of a prompt.
 local ALL = 4 * 1024 * 1024
 
+--- Returns a number of bytes for a notice.
 ---@param bytes integer
 ---@return string
-local function words(bytes)
+local function size_text(bytes)
   local mib = bytes / 1024 / 1024
   return mib >= 1 and ('%.1f MiB'):format(mib) or ('%d KiB'):format(math.ceil(bytes / 1024))
 end
@@ -51,7 +52,7 @@ local function cut(piece, most)
   local text = piece.text:sub(1, most + vim.str_utf_start(piece.text, most + 1))
   local size = piece.size or #piece.text
   return {
-    name = ('%s, first %s of %s'):format(piece.name, words(#text), words(size)),
+    name = ('%s, first %s of %s'):format(piece.name, size_text(#text), size_text(size)),
     text = ('%s\n… cut after %d of %d bytes'):format(text, #text, size),
   }
 end

@@ -15,12 +15,14 @@ local marks = api.nvim_create_namespace('co.answers')
 local FoldedAnswers = {}
 FoldedAnswers.__index = FoldedAnswers
 
+--- Creates the list of answers of a buffer.
 ---@param buf integer
 ---@return co.FoldedAnswers
 function M.new(buf)
   return setmetatable({ buf = buf, old = {} }, FoldedAnswers)
 end
 
+--- Creates or moves an extmark at a row.
 ---@param row integer
 ---@param id? integer
 ---@return integer
@@ -29,6 +31,7 @@ function FoldedAnswers:mark(row, id)
   return api.nvim_buf_set_extmark(self.buf, marks, row, 0, { id = id, right_gravity = false })
 end
 
+--- Returns the row of an extmark.
 ---@param mark integer
 ---@return integer?
 function FoldedAnswers:row(mark)
@@ -57,7 +60,7 @@ end
 
 --- Folds the last answer, which ends above `row`.
 ---@param row integer
-function FoldedAnswers:replaced(row)
+function FoldedAnswers:fold_current(row)
   local first = self.current and self:row(self.current)
   self.current = nil
   local lines = first and api.nvim_buf_get_lines(self.buf, first, row, false) or {}

@@ -197,7 +197,7 @@ end
 --- Shows the current chat with the cursor at its prompt, or hides it.
 function M.toggle()
   local chat = M.current()
-  if chat and windows.here(chat.buf) then
+  if chat and windows.in_tabpage(chat.buf) then
     window.hide(chat)
   else
     M.open()

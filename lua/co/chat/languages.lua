@@ -16,17 +16,18 @@ function M.query(lang, kind)
 end
 
 ---@type (fun())[]
-local preparations = {}
+local steps = {}
 ---@type table<string, true>
 local prepared = {}
 local preparing = false
 
-local function go_on()
-  local step = table.remove(preparations, 1)
+--- Runs the next step and starts the timer for the one after it.
+local function run_next_step()
+  local step = table.remove(steps, 1)
   preparing = step ~= nil
   if step then
     step()
-    vim.defer_fn(go_on, PAUSE)
+    vim.defer_fn(run_next_step, PAUSE)
   end
 end
 
@@ -37,7 +38,7 @@ function M.prepare(lang)
     return
   end
   prepared[lang] = true
-  vim.list_extend(preparations, {
+  vim.list_extend(steps, {
     function()
       pcall(vim.treesitter.language.add, lang)
     end,
@@ -55,7 +56,7 @@ function M.prepare(lang)
   })
   if not preparing then
     preparing = true
-    vim.defer_fn(go_on, PAUSE)
+    vim.defer_fn(run_next_step, PAUSE)
   end
 end
 
@@ -73,7 +74,7 @@ end
 --- Returns whether all languages are loaded.
 ---@return boolean
 function M.ready()
-  return #preparations == 0
+  return #steps == 0
 end
 
 return M

@@ -11,6 +11,7 @@ local api = vim.api
 local last
 local watching = false
 
+--- Returns whether a buffer belongs to the plugin.
 ---@param buf integer
 ---@return boolean
 local function is_ours(buf)
@@ -29,6 +30,7 @@ local function counts(win)
     and (kind ~= 'popup' or vim.bo[buf].buftype == '')
 end
 
+--- Notes the current window if a person may work in it.
 local function note()
   local win = api.nvim_get_current_win()
   if counts(win) then

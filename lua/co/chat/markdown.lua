@@ -23,7 +23,7 @@ local TOGETHER = 25
 
 ---@class (exact) co.Markdown
 ---@field buf integer
----@field ending fun(): integer returns the row after the last line of the text
+---@field end_row fun(): integer returns the row after the last line of the text
 ---@field open integer extmark of the first line whose highlights may still change
 ---@field due boolean a timer for the next update runs
 ---@field painted integer the time of the last update, in nanoseconds
@@ -124,6 +124,7 @@ local function mark_tree(stretch, tree, lang, depth)
   end
 end
 
+--- Sets the extmarks for the syntax trees of a parser and of injected languages.
 ---@param stretch co.markdown.Stretch
 ---@param parser vim.treesitter.LanguageTree
 ---@param depth integer
@@ -167,6 +168,7 @@ function M.supported()
   return (pcall(vim.treesitter.get_string_parser, '', 'markdown'))
 end
 
+--- Removes all highlights.
 ---@param self co.Markdown
 local function start(self)
   api.nvim_buf_clear_namespace(self.buf, colours, 0, -1)
@@ -175,14 +177,14 @@ local function start(self)
   self.rest, self.below = {}, ''
 end
 
---- Highlights `buf`: the text above the row that `ending` returns, and the rest by itself.
+--- Highlights `buf`: the text above the row that `end_row` returns, and the rest by itself.
 ---@param buf integer
----@param ending fun(): integer
+---@param end_row fun(): integer
 ---@return co.Markdown
-function M.new(buf, ending)
+function M.new(buf, end_row)
   local self = setmetatable({
     buf = buf,
-    ending = ending,
+    end_row = end_row,
     due = false,
     painted = 0,
     busy = false,
@@ -221,8 +223,8 @@ end
 --- Highlights the last piece and the pieces after it, the newest first.
 function Markdown:paint()
   local from = api.nvim_buf_get_extmark_by_id(self.buf, places, self.open, {})[1] or 0
-  local ending = self.ending()
-  local lines = api.nvim_buf_get_lines(self.buf, from, ending, false)
+  local end_row = self.end_row()
+  local lines = api.nvim_buf_get_lines(self.buf, from, end_row, false)
   languages.prepare_fences(lines)
   if not languages.ready() then
     self:update()
@@ -238,7 +240,7 @@ function Markdown:paint()
     api.nvim_buf_set_extmark(self.buf, places, row, 0, { id = self.open, right_gravity = false })
     paint(self.buf, row, vim.list_slice(lines, last.first, last.last), last.raw)
   end
-  self:paint_below(ending)
+  self:paint_below(end_row)
   self:catch_up()
 end
 

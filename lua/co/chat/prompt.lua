@@ -39,7 +39,7 @@ function M.submit(chat)
     remember(vim.split(text, '\n', { plain = true }))
     chat.history = 0
     chat.text:set_prompt({ '' })
-    windows.to_end(chat.buf)
+    windows.scroll_to_end(chat.buf)
   end
 end
 

@@ -78,7 +78,7 @@ function M.prompt(chat, text, cwd, extra)
   if taken then
     chat.range = nil
     table.insert(chat.waiting_prompts, text)
-    windows.to_end(chat.buf)
+    windows.scroll_to_end(chat.buf)
   end
   return taken
 end
@@ -107,7 +107,7 @@ function M.run(chat, text, cwd)
     options = run_options.message(options),
   }, cwd)
   if taken then
-    windows.to_end(chat.buf)
+    windows.scroll_to_end(chat.buf)
   end
   return taken
 end

@@ -23,11 +23,12 @@ local FENCE = '````'
 local ChatText = {}
 ChatText.__index = ChatText
 
+--- Sets the extmark of the prompt, with the line above it.
 ---@param buf integer
 ---@param at integer row
 ---@param id? integer
 ---@return integer
-local function rule(buf, at, id)
+local function mark_prompt(buf, at, id)
   return api.nvim_buf_set_extmark(buf, prompts, at, 0, {
     id = id,
     right_gravity = false,
@@ -44,7 +45,7 @@ function M.new(buf)
     api.nvim_buf_set_lines(buf, 0, -1, false, { '', '' })
   end)
   local self = setmetatable(
-    { buf = buf, mark = rule(buf, 1), blocks = {}, folded_answers = folded_answers.new(buf) },
+    { buf = buf, mark = mark_prompt(buf, 1), blocks = {}, folded_answers = folded_answers.new(buf) },
     ChatText
   )
   if markdown.supported() then
@@ -82,15 +83,17 @@ function ChatText:prompt_row()
       row = count
     end
   end)
-  rule(self.buf, row, self.mark)
+  mark_prompt(self.buf, row, self.mark)
   return row
 end
 
+--- Returns the lines of the prompt.
 ---@return string[]
 function ChatText:prompt()
   return api.nvim_buf_get_lines(self.buf, self:prompt_row(), -1, false)
 end
 
+--- Replaces the prompt.
 ---@param lines string[]
 function ChatText:set_prompt(lines)
   local row = self:prompt_row()
@@ -116,7 +119,7 @@ end
 
 --- Folds the last answer, which the model no longer sees.
 function ChatText:fold_answer()
-  self.folded_answers:replaced(self:prompt_row())
+  self.folded_answers:fold_current(self:prompt_row())
 end
 
 --- Replaces the transcript.
@@ -134,6 +137,7 @@ function ChatText:replace(text)
   end
 end
 
+--- Appends an empty block of output to the transcript.
 ---@return co.Block
 function ChatText:open_block()
   local row = self:prompt_row() - 1
@@ -150,7 +154,7 @@ end
 
 --- Makes the fence of a complete block longer than any fence in its output.
 ---@param done co.Block
-local function outgrow(done)
+local function lengthen_fences(done)
   local head, tail = done:rows()
   if not head or not tail then
     return
@@ -184,7 +188,7 @@ function ChatText:patch(id, patch, done)
       shown:patch(patch)
     end
     if done and shown then
-      outgrow(shown)
+      lengthen_fences(shown)
     end
   end)
   if opens then

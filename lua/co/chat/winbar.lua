@@ -10,6 +10,7 @@ local signs = {
   retrying = 'retrying',
 }
 
+--- Returns a number of tokens in a short form.
 ---@param count integer
 ---@return string
 local function tokens(count)
@@ -23,6 +24,7 @@ local function tokens(count)
   return tostring(count)
 end
 
+--- Returns the activity of a chat.
 ---@param state co.State
 ---@return string
 function M.activity(state)

@@ -57,7 +57,7 @@ end
 ---@param focus boolean put the cursor at the end of the prompt
 ---@return integer win
 function M.show(chat, focus)
-  local win = windows.here(chat.buf)
+  local win = windows.in_tabpage(chat.buf)
   if not win then
     chat.origin = api.nvim_get_current_win()
     win = windows.open(chat.buf, config.get().layout)
@@ -81,7 +81,7 @@ end
 --- Closes the window of a chat in this tab page. The chat, its draft and its turn stay.
 ---@param chat co.Chat
 function M.hide(chat)
-  local win = windows.here(chat.buf)
+  local win = windows.in_tabpage(chat.buf)
   if not win then
     return
   end
@@ -91,7 +91,7 @@ function M.hide(chat)
     focused
     and chat.origin
     and api.nvim_win_is_valid(chat.origin)
-    and not windows.here(chat.buf)
+    and not windows.in_tabpage(chat.buf)
   then
     if api.nvim_win_get_tabpage(chat.origin) == api.nvim_get_current_tabpage() then
       api.nvim_set_current_win(chat.origin)

@@ -52,6 +52,7 @@ local question_keys = {
   end,
 }
 
+--- Returns the action of a key of the menu.
 ---@param key string
 ---@return fun(question: co.Ask)
 local function choose_scope(key)

@@ -10,7 +10,7 @@ local highlight = require('co.ui.highlight')
 local textlock = require('co.ui.textlock')
 local question_list = require('co.question.list')
 
-local SWALLOW_NS = 250 * 1000000
+local IGNORE_KEYS_NS = 250 * 1000000
 
 ---@class (exact) co.float.Callbacks
 ---@field pending fun(): co.Question[]
@@ -40,6 +40,7 @@ local list
 ---@type integer[]
 local approved = {}
 
+--- Returns whether the window is open.
 ---@return boolean
 local function open()
   return api.nvim_win_is_valid(win)
@@ -51,20 +52,21 @@ function M.set_callbacks(to)
   callbacks = to
 end
 
+--- Returns whether the float has the focus.
 ---@return boolean
 function M.focused()
   return open() and api.nvim_get_current_win() == win
 end
 
 --- Forgets the question that was shown. The list stays, because it shows all questions.
-function M.reset()
+function M.forget_question()
   shown, large = nil, false
   page = page == 'list' and 'list' or 'question'
 end
 
 --- Returns the key that the person mapped to the float.
 ---@return string
-local function way_in()
+local function focus_key()
   for _, map in ipairs(api.nvim_get_keymap('n')) do
     if map.rhs == '<Plug>(co-approve)' then
       return map.lhs --[[@as string]]
@@ -73,13 +75,14 @@ local function way_in()
   return ':Co /approve'
 end
 
+--- Returns the footer: the keys that work now.
 ---@param width integer
 ---@return string
 local function footer(width)
   if finishing or not shown then
     return ''
   elseif not M.focused() then
-    return (' %s to answer '):format(way_in())
+    return (' %s to answer '):format(focus_key())
   elseif page == 'list' then
     local yes = #approved > 0 and (' y yes to %d ·'):format(#approved) or ''
     local long, brief =
@@ -96,6 +99,7 @@ local function footer(width)
   return vim.fn.strdisplaywidth(long) <= width and long or brief
 end
 
+--- Returns the title.
 ---@param hidden number lines that do not fit
 ---@return string
 local function title(hidden)
@@ -109,6 +113,7 @@ local function title(hidden)
   return hidden > 0 and ('%s· d: %d more lines '):format(text, hidden) or text
 end
 
+--- Returns the position and the size for the lines.
 ---@param lines string[]
 ---@return vim.api.keyset.win_config
 local function geometry(lines)
@@ -127,13 +132,14 @@ end
 --- Sets the options, the position and the size of the window.
 ---@param question co.Question
 ---@param lines string[]
-local function fit(question, lines)
-  float_window.dress(win, question.destructive and page ~= 'list')
+local function update_window(question, lines)
+  float_window.set_options(win, question.destructive and page ~= 'list')
   api.nvim_win_set_config(win, geometry(lines))
   -- The height depends on the width, so compute it again.
   api.nvim_win_set_config(win, geometry(lines))
 end
 
+--- Calls `closed` if somebody else closes the window.
 local function watch_window()
   local tab = api.nvim_win_get_tabpage(win)
   local mine = win
@@ -177,10 +183,11 @@ local function note_displayed()
   if #ids ~= #approved then
     approved = ids
     float_window.write_heading(buf, heading)
-    fit(shown, api.nvim_buf_get_lines(buf, 0, -1, false))
+    update_window(shown, api.nvim_buf_get_lines(buf, 0, -1, false))
   end
 end
 
+--- Shows the page again.
 local function redraw()
   if not shown then
     return
@@ -188,7 +195,7 @@ local function redraw()
   local text = text_of(shown)
   float_window.write(buf, text)
   if open() then
-    fit(shown, text.lines)
+    update_window(shown, text.lines)
     note_displayed()
   end
 end
@@ -203,6 +210,7 @@ function M.show_page(to)
   redraw()
 end
 
+--- Opens the window without focus.
 ---@param question co.Question
 ---@param lines string[]
 local function open_window(question, lines)
@@ -212,7 +220,7 @@ local function open_window(question, lines)
   place.zindex = 60
   place.noautocmd = true
   win = api.nvim_open_win(buf, false, place)
-  fit(question, lines)
+  update_window(question, lines)
   watch_window()
 end
 
@@ -225,7 +233,7 @@ function M.show(question, count)
   local another = shown ~= question
   finishing = false
   if another then
-    M.reset()
+    M.forget_question()
     shown_at = vim.uv.hrtime()
   end
   shown, total = question, count
@@ -244,7 +252,7 @@ function M.show(question, count)
     return false
   end
   if open() then
-    fit(question, text.lines)
+    update_window(question, text.lines)
     if another then
       api.nvim_win_set_cursor(win, { 1, 0 })
     end
@@ -303,7 +311,7 @@ function M.finish(done)
     end
   end
   local function wait()
-    local left = SWALLOW_NS - (vim.uv.hrtime() - shown_at)
+    local left = IGNORE_KEYS_NS - (vim.uv.hrtime() - shown_at)
     if left <= 0 then
       release()
     elseif finishing then
@@ -344,7 +352,7 @@ end
 
 --- The keys of every kind of question.
 ---@type table<string, fun()>
-local common = {
+local common_keys = {
   ['g?'] = function()
     M.show_page(page == 'help' and 'question' or 'help')
   end,
@@ -387,17 +395,18 @@ local function press(key)
   if finishing then
     shown_at = vim.uv.hrtime()
     return
-  elseif vim.uv.hrtime() - shown_at < SWALLOW_NS or not shown then
+  elseif vim.uv.hrtime() - shown_at < IGNORE_KEYS_NS or not shown then
     return
   end
   local own = (shown.kind.keys[page] or {})[key]
   if own then
     own(shown)
-  elseif common[key] then
-    common[key]()
+  elseif common_keys[key] then
+    common_keys[key]()
   end
 end
 
+--- Creates the buffer with its keys and autocommands.
 function M.make_buffer()
   buf = api.nvim_create_buf(false, true)
   local mine = buf

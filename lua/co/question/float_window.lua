@@ -13,6 +13,7 @@ local spans = api.nvim_create_namespace('co.approval')
 ---@field title fun(hidden: number): string gets the number of lines that do not fit
 ---@field footer fun(width: integer): string
 
+--- Returns the number of rows that the lines need.
 ---@param lines string[]
 ---@param width integer
 ---@return integer
@@ -84,7 +85,7 @@ end
 --- Sets the options of the window.
 ---@param win integer
 ---@param destructive boolean use the highlight of errors for the border
-function M.dress(win, destructive)
+function M.set_options(win, destructive)
   local border = destructive and 'CoApprovalDestructive' or 'CoApprovalBorder'
   local title = destructive and 'CoApprovalDestructive' or 'CoApprovalTitle'
   local options = {

@@ -106,7 +106,7 @@ local function remove(settled)
     return
   end
   if questions[1] ~= head then
-    float.reset()
+    float.forget_question()
   end
   update_float(true)
   vim.cmd.redrawstatus()
@@ -314,7 +314,7 @@ api.nvim_create_autocmd('VimLeavePre', {
 backend.on_exit(function()
   local gone = questions
   questions = {}
-  float.reset()
+  float.forget_question()
   update_float()
   return function()
     for _, question in ipairs(gone) do

@@ -17,6 +17,7 @@ local question_text = require('co.question.text')
 ---@field displayed table<integer, true> the rows that were on the screen
 ---@field seen table<integer, true> the ids of the questions that were on the screen as a whole
 
+--- Adds an entry to the text of the list.
 ---@param text co.QuestionText
 ---@param entry co.ListEntry
 local function add_entry(text, entry)

@@ -2,6 +2,7 @@
 local texts = require('co.question.text')
 local add = texts.add
 
+--- Returns a size for the person.
 ---@param bytes integer
 ---@return string
 local function size_of(bytes)
@@ -13,6 +14,7 @@ local function size_of(bytes)
   return ('%.1f MiB'):format(bytes / 1024 / 1024)
 end
 
+--- Returns the path and the size of the file.
 ---@param question co.TrustQuestion
 ---@return string
 local function place(question)
@@ -37,6 +39,7 @@ local function question_text(question)
   return text
 end
 
+--- Returns the help page.
 ---@return co.QuestionText
 local function help_text()
   return texts.key_list({
@@ -50,6 +53,7 @@ local function help_text()
   })
 end
 
+--- Returns the action that gives an answer.
 ---@param decision co.Decision
 ---@return fun(question: co.TrustQuestion)
 local function answer(decision)

@@ -39,6 +39,7 @@ local newest = 0
 ---@type (fun())[]
 local on_change_callbacks = {}
 
+--- Calls the callbacks of `on_change`.
 local function changed()
   for _, callback in ipairs(on_change_callbacks) do
     callback()
@@ -68,11 +69,12 @@ end
 --- Creates the block of a run. Runs whose blocks no longer fit into the buffer are forgotten.
 ---@param run co.Run
 local function open_block(run)
-  shell_buffer.open(run, function(removed)
+  shell_buffer.add(run, function(removed)
     runs[removed.id] = nil
   end)
 end
 
+--- Adds a run.
 ---@param id integer
 ---@param command string
 ---@param cwd string
@@ -117,7 +119,7 @@ function M.run(command, cwd, stdin, options)
   request.open = mode == 'open' or nil
   -- Send first: the command starts while Neovim draws.
   if not backend.send(request) then
-    terminal.ended(request.run, 'not run')
+    terminal.show_end(request.run, 'not run')
     return nil
   end
   newest = request.run
@@ -171,6 +173,7 @@ local function adopt_job(message)
   changed()
 end
 
+--- Adds a run that the backend started by itself.
 ---@param message co.RunStarted
 function M.started(message)
   local run = runs[message.run]
@@ -185,6 +188,7 @@ function M.started(message)
   end
 end
 
+--- Shows output of a run.
 ---@param message co.RunOutput
 function M.output(message)
   local run = runs[message.run]
@@ -193,6 +197,7 @@ function M.output(message)
   end
 end
 
+--- Notes the end of a run and its status.
 ---@param run co.Run
 ---@param text string
 local function finish(run, text)
@@ -200,7 +205,7 @@ local function finish(run, text)
   text = text:gsub('%s*\n%s*', ' ')
   run.running, run.finished, run.status = false, vim.uv.hrtime(), text
   if run.mode == 'pty' then
-    terminal.ended(run.id, text)
+    terminal.show_end(run.id, text)
   end
 end
 
@@ -225,6 +230,7 @@ local function show_end(run)
   shell_buffer.status(run, run.status --[[@as string]], group)
 end
 
+--- Notes the end of a run, raises the event and shows it.
 ---@param message co.RunEnded
 function M.ended(message)
   local run = runs[message.run]
@@ -261,7 +267,7 @@ end
 
 --- Marks a run as a background run: its block says so, and a notice tells its end.
 ---@param run co.Run
-function M.send_back(run)
+function M.to_background(run)
   run.background = true
   shell_buffer.status(run, '… running in the background, :Co /jobs lists it', 'CoRunRunning')
   changed()
@@ -286,6 +292,7 @@ function M.forget(run)
   end
 end
 
+--- Returns the number of runs that have not ended.
 ---@return integer
 function M.running()
   local count = 0

@@ -26,6 +26,7 @@ local list
 local rows = {}
 local ticking = false
 
+--- Returns the state of a run and its highlight group.
 ---@param run co.Run
 ---@return string text
 ---@return string group
@@ -39,6 +40,7 @@ local function state(run)
   return text, run.exit == 0 and 'CoRunOk' or 'CoRunFailed'
 end
 
+--- Returns the time that a run has taken.
 ---@param run co.Run
 ---@return string
 local function clock(run)
@@ -50,6 +52,7 @@ local function clock(run)
   return ('%d:%02d:%02d'):format(math.floor(minutes / 60), minutes % 60, seconds % 60)
 end
 
+--- Cuts or pads a text to a width.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -60,6 +63,7 @@ local function cell(text, width)
   return text .. (' '):rep(width - vim.fn.strdisplaywidth(text))
 end
 
+--- Returns the runs in the order of the list.
 ---@return co.Run[]
 local function sorted()
   local all = runs.all()
@@ -72,6 +76,7 @@ local function sorted()
   return all
 end
 
+--- Returns the number of a run and its starter.
 ---@param run co.Run
 ---@return integer number
 ---@return string starter the chat, or the person
@@ -83,6 +88,7 @@ local function origin(run)
   return run.id, 'you'
 end
 
+--- Writes the list into its buffer.
 ---@param buf integer
 local function draw(buf)
   rows = sorted()
@@ -133,6 +139,7 @@ function M.refresh()
 end
 
 -- Updates the times while a window shows the list.
+--- Starts the timer of the updates.
 local function tick()
   if ticking then
     return
@@ -149,8 +156,9 @@ local function tick()
   end, TICK_MS)
 end
 
+--- Returns the run under the cursor; nil, after a notice, if there is none.
 ---@return co.Run?
-local function here()
+local function run_at_cursor()
   local run = rows[api.nvim_win_get_cursor(0)[1]]
   if not run then
     notify.info('no run here: :Co! {command} runs one')
@@ -158,17 +166,19 @@ local function here()
   return run
 end
 
+--- Returns a function that calls `action` with the run under the cursor.
 ---@param action fun(run: co.Run)
 ---@return fun()
 local function on_run(action)
   return function()
-    local run = here()
+    local run = run_at_cursor()
     if run then
       action(run)
     end
   end
 end
 
+--- Returns a function that calls `action` with the run under the cursor if it has not ended.
 ---@param action fun(run: co.Run)
 ---@return fun()
 local function on_running(action)
@@ -181,6 +191,7 @@ local function on_running(action)
   end)
 end
 
+--- Asks for a line and writes it to the standard input of a run.
 ---@param run co.Run
 local function write(run)
   if not run.mode then
@@ -199,6 +210,7 @@ local function write(run)
   end)
 end
 
+--- Closes the standard input of a run.
 ---@param run co.Run
 local function close_input(run)
   if run.mode then
@@ -209,6 +221,7 @@ local function close_input(run)
   end
 end
 
+--- Removes a run that has ended from the list.
 ---@param run co.Run
 local function delete(run)
   if run.running then
@@ -219,6 +232,7 @@ local function delete(run)
   M.refresh()
 end
 
+--- Sets or resets that a job outlives its chat.
 ---@param run co.Run
 local function keep(run)
   if not run.owner then
@@ -230,6 +244,7 @@ local function keep(run)
   M.refresh()
 end
 
+--- Maps the keys of the list.
 ---@param buf integer
 local function map(buf)
   local keys = config.get().keys.jobs
@@ -239,14 +254,14 @@ local function map(buf)
   set(
     'open',
     on_run(function(run)
-      shell_buffer.reveal(run, 'head')
+      shell_buffer.show_output(run, 'head')
     end),
     'go to its output'
   )
   set(
     'tail',
     on_run(function(run)
-      shell_buffer.reveal(run, 'tail')
+      shell_buffer.show_output(run, 'tail')
     end),
     'show the end of its output, and stay there'
   )
@@ -274,7 +289,7 @@ function M.open()
   end
   local buf = list --[[@as integer]]
   draw(buf)
-  local win = windows.here(buf)
+  local win = windows.in_tabpage(buf)
     or windows.split(buf, { side = 'below', size = math.max(3, math.min(#rows, 10)) })
   windows.options(win, {
     wrap = false,

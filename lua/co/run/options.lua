@@ -11,7 +11,7 @@ local LONGEST = 604800
 
 --- Set the value of an option. They return an error text for a wrong value.
 ---@type table<string, fun(options: co.RunOptions, value?: string): string?>
-local takers = {
+local setters = {
   pty = function(options, value)
     options.mode = 'pty'
     return value and '++pty takes no value'
@@ -37,8 +37,8 @@ local takers = {
 }
 
 --- The options for completion: those of `!` lines in a chat and of `:Co!`, and those of `:Co!` only.
-M.everywhere = { '++env=inherit', '++env=restricted', '++timeout=', '++timeout=0' }
-M.outside = { '++pty', '++stdin' }
+M.for_chats = { '++env=inherit', '++env=restricted', '++timeout=', '++timeout=0' }
+M.for_shell = { '++pty', '++stdin' }
 
 --- Splits the options from a command.
 ---@param text string
@@ -54,9 +54,9 @@ function M.parse(text)
       return text, options
     end
     local name, value = option:match('^([^=]*)=?(.*)$')
-    local take = takers[name]
-    local problem = take and take(options, option:find('=', 1, true) and value or nil)
-      or not take and ('++%s is none of ++pty ++stdin ++env= ++timeout='):format(option)
+    local set = setters[name]
+    local problem = set and set(options, option:find('=', 1, true) and value or nil)
+      or not set and ('++%s is none of ++pty ++stdin ++env= ++timeout='):format(option)
     if problem then
       return nil, options, problem
     end

@@ -7,10 +7,11 @@ local M = {}
 local api = vim.api
 local notify = require('co.ui.notify')
 
-local AGAIN_MS = 50
+local RETRY_MS = 50
 -- The most characters of one command, and of all.
 local SHORT, LONGEST = 60, 300
 
+--- Cuts a text to a number of characters.
 ---@param text string
 ---@param most integer
 ---@return string
@@ -68,7 +69,7 @@ local function hidden_window(buf)
 end
 
 ---@type integer?
-local refusing
+local blocker
 
 --- Deletes the buffer after Neovim decided to stay.
 ---@param names string[]
@@ -82,15 +83,15 @@ local function clear(names, back, win)
     -- The dialogue is open: it asks about the buffer.
     vim.defer_fn(function()
       clear(names, back, win)
-    end, AGAIN_MS)
+    end, RETRY_MS)
     return
   end
   if win and api.nvim_get_current_win() == win and api.nvim_win_is_valid(back) then
     api.nvim_set_current_win(back)
   end
-  if refusing then
-    pcall(api.nvim_buf_delete, refusing, { force = true })
-    refusing = nil
+  if blocker then
+    pcall(api.nvim_buf_delete, blocker, { force = true })
+    blocker = nil
   end
   notify.warn(
     #names == 1 and ('%s still runs: :qa! ends it and quits'):format(names[1])
@@ -98,14 +99,15 @@ local function clear(names, back, win)
   )
 end
 
+--- Refuses to quit if commands run.
 local function on_exit()
   local names = running()
-  if #names == 0 or refusing then
+  if #names == 0 or blocker then
     return
   end
   local back = api.nvim_get_current_win()
-  refusing = create(names)
-  local win = hidden_window(refusing)
+  blocker = create(names)
+  local win = hidden_window(blocker)
   vim.schedule(function()
     clear(names, back, win)
   end)

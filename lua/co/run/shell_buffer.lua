@@ -12,10 +12,10 @@ local windows = require('co.ui.windows')
 
 local NAME = 'co://shell'
 -- A run that ends within this time is drawn once, with all its output. The time is too short to see.
-local SOON_MS = 5
-local AGAIN_MS = 50
+local DRAW_DELAY_MS = 5
+local RETRY_MS = 50
 -- The oldest runs are removed if the buffer has more lines.
-local LINES = 50000
+local MAX_LINES = 50000
 
 local statuses = api.nvim_create_namespace('co.status')
 
@@ -60,8 +60,9 @@ local function rows_of(run)
   end
 end
 
+--- Sets the options of a window that shows the buffer.
 ---@param win integer
-local function dress(win)
+local function set_options(win)
   windows.options(win, {
     wrap = true,
     number = false,
@@ -92,6 +93,7 @@ local function write_status(run, text, group)
   })
 end
 
+--- Folds the output of a run if it is long.
 ---@param run co.Run
 ---@param win? integer
 local function fold(run, win)
@@ -118,6 +120,7 @@ local function fold_earlier(win)
   end
 end
 
+--- Forgets the buffer after it was unloaded.
 local function on_unload()
   local buf = shell
   vim.schedule(function()
@@ -131,6 +134,7 @@ local function on_unload()
   end)
 end
 
+--- Creates the buffer.
 ---@param existing? integer
 ---@return integer
 local function create(existing)
@@ -148,7 +152,7 @@ local function create(existing)
     buffer = shell,
     callback = function()
       local win = api.nvim_get_current_win()
-      dress(win)
+      set_options(win)
       fold_earlier(win)
     end,
   })
@@ -162,6 +166,7 @@ function M.adopt(buf)
   create(buf)
 end
 
+--- Returns the buffer and creates it if there is none.
 ---@return integer
 local function ensure()
   return buffer.alive(shell) and shell --[[@as integer]] or create()
@@ -180,7 +185,7 @@ end
 ---@return co.Run[] removed
 local function prune(buf)
   local removed, index = {}, 1
-  while index < #order and api.nvim_buf_line_count(buf) > LINES do
+  while index < #order and api.nvim_buf_line_count(buf) > MAX_LINES do
     local run = order[index]
     local from, to = first_row(run), first_row(order[index + 1])
     if run.running or not from or not to then
@@ -238,7 +243,7 @@ local function draw(run)
 end
 
 --- Draws the blocks that wait. Each function that needs a block calls this first.
-local function settle()
+local function draw_waiting()
   while undrawn[1] do
     local waiting = table.remove(undrawn, 1)
     local ok, removed = pcall(draw, waiting.run)
@@ -255,16 +260,16 @@ end
 --- Draws a block after a delay, unless output or the end of its run drew it before.
 ---@param waiting co.shell.Undrawn
 ---@param milliseconds integer
-local function settle_in(waiting, milliseconds)
+local function draw_later(waiting, milliseconds)
   vim.defer_fn(function()
     if not vim.list_contains(undrawn, waiting) then
       return
     end
     -- Text may be locked: try again later.
-    if pcall(settle) then
+    if pcall(draw_waiting) then
       windows.redraw()
     else
-      settle_in(waiting, AGAIN_MS)
+      draw_later(waiting, RETRY_MS)
     end
   end, milliseconds)
 end
@@ -274,13 +279,13 @@ end
 --- Drawing at once would take the processor from the command that starts.
 ---@param run co.Run
 ---@param forget fun(run: co.Run) called for each run that no longer fits into the buffer
-function M.open(run, forget)
+function M.add(run, forget)
   ---@type co.shell.Undrawn
   local waiting = { run = run, forget = forget }
   undrawn[#undrawn + 1] = waiting
-  local seen = shell and windows.here(shell)
-  if seen or not pcall(settle) then
-    settle_in(waiting, SOON_MS)
+  local seen = shell and windows.in_tabpage(shell)
+  if seen or not pcall(draw_waiting) then
+    draw_later(waiting, DRAW_DELAY_MS)
   end
 end
 
@@ -288,13 +293,13 @@ end
 ---@return integer win
 function M.show()
   local buf = ensure()
-  local win = windows.here(buf)
+  local win = windows.in_tabpage(buf)
   if win then
     return win
   end
-  settle()
+  draw_waiting()
   win = windows.split(buf, { side = 'below', size = config.get().shell_height })
-  dress(win)
+  set_options(win)
   api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(buf), 0 })
   fold_earlier(win)
   return win
@@ -302,7 +307,7 @@ end
 
 --- Closes the window of the buffer in this tab page. The runs go on.
 function M.hide()
-  local win = shell and windows.here(shell)
+  local win = shell and windows.in_tabpage(shell)
   if win then
     windows.hide(win)
   end
@@ -310,7 +315,7 @@ end
 
 --- Shows the buffer, or hides it.
 function M.toggle()
-  if shell and buffer.alive(shell) and windows.here(shell) then
+  if shell and buffer.alive(shell) and windows.in_tabpage(shell) then
     M.hide()
   else
     M.show()
@@ -322,7 +327,7 @@ end
 ---@param text string
 ---@param group string
 function M.status(run, text, group)
-  settle()
+  draw_waiting()
   local found = block_of(run)
   if not found then
     return
@@ -341,7 +346,7 @@ end
 ---@param run co.Run
 ---@param patch co.Patch
 function M.output(run, patch)
-  settle()
+  draw_waiting()
   local found = block_of(run)
   if not found then
     return
@@ -366,11 +371,11 @@ end
 --- Goes to the first line of a run's output, or shows its end without focus.
 ---@param run co.Run
 ---@param where 'head'|'tail'
-function M.reveal(run, where)
+function M.show_output(run, where)
   if run.mode == 'pty' and terminal.show(run.id) then
     return
   end
-  settle()
+  draw_waiting()
   local head, tail = rows_of(run)
   if not head or not tail then
     local kept = run.spill and (': it is kept in ' .. run.spill) or ''
@@ -387,8 +392,8 @@ end
 --- Returns the run at a row, by default that of the cursor: the last one that begins above it.
 ---@param row? integer
 ---@return co.Run?
-function M.at(row)
-  settle()
+function M.run_at(row)
+  draw_waiting()
   row = row or api.nvim_win_get_cursor(0)[1] - 1
   local found
   for _, run in ipairs(order) do
@@ -404,14 +409,14 @@ end
 ---@param run co.Run
 ---@return co.Block?
 function M.block(run)
-  settle()
+  draw_waiting()
   return block_of(run)
 end
 
 --- Returns the rows of the first lines of all runs.
 ---@return integer[]
 function M.rows()
-  settle()
+  draw_waiting()
   local rows = {}
   for _, run in ipairs(order) do
     rows[#rows + 1] = first_row(run)

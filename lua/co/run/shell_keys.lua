@@ -10,20 +10,22 @@ local notify = require('co.ui.notify')
 local shell_buffer = require('co.run.shell_buffer')
 local windows = require('co.ui.windows')
 
+--- Returns the run under the cursor; nil, after a notice, if there is none.
 ---@return co.Run?
-local function here()
-  local run = shell_buffer.at()
+local function run_at_cursor()
+  local run = shell_buffer.run_at()
   if not run then
     notify.info('no run here: :Co! {command} runs one')
   end
   return run
 end
 
+--- Returns a function that calls `act` with the run under the cursor if it has not ended.
 ---@param act fun(run: co.Run)
 ---@return fun()
 local function on_running(act)
   return function()
-    local run = here()
+    local run = run_at_cursor()
     if run and run.running then
       act(run)
     elseif run then
@@ -34,13 +36,13 @@ end
 
 ---@class co.shell_keys.Runs the actions of the module `co.run`
 ---@field cancel fun(run: co.Run)
----@field send_back fun(run: co.Run)
+---@field to_background fun(run: co.Run)
 ---@field run fun(command: string, cwd: string, stdin?: string, options?: co.RunOptions): integer?
 
 --- Cancels the run under the cursor. One that has ended may have left processes: the backend knows them.
 ---@param runs co.shell_keys.Runs
 local function cancel(runs)
-  local run = here()
+  local run = run_at_cursor()
   if run then
     runs.cancel(run)
   end
@@ -49,7 +51,7 @@ end
 --- Runs the command under the cursor again.
 ---@param runs co.shell_keys.Runs
 local function run_again(runs)
-  local run = here()
+  local run = run_at_cursor()
   if run and run.owner then
     -- The person did not approve the command of a model as their own.
     notify.info('a model ran this: `:Co! {command}` runs it as yours')
@@ -58,13 +60,15 @@ local function run_again(runs)
   end
 end
 
+--- Goes to the next or the previous run.
 ---@param step 1|-1
 local function jump(step)
   windows.jump(shell_buffer.rows(), step)
 end
 
+--- Opens the file under the cursor, or the spill file on a line that stands for left-out output.
 local function open()
-  local run = here()
+  local run = run_at_cursor()
   if not run then
     return
   end
@@ -123,9 +127,9 @@ function M.map(buf, runs)
     jump(-1)
   end, 'previous run')
   map('open', open, 'open file:line')
-  map('background', on_running(runs.send_back), 'let it go on in the background')
+  map('background', on_running(runs.to_background), 'let it go on in the background')
   map('quickfix', function()
-    local run = here()
+    local run = run_at_cursor()
     if run then
       M.quickfix(run)
     end

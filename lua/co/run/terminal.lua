@@ -12,7 +12,7 @@ local windows = require('co.ui.windows')
 ---@field buf integer
 ---@field channel integer
 ---@field size co.Size the size that the backend has
----@field over boolean
+---@field ended boolean
 
 ---@type table<integer, co.Terminal> by run
 local terminals = {}
@@ -23,7 +23,7 @@ local RESET = '\27[?1047l\27[?25h\27[?1000l\27[?1002l\27[?1003l\27[?2004l\27[m'
 --- Returns the size for the terminal: that of the largest window that shows it, as for Neovim's terminals.
 ---@param buf integer
 ---@return co.Size?
-local function room(buf)
+local function size_of(buf)
   local columns, rows = 0, 0
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     local info = vim.fn.getwininfo(win)[1]
@@ -33,9 +33,10 @@ local function room(buf)
   return columns > 0 and rows > 0 and { columns = columns, rows = rows } or nil
 end
 
-local function resized()
+--- Sends the sizes of the terminals that changed.
+local function update_sizes()
   for _, terminal in pairs(terminals) do
-    local size = not terminal.over and buffer.alive(terminal.buf) and room(terminal.buf)
+    local size = not terminal.ended and buffer.alive(terminal.buf) and size_of(terminal.buf)
     if size and not vim.deep_equal(size, terminal.size) then
       terminal.size = size
       backend.send_if_running({ type = 'run_resize', run = terminal.run, size = size })
@@ -43,8 +44,9 @@ local function resized()
   end
 end
 
+--- Sets the options of a window that shows a terminal.
 ---@param win integer
-local function dress(win)
+local function set_options(win)
   windows.options(win, {
     number = false,
     relativenumber = false,
@@ -55,11 +57,12 @@ local function dress(win)
   })
 end
 
+--- Sends typed keys to the program.
 ---@param run integer
 ---@param data string
-local function typed(run, data)
+local function on_input(run, data)
   local terminal = terminals[run]
-  if terminal and not terminal.over then
+  if terminal and not terminal.ended then
     backend.send_if_running({ type = 'run_input', run = run, data = data })
   elseif terminal and api.nvim_get_current_buf() == terminal.buf then
     -- The program has ended: the first key leaves terminal mode.
@@ -67,18 +70,22 @@ local function typed(run, data)
   end
 end
 
+--- Sets the autocommands of a terminal.
 ---@param run integer
 ---@param buf integer
 local function watch(run, buf)
   local group = api.nvim_create_augroup('co.terminal', { clear = false })
   api.nvim_clear_autocmds({ group = group, event = { 'WinResized', 'VimResized' } })
-  api.nvim_create_autocmd({ 'WinResized', 'VimResized' }, { group = group, callback = resized })
+  api.nvim_create_autocmd(
+    { 'WinResized', 'VimResized' },
+    { group = group, callback = update_sizes }
+  )
   api.nvim_create_autocmd('BufWinEnter', {
     group = group,
     buffer = buf,
     callback = function()
-      dress(api.nvim_get_current_win())
-      resized()
+      set_options(api.nvim_get_current_win())
+      update_sizes()
     end,
   })
   api.nvim_create_autocmd('BufWipeout', {
@@ -88,13 +95,14 @@ local function watch(run, buf)
       local terminal = terminals[run]
       terminals[run] = nil
       -- A deleted terminal ends its program.
-      if terminal and not terminal.over then
+      if terminal and not terminal.ended then
         backend.send_if_running({ type = 'cancel_run', run = run })
       end
     end,
   })
 end
 
+--- Maps the keys of a terminal's buffer in normal mode.
 ---@param run integer
 ---@param buf integer
 local function map(run, buf)
@@ -132,17 +140,17 @@ function M.open(run)
     api.nvim_buf_delete(leftover, { force = true })
   end
   api.nvim_buf_set_name(buf, name)
-  dress(win)
+  set_options(win)
   windows.enter(win)
   local channel = api.nvim_open_term(buf, {
     force_crlf = false,
     on_input = function(_, _, _, data)
-      typed(run, data)
+      on_input(run, data)
     end,
   })
   vim.bo[buf].filetype = 'co-terminal'
-  local size = room(buf) or { columns = 80, rows = 24 }
-  terminals[run] = { run = run, buf = buf, channel = channel, size = size, over = false }
+  local size = size_of(buf) or { columns = 80, rows = 24 }
+  terminals[run] = { run = run, buf = buf, channel = channel, size = size, ended = false }
   watch(run, buf)
   map(run, buf)
   return size
@@ -156,16 +164,17 @@ function M.show(run)
   if not terminal or not buffer.alive(terminal.buf) then
     return false
   end
-  local win = windows.here(terminal.buf)
+  local win = windows.in_tabpage(terminal.buf)
     or windows.split(terminal.buf, { side = 'below', size = vim.o.lines })
-  dress(win)
+  set_options(win)
   windows.enter(win)
-  resized()
+  update_sizes()
   return true
 end
 
+--- Writes output of the program to its terminal.
 ---@param message co.RunData
-function M.data(message)
+function M.write(message)
   local terminal = terminals[message.run]
   if terminal then
     api.nvim_chan_send(terminal.channel, message.data)
@@ -175,10 +184,10 @@ end
 --- Writes the status into the terminal after the program ended.
 ---@param run integer
 ---@param status string
-function M.ended(run, status)
+function M.show_end(run, status)
   local terminal = terminals[run]
-  if terminal and not terminal.over then
-    terminal.over = true
+  if terminal and not terminal.ended then
+    terminal.ended = true
     api.nvim_chan_send(terminal.channel, ('%s\r\n[%s]\r\n'):format(RESET, status))
   end
 end
@@ -187,7 +196,7 @@ end
 ---@param run integer
 function M.delete(run)
   local terminal = terminals[run]
-  if terminal and terminal.over then
+  if terminal and terminal.ended then
     pcall(api.nvim_buf_delete, terminal.buf, { force = true })
     terminals[run] = nil
   end

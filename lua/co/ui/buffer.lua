@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 
+--- Creates or reuses a scratch buffer.
 ---@param name string
 ---@param filetype string
 ---@param existing? integer a buffer that has the name already
@@ -63,6 +64,7 @@ function M.write(buf, change)
   end
 end
 
+--- Returns whether a buffer exists and is loaded.
 ---@param buf? integer
 ---@return boolean
 function M.alive(buf)

@@ -6,6 +6,7 @@ local api = vim.api
 --- The most lines of a block that stays open.
 M.LONG = 20
 
+--- Folds rows in a window, unless they are folded or 'foldmethod' is not manual.
 ---@param win integer
 ---@param first integer row
 ---@param last integer row

@@ -42,6 +42,7 @@ local palette = {
   '#ffffff',
 }
 
+--- Returns the colour of an index of the 256 colours.
 ---@param index integer 0 to 255
 ---@return string
 local function indexed(index)
@@ -141,9 +142,10 @@ local function level_of(value)
   return number < 48 and 0 or number < 115 and 1 or math.floor((number - 35) / 40)
 end
 
+--- Replaces true colours in SGR codes by the nearest of 216 colours.
 ---@param sgr string
 ---@return string
-local function coarse(sgr)
+local function nearest_sgr(sgr)
   local near = sgr:gsub('([34]8);2;(%d+);(%d+);(%d+)', function(ground, red, green, blue)
     local index = 16 + 36 * level_of(red) + 6 * level_of(green) + level_of(blue)
     return ('%s;5;%d'):format(ground, index)
@@ -156,7 +158,7 @@ end
 ---@return string?
 function M.group(sgr)
   if not groups[sgr] and many >= EXACT then
-    sgr = coarse(sgr)
+    sgr = nearest_sgr(sgr)
   end
   local group = groups[sgr]
   local rich = sgr:find('[34]8;') ~= nil
@@ -169,6 +171,7 @@ function M.group(sgr)
   return group
 end
 
+--- Defines all groups.
 local function define()
   for group, link in pairs(M.links) do
     api.nvim_set_hl(0, group, { link = link, default = true })

@@ -38,6 +38,7 @@ local actions = {
   },
 }
 
+--- Returns the lines of the list.
 ---@param place 'chat'|'shell'|'jobs'
 ---@param keys table<string, string|string[]|false> the keys of each action
 ---@return string[]

@@ -11,6 +11,7 @@ local windows = require('co.ui.windows')
 ---@field line? integer
 ---@field column? integer
 
+--- Returns the absolute path if the file exists.
 ---@param path string
 ---@param cwd string
 ---@return string? absolute
@@ -69,7 +70,7 @@ end
 
 --- Returns a window of this tab page that shows a file of the person, or a new window.
 ---@return integer
-local function target()
+local function target_window()
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
   local candidates = vim.list_extend({ previous }, api.nvim_tabpage_list_wins(0))
   for _, win in ipairs(candidates) do
@@ -92,7 +93,7 @@ end
 function M.open(location)
   -- `:edit` refuses a modified buffer and reads other buffers again.
   local buf = disk.buffer(location.path)
-  local win = buf and windows.here(buf) or target()
+  local win = buf and windows.in_tabpage(buf) or target_window()
   api.nvim_set_current_win(win)
   local ok, problem
   if buf then

@@ -7,9 +7,10 @@ local log = require('co.ui.log')
 ---@type { level: integer, message: string }[]
 local waiting = {}
 
+--- Cuts a message to one line of the screen.
 ---@param message string
 ---@return string
-local function fitting(message)
+local function shorten(message)
   message = message:gsub('%s*\n%s*', ' · ')
   local room = math.max(vim.v.echospace, 1)
   if vim.fn.strdisplaywidth(message) <= room then
@@ -27,14 +28,14 @@ end
 ---@type fun()
 local flush
 
-local AGAIN_MS = 50
+local RETRY_MS = 50
 
 --- Shows the notices after the command line closes, or after the key that Neovim waits for.
 ---@param mode string
-local function later(mode)
+local function flush_later(mode)
   if not mode:match('^[cr]') then
     -- There is no event for it.
-    vim.defer_fn(flush, AGAIN_MS)
+    vim.defer_fn(flush, RETRY_MS)
     return
   end
   vim.api.nvim_create_autocmd({ 'CmdlineLeave', 'ModeChanged' }, {
@@ -49,15 +50,16 @@ end
 --- prompt, or fail a command that waits for a key.
 ---@param mode string
 ---@return boolean
-local function in_the_way(mode)
+local function would_disturb(mode)
   local waits = mode ~= 't' and vim.fn.state('S') ~= ''
   return mode:match('^[cr]') ~= nil or waits or textlock.locked()
 end
 
+--- Shows the first of the notices that wait.
 function flush()
   local mode = vim.api.nvim_get_mode().mode
-  if in_the_way(mode) then
-    later(mode)
+  if would_disturb(mode) then
+    flush_later(mode)
     return
   end
   local batch = waiting
@@ -71,7 +73,7 @@ function flush()
   end
   -- Two lines would scroll and wait for <CR>.
   local more = #batch > 1 and (' (and %d more: :Co /log)'):format(#batch - 1) or ''
-  local text = #batch > 1 and fitting(first.message .. more) or fitting(first.message)
+  local text = #batch > 1 and shorten(first.message .. more) or shorten(first.message)
   -- So would a line after which Neovim did not redraw.
   vim.cmd.redraw()
   -- If 'cmdheight' is 0, Neovim waits for <CR> after each error.
@@ -79,9 +81,10 @@ function flush()
   vim.notify(text, level, { title = 'co' })
 end
 
+--- Adds a notice to those that wait and to the log.
 ---@param level integer
 ---@param message string
-local function say(level, message)
+local function add(level, message)
   log.add('notice', message)
   waiting[#waiting + 1] = { level = level, message = 'co: ' .. message }
   if #waiting == 1 then
@@ -89,19 +92,22 @@ local function say(level, message)
   end
 end
 
+--- Shows a notice.
 ---@param message string
 function M.info(message)
-  say(vim.log.levels.INFO, message)
+  add(vim.log.levels.INFO, message)
 end
 
+--- Shows a warning.
 ---@param message string
 function M.warn(message)
-  say(vim.log.levels.WARN, message)
+  add(vim.log.levels.WARN, message)
 end
 
+--- Shows an error.
 ---@param message string
 function M.error(message)
-  say(vim.log.levels.ERROR, message)
+  add(vim.log.levels.ERROR, message)
 end
 
 return M

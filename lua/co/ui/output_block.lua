@@ -32,6 +32,7 @@ function M.new(buf, head, tail)
   }, Block)
 end
 
+--- Returns the row of an extmark.
 ---@param buf integer
 ---@param mark integer
 ---@return integer?
@@ -52,7 +53,7 @@ end
 
 --- Writes the number of skipped lines above the first line. It is text, so the cursor and `gf` work on it.
 ---@param count integer
-function Block:note(count)
+function Block:show_skipped(count)
   local head = self:rows()
   if not head or count == self.skipped then
     return
@@ -86,9 +87,10 @@ function Block:content()
   return head + 1 + (self.skipped > 0 and 1 or 0), tail
 end
 
+--- Sets the highlights of new lines.
 ---@param first integer
 ---@param styles co.Style[]
-function Block:colour(first, styles)
+function Block:highlight(first, styles)
   for _, style in ipairs(styles) do
     local group = highlight.group(style.sgr)
     if group then
@@ -104,7 +106,7 @@ end
 --- Applies a patch. One that changes `skipped` replaces all lines.
 ---@param patch co.Patch
 function Block:patch(patch)
-  self:note(patch.skipped)
+  self:show_skipped(patch.skipped)
   local first, tail = self:content()
   if not first or not tail then
     return
@@ -114,7 +116,7 @@ function Block:patch(patch)
     api.nvim_buf_clear_namespace(self.buf, colours, from, tail)
   end
   api.nvim_buf_set_lines(self.buf, from, tail, false, patch.lines)
-  self:colour(from, patch.styles)
+  self:highlight(from, patch.styles)
 end
 
 return M

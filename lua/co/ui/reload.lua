@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local notify = require('co.ui.notify')
 
+--- Chooses between reloading a buffer and keeping it.
 ---@param buf integer
 ---@return string choice for 'v:fcs_choice'; the empty one keeps the buffer and shows no dialogue
 local function choose(buf)

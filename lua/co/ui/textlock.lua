@@ -4,7 +4,7 @@ local M = {}
 local api = vim.api
 local log = require('co.ui.log')
 
-local AGAIN_MS = 50
+local RETRY_MS = 50
 
 ---@class (exact) co.textlock.Waiting
 ---@field act fun()
@@ -39,7 +39,7 @@ local function poll()
     if waiting[1] then
       poll()
     end
-  end, AGAIN_MS)
+  end, RETRY_MS)
 end
 
 --- Calls `act` at once, or when text is unlocked. Functions that wait are called in their order.

@@ -8,7 +8,7 @@ local notify = require('co.ui.notify')
 ---@generic T
 ---@param change fun(): T
 ---@return T
-local function gently(change)
+local function keep_layout(change)
   local options = { equalalways = false, splitkeep = 'screen' }
   -- With these two, the room of a closed window goes to the window that it was taken from.
   options.splitright, options.splitbelow = true, true
@@ -26,6 +26,7 @@ local function gently(change)
   return result
 end
 
+--- Returns whether a window is a float.
 ---@param win integer
 ---@return boolean
 function M.is_float(win)
@@ -51,6 +52,7 @@ function M.base()
   return win
 end
 
+--- Sets options of a window.
 ---@param win integer
 ---@param options table<string, any>
 function M.options(win, options)
@@ -102,7 +104,7 @@ function M.split(buf, where)
   local below = where.side == 'below'
   local room = below and api.nvim_win_get_height(base) or api.nvim_win_get_width(base)
   local size = math.max(1, math.min(where.size, math.floor(room / 2)))
-  local win = gently(function()
+  local win = keep_layout(function()
     return api.nvim_open_win(buf, false, {
       split = where.side,
       win = where.edge and -1 or base,
@@ -115,6 +117,7 @@ function M.split(buf, where)
   return win
 end
 
+--- Opens a float in the middle of the screen.
 ---@param buf integer
 ---@return integer win
 local function open_float(buf)
@@ -161,7 +164,7 @@ end
 --- Returns the window of this tab page that shows `buf`.
 ---@param buf integer
 ---@return integer?
-function M.here(buf)
+function M.in_tabpage(buf)
   for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
     if api.nvim_win_get_buf(win) == buf then
       return win
@@ -183,7 +186,7 @@ function M.hide(win)
     api.nvim_win_set_buf(win, other)
     return
   end
-  gently(function()
+  keep_layout(function()
     api.nvim_win_close(win, false)
   end)
 end
@@ -253,7 +256,7 @@ end
 
 --- Scrolls all windows that show `buf` to its end, so that a sent prompt is visible.
 ---@param buf integer
-function M.to_end(buf)
+function M.scroll_to_end(buf)
   local last = api.nvim_buf_line_count(buf)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     if api.nvim_win_get_cursor(win)[1] ~= last then

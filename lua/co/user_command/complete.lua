@@ -6,6 +6,7 @@ local context = require('co.chat.context')
 -- Characters with a meaning for the shell or for `:Co!`.
 local SHELL = ' \t\n\\"\'`$&;|<>()*?[]{}!#%'
 
+--- Returns the candidates that start with `lead`, sorted.
 ---@param candidates string[]
 ---@param lead string
 ---@return string[]
@@ -17,6 +18,7 @@ local function starting(candidates, lead)
   return found
 end
 
+--- Returns the slash commands that start with `lead`.
 ---@param lead string
 ---@return string[]
 local function slashes(lead)
@@ -41,6 +43,7 @@ local function files(lead, special)
   end, vim.fn.getcompletion(plain, 'file'))
 end
 
+--- Returns the contexts that start with `lead`.
 ---@param lead string
 ---@return string[]
 local function contexts(lead)
@@ -53,6 +56,7 @@ local function contexts(lead)
   return starting(vim.list_extend({ '@file:' }, context.names), lead)
 end
 
+--- Returns the arguments of a slash command that start with `lead`.
 ---@param name string of a slash command
 ---@param lead string
 ---@return string[]
@@ -75,6 +79,7 @@ local function arguments(name, lead)
   return {}
 end
 
+--- Returns the options, programs and files that complete a word of a command.
 ---@param text string before the word
 ---@param lead string
 ---@param options string[] options that may come first
@@ -107,7 +112,7 @@ function M.command_line(lead, line, position)
     return shell_words(
       rest or '',
       lead,
-      vim.list_extend(vim.list_slice(options.outside), options.everywhere)
+      vim.list_extend(vim.list_slice(options.for_shell), options.for_chats)
     )
   end
   local slash = rest and rest:match('^/([%w_-]+)%s')
@@ -142,7 +147,7 @@ function M.omnifunc(findstart, base)
     return slashes(base)
   elseif line:match('^!') then
     local before = line:sub(2, column)
-    return shell_words(before, base, require('co.run.options').everywhere)
+    return shell_words(before, base, require('co.run.options').for_chats)
   end
   return vim.fn.getcompletion(base, 'file')
 end

@@ -8,6 +8,7 @@ local notify = require('co.ui.notify')
 -- More names do not fit into one line.
 local NAMED = 3
 
+--- Returns the name of a run with its command.
 ---@param run co.Run
 ---@return string
 local function name(run)
@@ -42,7 +43,7 @@ local function busy()
 end
 
 --- Loads the conversation of each chat in the new backend.
-local function resume()
+local function resume_chats()
   for _, chat in ipairs(chats.all()) do
     if chat.unloaded then
       local cwd = chat.state.cwd
@@ -65,7 +66,7 @@ function M.restart(force)
     notify.warn(('not restarted: %s%s would end; :Co /restart! ends them'):format(named, more))
     return false
   end
-  if not backend.restart(resume) then
+  if not backend.restart(resume_chats) then
     notify.info('no backend runs: the next :Co starts one')
   end
   return true

@@ -7,6 +7,7 @@ local notify = require('co.ui.notify')
 ---@field about string
 ---@field run? fun(args: string, chat?: co.Chat, cwd: string): boolean? nil if the backend carries it out
 
+--- Returns the question that the arguments name, by default the first, and the other arguments.
 ---@param args string
 ---@return co.Question?
 ---@return string rest
@@ -26,6 +27,7 @@ local function find_question(args)
   return nil, rest
 end
 
+--- Shows a notice that no such question waits.
 ---@param args string
 local function notify_none_waits(args)
   local id = args:match('^%d+')
@@ -35,6 +37,7 @@ local function notify_none_waits(args)
   )
 end
 
+--- Carries out `/always`.
 ---@param args string
 ---@return boolean?
 local function always(args)
@@ -58,6 +61,7 @@ local function always(args)
   return true
 end
 
+--- Carries out `/pending`.
 local function pending()
   local lines = {}
   for _, question in ipairs(require('co.question').pending()) do
