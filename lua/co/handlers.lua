@@ -4,10 +4,10 @@
 local M = {}
 
 local backend = require('co.backend')
-local textlock = require('co.ui.textlock')
 local events = require('co.ui.events')
 local log = require('co.ui.log')
 local notify = require('co.ui.notify')
+local textlock = require('co.ui.textlock')
 local windows = require('co.ui.windows')
 
 -- Modules are loaded by the first message for them.

@@ -1,7 +1,6 @@
--- The files of the plugin know each other in one direction only.
+-- The files of the plugin require each other without cycles.
 
---- The folders from the lowest to the highest; a folder requires itself and lower ones. Files at the top have a name of
---- their own here.
+--- The layers, the lowest first: folders, and files at the top. Each requires only itself and lower layers.
 local LAYERS = {
   { 'ui', 'version', 'types' },
   { 'config' },
@@ -12,20 +11,21 @@ local LAYERS = {
   { 'init', 'handlers', 'health' },
 }
 
+--- Returns the name of the module in a file.
 ---@param path string below lua/co, without its ending
 ---@return string
 local function module_of(path)
   return path == 'init' and 'co' or 'co.' .. path:gsub('/init$', ''):gsub('/', '.')
 end
 
---- The folder or the file at the top that a module belongs to.
+--- Returns the folder or the file at the top that a module belongs to.
 ---@param module string
 ---@return string
 local function layer_of(module)
   return module:match('^co%.([%w_]+)') or 'init'
 end
 
---- The modules that a text names, in a string or at once: each `require` and each look into `package.loaded`.
+--- Returns the modules that a text names in `require`, also within strings, and in `package.loaded`.
 ---@param text string
 ---@return string[]
 local function required(text)
@@ -41,7 +41,7 @@ local function required(text)
   return found
 end
 
---- Each module with the other modules that it requires.
+--- Returns each module with the other modules that it requires.
 ---@return table<string, string[]>
 local function graph()
   local edges = {}

@@ -5,10 +5,10 @@ local M = {}
 
 local config = require('co.config')
 local executable = require('co.backend.executable')
-local textlock = require('co.ui.textlock')
 local log = require('co.ui.log')
 local message_limit = require('co.backend.message_limit')
 local notify = require('co.ui.notify')
+local textlock = require('co.ui.textlock')
 local version = require('co.version')
 
 ---@class (exact) co.backend.Process

@@ -3,8 +3,8 @@ local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
-local textlock = require('co.ui.textlock')
 local notify = require('co.ui.notify')
+local textlock = require('co.ui.textlock')
 
 --- Returns whether the person is typing, other than in the empty prompt of the chat that asked.
 ---@param chat co.Chat

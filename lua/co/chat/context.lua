@@ -3,8 +3,8 @@ local M = {}
 
 local api = vim.api
 local disk = require('co.ui.file_text')
-local limit = require('co.chat.context_limit')
 local last_window = require('co.chat.last_window')
+local limit = require('co.chat.context_limit')
 local notify = require('co.ui.notify')
 
 -- Replaces an escaped blank. Prompts and file names contain no such byte.

@@ -4,10 +4,10 @@
 local M = {}
 
 local api = vim.api
-local folded_answers = require('co.chat.folded_answers')
 local block = require('co.ui.output_block')
 local buffer = require('co.ui.buffer')
 local fence = require('co.chat.fence')
+local folded_answers = require('co.chat.folded_answers')
 local markdown = require('co.chat.markdown')
 
 local prompts = api.nvim_create_namespace('co.prompt')

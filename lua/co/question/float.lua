@@ -5,10 +5,10 @@ local M = {}
 
 local api = vim.api
 local float_window = require('co.question.float_window')
-local log = require('co.ui.log')
 local highlight = require('co.ui.highlight')
-local textlock = require('co.ui.textlock')
+local log = require('co.ui.log')
 local question_list = require('co.question.list')
+local textlock = require('co.ui.textlock')
 
 local IGNORE_KEYS_NS = 250 * 1000000
 

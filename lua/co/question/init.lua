@@ -8,8 +8,8 @@ local backend = require('co.backend')
 local config = require('co.config')
 local events = require('co.ui.events')
 local float = require('co.question.float')
-local textlock = require('co.ui.textlock')
 local notify = require('co.ui.notify')
+local textlock = require('co.ui.textlock')
 
 ---@type co.Question[]
 local questions = {}
@@ -36,6 +36,25 @@ local function sort()
   questions = vim.list_extend(first, last)
 end
 
+--- Puts the cursor back into the window, and the mode, that the person was in before the float had the focus.
+local function restore_focus()
+  local back = origin
+  origin = nil
+  if not back or not api.nvim_win_is_valid(back.win) then
+    return
+  end
+  if api.nvim_win_get_tabpage(back.win) ~= api.nvim_get_current_tabpage() then
+    return
+  end
+  api.nvim_set_current_win(back.win)
+  if back.mode == 'insert' and api.nvim_get_mode().mode == 'n' then
+    -- In front of keys that were typed meanwhile: they are for this window.
+    api.nvim_feedkeys('gi', 'in', false)
+  elseif back.mode == 'terminal' then
+    vim.cmd.startinsert()
+  end
+end
+
 --- Shows the first question in the float, or closes the float.
 ---@param settled? boolean a question was just settled
 local function update_float(settled)
@@ -53,30 +72,11 @@ local function update_float(settled)
     local focused = float.focused()
     float.close()
     if focused then
-      M.restore_focus()
+      restore_focus()
     end
     return
   end
-  float.finish(M.restore_focus)
-end
-
---- Puts the cursor back into the window, and the mode, that the person was in before the float had the focus.
-function M.restore_focus()
-  local back = origin
-  origin = nil
-  if not back or not api.nvim_win_is_valid(back.win) then
-    return
-  end
-  if api.nvim_win_get_tabpage(back.win) ~= api.nvim_get_current_tabpage() then
-    return
-  end
-  api.nvim_set_current_win(back.win)
-  if back.mode == 'insert' and api.nvim_get_mode().mode == 'n' then
-    -- In front of keys that were typed meanwhile: they are for this window.
-    api.nvim_feedkeys('gi', 'in', false)
-  elseif back.mode == 'terminal' then
-    vim.cmd.startinsert()
-  end
+  float.finish(restore_focus)
 end
 
 --- Returns the question with an id.

@@ -3,8 +3,8 @@ local M = {}
 
 local backend = require('co.backend')
 local events = require('co.ui.events')
-local reload = require('co.ui.reload')
 local notify = require('co.ui.notify')
+local reload = require('co.ui.reload')
 local run_options = require('co.run.options')
 local shell_buffer = require('co.run.shell_buffer')
 local shell_keys = require('co.run.shell_keys')

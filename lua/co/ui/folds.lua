@@ -21,7 +21,7 @@ end
 
 --- Scrolls back so that no empty rows stay below the last line.
 ---@param win integer
-function M.fill(win)
+local function scroll_back(win)
   local room = api.nvim_win_get_height(win)
   api.nvim_win_call(win, function()
     local last = vim.fn.line('$')
@@ -50,7 +50,7 @@ function M.everywhere(buf, first, last)
     if cursor < first or cursor > last then
       M.close(win, first, last)
       if cursor + 1 == api.nvim_buf_line_count(buf) then
-        M.fill(win)
+        scroll_back(win)
       end
     end
   end

@@ -1,8 +1,8 @@
 --- Notices for the person: one line each, so that Neovim does not ask for a key.
 local M = {}
 
-local textlock = require('co.ui.textlock')
 local log = require('co.ui.log')
+local textlock = require('co.ui.textlock')
 
 ---@type { level: integer, message: string }[]
 local waiting = {}

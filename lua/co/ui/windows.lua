@@ -35,7 +35,7 @@ end
 
 --- Returns the window to split: the current one, or the last one that is no float.
 ---@return integer
-function M.base()
+local function window_to_split()
   local win = api.nvim_get_current_win()
   if not M.is_float(win) then
     return win
@@ -100,7 +100,7 @@ end
 ---@param where { side: 'below'|'right', size: integer, edge?: boolean }
 ---@return integer win
 function M.split(buf, where)
-  local base = M.base()
+  local base = window_to_split()
   local below = where.side == 'below'
   local room = below and api.nvim_win_get_height(base) or api.nvim_win_get_width(base)
   local size = math.max(1, math.min(where.size, math.floor(room / 2)))
@@ -148,7 +148,7 @@ function M.open(buf, layout)
     vim.cmd('tab sbuffer ' .. buf)
     return api.nvim_get_current_win()
   elseif layout == 'current' then
-    local win = M.base()
+    local win = window_to_split()
     local left, problem = pcall(api.nvim_win_set_buf, win, buf)
     if left then
       return win
