@@ -9,13 +9,13 @@ use super::files::{self, Look};
 use super::{exposed::Exposed, job_input, jobs};
 use co_exec::regular;
 use co_exec::repository;
+use co_exec::sandbox::Launcher;
 use co_exec::secrets::{Survey, Surveys, content};
-use co_exec::{self, sandbox::Launcher};
-use co_policy::facts::Facts;
-use co_policy::review::Segment;
+use co_policy::assessment::Segment;
+use co_policy::facts::{Facts, LocalFacts};
 use co_policy::saved::Tightening;
 use co_policy::secret_names::is_secret;
-use co_policy::{self, Assessment, Pattern, Reason, Rules, Verdict, paths};
+use co_policy::{Assessment, Pattern, Reason, Rules, Verdict, paths};
 
 /// What the judge of a workspace is given.
 pub struct Bench {
@@ -93,7 +93,11 @@ impl Judge {
     /// Blocks on files: call it from `spawn_blocking`.
     pub fn look(&self, look: &Look, cwd: &Path) -> Verdict {
         let words = vec![look.name().to_owned(), look.path().to_owned()];
-        let reason = paths::check(&self.world, cwd, look.path(), look.wanted(), &(0..0));
+        let local = LocalFacts {
+            facts: &self.world,
+            cwd,
+        };
+        let reason = paths::check(&local, look.path(), look.wanted(), &(0..0));
         let fact = self.world.path(cwd, look.path());
         let why = |text: &str| Reason::whole(format!("`{}` {text}", look.path()));
         let own = fact.own.then(|| why("is a file of co's own"));

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::facts::Facts;
-use super::paths;
-use super::wrap::{self, Look};
+use crate::facts::LocalFacts;
+use crate::paths;
+use crate::wrap::{self, Look};
 
 mod root;
 
@@ -42,14 +42,14 @@ const DISK_WRITERS: [&str; 13] = [
 ];
 
 /// Checks one command, where it runs.
-pub(super) fn check(look: &Look, cwd: &Path, facts: &dyn Facts) -> Vec<Denied> {
-    let mut denied = writes(look, cwd, facts);
+pub(super) fn check(look: &Look, local: &LocalFacts) -> Vec<Denied> {
+    let mut denied = writes(look, local);
     let Some((name, rest)) = look.words.split_first() else {
         return denied;
     };
     let name = name.rsplit('/').next().unwrap_or(name);
     let here = |path: &str| wrap::from(look.at.as_deref(), path);
-    if let Some(target) = root::deletion(name, rest, look.at.as_deref(), cwd, facts) {
+    if let Some(target) = root::deletion(name, rest, look.at.as_deref(), local) {
         denied.push(Denied {
             rule: "root-deletion",
             why: format!("it would remove `{target}`"),
@@ -75,7 +75,7 @@ pub(super) fn check(look: &Look, cwd: &Path, facts: &dyn Facts) -> Vec<Denied> {
             .iter()
             .filter(|word| !word.starts_with('-'))
             .find(|word| {
-                let fact = facts.path(cwd, &here(word.strip_prefix("of=").unwrap_or(word)));
+                let fact = local.path(&here(word.strip_prefix("of=").unwrap_or(word)));
                 fact.own || (whole && fact.holds_own)
             });
         if let Some(own) = own {
@@ -86,7 +86,7 @@ pub(super) fn check(look: &Look, cwd: &Path, facts: &dyn Facts) -> Vec<Denied> {
 }
 
 /// What redirections write to.
-fn writes(look: &Look, cwd: &Path, facts: &dyn Facts) -> Vec<Denied> {
+fn writes(look: &Look, local: &LocalFacts) -> Vec<Denied> {
     let mut denied = Vec::new();
     for target in &look.writes {
         let here = wrap::from(look.at.as_deref(), target);
@@ -95,7 +95,7 @@ fn writes(look: &Look, cwd: &Path, facts: &dyn Facts) -> Vec<Denied> {
                 rule: "raw-disk",
                 why: format!("it would write to the disk `{target}`"),
             });
-        } else if !target.is_empty() && facts.path(cwd, &here).own {
+        } else if !target.is_empty() && local.path(&here).own {
             denied.push(own_file(target));
         }
     }

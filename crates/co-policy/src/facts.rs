@@ -3,11 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::glob;
+use crate::glob;
 
-mod memo;
-
-pub(super) use memo::Memo;
+pub(super) mod memo;
 
 /// Answers questions about files, programs and git; [`crate::tool`] implements it.
 pub trait Facts {
@@ -100,4 +98,23 @@ pub struct Survey {
     pub misread: Vec<PathBuf>,
     /// False where the walk was cut short.
     pub complete: bool,
+}
+
+/// The facts about one working directory.
+#[derive(Clone, Copy)]
+pub struct LocalFacts<'a> {
+    pub facts: &'a dyn Facts,
+    pub cwd: &'a Path,
+}
+
+impl LocalFacts<'_> {
+    /// Returns the location of a program.
+    pub fn program(&self, name: &str) -> Found {
+        self.facts.program(name, self.cwd)
+    }
+
+    /// Returns the facts about a path.
+    pub fn path(&self, path: &str) -> PathFact {
+        self.facts.path(self.cwd, path)
+    }
 }

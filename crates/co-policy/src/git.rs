@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use super::Reason;
-use super::options::{self, Arg, Parsed};
-use super::paths::{self, Use};
-use super::programs::{self, Special};
-use super::review::Scene;
+use crate::args::Arg;
+use crate::facts::LocalFacts;
+use crate::options::{self, Parsed};
+use crate::paths::{self, Use};
+use crate::programs::{self, Special};
+use crate::reason::Reason;
 use crate::secret_names as names;
 
 mod contents;
@@ -60,7 +61,7 @@ fn is_verb(word: &str) -> bool {
     ["expire", "delete", "exists", "list", "drop", "write"].contains(&word)
 }
 
-pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
+pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let Some((name, used)) = subcommand(args) else {
         return vec![Reason::whole("`git` lacks its sub-command".to_owned())];
     };
@@ -71,9 +72,9 @@ pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
             span,
         )];
     };
-    let mut reasons: Vec<Reason> = scene
+    let mut reasons: Vec<Reason> = local
         .facts
-        .git(scene.cwd)
+        .git(local.cwd)
         .hazards
         .into_iter()
         .map(Reason::whole)
@@ -85,9 +86,9 @@ pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
     let mut parsed = options::parse(&name, program, &args[used..]);
     lists_only(program.special, &mut parsed, &name);
     values(&mut parsed);
-    operands(&name, &mut parsed, scene);
-    reasons.extend(contents::secret(&name, &parsed, scene).map(Reason::whole));
-    options::check(&name, program, &mut parsed, scene);
+    operands(&name, &mut parsed, local);
+    reasons.extend(contents::secret(&name, &parsed, local).map(Reason::whole));
+    options::check(&name, program, &mut parsed, local);
     reasons.append(&mut parsed.reasons);
     reasons
 }
@@ -154,7 +155,7 @@ fn values(parsed: &mut Parsed) {
 }
 
 /// Names of revisions and paths: only what leaves the workspace or is secret asks.
-fn operands(name: &str, parsed: &mut Parsed, scene: &Scene) {
+fn operands(name: &str, parsed: &mut Parsed, local: &LocalFacts) {
     let pattern = name == "git grep" && !parsed.has(&["-e"]);
     let mut reasons = Vec::new();
     for operand in parsed.operands.iter().skip(usize::from(pattern)) {
@@ -163,7 +164,7 @@ fn operands(name: &str, parsed: &mut Parsed, scene: &Scene) {
         for piece in text.split(':') {
             let leaves = piece.starts_with('/') || piece.split('/').any(|part| part == "..");
             if leaves {
-                reasons.extend(paths::check(scene.facts, scene.cwd, piece, Use::Read, span));
+                reasons.extend(paths::check(local, piece, Use::Read, span));
             }
         }
     }

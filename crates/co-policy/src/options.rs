@@ -1,24 +1,14 @@
 //! Splits the words of a program into options and operands by its table.
 //!
-//! Knows no program by name: the tables of [`super::programs`] do.
+//! Knows no program by name: the tables of [`crate::programs`] do.
 
 use std::ops::Range;
 
-use super::Reason;
-use super::paths::{self, Use};
-use super::programs::{Effect, Known, Operands, Program, Takes};
-use super::review::Scene;
-
-/// One word of a command after expansion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Arg {
-    pub text: String,
-    pub span: Range<usize>,
-    /// A glob that starts with a wildcard came to this.
-    pub loose_glob: bool,
-    /// Holds a variable: its text is what was written.
-    pub dynamic: bool,
-}
+use crate::args::Arg;
+use crate::facts::LocalFacts;
+use crate::paths::{self, Use};
+use crate::programs::{Effect, Known, Operands, Program, Takes};
+use crate::reason::Reason;
 
 /// An option's value, with where it stands.
 pub(super) type Spelled = (String, Range<usize>);
@@ -259,12 +249,12 @@ fn says(effect: Effect) -> &'static str {
 }
 
 /// Checks what the options and operands name, by the table.
-pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, scene: &Scene) {
+pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &LocalFacts) {
     for (option, value) in &parsed.options {
         if let (true, Some((value, span))) = (option.ends_with(" FILE"), value) {
             parsed
                 .reasons
-                .extend(paths::check(scene.facts, scene.cwd, value, Use::Read, span));
+                .extend(paths::check(local, value, Use::Read, span));
         }
     }
     globs(name, parsed);
@@ -303,12 +293,8 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, scene: &
         if operand.text == "-" || operand.text == "/dev/stdin" {
             continue;
         }
-        parsed.reasons.extend(paths::check(
-            scene.facts,
-            scene.cwd,
-            &operand.text,
-            wanted,
-            &operand.span,
-        ));
+        parsed
+            .reasons
+            .extend(paths::check(local, &operand.text, wanted, &operand.span));
     }
 }

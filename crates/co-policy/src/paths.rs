@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use super::Reason;
-use super::facts::{Facts, Kind};
-use super::glob::Pattern;
+use crate::facts::{Kind, LocalFacts};
+use crate::glob::Pattern;
+use crate::reason::Reason;
 use crate::secret_names::{self as names, secret};
 
 /// What an operand will be used for.
@@ -18,13 +18,7 @@ pub enum Use {
 }
 
 /// Says why a path may not be read unasked; nothing where it may.
-pub fn check(
-    facts: &dyn Facts,
-    cwd: &Path,
-    path: &str,
-    wanted: Use,
-    span: &Range<usize>,
-) -> Option<Reason> {
+pub fn check(local: &LocalFacts, path: &str, wanted: Use, span: &Range<usize>) -> Option<Reason> {
     if path == "/dev/null" {
         return None;
     }
@@ -32,7 +26,7 @@ pub fn check(
     if let Some(name) = secret(Path::new(path)) {
         return say(format!("`{name}` looks like a secret"));
     }
-    let fact = facts.path(cwd, path);
+    let fact = local.path(path);
     let Some(inside) = fact.inside else {
         return say(format!("`{path}` is outside the workspace"));
     };
@@ -107,7 +101,7 @@ fn alternatives(glob: &str) -> Vec<String> {
 }
 
 /// Says whether a word that no table explains mentions a secret or a place outside the workspace.
-pub fn mention(facts: &dyn Facts, cwd: &Path, word: &str, span: &Range<usize>) -> Option<Reason> {
+pub fn mention(local: &LocalFacts, word: &str, span: &Range<usize>) -> Option<Reason> {
     let mut pieces = vec![word];
     pieces.extend(
         word.split(['=', ':', ',', '@'])
@@ -137,7 +131,7 @@ pub fn mention(facts: &dyn Facts, cwd: &Path, word: &str, span: &Range<usize>) -
         if piece == "/dev/null" {
             continue;
         }
-        let fact = facts.path(cwd, piece);
+        let fact = local.path(piece);
         let leaves = piece.starts_with('/') || piece.split('/').any(|part| part == "..");
         if fact.secret {
             let text = format!("`{piece}` may contain a secret");

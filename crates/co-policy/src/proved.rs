@@ -5,8 +5,6 @@
 
 use std::path::PathBuf;
 
-use super::review::Segment;
-
 /// A command that is proved to only look. Only [`super::decide`] makes one. The executor takes it as it is and does not
 /// start it outside the read-only confinement while the system can confine commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,22 +35,22 @@ pub(super) enum Runs {
 
 impl Proved {
     /// Joins the rewritten commands. Returns `None` if one could not be rewritten.
-    pub(super) fn new(
+    pub(super) fn new<'a>(
         original: &str,
-        segments: &[Segment],
+        commands: impl Iterator<Item = Option<&'a Rewritten>>,
         env: Vec<(String, String)>,
     ) -> Option<Self> {
+        let commands: Vec<&Rewritten> = commands.collect::<Option<_>>()?;
         let mut script = String::new();
-        for (place, segment) in segments.iter().enumerate() {
-            let rewritten = segment.rewritten.as_ref()?;
+        for (place, command) in commands.iter().enumerate() {
             if place > 0 {
-                script.push_str(rewritten.join);
+                script.push_str(command.join);
             }
             // The last program can replace the shell, unless it is in a pipeline.
-            let last = place + 1 == segments.len() && rewritten.join != PIPE;
-            match rewritten.replaces && !last {
-                true => script.push_str(&format!("({})", rewritten.text)),
-                false => script.push_str(&rewritten.text),
+            let last = place + 1 == commands.len() && command.join != PIPE;
+            match command.replaces && !last {
+                true => script.push_str(&format!("({})", command.text)),
+                false => script.push_str(&command.text),
             }
         }
         Some(Self {
@@ -121,16 +119,14 @@ mod tests {
     use super::*;
 
     fn script(commands: &[(Runs, &'static str, &[&str])]) -> String {
-        let segment = |(runs, join, words): &(Runs, &'static str, &[&str])| {
+        let rewrite = |(runs, join, words): &(Runs, &'static str, &[&str])| {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             let rewritten = Rewritten::new(runs, "", &words, "");
-            Segment {
-                rewritten: Some(Rewritten { join, ..rewritten }),
-                ..Segment::default()
-            }
+            Rewritten { join, ..rewritten }
         };
-        let segments: Vec<Segment> = commands.iter().map(segment).collect();
-        Proved::new("x", &segments, Vec::new()).unwrap().script
+        let commands: Vec<Rewritten> = commands.iter().map(rewrite).collect();
+        let commands = commands.iter().map(Some);
+        Proved::new("x", commands, Vec::new()).unwrap().script
     }
 
     #[test]
@@ -163,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_command_that_was_not_rewritten_is_not_proved() {
-        let unwritten = [Segment::default()];
-        assert_eq!(Proved::new("x", &unwritten, Vec::new()), None);
+        let unwritten = [None].into_iter();
+        assert_eq!(Proved::new("x", unwritten, Vec::new()), None);
     }
 }

@@ -3,6 +3,18 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// What a person may set of the policy. Rules are token patterns: `cargo test` covers `cargo test --lib`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Given, it replaces the built-in list of programs; the option tables still apply.
+    pub safe_commands: Option<Vec<String>>,
+    pub allow: Vec<String>,
+    pub ask: Vec<String>,
+    pub deny: Vec<String>,
+    /// Names of built-in deny rules that the person lifted.
+    pub deny_lifted: Vec<String>,
+}
+
 /// A rule: the words a command starts with, or one whole command after `= `.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pattern(Form);

@@ -1,6 +1,6 @@
 //! The format in which a person's lasting rules for one workspace are kept.
 
-use super::Pattern;
+use crate::rules::Pattern;
 
 /// The rules of one workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -1,10 +1,10 @@
 //! The verdict: an assessment weighed against a person's rules.
 
-use super::Reason;
-use super::git::HARDENING;
-use super::proved::Proved;
-use super::review::{Assessment, Segment};
-use super::rules::{self, Pattern};
+use crate::assessment::{Assessment, Segment};
+use crate::git::HARDENING;
+use crate::proved::Proved;
+use crate::reason::Reason;
+use crate::rules::{self, Pattern};
 
 /// What may become of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,8 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
             if found.in_process {
                 return Verdict::Allow(Grant::Look);
             }
-            if let Some(proved) = Proved::new(&found.command, &found.segments, env(found)) {
+            let commands = found.segments.iter().map(|it| it.rewritten.as_ref());
+            if let Some(proved) = Proved::new(&found.command, commands, env(found)) {
                 return Verdict::Allow(Grant::Proof(proved));
             }
             return Verdict::Ask(Ask::because(

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{glob, proved};
+use crate::{glob, proved};
 
 /// A word as bash will see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

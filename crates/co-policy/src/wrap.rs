@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::bash;
+use crate::bash;
 
 mod table;
 

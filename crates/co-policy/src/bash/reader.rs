@@ -5,8 +5,8 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::forms::{RESERVED, calls_itself, describe, operator_is_whole, push_or_extend};
-use super::{Join, MAX_COMMANDS, Redirect, Script, Simple};
-use crate::Reason;
+use super::script::{Join, MAX_COMMANDS, Redirect, Script, Simple};
+use crate::reason::Reason;
 use crate::word::{self, Word};
 
 /// Deeper syntax trees are refused.

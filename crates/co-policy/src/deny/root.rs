@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use crate::facts::Facts;
+use crate::facts::LocalFacts;
 use crate::glob::Pattern;
 use crate::paths;
 use crate::wrap;
@@ -42,12 +42,11 @@ pub(super) fn deletion(
     name: &str,
     rest: &[String],
     at: Option<&str>,
-    cwd: &Path,
-    facts: &dyn Facts,
+    local: &LocalFacts,
 ) -> Option<String> {
     removed(name, rest)?
         .into_iter()
-        .find(|word| is_root(word, at, cwd, facts))
+        .find(|word| is_root(word, at, local))
         .map(str::to_owned)
 }
 
@@ -130,7 +129,7 @@ fn found(rest: &[String]) -> Option<Vec<&str>> {
 }
 
 /// True for the root, a system directory or the home directory, or all that is in it.
-fn is_root(word: &str, at: Option<&str>, cwd: &Path, facts: &dyn Facts) -> bool {
+fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
     let mut path = home(&wrap::from(at, word));
     while let Some((before, last)) = path.rsplit_once('/')
         && is_all(last)
@@ -146,7 +145,7 @@ fn is_root(word: &str, at: Option<&str>, cwd: &Path, facts: &dyn Facts) -> bool 
     }
     let whole = match path.starts_with('/') {
         true => paths::lexical(Path::new(&path)),
-        false => facts.path(cwd, &path).absolute,
+        false => local.path(&path).absolute,
     };
     let parts: Vec<&str> = whole
         .components()
@@ -161,7 +160,7 @@ fn is_root(word: &str, at: Option<&str>, cwd: &Path, facts: &dyn Facts) -> bool 
         [] => true,
         [first] if finds(first, &SYSTEM) => true,
         [first, _] if finds(first, &HOMES) => true,
-        _ => facts.path(cwd, &path).home,
+        _ => local.path(&path).home,
     }
 }
 

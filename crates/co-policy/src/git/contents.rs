@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Scene;
-use crate::facts::Kind;
-use crate::options::{Arg, Parsed};
+use crate::args::Arg;
+use crate::facts::{Kind, LocalFacts};
+use crate::options::Parsed;
 
 /// Options of diffs that print no contents.
 const NAMES: [&str; 12] = [
@@ -73,25 +73,25 @@ const LIMITED: [&str; 6] = [
 
 /// Returns a secret whose contents a command may print, as a reason to ask. Secrets are found by the names that git
 /// tracks or ever tracked.
-pub(super) fn secret(name: &str, parsed: &Parsed, scene: &Scene) -> Option<String> {
+pub(super) fn secret(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<String> {
     let prints = prints(name, parsed);
     if prints || ["git show", "git cat-file", "git blame"].contains(&name) {
         let mut operands = operands(name, parsed).iter();
-        if let Some(operand) = operands.find(|it| is_secret(&it.text, scene)) {
+        if let Some(operand) = operands.find(|it| is_secret(&it.text, local)) {
             return Some(format!("`{}` may contain a secret", operand.text));
         }
     }
     if !prints {
         return None;
     }
-    let Some(secrets) = scene.facts.committed_secrets(scene.cwd) else {
+    let Some(secrets) = local.facts.committed_secrets(local.cwd) else {
         let text = "the Git history may contain secrets: co could not list its files";
         return Some(text.to_owned());
     };
     if secrets.is_empty() {
         return None;
     }
-    let limits = limits(name, parsed, scene);
+    let limits = limits(name, parsed, local);
     let printed = |secret: &&PathBuf| {
         let below = |path: &PathBuf| secret.starts_with(path) || path.starts_with(secret);
         limits.as_ref().is_none_or(|paths| paths.iter().any(below))
@@ -146,18 +146,18 @@ fn patterns(name: &str, parsed: &Parsed) -> usize {
 
 /// Returns whether the file that an operand names is secret by its content in the work tree: `HEAD:auth.json`. Git reads
 /// the path from the top of the work tree or from the current directory.
-fn is_secret(operand: &str, scene: &Scene) -> bool {
+fn is_secret(operand: &str, local: &LocalFacts) -> bool {
     let path = operand.rsplit(':').next().unwrap_or(operand);
-    let here = scene.facts.path(scene.cwd, ".").inside;
+    let here = local.path(".").inside;
     let depth = here.map_or(0, |here| here.written.components().count());
-    let top = scene.cwd.ancestors().nth(depth).unwrap_or(scene.cwd);
-    [scene.cwd, top]
+    let top = local.cwd.ancestors().nth(depth).unwrap_or(local.cwd);
+    [local.cwd, top]
         .iter()
-        .any(|from| scene.facts.path(from, path).secret)
+        .any(|from| local.facts.path(from, path).secret)
 }
 
 /// Returns the paths that limit a command, below the workspace; none if it may print any file.
-fn limits(name: &str, parsed: &Parsed, scene: &Scene) -> Option<Vec<PathBuf>> {
+fn limits(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<Vec<PathBuf>> {
     if !LIMITED.contains(&name) || parsed.has(&["--full-diff", "--follow"]) {
         return None;
     }
@@ -167,8 +167,8 @@ fn limits(name: &str, parsed: &Parsed, scene: &Scene) -> Option<Vec<PathBuf>> {
         .dashes
         .and_then(|before| before.checked_sub(patterns(name, parsed)));
     let path = |text: &str| match dashes {
-        Some(_) => limit(text, scene),
-        None => existing(text, scene),
+        Some(_) => limit(text, local),
+        None => existing(text, local),
     };
     let first = dashes.or_else(|| operands.iter().position(|it| path(&it.text).is_some()))?;
     let (revisions, paths) = operands.split_at_checked(first)?;
@@ -180,19 +180,19 @@ fn limits(name: &str, parsed: &Parsed, scene: &Scene) -> Option<Vec<PathBuf>> {
 }
 
 /// Returns the path of a plain pathspec. The path need not exist now, because a revision may have it.
-fn limit(text: &str, scene: &Scene) -> Option<PathBuf> {
+fn limit(text: &str, local: &LocalFacts) -> Option<PathBuf> {
     let plain = !text.contains([':', '*', '?', '[', '\\']);
-    let inside = scene.facts.path(scene.cwd, text).inside;
+    let inside = local.path(text).inside;
     let path = inside.filter(|_| plain)?.written;
     (path != Path::new("")).then_some(path)
 }
 
 /// Returns the path of an operand without `--`. It must exist: then git refuses a revision of the same name. Git does
 /// not look for files with the names of ranges and sets of parents.
-fn existing(text: &str, scene: &Scene) -> Option<PathBuf> {
-    let exists = scene.facts.path(scene.cwd, text).kind != Kind::Missing;
+fn existing(text: &str, local: &LocalFacts) -> Option<PathBuf> {
+    let exists = local.path(text).kind != Kind::Missing;
     let range = text.contains('^') || text.contains("..");
-    limit(text, scene).filter(|_| exists && !range)
+    limit(text, local).filter(|_| exists && !range)
 }
 
 /// Returns whether a revision may be a file or a directory of its own: `HEAD:src`, `1234567`, `x-g1234567`. Git prints

@@ -1,11 +1,11 @@
 //! tar and gzip: the forms that list an archive or print what was packed.
 
-use crate::Reason;
-use crate::options::Arg;
+use crate::args::Arg;
+use crate::facts::LocalFacts;
 use crate::paths::{self, Use};
-use crate::review::Scene;
+use crate::reason::Reason;
 use crate::secret_names::secret;
-use crate::special::trusted;
+use crate::special::trusted::trusted;
 
 /// What tar runs to unpack.
 const UNPACKERS: [&str; 8] = [
@@ -13,7 +13,7 @@ const UNPACKERS: [&str; 8] = [
 ];
 
 /// `tar tf FILE [MEMBER…]`, with `v` and the letters of packers: no other option, no archive of another host.
-pub(super) fn tar(args: &[Arg], scene: &Scene) -> Vec<Reason> {
+pub(super) fn tar(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let lists = |arg: &Arg| {
         let letters = arg.text.strip_prefix('-').unwrap_or(&arg.text);
         letters.strip_suffix('f').is_some_and(|rest| {
@@ -38,9 +38,9 @@ pub(super) fn tar(args: &[Arg], scene: &Scene) -> Vec<Reason> {
             file.span.clone(),
         )];
     }
-    let mut reasons = trusted("tar", &UNPACKERS, scene);
+    let mut reasons = trusted("tar", &UNPACKERS, local);
     if file.text != "-" {
-        reasons.extend(read(file, scene));
+        reasons.extend(read(file, local));
     }
     let strange = |arg: &&Arg| arg.dynamic || arg.loose_glob || arg.text.starts_with('-');
     reasons.extend(members.iter().find(strange).map(|arg| {
@@ -56,7 +56,7 @@ pub(super) fn tar(args: &[Arg], scene: &Scene) -> Vec<Reason> {
 }
 
 /// `gzip -l FILE…`, `gzip -cd FILE…` and `zcat FILE…`, which is a script that runs the second.
-pub(super) fn gzip(name: &str, args: &[Arg], scene: &Scene) -> Vec<Reason> {
+pub(super) fn gzip(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let files = match (name, args) {
         ("zcat", files) => files,
         (_, [mode, files @ ..])
@@ -71,7 +71,7 @@ pub(super) fn gzip(name: &str, args: &[Arg], scene: &Scene) -> Vec<Reason> {
         }
     };
     let mut reasons = match name {
-        "zcat" => trusted(name, &["gzip"], scene),
+        "zcat" => trusted(name, &["gzip"], local),
         _ => Vec::new(),
     };
     for file in files {
@@ -85,13 +85,13 @@ pub(super) fn gzip(name: &str, args: &[Arg], scene: &Scene) -> Vec<Reason> {
                 file.span.clone(),
             ));
         } else {
-            reasons.extend(read(file, scene));
+            reasons.extend(read(file, local));
         }
     }
     reasons
 }
 
-fn read(file: &Arg, scene: &Scene) -> Option<Reason> {
+fn read(file: &Arg, local: &LocalFacts) -> Option<Reason> {
     if file.dynamic || file.loose_glob || file.text.starts_with('-') {
         let text = format!("nobody knows yet what `{}` will be", file.text);
         return Some(Reason::at(text, file.span.clone()));
@@ -101,7 +101,7 @@ fn read(file: &Arg, scene: &Scene) -> Option<Reason> {
         .text
         .rsplit_once('.')
         .map_or(&*file.text, |(name, _)| name);
-    let path = |text: &str| paths::check(scene.facts, scene.cwd, text, Use::ReadFile, &file.span);
+    let path = |text: &str| paths::check(local, text, Use::ReadFile, &file.span);
     path(&file.text).or_else(|| {
         let name = secret(std::path::Path::new(unpacked))?;
         let text = format!("`{name}` looks like a secret");

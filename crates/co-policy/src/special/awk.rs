@@ -1,7 +1,7 @@
 //! awk: programs that only compare, compute and print to standard output.
 
-use crate::Reason;
 use crate::options::Parsed;
+use crate::reason::Reason;
 
 /// Names through which a program reaches files, processes or the environment.
 const REACHES_OUT: [&str; 16] = [

@@ -1,10 +1,10 @@
 //! find: paths, then an expression of which only looking and printing is known to be safe.
 
-use crate::Reason;
+use crate::args::Arg;
+use crate::facts::LocalFacts;
 use crate::glob::Pattern;
-use crate::options::Arg;
 use crate::paths::{self, Use};
-use crate::review::Scene;
+use crate::reason::Reason;
 
 /// Tests and actions that take no value.
 const PLAIN: &str = "-print -print0 -ls -prune -quit -empty -readable -writable -executable -depth -d -xdev -mount \
@@ -23,7 +23,7 @@ fn has(list: &str, word: &str) -> bool {
     list.split(' ').any(|listed| listed == word)
 }
 
-pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
+pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let mut rest = args.iter().peekable();
     while rest
@@ -45,13 +45,7 @@ pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
                 arg,
             ));
         } else {
-            reasons.extend(paths::check(
-                scene.facts,
-                scene.cwd,
-                &arg.text,
-                Use::Read,
-                &arg.span,
-            ));
+            reasons.extend(paths::check(local, &arg.text, Use::Read, &arg.span));
         }
     }
     while let Some(arg) = rest.next() {
@@ -68,13 +62,7 @@ pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
                     ));
                 }
                 Some(value) if text.starts_with("-newer") && !text.ends_with('t') => {
-                    reasons.extend(paths::check(
-                        scene.facts,
-                        scene.cwd,
-                        &value.text,
-                        Use::Read,
-                        &value.span,
-                    ));
+                    reasons.extend(paths::check(local, &value.text, Use::Read, &value.span));
                 }
                 Some(_) => {}
                 None => reasons.push(ask(format!("`find {text}` lacks its value"), arg)),
@@ -82,13 +70,7 @@ pub(super) fn check(args: &[Arg], scene: &Scene) -> Vec<Reason> {
         } else if FILED.contains(&text) {
             match rest.next() {
                 Some(value) => {
-                    reasons.extend(paths::check(
-                        scene.facts,
-                        scene.cwd,
-                        &value.text,
-                        Use::Read,
-                        &value.span,
-                    ));
+                    reasons.extend(paths::check(local, &value.text, Use::Read, &value.span));
                 }
                 None => reasons.push(ask(format!("`find {text}` lacks its value"), arg)),
             }

@@ -1,10 +1,10 @@
 //! jq and yq: filters that reach neither the environment nor other files.
 
-use crate::Reason;
 use crate::facts::Kind;
+use crate::facts::LocalFacts;
 use crate::options::Parsed;
 use crate::paths::{self, Use};
-use crate::review::Scene;
+use crate::reason::Reason;
 
 const JQ: [&str; 10] = [
     "env",
@@ -43,7 +43,7 @@ pub(super) fn check(parsed: &mut Parsed) {
 }
 
 /// `yq eval FILTER FILE` of one yq is `yq FILTER FILE` of the other.
-pub(super) fn check_yq(parsed: &mut Parsed, scene: &Scene) {
+pub(super) fn check_yq(parsed: &mut Parsed, local: &LocalFacts) {
     let verb = parsed
         .operands
         .first()
@@ -56,9 +56,8 @@ pub(super) fn check_yq(parsed: &mut Parsed, scene: &Scene) {
         return;
     };
     // It reads a file of that name instead, if there is one.
-    let (cwd, facts) = (scene.cwd, scene.facts);
-    let read = paths::check(facts, cwd, &filter.text, Use::Read, &filter.span);
-    let is_file = facts.path(cwd, &filter.text).kind != Kind::Missing;
+    let read = paths::check(local, &filter.text, Use::Read, &filter.span);
+    let is_file = local.path(&filter.text).kind != Kind::Missing;
     parsed
         .reasons
         .extend(read.filter(|_| is_file || !filter.text.starts_with('.')));

@@ -8,60 +8,52 @@ mod printf;
 mod ps;
 mod sed;
 mod test;
+pub(super) mod trusted;
 mod version;
 pub(super) mod xargs;
 
-use super::Reason;
-use super::facts::Found;
-use super::git;
-use super::options::{self, Arg, Parsed};
-use super::programs::{Program, Special};
-use super::review::Scene;
-
-pub(super) use find::name_filters;
+use crate::args::Arg;
+use crate::facts::LocalFacts;
+use crate::git;
+use crate::options::{self, Parsed};
+use crate::programs::{Program, Special};
+use crate::reason::Reason;
 
 /// Checks a command by its table and by what its program's own language says.
-pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) -> Vec<Reason> {
+pub(super) fn check(
+    name: &str,
+    program: &Program,
+    args: &[Arg],
+    local: &LocalFacts,
+) -> Vec<Reason> {
     match program.special {
-        Some(Special::Find) => find::check(args, scene),
-        Some(Special::Test) => test::check(name, args, scene),
+        Some(Special::Find) => find::check(args, local),
+        Some(Special::Test) => test::check(name, args, local),
         Some(Special::Ps) => ps::check(args),
         Some(Special::Echo) => Vec::new(),
         Some(Special::Printf) => printf::check(args),
         Some(Special::CommandV) => command_v(args),
-        Some(Special::Xargs) => xargs::check(args, scene),
-        Some(Special::Git) => git::check(args, scene),
-        Some(Special::Gzip) => archive::gzip(name, args, scene),
-        Some(Special::Tar) => archive::tar(args, scene),
-        Some(Special::Version) => version::check(name, program, args, scene),
+        Some(Special::Xargs) => xargs::check(args, local),
+        Some(Special::Git) => git::check(args, local),
+        Some(Special::Gzip) => archive::gzip(name, args, local),
+        Some(Special::Tar) => archive::tar(args, local),
+        Some(Special::Version) => version::check(name, program, args, local),
         special => {
             let mut parsed = options::parse(name, program, args);
             match special {
                 Some(Special::Sed) => sed::check(&mut parsed),
                 Some(Special::Awk) => awk::check(&mut parsed),
                 Some(Special::Jq) => jq::check(&mut parsed),
-                Some(Special::Yq) => jq::check_yq(&mut parsed, scene),
+                Some(Special::Yq) => jq::check_yq(&mut parsed, local),
                 Some(Special::Date) => date(&mut parsed),
                 Some(Special::Seq) => seq(args, &mut parsed),
                 Some(Special::Strings) => response_files(args, &mut parsed),
                 _ => {}
             }
-            options::check(name, program, &mut parsed, scene);
+            options::check(name, program, &mut parsed, local);
             parsed.reasons
         }
     }
-}
-
-/// Says which of the programs that `name` runs others can change.
-pub(super) fn trusted<S: AsRef<str>>(name: &str, programs: &[S], scene: &Scene) -> Vec<Reason> {
-    let untrusted = |program: &S| match scene.facts.program(program.as_ref(), scene.cwd) {
-        Found::Untrusted(path) => Some(Reason::whole(format!(
-            "`{name}` runs `{}`, which others can change",
-            path.display()
-        ))),
-        Found::Trusted(_) | Found::Missing => None,
-    };
-    programs.iter().filter_map(untrusted).collect()
 }
 
 /// `command -v NAME…` only tells; every other form runs something.

@@ -1,7 +1,7 @@
 //! printf of bash, which can set variables and thereby run things.
 
-use crate::Reason;
-use crate::options::Arg;
+use crate::args::Arg;
+use crate::reason::Reason;
 
 pub(super) fn check(args: &[Arg]) -> Vec<Reason> {
     let mut rest = args.iter();

@@ -1,7 +1,7 @@
 //! ps: never the form that prints environments.
 
-use crate::Reason;
-use crate::options::Arg;
+use crate::args::Arg;
+use crate::reason::Reason;
 
 const FLAGS: [&str; 22] = [
     "-e",

@@ -1,7 +1,7 @@
 //! sed: a script that only selects, edits and prints its stream.
 
-use crate::Reason;
 use crate::options::Parsed;
+use crate::reason::Reason;
 
 pub(super) fn check(parsed: &mut Parsed) {
     let mut scripts: Vec<(String, std::ops::Range<usize>)> = parsed

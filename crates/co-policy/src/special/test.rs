@@ -1,9 +1,9 @@
 //! `test` and `[`: only operators that look, and only at files that may be looked at.
 
-use crate::Reason;
-use crate::options::Arg;
+use crate::args::Arg;
+use crate::facts::LocalFacts;
 use crate::paths::{self, Use};
-use crate::review::Scene;
+use crate::reason::Reason;
 
 const FILE_TESTS: [&str; 18] = [
     "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-b", "-c", "-p", "-S", "-u", "-g", "-k",
@@ -14,7 +14,7 @@ const OPERATORS: [&str; 14] = [
 ];
 const FILE_PAIRS: [&str; 3] = ["-nt", "-ot", "-ef"];
 
-pub(super) fn check(name: &str, args: &[Arg], scene: &Scene) -> Vec<Reason> {
+pub(super) fn check(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for (place, arg) in args.iter().enumerate() {
         let text = arg.text.as_str();
@@ -38,7 +38,7 @@ pub(super) fn check(name: &str, args: &[Arg], scene: &Scene) -> Vec<Reason> {
                 arg.span.clone(),
             ));
         } else if file && text != "]" {
-            let found = paths::check(scene.facts, scene.cwd, text, Use::Read, &arg.span);
+            let found = paths::check(local, text, Use::Read, &arg.span);
             reasons.extend(found.filter(|reason| {
                 !reason.text.ends_with("looks like a secret")
                     && !reason.text.ends_with("regular file")

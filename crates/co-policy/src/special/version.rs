@@ -1,9 +1,10 @@
 //! `cargo --version` and its like: what the tools that build things say of themselves.
 
-use crate::Reason;
-use crate::options::Arg;
+use crate::args::Arg;
+use crate::facts::LocalFacts;
 use crate::programs::Program;
-use crate::review::Scene;
+use crate::reason::Reason;
+use crate::special::trusted::trusted;
 
 /// Files by which a workspace chooses which version of a tool runs, and from where. Not `package.json`: it
 /// names a version of what the person has installed, and every project of that language has one.
@@ -27,7 +28,12 @@ const CHOOSERS: [&str; 16] = [
 ];
 
 /// One word that only asks, and nothing in the workspace that chooses who answers.
-pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) -> Vec<Reason> {
+pub(super) fn check(
+    name: &str,
+    program: &Program,
+    args: &[Arg],
+    local: &LocalFacts,
+) -> Vec<Reason> {
     let asks = match args {
         [only] => program.options.contains_key(&only.text),
         _ => false,
@@ -37,7 +43,7 @@ pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) 
             "`{name}` is only known to look when it is asked for its version"
         ))];
     }
-    if let Some(path) = scene.facts.above(scene.cwd, &CHOOSERS) {
+    if let Some(path) = local.facts.above(local.cwd, &CHOOSERS) {
         return vec![Reason::whole(format!(
             "`{}` may choose which `{name}` runs",
             path.display()
@@ -45,5 +51,5 @@ pub(super) fn check(name: &str, program: &Program, args: &[Arg], scene: &Scene) 
     }
     // `npm` is a script that `node` runs.
     let runs = (name == "npm").then_some("node");
-    super::trusted(name, runs.as_slice(), scene)
+    trusted(name, runs.as_slice(), local)
 }

@@ -1,19 +1,15 @@
 //! xargs: a lister, filters, then a program that only reads.
 
-use crate::Reason;
-use crate::options::{self, Arg};
+use crate::args::{Arg, Stage};
+use crate::facts::LocalFacts;
+use crate::options;
 use crate::programs;
-use crate::review::Scene;
+use crate::reason::Reason;
+use crate::special::trusted::trusted;
 
 mod listing;
 
 use listing::{Listing, listing, only};
-
-/// A command of a pipeline, as far as xargs must know it.
-pub(crate) struct Stage<'a> {
-    pub name: &'a str,
-    pub args: &'a [Arg],
-}
 
 /// Filters that hand on lines they got, whole.
 const FILTERS: [&str; 7] = ["sort", "head", "tail", "grep", "uniq", "egrep", "fgrep"];
@@ -24,7 +20,7 @@ const GREP_LINES: &str = "-v -i -y -E -F -G -P -w -x -e -s -a -m -z -q --invert-
 const OTHER_LINES: &str = "-n -u -r -V -f -d -h -R -z -q -k -t -i -s --unique --reverse --lines";
 
 /// Without a pipeline there is nothing that xargs would be handed.
-pub(super) fn check(args: &[Arg], _scene: &Scene) -> Vec<Reason> {
+pub(super) fn check(args: &[Arg], _local: &LocalFacts) -> Vec<Reason> {
     let span = args.first().map_or(0..0, |arg| arg.span.clone());
     vec![Reason::at(
         "`xargs` runs a program on what nobody has checked".to_owned(),
@@ -33,11 +29,11 @@ pub(super) fn check(args: &[Arg], _scene: &Scene) -> Vec<Reason> {
 }
 
 /// Checks `xargs` as the last but known stage of a pipeline.
-pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> Vec<Reason> {
+pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let span = args.first().map_or(0..0, |arg| arg.span.clone());
     let ask = |text: String| vec![Reason::at(text, span.clone())];
     let Some((lister, filters)) = before.split_first() else {
-        return check(args, scene);
+        return check(args, local);
     };
     let Some((name, inner)) = inner(args) else {
         return ask("`xargs` has an option that is not known to be safe".to_owned());
@@ -52,8 +48,8 @@ pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> V
     if inside_a_word(own, name, inner) {
         return ask("`xargs` would put names into the middle of a word".to_owned());
     }
-    let mut untrusted = super::trusted("xargs", &[name], scene);
-    untrusted.extend(super::trusted(name, &program.starts, scene));
+    let mut untrusted = trusted("xargs", &[name], local);
+    untrusted.extend(trusted(name, &program.starts, local));
     if !untrusted.is_empty() {
         return untrusted;
     }
@@ -74,7 +70,7 @@ pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> V
             .iter()
             .any(|arg| matches!(arg.text.as_str(), "-0" | "--null" | "-0r" | "-r0"));
     let mut parsed = options::parse(name, program, inner);
-    options::check(name, program, &mut parsed, scene);
+    options::check(name, program, &mut parsed, local);
     // A file may be called `-f`: only names that start with a path, or that follow `--`, are no options.
     let prefixed = listing.prefixed || inner.iter().any(|arg| arg.text == "--");
     if program.has_teeth() && !prefixed {
@@ -91,7 +87,7 @@ pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], scene: &Scene) -> V
         let secrets = reads && !searches;
         parsed
             .reasons
-            .extend(survey(&listing, secrets, scene, &span));
+            .extend(survey(&listing, secrets, local, &span));
     }
     parsed.reasons
 }
@@ -154,19 +150,19 @@ fn filters_lines(stage: &Stage) -> bool {
 fn survey(
     listing: &Listing,
     secrets: bool,
-    scene: &Scene,
+    local: &LocalFacts,
     span: &std::ops::Range<usize>,
 ) -> Option<Reason> {
     for root in &listing.roots {
-        if scene.facts.path(scene.cwd, root).inside.is_none() {
+        if local.path(root).inside.is_none() {
             return Some(Reason::at(
                 format!("it would read what is in `{root}`, outside the workspace"),
                 span.clone(),
             ));
         }
         let survey = match listing.tracked {
-            true => scene.facts.tracked(scene.cwd),
-            false => scene.facts.survey(&scene.cwd.join(root)),
+            true => local.facts.tracked(local.cwd),
+            false => local.facts.survey(&local.cwd.join(root)),
         };
         if !survey.complete {
             let why = match listing.tracked {

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::Stage;
+use crate::args::{Arg, Stage};
 use crate::glob::Pattern;
 use crate::options::{self, Parsed};
 use crate::programs;
 use crate::secret_names as names;
-use crate::special::name_filters;
+use crate::special::find::name_filters;
 
 /// What is known of the files that a command lists.
 pub(super) struct Listing {
@@ -134,7 +134,7 @@ fn find(stage: &Stage) -> Option<Listing> {
         "-P",
         "--",
     ];
-    let narrow = |arg: &options::Arg| arg.text.starts_with('-') && !open.contains(&&*arg.text);
+    let narrow = |arg: &Arg| arg.text.starts_with('-') && !open.contains(&&*arg.text);
     Some(Listing {
         names: name_filters(stage.args),
         prefixed: true,
@@ -146,7 +146,7 @@ fn find(stage: &Stage) -> Option<Listing> {
 
 impl Listing {
     /// Whatever is below some operands; below the directory it runs in where there are none.
-    fn below(operands: Option<&[&options::Arg]>) -> Self {
+    fn below(operands: Option<&[&Arg]>) -> Self {
         let roots = operands.unwrap_or_default();
         let roots = roots.iter().map(|arg| arg.text.clone()).collect();
         let listing = Self {

@@ -3,29 +3,28 @@
 use std::path::Path;
 
 use super::expand::Ready;
-use super::{Scene, Segment};
-use crate::Reason;
-use crate::facts::{Facts, Found};
+use crate::args::{Arg, Stage};
+use crate::assessment::Segment;
+use crate::facts::{Found, LocalFacts};
 use crate::git;
-use crate::options::Arg;
 use crate::paths;
 use crate::programs::{self, Special};
 use crate::proved::{Rewritten, Runs, quoted};
+use crate::reason::Reason;
 use crate::special;
-use crate::special::xargs::Stage;
 use crate::wrap::Look;
 
 /// Judges one command; `before` is what is piped into it.
-pub(super) fn judge(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segment {
-    let mut segment = prove(ready, before, cwd, facts);
+pub(super) fn judge(ready: &Ready, before: &[Ready], local: &LocalFacts) -> Segment {
+    let mut segment = prove(ready, before, local);
     // What is proved names nothing that a rule may not cover.
     if !segment.unproved.is_empty() {
-        coverage(ready, &mut segment, cwd, facts);
+        coverage(ready, &mut segment, local);
     }
     segment
 }
 
-fn prove(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segment {
+fn prove(ready: &Ready, before: &[Ready], local: &LocalFacts) -> Segment {
     let mut segment = Segment {
         span: ready.span.clone(),
         unproved: ready.problems.clone(),
@@ -45,8 +44,8 @@ fn prove(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segm
         .collect();
     segment.git = first.text == "git";
     segment.name = name(&first.text, args);
-    match program(ready, first, cwd, facts) {
-        Ok(runs) => segment.rewritten = Some(rewrite(ready, &runs, cwd, facts)),
+    match program(ready, first, local) {
+        Ok(runs) => segment.rewritten = Some(rewrite(ready, &runs, local)),
         Err(reason) => {
             segment.unproved.push(reason);
             return segment;
@@ -55,7 +54,6 @@ fn prove(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segm
     let Some(table) = programs::lookup(&first.text) else {
         return segment;
     };
-    let scene = Scene { facts, cwd };
     let tells = match args {
         [only] => match only.text.as_str() {
             "--version" => true,
@@ -74,7 +72,7 @@ fn prove(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segm
         let stages: Vec<Stage> = before.iter().filter_map(Ready::stage).collect();
         segment
             .unproved
-            .extend(special::xargs::check_pipeline(&stages, args, &scene));
+            .extend(special::xargs::check_pipeline(&stages, args, local));
         return segment;
     }
     if says {
@@ -91,7 +89,7 @@ fn prove(ready: &Ready, before: &[Ready], cwd: &Path, facts: &dyn Facts) -> Segm
     }
     segment
         .unproved
-        .extend(special::check(&first.text, table, args, &scene));
+        .extend(special::check(&first.text, table, args, local));
     segment
 }
 
@@ -128,7 +126,7 @@ fn name(first: &str, args: &[Arg]) -> Vec<String> {
 }
 
 /// The command word: a bare name that the tables know and that is found in a trusted place.
-fn program(ready: &Ready, first: &Arg, cwd: &Path, facts: &dyn Facts) -> Result<Runs, Reason> {
+fn program(ready: &Ready, first: &Arg, local: &LocalFacts) -> Result<Runs, Reason> {
     const BUILTINS: [&str; 11] = [
         "echo", "printf", "test", "[", "true", "false", ":", "pwd", "type", "command", "cd",
     ];
@@ -148,7 +146,7 @@ fn program(ready: &Ready, first: &Arg, cwd: &Path, facts: &dyn Facts) -> Result<
     if ready.builtin && BUILTINS.contains(&name) {
         return Ok(Runs::Builtin);
     }
-    let runs = match facts.program(name, cwd) {
+    let runs = match local.program(name) {
         Found::Trusted(path) => Runs::Program(path),
         Found::Missing => Runs::Missing,
         Found::Untrusted(path) => {
@@ -158,18 +156,18 @@ fn program(ready: &Ready, first: &Arg, cwd: &Path, facts: &dyn Facts) -> Result<
             ));
         }
     };
-    let untrusted = special::trusted(name, &table.starts, &Scene { facts, cwd });
+    let untrusted = special::trusted::trusted(name, &table.starts, local);
     untrusted.into_iter().next().map_or(Ok(runs), Err)
 }
 
 /// Writes the command as it runs. xargs gets the path of its program too.
-fn rewrite(ready: &Ready, runs: &Runs, cwd: &Path, facts: &dyn Facts) -> Rewritten {
+fn rewrite(ready: &Ready, runs: &Runs, local: &LocalFacts) -> Rewritten {
     let mut words = ready.quoted.clone();
     if let Some((first, args)) = ready.args.split_first()
         && first.text == "xargs"
         && let Some((name, inner)) = special::xargs::inner(args)
     {
-        let path = match facts.program(name, cwd) {
+        let path = match local.program(name) {
             Found::Trusted(path) | Found::Untrusted(path) => path,
             Found::Missing => Path::new("/nonexistent").join(name),
         };
@@ -179,10 +177,10 @@ fn rewrite(ready: &Ready, runs: &Runs, cwd: &Path, facts: &dyn Facts) -> Rewritt
 }
 
 /// What keeps a prefix rule from covering the command.
-fn coverage(ready: &Ready, segment: &mut Segment, cwd: &Path, facts: &dyn Facts) {
+fn coverage(ready: &Ready, segment: &mut Segment, local: &LocalFacts) {
     if let Some(first) = ready.args.first()
         && !first.text.contains('/')
-        && let Found::Untrusted(path) = facts.program(&first.text, cwd)
+        && let Found::Untrusted(path) = local.program(&first.text)
     {
         segment.uncovered.push(Reason::at(
             format!(
@@ -202,7 +200,7 @@ fn coverage(ready: &Ready, segment: &mut Segment, cwd: &Path, facts: &dyn Facts)
         } else if place > 0 {
             segment
                 .uncovered
-                .extend(paths::mention(facts, cwd, &arg.text, &arg.span));
+                .extend(paths::mention(local, &arg.text, &arg.span));
         }
     }
 }

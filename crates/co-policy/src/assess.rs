@@ -1,82 +1,31 @@
 //! Reads one command: what of it is proved, what is not, and what no rule may cover.
 //!
-//! Knows no rule of a person's: [`super::verdict`] weighs what is found here.
+//! Knows no rule of a person's: [`crate::verdict`] weighs what is found here.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::Reason;
-use super::bash::{self, Join, Script, Simple};
-use super::deny::{self, Denied};
-use super::facts::{Facts, Kind, Memo};
-use super::options::Arg;
-use super::proved::{PIPE, Rewritten, Runs, quoted};
-use super::rules;
-use super::wrap;
+use crate::args::Arg;
+use crate::assessment::{Assessment, Segment};
+use crate::bash::{self, Join, Script, Simple};
+use crate::deny::{self, Denied};
+use crate::facts::memo::Memo;
+use crate::facts::{Facts, Kind, LocalFacts};
+use crate::proved::{PIPE, Rewritten, Runs, quoted};
+use crate::reason::Reason;
+use crate::rules;
 use crate::secret_names::secret;
+use crate::wrap;
 
 mod expand;
-mod segment;
+mod simple;
 
 use expand::{Ready, expand};
-use segment::{destroys, judge};
-
-/// What one simple command is judged against.
-pub struct Scene<'a> {
-    pub facts: &'a dyn Facts,
-    pub cwd: &'a Path,
-}
-
-/// What was found of a whole command.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Assessment {
-    /// The command; of an argument vector, the words as a shell would have them.
-    pub command: String,
-    pub segments: Vec<Segment>,
-    /// Why the whole is not understood.
-    pub refusals: Vec<Reason>,
-    pub denied: Vec<Denied>,
-    /// Words of every command in it, those inside wrappers too.
-    pub looks: Vec<Vec<String>>,
-    pub destructive: bool,
-    /// What the workspace's own file adds.
-    pub deny: Vec<rules::Pattern>,
-    pub ask: Vec<rules::Pattern>,
-    /// Why the workspace's own file cannot be read.
-    pub broken: Option<String>,
-    /// Something in it is too long, too many or too deep to be read: no rule can be tried on that.
-    pub unread: bool,
-    /// The words of each simple command, and the targets of its redirections, as bash expands them now: once for each
-    /// directory it may run in. A word that is not known before it runs is here as it is written.
-    pub expanded: Vec<Vec<String>>,
-    /// co itself reads; no process starts.
-    pub in_process: bool,
-    /// The locale that a proved command runs in.
-    pub locale: &'static str,
-}
-
-/// One simple command of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Segment {
-    pub span: Range<usize>,
-    /// The words after expansion; none where one cannot be known.
-    pub words: Option<Vec<String>>,
-    /// The program with its sub-command, for the list of safe commands.
-    pub name: Vec<String>,
-    /// Why it is not proved; empty is proved.
-    pub unproved: Vec<Reason>,
-    /// Why a prefix rule does not cover it.
-    pub uncovered: Vec<Reason>,
-    /// A `cd`, which is no program.
-    pub moves: bool,
-    pub git: bool,
-    /// The command as it runs if all of it is proved.
-    pub rewritten: Option<Rewritten>,
-}
+use simple::{destroys, judge};
 
 /// Judges the text of a command.
 pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
     let facts = &Memo::new(facts);
+    let local = &LocalFacts { facts, cwd };
     let script = bash::parse(command);
     let mut found = Assessment {
         command: command.to_owned(),
@@ -90,17 +39,17 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
             why: "a function that starts itself again and again fills the machine".to_owned(),
         });
     }
-    look(&mut found, wrap::through(&script), cwd, facts);
-    found.refusals.extend(misplaced(cwd, facts));
+    look(&mut found, wrap::through(&script), local);
+    found.refusals.extend(misplaced(local));
     if found.refusals.is_empty() {
-        walk(&script, cwd, facts, &mut found);
+        walk(&script, local, &mut found);
     } else {
         let loose = Simple {
             words: script.loose.clone(),
             ..Simple::default()
         };
         let all = script.commands.iter().chain([&loose]);
-        let words = |simple| expand(simple, cwd, facts).words();
+        let words = |simple| expand(simple, local).words();
         found.expanded = all.map(words).collect();
     }
     found
@@ -109,6 +58,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
 /// Judges an argument vector, which no shell sees.
 pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment {
     let facts = &Memo::new(facts);
+    let local = &LocalFacts { facts, cwd };
     let mut found = Assessment {
         command: rules::shell_join(argv),
         locale: facts.locale(),
@@ -118,7 +68,7 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
         found.command.clear();
         return found;
     }
-    if let Some((_, c)) = argv.iter().find_map(|word| super::text::first_hidden(word)) {
+    if let Some((_, c)) = argv.iter().find_map(|word| crate::text::first_hidden(word)) {
         found.refusals.push(Reason::whole(format!(
             "it holds an invisible or control character ({})",
             c.escape_unicode()
@@ -139,8 +89,8 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
             }
         })
         .collect();
-    look(&mut found, wrap::through_argv(argv), cwd, facts);
-    found.refusals.extend(misplaced(cwd, facts));
+    look(&mut found, wrap::through_argv(argv), local);
+    found.refusals.extend(misplaced(local));
     let ready = Ready {
         span: 0..found.command.len(),
         quoted: argv.iter().map(|word| quoted(word)).collect(),
@@ -148,21 +98,21 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
         bare: true,
         ..Ready::default()
     };
-    found.segments.push(judge(&ready, &[], cwd, facts));
+    found.segments.push(judge(&ready, &[], local));
     found
 }
 
 /// A command that runs outside the workspace reads there without naming it.
-fn misplaced(cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
-    let outside = facts.path(cwd, ".").inside.is_none();
+fn misplaced(local: &LocalFacts) -> Option<Reason> {
+    let outside = local.path(".").inside.is_none();
     outside.then(|| Reason::whole("it runs outside the workspace".to_owned()))
 }
 
 /// Notes every command for deny and ask rules.
-fn look(found: &mut Assessment, inside: wrap::Found, cwd: &Path, facts: &dyn Facts) {
+fn look(found: &mut Assessment, inside: wrap::Found, local: &LocalFacts) {
     found.unread = inside.incomplete;
     for look in inside.looks {
-        for denied in deny::check(&look, cwd, facts) {
+        for denied in deny::check(&look, local) {
             if !found.denied.contains(&denied) {
                 found.denied.push(denied);
             }
@@ -181,9 +131,9 @@ struct Places {
 }
 
 /// Judges the pipelines in order, following `cd`.
-fn walk(script: &Script, cwd: &Path, facts: &dyn Facts, found: &mut Assessment) {
+fn walk(script: &Script, local: &LocalFacts, found: &mut Assessment) {
     let mut places = Places {
-        good: vec![cwd.to_owned()],
+        good: vec![local.cwd.to_owned()],
         bad: Vec::new(),
         unlikely: Vec::new(),
     };
@@ -199,7 +149,7 @@ fn walk(script: &Script, cwd: &Path, facts: &dyn Facts, found: &mut Assessment) 
             here
         };
         let first = found.segments.len();
-        let after = pipe(script, pipeline, &here, facts, found);
+        let after = pipe(script, pipeline, &here, local.facts, found);
         for (place, segment) in found.segments[first..].iter_mut().enumerate() {
             if let Some(rewritten) = &mut segment.rewritten {
                 rewritten.join = match join {
@@ -249,8 +199,8 @@ fn pipe(
         && is_cd(&script.commands[*only])
     {
         let (segment, target) = change(&script.commands[*only], here, facts);
-        let words = |cwd: &PathBuf| expand(&script.commands[*only], cwd, facts).words();
-        found.expanded.extend(here.iter().map(words));
+        let words = |cwd| expand(&script.commands[*only], &LocalFacts { facts, cwd }).words();
+        found.expanded.extend(here.iter().map(|cwd| words(cwd)));
         found.segments.push(segment);
         return match target {
             Some(target) => Places {
@@ -263,13 +213,14 @@ fn pipe(
     }
     let mut merged: Vec<Segment> = Vec::new();
     for cwd in here {
+        let local = &LocalFacts { facts, cwd };
         let ready: Vec<Ready> = pipeline
             .iter()
-            .map(|index| expand(&script.commands[*index], cwd, facts))
+            .map(|index| expand(&script.commands[*index], local))
             .collect();
         found.expanded.extend(ready.iter().map(Ready::words));
         for (place, one) in ready.iter().enumerate() {
-            let segment = judge(one, &ready[..place], cwd, facts);
+            let segment = judge(one, &ready[..place], local);
             match merged.get_mut(place) {
                 None => merged.push(segment),
                 Some(before) => before.merge(segment),
@@ -278,30 +229,6 @@ fn pipe(
     }
     found.segments.append(&mut merged);
     stay
-}
-
-impl Segment {
-    /// Joins what was found of the same command in another directory.
-    fn merge(&mut self, other: Self) {
-        for (mine, theirs) in [
-            (&mut self.unproved, other.unproved),
-            (&mut self.uncovered, other.uncovered),
-        ] {
-            for reason in theirs {
-                if !mine.contains(&reason) {
-                    mine.push(reason);
-                }
-            }
-        }
-        if self.words != other.words {
-            self.words = None;
-        }
-        if self.rewritten != other.rewritten {
-            let text = "its file names depend on whether an earlier `cd` succeeds";
-            self.unproved
-                .push(Reason::at(text.to_owned(), self.span.clone()));
-        }
-    }
 }
 
 fn is_cd(simple: &Simple) -> bool {

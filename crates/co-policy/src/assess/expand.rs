@@ -1,15 +1,13 @@
 //! The words of a simple command as bash will expand them, and what stands around them.
 
 use std::ops::Range;
-use std::path::Path;
 
-use crate::Reason;
+use crate::args::{Arg, Stage};
 use crate::bash::{Redirect, Simple};
-use crate::facts::Facts;
-use crate::options::Arg;
+use crate::facts::LocalFacts;
 use crate::paths::{self, Use};
 use crate::proved::quoted;
-use crate::special::xargs::Stage;
+use crate::reason::Reason;
 use crate::word::{self, Word};
 
 /// A simple command with its words expanded.
@@ -47,7 +45,7 @@ impl Ready {
 }
 
 /// Expands the words of a command as bash will, and notes what around them is not harmless.
-pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
+pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> Ready {
     let mut ready = Ready {
         span: simple.span.clone(),
         bare: simple.words.first().is_some_and(|word| word.bare),
@@ -55,7 +53,7 @@ pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
         ..Ready::default()
     };
     for word in &simple.words {
-        spread(word, cwd, facts, &mut ready);
+        spread(word, local, &mut ready);
     }
     for (name, value) in &simple.assignments {
         let plain = value.literal().filter(|value| harmless(name, value));
@@ -69,10 +67,10 @@ pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
         }
     }
     for redirect in &simple.redirects {
-        ready.problems.extend(redirection(redirect, cwd, facts));
+        ready.problems.extend(redirection(redirect, local));
         if let Some(target) = &redirect.target {
             let mut aside = Ready::default();
-            spread(target, cwd, facts, &mut aside);
+            spread(target, local, &mut aside);
             ready.targets.extend(aside.args);
             let target = aside.quoted.concat();
             ready.after += &format!(" {}{target}", redirect.operator);
@@ -81,7 +79,7 @@ pub(super) fn expand(simple: &Simple, cwd: &Path, facts: &dyn Facts) -> Ready {
     ready
 }
 
-fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
+fn spread(word: &Word, local: &LocalFacts, ready: &mut Ready) {
     for form in word.forms.iter().filter(|form| !form.is_empty()) {
         let mut arg = Arg {
             text: String::new(),
@@ -109,7 +107,7 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
             }
             Some(text) => {
                 let loose = matches!(form.first(), Some(word::Piece::Text { text, quoted: false }) if text.starts_with(['*', '?', '[']));
-                match facts.glob(cwd, &word::pattern(form)) {
+                match local.facts.glob(local.cwd, &word::pattern(form)) {
                     Some(matches) if matches.is_empty() => {
                         ready.quoted.push(quoted(&text));
                         arg.text = text;
@@ -117,7 +115,7 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
                         ready.args.push(arg);
                     }
                     Some(matches) => {
-                        let listed = listed(&matches, word, cwd, facts);
+                        let listed = listed(&matches, word, local);
                         ready.problems.extend(listed);
                         for text in matches {
                             let option = text.starts_with('-');
@@ -146,7 +144,7 @@ fn spread(word: &Word, cwd: &Path, facts: &dyn Facts, ready: &mut Ready) {
 }
 
 /// Says which directory a glob tells the names of that may not be looked at, whatever becomes of them.
-fn listed(matches: &[String], word: &Word, cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
+fn listed(matches: &[String], word: &Word, local: &LocalFacts) -> Option<Reason> {
     let mut dirs: Vec<&str> = matches
         .iter()
         .map(|path| path.trim_end_matches('/').rsplit_once('/'))
@@ -158,7 +156,7 @@ fn listed(matches: &[String], word: &Word, cwd: &Path, facts: &dyn Facts) -> Opt
         .collect();
     dirs.dedup();
     dirs.into_iter()
-        .find_map(|dir| paths::check(facts, cwd, dir, Use::Read, &word.span))
+        .find_map(|dir| paths::check(local, dir, Use::Read, &word.span))
 }
 
 /// Variables that change how things look and nothing else.
@@ -184,7 +182,7 @@ fn is_plain_locale(value: &str) -> bool {
     matches!(value, "" | "C" | "POSIX") || (utf8 && name.chars().all(plain))
 }
 
-fn redirection(redirect: &Redirect, cwd: &Path, facts: &dyn Facts) -> Option<Reason> {
+fn redirection(redirect: &Redirect, local: &LocalFacts) -> Option<Reason> {
     let ask = |text: String| Some(Reason::at(text, redirect.span.clone()));
     let Some(target) = redirect.target.as_ref().and_then(Word::literal) else {
         return ask("a redirection is not understood".to_owned());
@@ -192,7 +190,7 @@ fn redirection(redirect: &Redirect, cwd: &Path, facts: &dyn Facts) -> Option<Rea
     match (redirect.operator.as_str(), target.as_str()) {
         (">" | "1>" | "2>" | "&>", "/dev/null") => None,
         ("2>&", "1") | (">&" | "1>&", "2") => None,
-        ("<" | "0<", file) => paths::check(facts, cwd, file, Use::ReadFile, &redirect.span),
+        ("<" | "0<", file) => paths::check(local, file, Use::ReadFile, &redirect.span),
         ("<&" | "0<&", _) => ask("a redirection is not understood".to_owned()),
         _ => ask(format!("it writes to `{target}`")),
     }

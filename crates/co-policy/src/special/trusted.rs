@@ -1,0 +1,20 @@
+//! Programs that other programs start.
+
+use crate::facts::{Found, LocalFacts};
+use crate::reason::Reason;
+
+/// Says which of the programs that `name` runs others can change.
+pub(crate) fn trusted<S: AsRef<str>>(
+    name: &str,
+    programs: &[S],
+    local: &LocalFacts,
+) -> Vec<Reason> {
+    let untrusted = |program: &S| match local.program(program.as_ref()) {
+        Found::Untrusted(path) => Some(Reason::whole(format!(
+            "`{name}` runs `{}`, which others can change",
+            path.display()
+        ))),
+        Found::Trusted(_) | Found::Missing => None,
+    };
+    programs.iter().filter_map(untrusted).collect()
+}
