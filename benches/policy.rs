@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 
 use co::tool::judge::{Bench, Judge};
 use co_exec::Program;
-use co_policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
-use co_policy::{Rules, Settings, Verdict, glob};
+use co_policy::facts::{
+    Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles, WorkspacePath,
+};
+use co_policy::{PolicySettings, Rules, Verdict, glob};
 
 const MICRO: fn(u64) -> Duration = Duration::from_micros;
 
@@ -24,27 +26,27 @@ const MICRO: fn(u64) -> Duration = Duration::from_micros;
 struct Given;
 
 impl Facts for Given {
-    fn program(&self, name: &str, _: &Path) -> Found {
-        Found::Trusted(Path::new("/usr/bin").join(name))
+    fn program(&self, name: &str, _: &Path) -> ProgramFact {
+        ProgramFact::Trusted(Path::new("/usr/bin").join(name))
     }
 
     fn path(&self, cwd: &Path, path: &str) -> PathFact {
         PathFact {
-            inside: Some(Inside {
+            inside: Some(WorkspacePath {
                 written: PathBuf::from(path),
                 real: PathBuf::from(path),
             }),
-            kind: Kind::File,
+            kind: FileKind::File,
             enterable: false,
             absolute: cwd.join(path),
             secret: false,
-            own: false,
-            holds_own: false,
+            co_file: false,
+            holds_co_files: false,
             home: false,
         }
     }
 
-    fn glob(&self, _: &Path, _: &glob::Pattern) -> Option<Vec<String>> {
+    fn glob(&self, _: &Path, _: &glob::Glob) -> Option<Vec<String>> {
         Some(Vec::new())
     }
 
@@ -52,16 +54,16 @@ impl Facts for Given {
         GitFact::default()
     }
 
-    fn above(&self, _: &Path, _: &[&str]) -> Option<PathBuf> {
+    fn find_upward(&self, _: &Path, _: &[&str]) -> Option<PathBuf> {
         None
     }
 
-    fn survey(&self, _: &Path) -> Survey {
-        Survey::default()
+    fn risky_files(&self, _: &Path) -> RiskyFiles {
+        RiskyFiles::default()
     }
 
-    fn tracked(&self, _: &Path) -> Survey {
-        Survey::default()
+    fn risky_tracked_files(&self, _: &Path) -> RiskyFiles {
+        RiskyFiles::default()
     }
 
     fn committed_secrets(&self, _: &Path) -> Option<std::sync::Arc<[PathBuf]>> {
@@ -108,7 +110,7 @@ fn main() -> ExitCode {
         workspace: work.clone(),
         home: dir.path().to_owned(),
         path: std::env::var_os("PATH").unwrap_or_default(),
-        settings: Settings::default(),
+        settings: PolicySettings::default(),
         saved: Vec::new(),
         own: Vec::new(),
     });

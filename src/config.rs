@@ -25,7 +25,7 @@ pub struct Config {
     pub llm: co_llm::Settings,
     /// What models cost, as far as the person says.
     pub prices: co_llm::Prices,
-    pub policy: co_policy::Settings,
+    pub policy: co_policy::PolicySettings,
     exec: co_exec::Settings,
     /// A person's own commands get their shell and environment.
     pub run_inherits: bool,
@@ -98,7 +98,7 @@ impl Default for Config {
         Self {
             llm: co_llm::Settings::default(),
             prices: co_llm::Prices::default(),
-            policy: co_policy::Settings::default(),
+            policy: co_policy::PolicySettings::default(),
             exec: co_exec::Settings::new(PathBuf::new()),
             run_inherits: false,
             run_timeout: None,

@@ -55,7 +55,7 @@ pub struct Services {
 
 /// The judge of a workspace, and the settings it was made with.
 struct CachedJudge {
-    settings: co_policy::Settings,
+    settings: co_policy::PolicySettings,
     judge: Arc<Judge>,
 }
 

@@ -22,7 +22,7 @@ pub struct Setup {
     pub home: PathBuf,
     /// The backend's PATH.
     pub path: OsString,
-    pub settings: co_policy::Settings,
+    pub settings: co_policy::PolicySettings,
     /// Where the person's lasting rules are kept.
     pub rules: Option<PathBuf>,
     /// co's own files.
@@ -174,7 +174,7 @@ fn to_json(verdict: &Verdict) -> serde_json::Value {
             "script": proved.script(),
             "env": proved.env().iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
         }),
-        Verdict::Allow(Grant::Look) => json!({ "verdict": "auto", "by": "proof" }),
+        Verdict::Allow(Grant::InProcess) => json!({ "verdict": "auto", "by": "proof" }),
         Verdict::Allow(Grant::Rule { rule }) => {
             json!({ "verdict": "auto", "by": "rule", "rule": rule })
         }
@@ -194,7 +194,7 @@ fn to_json(verdict: &Verdict) -> serde_json::Value {
 /// What a person reads: the verdict, and each reason below the part it speaks of.
 fn explain(verdict: &Verdict, command: &str) -> String {
     match verdict {
-        Verdict::Allow(Grant::Proof(_) | Grant::Look) => {
+        Verdict::Allow(Grant::Proof(_) | Grant::InProcess) => {
             "auto: it is proved to only look; it runs read-only\n".to_owned()
         }
         Verdict::Allow(Grant::Rule { rule }) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::facts::World;
 use co_exec::sandbox::Launcher;
 use co_exec::secrets::Survey;
-use co_policy::facts::{Facts, Found, GitFact, Kind, PathFact, Survey as Walk};
+use co_policy::facts::{Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles};
 use co_policy::{Assessment, Reason, glob};
 
 /// Programs that read files that they are not given by name.
@@ -72,7 +72,7 @@ impl<'a> Exposed<'a> {
 impl Facts for Exposed<'_> {
     fn path(&self, cwd: &Path, path: &str) -> PathFact {
         let mut fact = self.world.path(cwd, path);
-        if let (Some(inside), Kind::File, false) = (&fact.inside, fact.kind, fact.secret)
+        if let (Some(inside), FileKind::File, false) = (&fact.inside, fact.kind, fact.secret)
             && let Some(survey) = self.unhidden()
         {
             let real = self.world.root().join(&inside.real);
@@ -98,11 +98,11 @@ impl Facts for Exposed<'_> {
         Some(all.collect())
     }
 
-    fn program(&self, name: &str, cwd: &Path) -> Found {
+    fn program(&self, name: &str, cwd: &Path) -> ProgramFact {
         self.world.program(name, cwd)
     }
 
-    fn glob(&self, cwd: &Path, pattern: &glob::Pattern) -> Option<Vec<String>> {
+    fn glob(&self, cwd: &Path, pattern: &glob::Glob) -> Option<Vec<String>> {
         self.world.glob(cwd, pattern)
     }
 
@@ -110,16 +110,16 @@ impl Facts for Exposed<'_> {
         self.world.git(cwd)
     }
 
-    fn above(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
-        self.world.above(cwd, names)
+    fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
+        self.world.find_upward(cwd, names)
     }
 
-    fn survey(&self, root: &Path) -> Walk {
-        self.world.survey(root)
+    fn risky_files(&self, root: &Path) -> RiskyFiles {
+        self.world.risky_files(root)
     }
 
-    fn tracked(&self, cwd: &Path) -> Walk {
-        self.world.tracked(cwd)
+    fn risky_tracked_files(&self, cwd: &Path) -> RiskyFiles {
+        self.world.risky_tracked_files(cwd)
     }
 
     fn locale(&self) -> &'static str {
@@ -159,7 +159,7 @@ mod tests {
             workspace: workspace.clone(),
             home: home.clone(),
             path: "/usr/bin:/bin".into(),
-            settings: co_policy::Settings::default(),
+            settings: co_policy::PolicySettings::default(),
             saved: Vec::new(),
             own: Vec::new(),
         });

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 pub(crate) use co_exec::regular::Stamp;
 use co_exec::secrets::content;
-use co_policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
+use co_policy::facts::{
+    Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles, WorkspacePath,
+};
 use co_policy::{glob, paths};
 
 mod history;
@@ -46,7 +48,7 @@ pub struct World {
     home: PathBuf,
     path: Vec<PathBuf>,
     own: Vec<PathBuf>,
-    programs: Mutex<HashMap<String, (Stamps, Found)>>,
+    programs: Mutex<HashMap<String, (Stamps, ProgramFact)>>,
     looked: Mutex<Option<(Instant, Stamps)>>,
     repositories: Repositories,
 }
@@ -111,7 +113,7 @@ impl World {
         stamps
     }
 
-    fn find(&self, name: &str, cwd: &Path) -> Found {
+    fn find(&self, name: &str, cwd: &Path) -> ProgramFact {
         for dir in &self.path {
             let file = cwd.join(dir).join(name);
             if !is_program(&file) {
@@ -119,12 +121,12 @@ impl World {
             }
             let trusted = dir.is_absolute() && self.is_trusted(dir) && self.is_trusted(&file);
             return if trusted {
-                Found::Trusted(file)
+                ProgramFact::Trusted(file)
             } else {
-                Found::Untrusted(file)
+                ProgramFact::Untrusted(file)
             };
         }
-        Found::Missing
+        ProgramFact::Missing
     }
 
     /// True for what only root or the person can write, outside the workspace.
@@ -184,12 +186,12 @@ fn inside(path: &Path, root: &Path) -> bool {
     path.starts_with(root) || path.canonicalize().is_ok_and(|real| real.starts_with(root))
 }
 
-fn kind(meta: Option<&Metadata>) -> Kind {
+fn kind(meta: Option<&Metadata>) -> FileKind {
     match meta {
-        Some(meta) if meta.is_dir() => Kind::Directory,
-        Some(meta) if meta.is_file() => Kind::File,
-        Some(_) => Kind::Special,
-        None => Kind::Missing,
+        Some(meta) if meta.is_dir() => FileKind::Directory,
+        Some(meta) if meta.is_file() => FileKind::File,
+        Some(_) => FileKind::Special,
+        None => FileKind::Missing,
     }
 }
 
@@ -200,7 +202,7 @@ fn enterable(meta: &Metadata) -> bool {
 }
 
 impl Facts for World {
-    fn program(&self, name: &str, cwd: &Path) -> Found {
+    fn program(&self, name: &str, cwd: &Path) -> ProgramFact {
         let relative = self.path.iter().any(|dir| !dir.is_absolute());
         let stamps = self.stamps();
         let mut programs = self
@@ -220,7 +222,7 @@ impl Facts for World {
 
     fn path(&self, cwd: &Path, path: &str) -> PathFact {
         let whole = cwd.join(path);
-        let absolute = paths::lexical(&whole);
+        let absolute = paths::normalize_lexically(&whole);
         let written = [&self.workspace, &self.root]
             .into_iter()
             .find_map(|root| absolute.strip_prefix(root).ok());
@@ -232,7 +234,7 @@ impl Facts for World {
             absolute.starts_with(own) || real.as_ref().is_some_and(|real| real.starts_with(own))
         });
         let inside = match (written, real_inside) {
-            (Some(written), Some(real)) => Some(Inside {
+            (Some(written), Some(real)) => Some(WorkspacePath {
                 written: written.to_owned(),
                 real: real.to_owned(),
             }),
@@ -244,8 +246,8 @@ impl Facts for World {
             kind: kind(meta.as_ref()),
             enterable: meta.as_ref().is_some_and(enterable),
             secret: real.as_ref().is_some_and(|real| content::is_secret(real)),
-            own,
-            holds_own: self
+            co_file: own,
+            holds_co_files: self
                 .own
                 .iter()
                 .any(|own| own.starts_with(&absolute) && own.symlink_metadata().is_ok()),
@@ -254,7 +256,7 @@ impl Facts for World {
         }
     }
 
-    fn glob(&self, cwd: &Path, pattern: &glob::Pattern) -> Option<Vec<String>> {
+    fn glob(&self, cwd: &Path, pattern: &glob::Glob) -> Option<Vec<String>> {
         let segments = pattern.segments();
         let mut bases = vec![String::new()];
         let mut read = 0;
@@ -295,7 +297,7 @@ impl Facts for World {
         self.repositories.look(cwd)
     }
 
-    fn above(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
+    fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
         let cwd = cwd.canonicalize().ok()?;
         let dirs = cwd
             .ancestors()
@@ -304,14 +306,14 @@ impl Facts for World {
             .find(|path| path.symlink_metadata().is_ok())
     }
 
-    fn survey(&self, root: &Path) -> Survey {
+    fn risky_files(&self, root: &Path) -> RiskyFiles {
         survey::below(root, &self.root)
     }
 
-    fn tracked(&self, cwd: &Path) -> Survey {
+    fn risky_tracked_files(&self, cwd: &Path) -> RiskyFiles {
         match self.repositories.tracked(cwd) {
             Some(files) => survey::listed(&files, &self.root),
-            None => Survey::default(),
+            None => RiskyFiles::default(),
         }
     }
 
@@ -329,7 +331,7 @@ impl Facts for World {
 }
 
 /// The names in a directory that a pattern matches; none for a name that is not text.
-fn names(dir: &Path, pattern: &glob::Pattern) -> Option<Vec<String>> {
+fn names(dir: &Path, pattern: &glob::Glob) -> Option<Vec<String>> {
     let mut found = Vec::new();
     if pattern.wants_dot() {
         found.extend(

@@ -13,7 +13,7 @@ use co_exec::sandbox::Launcher;
 use co_exec::secrets::{Survey, Surveys, content};
 use co_policy::assessment::Segment;
 use co_policy::facts::{Facts, LocalFacts};
-use co_policy::saved::Tightening;
+use co_policy::saved::WorkspaceRules;
 use co_policy::secret_names::is_secret;
 use co_policy::{Assessment, Pattern, Reason, Rules, Verdict, paths};
 
@@ -23,7 +23,7 @@ pub struct Bench {
     pub home: PathBuf,
     /// The backend's PATH.
     pub path: OsString,
-    pub settings: co_policy::Settings,
+    pub settings: co_policy::PolicySettings,
     /// The person's lasting rules for this workspace.
     pub saved: Vec<Pattern>,
     /// co's own files: settings, rules, transcripts, the binary.
@@ -31,7 +31,7 @@ pub struct Bench {
 }
 
 /// The workspace's own file as it was when it had that stamp.
-type Read = (Option<Stamp>, Result<Tightening, String>);
+type Read = (Option<Stamp>, Result<WorkspaceRules, String>);
 
 /// Judges commands in one workspace.
 pub struct Judge {
@@ -100,7 +100,7 @@ impl Judge {
         let reason = paths::check(&local, look.path(), look.wanted(), &(0..0));
         let fact = self.world.path(cwd, look.path());
         let why = |text: &str| Reason::whole(format!("`{}` {text}", look.path()));
-        let own = fact.own.then(|| why("is a file of co's own"));
+        let own = fact.co_file.then(|| why("is a file of co's own"));
         let real = fact
             .inside
             .map(|inside| self.world.root().join(inside.real));
@@ -109,7 +109,7 @@ impl Judge {
         let unproved: Vec<Reason> = reason.into_iter().chain(own).chain(covered).collect();
         let found = self.tighten(Assessment {
             command: co_policy::rules::join(&words),
-            looks: vec![words.clone()],
+            all_commands: vec![words.clone()],
             in_process: true,
             segments: vec![Segment {
                 name: words[..1].to_vec(),
@@ -121,12 +121,14 @@ impl Judge {
             ..Assessment::default()
         });
         match self.verdict(&found, &[]) {
-            Verdict::Allow(_) if !unproved.is_empty() => Verdict::Ask(co_policy::Ask {
-                reasons: unproved,
-                destructive: false,
-                prefix: None,
-                unread: false,
-            }),
+            Verdict::Allow(_) if !unproved.is_empty() => {
+                Verdict::Ask(co_policy::ApprovalQuestion {
+                    reasons: unproved,
+                    destructive: false,
+                    prefix: None,
+                    unread: false,
+                })
+            }
             verdict => verdict,
         }
     }
@@ -152,7 +154,7 @@ impl Judge {
         );
         let found = self.tighten(Assessment {
             command: jobs::WRITE.to_owned(),
-            looks: vec![words.clone()],
+            all_commands: vec![words.clone()],
             segments: vec![Segment {
                 name: words.clone(),
                 words: Some(words),
@@ -197,10 +199,10 @@ impl Judge {
     fn tighten(&self, mut found: Assessment) -> Assessment {
         match self.tightening() {
             Ok(tightening) => {
-                found.deny = tightening.deny;
-                found.ask = tightening.ask;
+                found.workspace_deny = tightening.deny;
+                found.workspace_ask = tightening.ask;
             }
-            Err(why) => found.broken = Some(why),
+            Err(why) => found.workspace_error = Some(why),
         }
         found
     }
@@ -211,7 +213,7 @@ impl Judge {
     }
 
     /// The workspace's own file, read again when it changed.
-    fn tightening(&self) -> Result<Tightening, String> {
+    fn tightening(&self) -> Result<WorkspaceRules, String> {
         let stamp = Stamp::of(&self.tightening);
         let mut read = self
             .read
@@ -223,12 +225,12 @@ impl Judge {
             return result.clone();
         }
         let result = match regular::text(&self.tightening) {
-            Ok(text) => Tightening::read(&text),
+            Ok(text) => WorkspaceRules::read(&text),
             Err(error)
                 if error.kind() == std::io::ErrorKind::NotFound
                     && self.tightening.symlink_metadata().is_err() =>
             {
-                Ok(Tightening::default())
+                Ok(WorkspaceRules::default())
             }
             Err(error) => Err(error.to_string()),
         };
@@ -237,7 +239,11 @@ impl Judge {
     }
 }
 
-fn rules(settings: &co_policy::Settings, saved: Vec<Pattern>, problems: &mut Vec<String>) -> Rules {
+fn rules(
+    settings: &co_policy::PolicySettings,
+    saved: Vec<Pattern>,
+    problems: &mut Vec<String>,
+) -> Rules {
     let mut list = |name: &str, texts: &[String]| -> Vec<Pattern> {
         let mut patterns = Vec::new();
         for text in texts {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::shared_file;
 use co_exec::fnv;
 use co_policy::Pattern;
-use co_policy::saved::Saved;
+use co_policy::saved::SavedRules;
 
 /// Why rules could not be read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,9 @@ pub fn load(dir: &Path, workspace: &Path) -> Result<Vec<Pattern>, Error> {
         why,
     };
     match fs::read_to_string(&path) {
-        Ok(text) => Saved::read(&text).map(|saved| saved.allow).map_err(fail),
+        Ok(text) => SavedRules::read(&text)
+            .map(|saved| saved.allow)
+            .map_err(fail),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(fail(error.to_string())),
     }
@@ -82,7 +84,7 @@ pub fn file(dir: &Path, workspace: &Path) -> PathBuf {
 
 fn write(dir: &Path, workspace: &Path, allow: Vec<Pattern>) -> Result<(), Error> {
     let path = file(dir, workspace);
-    let saved = Saved {
+    let saved = SavedRules {
         workspace: workspace.display().to_string(),
         allow,
     };

@@ -14,7 +14,7 @@ pub(crate) struct Arg {
 }
 
 /// A command of a pipeline, as far as xargs must know it.
-pub(crate) struct Stage<'a> {
+pub(crate) struct PipelineStage<'a> {
     pub name: &'a str,
     pub args: &'a [Arg],
 }

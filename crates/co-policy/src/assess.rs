@@ -8,23 +8,23 @@ use crate::args::Arg;
 use crate::assessment::{Assessment, Segment};
 use crate::bash::{self, Join, Script, Simple};
 use crate::deny::{self, Denied};
-use crate::facts::memo::Memo;
-use crate::facts::{Facts, Kind, LocalFacts};
-use crate::proved::{PIPE, Rewritten, Runs, quoted};
+use crate::facts::cache::CachedFacts;
+use crate::facts::{Facts, FileKind, LocalFacts};
+use crate::proved::{CommandTarget, PIPE, Rewritten, quoted};
 use crate::reason::Reason;
 use crate::rules;
 use crate::secret_names::secret;
-use crate::wrap;
+use crate::wrappers;
 
 mod expand;
 mod simple;
 
-use expand::{Ready, expand};
-use simple::{destroys, judge};
+use expand::{ExpandedCommand, expand};
+use simple::{is_destructive, judge};
 
 /// Judges the text of a command.
 pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
-    let facts = &Memo::new(facts);
+    let facts = &CachedFacts::new(facts);
     let local = &LocalFacts { facts, cwd };
     let script = bash::parse(command);
     let mut found = Assessment {
@@ -39,7 +39,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
             why: "a function that starts itself again and again fills the machine".to_owned(),
         });
     }
-    look(&mut found, wrap::through(&script), local);
+    look(&mut found, wrappers::commands_in_script(&script), local);
     found.refusals.extend(misplaced(local));
     if found.refusals.is_empty() {
         walk(&script, local, &mut found);
@@ -57,7 +57,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
 
 /// Judges an argument vector, which no shell sees.
 pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment {
-    let facts = &Memo::new(facts);
+    let facts = &CachedFacts::new(facts);
     let local = &LocalFacts { facts, cwd };
     let mut found = Assessment {
         command: rules::shell_join(argv),
@@ -89,14 +89,14 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
             }
         })
         .collect();
-    look(&mut found, wrap::through_argv(argv), local);
+    look(&mut found, wrappers::commands_in_argv(argv), local);
     found.refusals.extend(misplaced(local));
-    let ready = Ready {
+    let ready = ExpandedCommand {
         span: 0..found.command.len(),
         quoted: argv.iter().map(|word| quoted(word)).collect(),
         args,
         bare: true,
-        ..Ready::default()
+        ..ExpandedCommand::default()
     };
     found.segments.push(judge(&ready, &[], local));
     found
@@ -109,16 +109,16 @@ fn misplaced(local: &LocalFacts) -> Option<Reason> {
 }
 
 /// Notes every command for deny and ask rules.
-fn look(found: &mut Assessment, inside: wrap::Found, local: &LocalFacts) {
+fn look(found: &mut Assessment, inside: wrappers::NestedCommands, local: &LocalFacts) {
     found.unread = inside.incomplete;
-    for look in inside.looks {
+    for look in inside.commands {
         for denied in deny::check(&look, local) {
             if !found.denied.contains(&denied) {
                 found.denied.push(denied);
             }
         }
-        found.destructive |= destroys(&look);
-        found.looks.push(look.words);
+        found.destructive |= is_destructive(&look);
+        found.all_commands.push(look.words);
     }
 }
 
@@ -214,11 +214,13 @@ fn pipe(
     let mut merged: Vec<Segment> = Vec::new();
     for cwd in here {
         let local = &LocalFacts { facts, cwd };
-        let ready: Vec<Ready> = pipeline
+        let ready: Vec<ExpandedCommand> = pipeline
             .iter()
             .map(|index| expand(&script.commands[*index], local))
             .collect();
-        found.expanded.extend(ready.iter().map(Ready::words));
+        found
+            .expanded
+            .extend(ready.iter().map(ExpandedCommand::words));
         for (place, one) in ready.iter().enumerate() {
             let segment = judge(one, &ready[..place], local);
             match merged.get_mut(place) {
@@ -240,7 +242,7 @@ fn change(simple: &Simple, here: &[PathBuf], facts: &dyn Facts) -> (Segment, Opt
     let mut segment = Segment {
         span: simple.span.clone(),
         name: vec!["cd".to_owned()],
-        moves: true,
+        is_cd: true,
         ..Segment::default()
     };
     let mut ask = |text: &str| {
@@ -264,21 +266,21 @@ fn change(simple: &Simple, here: &[PathBuf], facts: &dyn Facts) -> (Segment, Opt
     }
     let fact = facts.path(cwd, &target);
     match fact.inside {
-        Some(_) if fact.kind == Kind::Directory && !fact.enterable => {
+        Some(_) if fact.kind == FileKind::Directory && !fact.enterable => {
             ask("the directory may not be entered");
             (segment, None)
         }
-        Some(inside) if fact.kind == Kind::Directory && inside.written == inside.real => {
+        Some(inside) if fact.kind == FileKind::Directory && inside.written == inside.real => {
             if secret(&inside.real).is_some() {
                 ask("it moves into a directory that looks like a secret");
                 return (segment, None);
             }
             let words = ["cd", &target].map(quoted);
-            segment.rewritten = Some(Rewritten::new(&Runs::Builtin, "", &words, ""));
+            segment.rewritten = Some(Rewritten::new(&CommandTarget::Builtin, "", &words, ""));
             segment.words = Some(vec!["cd".to_owned(), target]);
             (segment, Some(fact.absolute))
         }
-        Some(_) if fact.kind == Kind::Directory => {
+        Some(_) if fact.kind == FileKind::Directory => {
             ask("`cd` follows a link");
             (segment, None)
         }

@@ -17,13 +17,13 @@ pub struct Assessment {
     pub refusals: Vec<Reason>,
     pub denied: Vec<Denied>,
     /// Words of every command in it, those inside wrappers too.
-    pub looks: Vec<Vec<String>>,
+    pub all_commands: Vec<Vec<String>>,
     pub destructive: bool,
     /// What the workspace's own file adds.
-    pub deny: Vec<rules::Pattern>,
-    pub ask: Vec<rules::Pattern>,
+    pub workspace_deny: Vec<rules::Pattern>,
+    pub workspace_ask: Vec<rules::Pattern>,
     /// Why the workspace's own file cannot be read.
-    pub broken: Option<String>,
+    pub workspace_error: Option<String>,
     /// Something in it is too long, too many or too deep to be read: no rule can be tried on that.
     pub unread: bool,
     /// The words of each simple command, and the targets of its redirections, as bash expands them now: once for each
@@ -48,7 +48,7 @@ pub struct Segment {
     /// Why a prefix rule does not cover it.
     pub uncovered: Vec<Reason>,
     /// A `cd`, which is no program.
-    pub moves: bool,
+    pub is_cd: bool,
     pub git: bool,
     /// The command as it runs if all of it is proved.
     pub rewritten: Option<Rewritten>,

@@ -15,7 +15,7 @@ mod forms;
 mod reader;
 mod script;
 
-use reader::Reader;
+use reader::ScriptReader;
 use script::MAX_COMMANDS;
 
 pub use script::{Join, Redirect, Script, Simple};
@@ -63,7 +63,7 @@ pub fn parse(source: &str) -> Script {
         script.incomplete = true;
         return script;
     };
-    let mut reader = Reader::new(&joined.text, script);
+    let mut reader = ScriptReader::new(&joined.text, script);
     reader.program(tree.root_node());
     let mut script = reader.finish();
     if !joined.removed.is_empty() {

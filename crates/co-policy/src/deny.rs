@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::facts::LocalFacts;
 use crate::paths;
-use crate::wrap::{self, Look};
+use crate::wrappers::{self, FoundCommand};
 
 mod root;
 
@@ -42,14 +42,14 @@ const DISK_WRITERS: [&str; 13] = [
 ];
 
 /// Checks one command, where it runs.
-pub(super) fn check(look: &Look, local: &LocalFacts) -> Vec<Denied> {
+pub(super) fn check(look: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
     let mut denied = writes(look, local);
     let Some((name, rest)) = look.words.split_first() else {
         return denied;
     };
     let name = name.rsplit('/').next().unwrap_or(name);
-    let here = |path: &str| wrap::from(look.at.as_deref(), path);
-    if let Some(target) = root::deletion(name, rest, look.at.as_deref(), local) {
+    let here = |path: &str| wrappers::path_from(look.dir.as_deref(), path);
+    if let Some(target) = root::deletion(name, rest, look.dir.as_deref(), local) {
         denied.push(Denied {
             rule: "root-deletion",
             why: format!("it would remove `{target}`"),
@@ -76,7 +76,7 @@ pub(super) fn check(look: &Look, local: &LocalFacts) -> Vec<Denied> {
             .filter(|word| !word.starts_with('-'))
             .find(|word| {
                 let fact = local.path(&here(word.strip_prefix("of=").unwrap_or(word)));
-                fact.own || (whole && fact.holds_own)
+                fact.co_file || (whole && fact.holds_co_files)
             });
         if let Some(own) = own {
             denied.push(own_file(own));
@@ -86,16 +86,16 @@ pub(super) fn check(look: &Look, local: &LocalFacts) -> Vec<Denied> {
 }
 
 /// What redirections write to.
-fn writes(look: &Look, local: &LocalFacts) -> Vec<Denied> {
+fn writes(look: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
     let mut denied = Vec::new();
     for target in &look.writes {
-        let here = wrap::from(look.at.as_deref(), target);
+        let here = wrappers::path_from(look.dir.as_deref(), target);
         if is_disk(&here) {
             denied.push(Denied {
                 rule: "raw-disk",
                 why: format!("it would write to the disk `{target}`"),
             });
-        } else if !target.is_empty() && local.path(&here).own {
+        } else if !target.is_empty() && local.path(&here).co_file {
             denied.push(own_file(target));
         }
     }
@@ -114,7 +114,7 @@ fn is_disk(word: &str) -> bool {
         "sd", "hd", "nvme", "vd", "xvd", "mmcblk", "disk", "rdisk", "loop", "dm-", "md", "mapper/",
         "mem", "kmem",
     ];
-    let path = paths::lexical(Path::new(word));
+    let path = paths::normalize_lexically(Path::new(word));
     path.strip_prefix("/dev")
         .ok()
         .and_then(Path::to_str)

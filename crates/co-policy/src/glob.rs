@@ -2,7 +2,7 @@
 
 /// A compiled pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
+pub struct Glob {
     tokens: Vec<Token>,
 }
 
@@ -17,7 +17,7 @@ enum Token {
     },
 }
 
-impl Pattern {
+impl Glob {
     /// Reads a pattern; an unclosed `[` is a plain character, as in bash.
     pub fn new(source: &str) -> Self {
         let chars: Vec<char> = source.chars().collect();
@@ -196,7 +196,7 @@ fn class(rest: &[char]) -> Option<(Token, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::Glob;
 
     #[test]
     fn patterns_meet() {
@@ -216,7 +216,7 @@ mod tests {
             ("", "*", true),
             ("", ".env", false),
         ] {
-            let patterns = (Pattern::new(a), Pattern::new(b));
+            let patterns = (Glob::new(a), Glob::new(b));
             assert_eq!(patterns.0.meets(&patterns.1), meet, "{a} {b}");
         }
     }
@@ -248,7 +248,7 @@ mod tests {
             ("a?", "a", false),
         ];
         for (pattern, name, hit) in cases {
-            assert_eq!(Pattern::new(pattern).matches(name), hit, "{pattern} {name}");
+            assert_eq!(Glob::new(pattern).matches(name), hit, "{pattern} {name}");
         }
     }
 }

@@ -24,7 +24,7 @@ mod special;
 mod text;
 pub mod verdict;
 mod word;
-mod wrap;
+mod wrappers;
 
 pub use assess::{assess, assess_argv};
 pub use assessment::Assessment;
@@ -33,6 +33,6 @@ pub use deny::NAMES as DENY_RULES;
 pub use git::HARDENING;
 pub use proved::Proved;
 pub use reason::Reason;
-pub use rules::{Pattern, Settings};
+pub use rules::{Pattern, PolicySettings};
 pub use text::printable;
-pub use verdict::{Ask, Grant, Rules, Verdict, decide};
+pub use verdict::{ApprovalQuestion, Grant, Rules, Verdict, decide};

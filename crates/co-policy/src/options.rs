@@ -272,7 +272,7 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &
     });
     let skip = usize::from(program.operands == Operands::Pattern && !given);
     for (place, operand) in parsed.operands.iter().enumerate() {
-        if operand.loose_glob && program.has_teeth() {
+        if operand.loose_glob && program.has_dangerous_options() {
             parsed.reasons.push(Reason::at(
                 "a glob may turn a file name into an option; write `./*`".to_owned(),
                 operand.span.clone(),

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use crate::facts::{Kind, LocalFacts};
-use crate::glob::Pattern;
+use crate::facts::{FileKind, LocalFacts};
+use crate::glob::Glob;
 use crate::reason::Reason;
 use crate::secret_names::{self as names, secret};
 
@@ -37,14 +37,14 @@ pub fn check(local: &LocalFacts, path: &str, wanted: Use, span: &Range<usize>) -
     }
     match (fact.kind, wanted) {
         _ if fact.secret => say(format!("`{path}` may contain a secret")),
-        (Kind::Special, _) => say(format!("`{path}` is not a regular file")),
-        (Kind::Directory, Use::ReadFile) => say(format!("`{path}` is a directory")),
+        (FileKind::Special, _) => say(format!("`{path}` is not a regular file")),
+        (FileKind::Directory, Use::ReadFile) => say(format!("`{path}` is a directory")),
         _ => None,
     }
 }
 
 /// Takes `.` and `..` away as text.
-pub fn lexical(path: &Path) -> PathBuf {
+pub fn normalize_lexically(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for component in path.components() {
         match component {
@@ -60,11 +60,11 @@ pub fn lexical(path: &Path) -> PathBuf {
 /// would pass over without it, or picks secrets.
 pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
     let finds = |form: &str| {
-        let pattern = Pattern::new(form);
+        let pattern = Glob::new(form);
         let meets = |patterns: &str| {
             patterns
                 .split(' ')
-                .any(|name| pattern.meets(&Pattern::new(name)))
+                .any(|name| pattern.meets(&Glob::new(name)))
         };
         let wide = pattern.matches("main") || ORDINARY.iter().any(|ext| form.ends_with(ext));
         meets(names::HIDDEN) && !(hidden_too && wide) || meets(names::PLAIN) && !wide
@@ -138,13 +138,13 @@ pub fn mention(local: &LocalFacts, word: &str, span: &Range<usize>) -> Option<Re
             return Some(Reason::at(text, span.clone()));
         }
         match fact.inside {
-            None if leaves || fact.kind != Kind::Missing => {
+            None if leaves || fact.kind != FileKind::Missing => {
                 return Some(Reason::at(
                     format!("`{piece}` is outside the workspace"),
                     span.clone(),
                 ));
             }
-            Some(inside) if fact.kind != Kind::Missing => {
+            Some(inside) if fact.kind != FileKind::Missing => {
                 if let Some(name) = secret(&inside.real) {
                     return Some(Reason::at(
                         format!("`{piece}` leads to `{name}`, which looks like a secret"),

@@ -117,7 +117,7 @@ pub struct Program {
 
 impl Program {
     /// True where some option writes or runs something, so that a file name must not become an option.
-    pub fn has_teeth(&self) -> bool {
+    pub fn has_dangerous_options(&self) -> bool {
         self.options
             .values()
             .any(|known| matches!(known, Known::Asks(Effect::Writes | Effect::Runs)))
@@ -136,13 +136,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    program: Vec<Entry>,
+struct ProgramFile {
+    program: Vec<ProgramEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct ProgramEntry {
     names: Vec<String>,
     #[serde(default)]
     flags: String,
@@ -197,7 +197,7 @@ fn yes() -> bool {
     true
 }
 
-impl Entry {
+impl ProgramEntry {
     fn lists(&self) -> [(&str, Known); 12] {
         use Effect::{Follows, Hangs, Leaks, Network, Runs, Writes};
         [
@@ -226,15 +226,15 @@ static PROGRAMS: LazyLock<HashMap<String, Program>> = LazyLock::new(|| {
         include_str!("programs/git.toml"),
         include_str!("programs/tools.toml"),
     ];
-    let entries: Vec<Entry> = FILES
+    let entries: Vec<ProgramEntry> = FILES
         .iter()
         .flat_map(|source| {
-            toml::from_str::<File>(source)
+            toml::from_str::<ProgramFile>(source)
                 .expect("the built-in tables are tested to parse")
                 .program
         })
         .collect();
-    let shared: HashMap<&str, &Entry> = entries
+    let shared: HashMap<&str, &ProgramEntry> = entries
         .iter()
         .filter(|entry| entry.names.len() == 1 && entry.names[0].starts_with('@'))
         .map(|entry| (entry.names[0].as_str(), entry))
@@ -251,7 +251,7 @@ static PROGRAMS: LazyLock<HashMap<String, Program>> = LazyLock::new(|| {
                 .iter()
                 .filter_map(|share| shared.get(share.as_str()).copied())
                 .chain([entry]);
-            for (list, known) in sources.flat_map(Entry::lists) {
+            for (list, known) in sources.flat_map(ProgramEntry::lists) {
                 options.extend(list.split_whitespace().map(|o| (o.to_owned(), known)));
             }
             all.insert(

@@ -25,7 +25,7 @@ pub struct Rewritten {
 }
 
 /// The target of a command name.
-pub(super) enum Runs {
+pub(super) enum CommandTarget {
     Builtin,
     /// The program at this path.
     Program(PathBuf),
@@ -81,12 +81,12 @@ pub(super) const PIPE: &str = " | ";
 
 impl Rewritten {
     /// Writes a command: the assignments before it, its words in quotes, the redirections behind it.
-    pub(super) fn new(runs: &Runs, before: &str, words: &[String], after: &str) -> Self {
+    pub(super) fn new(runs: &CommandTarget, before: &str, words: &[String], after: &str) -> Self {
         let all = words.join(" ");
         let name = words.first().map_or("", String::as_str);
         let (text, replaces) = match runs {
-            Runs::Builtin => (format!("{before}{all}{after}"), false),
-            Runs::Program(path) => {
+            CommandTarget::Builtin => (format!("{before}{all}{after}"), false),
+            CommandTarget::Program(path) => {
                 let (path, rest) = (quoted(&path.to_string_lossy()), words.get(1..));
                 let words = [&[path], rest.unwrap_or_default()].concat().join(" ");
                 match before {
@@ -96,7 +96,7 @@ impl Rewritten {
                     _ => (format!("{before}{words}{after}"), false),
                 }
             }
-            Runs::Missing => {
+            CommandTarget::Missing => {
                 let says = format!("echo \"$0: \"{name}': command not found' >&2; exit 127");
                 (format!("({says}){after}"), false)
             }
@@ -118,8 +118,8 @@ pub(super) fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn script(commands: &[(Runs, &'static str, &[&str])]) -> String {
-        let rewrite = |(runs, join, words): &(Runs, &'static str, &[&str])| {
+    fn script(commands: &[(CommandTarget, &'static str, &[&str])]) -> String {
+        let rewrite = |(runs, join, words): &(CommandTarget, &'static str, &[&str])| {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             let rewritten = Rewritten::new(runs, "", &words, "");
             Rewritten { join, ..rewritten }
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_last_program_takes_the_place_of_the_shell() {
-        let ls = || Runs::Program("/bin/ls".into());
+        let ls = || CommandTarget::Program("/bin/ls".into());
         for (commands, expected) in [
             (
                 &[(ls(), "\n", &["ls", "a'b"][..])][..],
@@ -140,7 +140,7 @@ mod tests {
             (
                 &[
                     (ls(), "\n", &["ls"]),
-                    (Runs::Builtin, " && ", &["echo", ""]),
+                    (CommandTarget::Builtin, " && ", &["echo", ""]),
                 ],
                 "(exec -a 'ls' '/bin/ls') && 'echo' ''",
             ),
@@ -149,7 +149,10 @@ mod tests {
                 "(exec -a 'ls' '/bin/ls') | (exec -a 'ls' '/bin/ls')",
             ),
             (
-                &[(Runs::Missing, "\n", &["rg"]), (ls(), "\n", &["ls"])],
+                &[
+                    (CommandTarget::Missing, "\n", &["rg"]),
+                    (ls(), "\n", &["ls"]),
+                ],
                 "(echo \"$0: \"'rg'': command not found' >&2; exit 127)\nexec -a 'ls' '/bin/ls'",
             ),
         ] {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// What a person may set of the policy. Rules are token patterns: `cargo test` covers `cargo test --lib`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct PolicySettings {
     /// Given, it replaces the built-in list of programs; the option tables still apply.
     pub safe_commands: Option<Vec<String>>,
     pub allow: Vec<String>,

@@ -5,14 +5,14 @@ use crate::rules::Pattern;
 /// The rules of one workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Saved {
+pub struct SavedRules {
     /// The workspace's path, for a person who looks into the file.
     pub workspace: String,
     #[serde(default)]
     pub allow: Vec<Pattern>,
 }
 
-impl Saved {
+impl SavedRules {
     /// Reads a file's text.
     ///
     /// # Errors
@@ -30,14 +30,14 @@ impl Saved {
 /// What a workspace's own file may say: only what tightens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tightening {
+pub struct WorkspaceRules {
     #[serde(default)]
     pub deny: Vec<Pattern>,
     #[serde(default)]
     pub ask: Vec<Pattern>,
 }
 
-impl Tightening {
+impl WorkspaceRules {
     /// Reads a file's text.
     ///
     /// # Errors
@@ -53,16 +53,16 @@ mod tests {
 
     #[test]
     fn round_trip() {
-        let saved = Saved {
+        let saved = SavedRules {
             workspace: "/w".to_owned(),
             allow: vec!["cargo test".parse().unwrap(), Pattern::exact("a 'b'\nc")],
         };
-        assert_eq!(Saved::read(&saved.write()).unwrap(), saved);
+        assert_eq!(SavedRules::read(&saved.write()).unwrap(), saved);
     }
 
     #[test]
     fn a_workspace_only_tightens() {
-        assert!(Tightening::read("deny = ['curl']\nask = ['ls']").is_ok());
+        assert!(WorkspaceRules::read("deny = ['curl']\nask = ['ls']").is_ok());
         for bad in [
             "allow = ['rm']",
             "safe_commands = []",
@@ -70,7 +70,7 @@ mod tests {
             "deny = ['a; b']",
             "[",
         ] {
-            assert!(Tightening::read(bad).is_err(), "{bad}");
+            assert!(WorkspaceRules::read(bad).is_err(), "{bad}");
         }
     }
 }

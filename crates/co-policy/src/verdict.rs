@@ -10,7 +10,7 @@ use crate::rules::{self, Pattern};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Allow(Grant),
-    Ask(Ask),
+    Ask(ApprovalQuestion),
     Deny {
         why: String,
         /// The rule's name or text, by which a person lifts or removes it.
@@ -24,14 +24,14 @@ pub enum Grant {
     /// Proved to only look: it runs in the read-only level.
     Proof(Proved),
     /// co itself reads; no process starts.
-    Look,
+    InProcess,
     /// The person's own rule: it runs in the session's backend.
     Rule { rule: String },
 }
 
 /// A question for the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct ApprovalQuestion {
     pub reasons: Vec<Reason>,
     pub destructive: bool,
     /// What `always` may offer besides this very command.
@@ -51,7 +51,7 @@ impl Verdict {
     }
 }
 
-impl Ask {
+impl ApprovalQuestion {
     /// A question with one reason, about the whole command.
     pub fn because(why: impl Into<String>) -> Self {
         Self {
@@ -89,7 +89,7 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
     }
     let asked = asked(found, rules);
     if !asked.is_empty() {
-        return Verdict::Ask(Ask {
+        return Verdict::Ask(ApprovalQuestion {
             reasons: asked,
             destructive: found.destructive,
             prefix: None,
@@ -112,20 +112,20 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
     for segment in &found.segments {
         match covering(segment) {
             Some(rule) => by_rule.push(rule.to_string()),
-            None if proved(segment, rules) => by_proof += usize::from(!segment.moves),
+            None if proved(segment, rules) => by_proof += usize::from(!segment.is_cd),
             None => reasons.extend(why(segment, rules, own().any(|rule| near(rule, segment)))),
         }
     }
     if reasons.is_empty() && !found.segments.is_empty() {
-        if by_rule.is_empty() && (by_proof > 0 || found.segments.iter().all(|s| s.moves)) {
+        if by_rule.is_empty() && (by_proof > 0 || found.segments.iter().all(|s| s.is_cd)) {
             if found.in_process {
-                return Verdict::Allow(Grant::Look);
+                return Verdict::Allow(Grant::InProcess);
             }
             let commands = found.segments.iter().map(|it| it.rewritten.as_ref());
             if let Some(proved) = Proved::new(&found.command, commands, env(found)) {
                 return Verdict::Allow(Grant::Proof(proved));
             }
-            return Verdict::Ask(Ask::because(
+            return Verdict::Ask(ApprovalQuestion::because(
                 "co cannot rewrite this command safely, so it requires approval",
             ));
         }
@@ -137,7 +137,7 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
     if reasons.is_empty() {
         reasons.push(Reason::whole("there is no program in it".to_owned()));
     }
-    Verdict::Ask(Ask {
+    Verdict::Ask(ApprovalQuestion {
         reasons: unique(reasons),
         destructive: found.destructive,
         prefix: offer(found),
@@ -156,7 +156,7 @@ fn denied(found: &Assessment, rules: &Rules) -> Option<Verdict> {
             rule: denied.rule.to_owned(),
         });
     }
-    let mut own = rules.deny.iter().chain(&found.deny);
+    let mut own = rules.deny.iter().chain(&found.workspace_deny);
     if found.unread {
         let rule = own.next()?;
         return Some(Verdict::Deny {
@@ -186,7 +186,7 @@ fn matching<'a>(
     let mut rules = rules;
     rules.find(|rule| {
         rule.is_exactly(&found.command)
-            || found.looks.iter().chain(segments()).any(|words| {
+            || found.all_commands.iter().chain(segments()).any(|words| {
                 rule.covers(words) || by_name(words).is_some_and(|words| rule.covers(&words))
             })
     })
@@ -202,12 +202,12 @@ fn by_name(words: &[String]) -> Option<Vec<String>> {
 
 fn asked(found: &Assessment, rules: &Rules) -> Vec<Reason> {
     let mut reasons = Vec::new();
-    if let Some(broken) = &found.broken {
+    if let Some(broken) = &found.workspace_error {
         reasons.push(Reason::whole(format!(
             "the workspace's `.co/policy.toml` cannot be read, so everything asks: {broken}"
         )));
     }
-    if let Some(rule) = matching(found, rules.ask.iter().chain(&found.ask)) {
+    if let Some(rule) = matching(found, rules.ask.iter().chain(&found.workspace_ask)) {
         reasons.push(Reason::whole(format!("the rule `{rule}` says to ask")));
     }
     reasons
@@ -221,7 +221,7 @@ fn listed(segment: &Segment, rules: &Rules) -> bool {
     match &rules.safe {
         None => true,
         // `cd` is no program: it is as safe as what stands beside it.
-        Some(safe) if segment.moves => !safe.is_empty(),
+        Some(safe) if segment.is_cd => !safe.is_empty(),
         Some(safe) => safe.iter().any(|pattern| pattern.covers(&segment.name)),
     }
 }
@@ -271,7 +271,7 @@ fn offer(found: &Assessment) -> Option<Pattern> {
         return None;
     };
     let words = segment.words.as_ref()?;
-    if !found.refusals.is_empty() || !segment.uncovered.is_empty() || segment.moves {
+    if !found.refusals.is_empty() || !segment.uncovered.is_empty() || segment.is_cd {
         return None;
     }
     rules::offer(words).filter(|pattern| pattern.covers(words))

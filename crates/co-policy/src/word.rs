@@ -11,7 +11,7 @@ use crate::{glob, proved};
 pub struct Word {
     pub span: Range<usize>,
     /// One form a brace alternative; exactly one without braces.
-    pub forms: Vec<Vec<Piece>>,
+    pub forms: Vec<Vec<WordPart>>,
     /// Why the word cannot be known.
     pub opaque: Option<&'static str>,
     /// True where nothing in it is quoted or escaped.
@@ -22,7 +22,7 @@ pub struct Word {
 
 /// A stretch of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum WordPart {
     Text { text: String, quoted: bool },
     Variable(String),
 }
@@ -53,8 +53,8 @@ impl Word {
             .map(|form| {
                 form.iter()
                     .map(|piece| match piece {
-                        Piece::Text { text, .. } => text.clone(),
-                        Piece::Variable(name) => format!("${name}"),
+                        WordPart::Text { text, .. } => text.clone(),
+                        WordPart::Variable(name) => format!("${name}"),
                     })
                     .collect()
             })
@@ -63,31 +63,31 @@ impl Word {
 }
 
 /// Returns the text of a form that holds no variable.
-pub(super) fn literal(form: &[Piece]) -> Option<String> {
+pub(super) fn literal(form: &[WordPart]) -> Option<String> {
     let mut all = String::new();
     for piece in form {
         match piece {
-            Piece::Text { text, .. } => all.push_str(text),
-            Piece::Variable(_) => return None,
+            WordPart::Text { text, .. } => all.push_str(text),
+            WordPart::Variable(_) => return None,
         }
     }
     Some(all)
 }
 
 /// Returns a form as bash reads it when only the variables in it are left to expand, each to one word.
-pub(super) fn quoted(form: &[Piece]) -> String {
+pub(super) fn quoted(form: &[WordPart]) -> String {
     let pieces = form.iter().map(|piece| match piece {
-        Piece::Text { text, .. } => proved::quoted(text),
-        Piece::Variable(name) => format!("\"${{{name}}}\""),
+        WordPart::Text { text, .. } => proved::quoted(text),
+        WordPart::Variable(name) => format!("\"${{{name}}}\""),
     });
     pieces.collect()
 }
 
 /// True where an unquoted `*`, `?` or closed `[` may expand.
-pub(super) fn has_glob(form: &[Piece]) -> bool {
+pub(super) fn has_glob(form: &[WordPart]) -> bool {
     let unquoted = |c: char| {
         form.iter().position(
-            |piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(c)),
+            |piece| matches!(piece, WordPart::Text { text, quoted: false } if text.contains(c)),
         )
     };
     unquoted('*').is_some()
@@ -96,10 +96,10 @@ pub(super) fn has_glob(form: &[Piece]) -> bool {
 }
 
 /// Returns the glob a form is.
-pub(super) fn pattern(form: &[Piece]) -> glob::Pattern {
+pub(super) fn pattern(form: &[WordPart]) -> glob::Glob {
     let mut source = String::new();
     for piece in form {
-        if let Piece::Text { text, quoted } = piece {
+        if let WordPart::Text { text, quoted } = piece {
             for c in text.chars() {
                 if *quoted && matches!(c, '*' | '?' | '[' | ']' | '\\' | '-' | '!' | '^') {
                     source.push('\\');
@@ -108,7 +108,7 @@ pub(super) fn pattern(form: &[Piece]) -> glob::Pattern {
             }
         }
     }
-    glob::Pattern::new(&source)
+    glob::Glob::new(&source)
 }
 
 /// True for what bash takes as the name of a variable.
@@ -148,7 +148,7 @@ pub(super) fn split(source: &str, span: Range<usize>) -> Vec<Range<usize>> {
 /// Reads `source[span]`, which must be one whole word.
 pub(super) fn read(source: &str, span: Range<usize>) -> Word {
     let raw = source.get(span.clone()).unwrap_or_default();
-    let mut scan = Scan {
+    let mut scan = WordScanner {
         chars: raw.chars().peekable(),
         items: Vec::new(),
         opaque: None,
@@ -170,22 +170,22 @@ pub(super) fn read(source: &str, span: Range<usize>) -> Word {
 }
 
 #[derive(Debug, Clone)]
-enum Item {
+enum WordToken {
     Char(char, bool),
     Variable(String),
     /// An empty pair of quotes keeps an otherwise empty word.
     Nothing,
 }
 
-struct Scan<'a> {
+struct WordScanner<'a> {
     chars: std::iter::Peekable<std::str::Chars<'a>>,
-    items: Vec<Item>,
+    items: Vec<WordToken>,
     opaque: Option<&'static str>,
     bare: bool,
     before: Option<char>,
 }
 
-impl Scan<'_> {
+impl WordScanner<'_> {
     fn fail(&mut self, why: &'static str) {
         self.opaque.get_or_insert(why);
     }
@@ -208,7 +208,7 @@ impl Scan<'_> {
                     self.fail("part of it is not understood");
                 }
                 c if !c.is_ascii() => self.fail("it holds an unquoted character outside ASCII"),
-                c => self.items.push(Item::Char(c, false)),
+                c => self.items.push(WordToken::Char(c, false)),
             }
             self.before = Some(c);
         }
@@ -216,11 +216,11 @@ impl Scan<'_> {
 
     fn single(&mut self) {
         self.bare = false;
-        self.items.push(Item::Nothing);
+        self.items.push(WordToken::Nothing);
         loop {
             match self.chars.next() {
                 Some('\'') => return,
-                Some(c) => self.items.push(Item::Char(c, true)),
+                Some(c) => self.items.push(WordToken::Char(c, true)),
                 None => return self.fail("a quote is not closed"),
             }
         }
@@ -228,7 +228,7 @@ impl Scan<'_> {
 
     fn double(&mut self) {
         self.bare = false;
-        self.items.push(Item::Nothing);
+        self.items.push(WordToken::Nothing);
         loop {
             match self.chars.next() {
                 Some('"') => return,
@@ -237,14 +237,14 @@ impl Scan<'_> {
                 Some('\\') => match self.chars.peek().copied() {
                     Some(c @ ('$' | '`' | '"' | '\\')) => {
                         self.chars.next();
-                        self.items.push(Item::Char(c, true));
+                        self.items.push(WordToken::Char(c, true));
                     }
                     Some('\n') => {
                         self.chars.next();
                     }
-                    _ => self.items.push(Item::Char('\\', true)),
+                    _ => self.items.push(WordToken::Char('\\', true)),
                 },
-                Some(c) => self.items.push(Item::Char(c, true)),
+                Some(c) => self.items.push(WordToken::Char(c, true)),
                 None => return self.fail("a quote is not closed"),
             }
         }
@@ -254,7 +254,7 @@ impl Scan<'_> {
         self.bare = false;
         match self.chars.next() {
             Some('\n') => {}
-            Some(c) if c.is_ascii() => self.items.push(Item::Char(c, true)),
+            Some(c) if c.is_ascii() => self.items.push(WordToken::Char(c, true)),
             Some(_) => self.fail("it holds an unquoted character outside ASCII"),
             None => self.fail("it ends in a backslash"),
         }
@@ -264,7 +264,7 @@ impl Scan<'_> {
         match self.chars.peek().copied() {
             Some('?') => {
                 self.chars.next();
-                self.items.push(Item::Variable("?".to_owned()));
+                self.items.push(WordToken::Variable("?".to_owned()));
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let mut name = String::new();
@@ -274,9 +274,9 @@ impl Scan<'_> {
                     name.push(c);
                     self.chars.next();
                 }
-                self.items.push(Item::Variable(name));
+                self.items.push(WordToken::Variable(name));
             }
-            Some('"' | ' ' | '|' | ')') if quoted => self.items.push(Item::Char('$', true)),
+            Some('"' | ' ' | '|' | ')') if quoted => self.items.push(WordToken::Char('$', true)),
             Some('(' | '`') => self.fail("it runs a command inside a word"),
             Some('\'' | '"') => self.fail("it holds a `$'…'` or `$\"…\"` string"),
             _ => self.fail("it computes a word that nobody has seen"),
@@ -286,25 +286,28 @@ impl Scan<'_> {
 
 /// Expands brace lists as bash does. Braces that are neither wholly plain lists nor wholly plain text are opaque: bash
 /// may close a list at another `}` than it seems.
-fn expand(items: &[Item]) -> (Vec<Vec<Piece>>, Option<&'static str>) {
+fn expand(items: &[WordToken]) -> (Vec<Vec<WordPart>>, Option<&'static str>) {
     const WHY: &str = "it holds braces that are more than a plain list";
     let opaque = || (vec![collect(items)], Some(WHY));
-    let is = |c: char| move |item: &Item| matches!(item, Item::Char(it, false) if *it == c);
+    let is =
+        |c: char| move |item: &WordToken| matches!(item, WordToken::Char(it, false) if *it == c);
     let count = |c: char| items.iter().filter(|item| is(c)(item)).count();
     let has_list = count('{') > 0 && count(',') > 0;
     // bash expands braces first: `$a{b,c}` is `$ab $ac`.
-    let computed = items.iter().any(|item| matches!(item, Item::Variable(_)));
+    let computed = items
+        .iter()
+        .any(|item| matches!(item, WordToken::Variable(_)));
     if count('{') > 0 && count('{') != count('}') || has_list && computed {
         return opaque();
     }
-    let mut forms: Vec<Vec<Item>> = vec![Vec::new()];
+    let mut forms: Vec<Vec<WordToken>> = vec![Vec::new()];
     let mut rest = items;
     while let Some(open) = rest.iter().position(is('{')) {
         let Some(close) = rest.iter().position(is('}')).filter(|close| *close > open) else {
             return opaque();
         };
         let inner = &rest[open + 1..close];
-        let choices: Vec<&[Item]> = match has_list {
+        let choices: Vec<&[WordToken]> = match has_list {
             true => inner.split(is(',')).collect(),
             false => vec![&rest[open..=close]],
         };
@@ -315,28 +318,31 @@ fn expand(items: &[Item]) -> (Vec<Vec<Piece>>, Option<&'static str>) {
         if inner.iter().any(is('{')) || range || alone || choices.len() * forms.len() > MAX_FORMS {
             return opaque();
         }
-        let longer = |form: &Vec<Item>, choice: &[Item]| [form, &rest[..open], choice].concat();
+        let longer =
+            |form: &Vec<WordToken>, choice: &[WordToken]| [form, &rest[..open], choice].concat();
         forms = (forms.iter())
             .flat_map(|form| choices.iter().map(move |choice| longer(form, choice)))
             .collect();
         rest = &rest[close + 1..];
     }
-    let whole = |form: &Vec<Item>| collect(&[form, rest].concat());
+    let whole = |form: &Vec<WordToken>| collect(&[form, rest].concat());
     (forms.iter().map(whole).collect(), None)
 }
 
-fn collect(items: &[Item]) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+fn collect(items: &[WordToken]) -> Vec<WordPart> {
+    let mut pieces: Vec<WordPart> = Vec::new();
     for item in items {
         match (item, pieces.last_mut()) {
-            (Item::Char(c, q), Some(Piece::Text { text, quoted })) if q == quoted => text.push(*c),
-            (Item::Char(c, quoted), _) => pieces.push(Piece::Text {
+            (WordToken::Char(c, q), Some(WordPart::Text { text, quoted })) if q == quoted => {
+                text.push(*c)
+            }
+            (WordToken::Char(c, quoted), _) => pieces.push(WordPart::Text {
                 text: c.to_string(),
                 quoted: *quoted,
             }),
-            (Item::Variable(name), _) => pieces.push(Piece::Variable(name.clone())),
-            (Item::Nothing, Some(Piece::Text { quoted: true, .. })) => {}
-            (Item::Nothing, _) => pieces.push(Piece::Text {
+            (WordToken::Variable(name), _) => pieces.push(WordPart::Variable(name.clone())),
+            (WordToken::Nothing, Some(WordPart::Text { quoted: true, .. })) => {}
+            (WordToken::Nothing, _) => pieces.push(WordPart::Text {
                 text: String::new(),
                 quoted: true,
             }),

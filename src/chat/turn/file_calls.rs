@@ -61,7 +61,7 @@ impl Turn {
     /// Puts the decision on disk, then begins to look.
     pub(super) async fn start_look(&mut self, looking: Looking) -> Result<Taken, Halt> {
         let decision = match &looking.judged.verdict {
-            Verdict::Allow(Grant::Proof(_) | Grant::Look) => Decision::Proved,
+            Verdict::Allow(Grant::Proof(_) | Grant::InProcess) => Decision::Proved,
             Verdict::Allow(Grant::Rule { rule }) => Decision::Rule { rule: rule.clone() },
             Verdict::Ask(ask) => {
                 let reasons: Vec<_> = ask

@@ -305,8 +305,8 @@ impl Turn {
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
-            Verdict::Allow(Grant::Proof(_) | Grant::Look) => {
-                co_policy::Ask::because("nothing else allows it")
+            Verdict::Allow(Grant::Proof(_) | Grant::InProcess) => {
+                co_policy::ApprovalQuestion::because("nothing else allows it")
             }
             Verdict::Ask(question) => question.clone(),
         };
@@ -324,7 +324,7 @@ impl Turn {
         }
     }
 
-    pub(super) fn typing(&self, typing: &Typing, question: &co_policy::Ask) -> Ask {
+    pub(super) fn typing(&self, typing: &Typing, question: &co_policy::ApprovalQuestion) -> Ask {
         let Typing { seen, judged, .. } = typing;
         let into = format!("it is typed into job {}: {}", seen.number, seen.short);
         let more = question.reasons.iter().map(|reason| reason.text.clone());

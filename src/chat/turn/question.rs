@@ -20,12 +20,12 @@ const DENIED: &str = "User denied this action";
 pub(super) enum Resolution {
     Run(Decision),
     Refuse(Decision),
-    Ask(co_policy::Ask),
+    Ask(co_policy::ApprovalQuestion),
 }
 
 impl Turn {
     /// Whether a question is answered with a yes already.
-    pub(super) fn confirms(&self, question: &co_policy::Ask) -> bool {
+    pub(super) fn confirms(&self, question: &co_policy::ApprovalQuestion) -> bool {
         self.standing.confirms(&self.services) && !question.unread
     }
 
@@ -40,10 +40,12 @@ impl Turn {
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
-            Verdict::Allow(Grant::Look) => co_policy::Ask::because("nothing else allows it"),
+            Verdict::Allow(Grant::InProcess) => {
+                co_policy::ApprovalQuestion::because("nothing else allows it")
+            }
             Verdict::Allow(Grant::Proof(_)) => match self.why_ask_proved(reviewed) {
                 None => return Resolution::Run(Decision::Proved),
-                Some(why) => co_policy::Ask::because(why),
+                Some(why) => co_policy::ApprovalQuestion::because(why),
             },
             Verdict::Ask(question) => question.clone(),
         };
@@ -120,7 +122,7 @@ impl Turn {
         })
     }
 
-    fn question(&self, reviewed: &Reviewed, question: &co_policy::Ask) -> Ask {
+    fn question(&self, reviewed: &Reviewed, question: &co_policy::ApprovalQuestion) -> Ask {
         let ceiling = self.services.config.max_timeout();
         let command = reviewed.request.text();
         let span = question.reasons.first().and_then(|it| it.span.as_ref());

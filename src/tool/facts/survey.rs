@@ -6,17 +6,17 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use co_exec::secrets::content;
-use co_policy::facts::Survey;
+use co_policy::facts::RiskyFiles;
 use co_policy::secret_names;
 
 /// Entries that a survey may meet.
 const MAX_SURVEY: usize = 50_000;
 
 /// Walks below `start`; `root` is the workspace's real path.
-pub(super) fn below(start: &Path, root: &Path) -> Survey {
-    let mut survey = Survey {
+pub(super) fn below(start: &Path, root: &Path) -> RiskyFiles {
+    let mut survey = RiskyFiles {
         complete: true,
-        ..Survey::default()
+        ..RiskyFiles::default()
     };
     let mut left = MAX_SURVEY;
     // Directories still to be read, with whether a name above is misread, and whether one is a secret.
@@ -44,7 +44,7 @@ pub(super) fn below(start: &Path, root: &Path) -> Survey {
             let option = dir == start && name.starts_with('-');
             let strange = strange || option || is_misread(&name);
             if strange {
-                survey.misread.push(shown());
+                survey.unsafe_names.push(shown());
             }
             // What git packed is nobody's text, and most of what is there.
             if hidden && name == "objects" && dir.join("HEAD").exists() {
@@ -67,7 +67,7 @@ pub(super) fn below(start: &Path, root: &Path) -> Survey {
             if kind.is_dir() {
                 todo.push((entry.path(), strange, hidden));
             } else if !hidden && is_odd(kind, &entry.path(), root) {
-                survey.odd.push(shown());
+                survey.irregular.push(shown());
             }
         }
     }
@@ -75,10 +75,10 @@ pub(super) fn below(start: &Path, root: &Path) -> Survey {
 }
 
 /// Looks at files by their paths below `root`, the workspace's real path.
-pub(super) fn listed(files: &[PathBuf], root: &Path) -> Survey {
-    let mut survey = Survey {
+pub(super) fn listed(files: &[PathBuf], root: &Path) -> RiskyFiles {
+    let mut survey = RiskyFiles {
         complete: files.len() < MAX_SURVEY,
-        ..Survey::default()
+        ..RiskyFiles::default()
     };
     if !survey.complete {
         return survey;
@@ -91,7 +91,7 @@ pub(super) fn listed(files: &[PathBuf], root: &Path) -> Survey {
         // They are shown from the command's own directory on, which may be any above.
         let option = name.starts_with('-') || name.contains("/-");
         if quoted || option || is_misread(&name) {
-            survey.misread.push(file.clone());
+            survey.unsafe_names.push(file.clone());
         }
         if secret_names::secret(file).is_some() || content::is_secret(&root.join(file)) {
             survey.secret.push(file.clone());
@@ -102,7 +102,7 @@ pub(super) fn listed(files: &[PathBuf], root: &Path) -> Survey {
         match path.symlink_metadata() {
             Ok(meta) if real && meta.is_file() => {}
             Ok(meta) if !real || meta.is_dir() || is_odd(meta.file_type(), &path, root) => {
-                survey.odd.push(file.clone());
+                survey.irregular.push(file.clone());
             }
             _ => {}
         }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::tool::ToolCall;
 use crate::tool::judge::{Bench, Judge};
-use co_policy::{Settings, Verdict};
+use co_policy::{PolicySettings, Verdict};
 
 /// A workspace, and a judge that looks at it.
 struct Place {
@@ -20,10 +20,10 @@ struct Place {
 
 impl Place {
     fn new(files: &[(&str, &str)]) -> Self {
-        Self::with(files, Settings::default())
+        Self::with(files, PolicySettings::default())
     }
 
-    fn with(files: &[(&str, &str)], settings: Settings) -> Self {
+    fn with(files: &[(&str, &str)], settings: PolicySettings) -> Self {
         let root = TempDir::with_prefix("co-files-").unwrap();
         let work = root.path().canonicalize().unwrap().join("work");
         fs::create_dir_all(work.join(".git")).unwrap();
@@ -267,11 +267,11 @@ fn a_fifo_is_not_waited_for() {
 
 #[test]
 fn rules_of_the_person_hold_for_looks() {
-    let settings = Settings {
+    let settings = PolicySettings {
         deny: vec!["read_file private".into()],
         ask: vec!["search".into()],
         allow: vec!["read_file".into(), "= read_file /etc/passwd".into()],
-        ..Settings::default()
+        ..PolicySettings::default()
     };
     let place = Place::with(&[("private", "x"), ("a", "a")], settings);
     let verdict = |name: &str, arguments: Value| place.verdict(name, arguments).word();
@@ -279,9 +279,9 @@ fn rules_of_the_person_hold_for_looks() {
     assert_eq!(verdict("search", json!({"pattern": "x"})), "ask");
     assert_eq!(verdict("read_file", json!({"path": "a"})), "auto");
     assert_eq!(verdict("read_file", json!({"path": "/etc/passwd"})), "ask");
-    let listed = Settings {
+    let listed = PolicySettings {
         safe_commands: Some(vec!["ls".into(), "list_files".into()]),
-        ..Settings::default()
+        ..PolicySettings::default()
     };
     let place = Place::with(&[("a", "a")], listed);
     assert_eq!(

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use co_exec::sandbox::Support;
 use co_exec::{Confinement, Error, Launcher, Outcome, Program, Shown, Spec};
-use co_policy::facts::{Facts, Found, GitFact, Inside, Kind, PathFact, Survey};
+use co_policy::facts::{
+    Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles, WorkspacePath,
+};
 use co_policy::{Grant, Rules, Verdict, glob};
 use tempfile::TempDir;
 
@@ -17,27 +19,27 @@ struct Harmless {
 }
 
 impl Facts for Harmless {
-    fn program(&self, name: &str, _: &Path) -> Found {
-        Found::Trusted(Path::new("/usr/bin").join(name))
+    fn program(&self, name: &str, _: &Path) -> ProgramFact {
+        ProgramFact::Trusted(Path::new("/usr/bin").join(name))
     }
 
     fn path(&self, cwd: &Path, path: &str) -> PathFact {
         PathFact {
-            inside: Some(Inside {
+            inside: Some(WorkspacePath {
                 written: path.into(),
                 real: path.into(),
             }),
-            kind: Kind::File,
+            kind: FileKind::File,
             enterable: false,
             absolute: cwd.join(path),
             secret: false,
-            own: false,
-            holds_own: false,
+            co_file: false,
+            holds_co_files: false,
             home: false,
         }
     }
 
-    fn glob(&self, _: &Path, _: &glob::Pattern) -> Option<Vec<String>> {
+    fn glob(&self, _: &Path, _: &glob::Glob) -> Option<Vec<String>> {
         Some(self.matches.clone())
     }
 
@@ -45,16 +47,16 @@ impl Facts for Harmless {
         GitFact::default()
     }
 
-    fn above(&self, _: &Path, _: &[&str]) -> Option<PathBuf> {
+    fn find_upward(&self, _: &Path, _: &[&str]) -> Option<PathBuf> {
         None
     }
 
-    fn survey(&self, _: &Path) -> Survey {
-        Survey::default()
+    fn risky_files(&self, _: &Path) -> RiskyFiles {
+        RiskyFiles::default()
     }
 
-    fn tracked(&self, _: &Path) -> Survey {
-        Survey::default()
+    fn risky_tracked_files(&self, _: &Path) -> RiskyFiles {
+        RiskyFiles::default()
     }
 
     fn committed_secrets(&self, _: &Path) -> Option<Arc<[PathBuf]>> {

@@ -318,7 +318,7 @@ fn executor(world: &World, run: &Path) -> Executor {
 
 /// The variables that come with a proof.
 fn proved_env(world: &World) -> Vec<(String, String)> {
-    let (judge, _) = world.judge(co_policy::Settings::default());
+    let (judge, _) = world.judge(co_policy::PolicySettings::default());
     match world.verdict(&judge, "git status") {
         Verdict::Allow(Grant::Proof(proved)) if !proved.env().is_empty() => proved.env().to_vec(),
         other => panic!("{other:?}"),

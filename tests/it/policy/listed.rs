@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use co_policy::Settings;
+use co_policy::PolicySettings;
 
 use super::world::{World, word};
 
@@ -18,7 +18,7 @@ fn harmless() -> World {
 }
 
 fn check(world: &World, cases: &[(&str, &str)]) {
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     for (command, expected) in cases {
         let verdict = world.verdict(&judge, command);
         assert_eq!(word(&verdict), *expected, "{command}: {verdict:?}");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use co::tool::judge::Judge;
-use co_policy::{Grant, Settings, Verdict};
+use co_policy::{Grant, PolicySettings, Verdict};
 
 use super::world::{World, verdict_in, word};
 
@@ -65,7 +65,7 @@ impl Trap {
     }
 
     pub(super) fn judge(&self) -> Judge {
-        self.world.judge(Settings::default()).0
+        self.world.judge(PolicySettings::default()).0
     }
 
     /// Runs what the judge lets run, as it says, and returns how many commands it let run.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use co::tool::judge::Judge;
 use co_exec::Program;
-use co_policy::{Grant, Proved, Settings, Verdict};
+use co_policy::{Grant, PolicySettings, Proved, Verdict};
 
 use super::world::{World, texts, verdict_in};
 
@@ -17,7 +17,7 @@ pub(super) fn proved(judge: &Judge, command: &str, cwd: &Path) -> Option<Proved>
 }
 
 fn script(world: &World, command: &str) -> String {
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let proved = proved(&judge, command, &world.workspace);
     let proved = proved.unwrap_or_else(|| panic!("`{command}` only looks"));
     assert_eq!(proved.original(), command);
@@ -65,7 +65,7 @@ fn every_word_is_quoted_as_it_was_expanded_and_every_program_has_its_path() {
         ),
     ] {
         if expected.is_empty() {
-            let (judge, _) = world.judge(Settings::default());
+            let (judge, _) = world.judge(PolicySettings::default());
             assert_eq!(proved(&judge, command, &world.workspace), None, "{command}");
         } else {
             assert_eq!(script(&world, command), expected, "{command}");
@@ -76,7 +76,7 @@ fn every_word_is_quoted_as_it_was_expanded_and_every_program_has_its_path() {
 #[test]
 fn an_argument_vector_is_written_as_one_command_of_programs() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let argv = Program::Argv(texts(&["test", "-f", "a;b"]));
     let found = judge.assess(&argv, &world.workspace);
     let Verdict::Allow(Grant::Proof(proved)) = judge.verdict(&found, &[]) else {
@@ -92,7 +92,7 @@ fn an_argument_vector_is_written_as_one_command_of_programs() {
 #[test]
 fn what_a_glob_matches_in_one_of_two_directories_is_not_proved() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let said = |command: &str| verdict_in(&judge, command, &world.workspace, &[]).word();
     assert_eq!(said("cd src; ls *"), "auto");
     assert_eq!(said("cd src || pwd; ls a.txt"), "auto");
@@ -151,7 +151,7 @@ fn prints(world: &World, text: &str, env: &[(String, String)]) -> (String, Optio
 #[test]
 fn the_rewritten_text_prints_what_the_original_prints() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let tables = concat!(
         include_str!("../../fixtures/policy/auto.txt"),
         include_str!("../../fixtures/policy/ask.txt")

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use co_policy::{Grant, Pattern, Settings, Verdict};
+use co_policy::{Grant, Pattern, PolicySettings, Verdict};
 
 use super::world::{World, texts, verdict_in, word};
 
@@ -13,9 +13,9 @@ fn patterns(list: &[&str]) -> Vec<Pattern> {
 #[test]
 fn an_allow_rule_covers_its_command_and_nothing_beside_it() {
     let world = World::new();
-    let (judge, problems) = world.judge(Settings {
+    let (judge, problems) = world.judge(PolicySettings {
         allow: texts(&["cargo test", "git push origin"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     assert!(problems.is_empty());
     let verdict = world.verdict(&judge, "cargo test --lib");
@@ -61,11 +61,11 @@ fn an_allow_rule_covers_its_command_and_nothing_beside_it() {
 #[test]
 fn deny_wins_over_ask_over_session_over_allow() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings {
+    let (judge, _) = world.judge(PolicySettings {
         allow: texts(&["curl", "make", "ls"]),
         ask: texts(&["ls", "git log"]),
         deny: texts(&["curl", "git push"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     let session = patterns(&["curl", "ls", "git push", "= git push; ls", "npm test"]);
     for (command, expected) in [
@@ -96,9 +96,9 @@ fn deny_wins_over_ask_over_session_over_allow() {
 #[test]
 fn always_on_one_command_reaches_no_other() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings {
+    let (judge, _) = world.judge(PolicySettings {
         safe_commands: Some(Vec::new()),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     let Verdict::Ask(ask) = world.verdict(&judge, "git status") else {
         panic!("nothing is safe with an empty list");
@@ -121,7 +121,7 @@ fn always_on_one_command_reaches_no_other() {
 #[test]
 fn what_always_offers() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     for (command, expected) in [
         ("git commit -m x", Some("git commit")),
         ("cargo test --lib", Some("cargo test")),
@@ -153,7 +153,7 @@ fn what_always_offers() {
 #[test]
 fn the_very_same_command_may_be_allowed_whatever_it_is() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let command = "cat ~/.ssh/config; X=$(id) make > out";
     let session = [Pattern::exact(command)];
     let said = |command: &str| word(&verdict_in(&judge, command, &world.workspace, &session));
@@ -170,9 +170,9 @@ fn the_very_same_command_may_be_allowed_whatever_it_is() {
 #[test]
 fn a_list_of_safe_commands_replaces_the_built_in_one() {
     let world = World::new();
-    let (judge, problems) = world.judge(Settings {
+    let (judge, problems) = world.judge(PolicySettings {
         safe_commands: Some(texts(&["ls", "git status", "cargo"])),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].contains("`cargo`"));
@@ -195,9 +195,9 @@ fn a_list_of_safe_commands_replaces_the_built_in_one() {
 #[test]
 fn an_empty_list_makes_everything_ask() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings {
+    let (judge, _) = world.judge(PolicySettings {
         safe_commands: Some(Vec::new()),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     let table = include_str!("../../fixtures/policy/auto.txt");
     for command in table
@@ -212,9 +212,9 @@ fn an_empty_list_makes_everything_ask() {
 fn a_workspace_may_tighten_and_no_more() {
     let world = World::new();
     let file = world.workspace.join(".co/policy.toml");
-    let (judge, _) = world.judge(Settings {
+    let (judge, _) = world.judge(PolicySettings {
         allow: texts(&["make"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     let said = |command: &str| word(&world.verdict(&judge, command));
     assert_eq!((said("make x"), said("ls")), ("auto", "auto"));
@@ -247,7 +247,7 @@ fn a_workspace_may_tighten_and_no_more() {
         assert_eq!(said("rm x"), "ask", "{broken}");
         assert_eq!(said("rm -rf /"), "deny", "{broken}");
     }
-    let (_, problems) = world.judge(Settings::default());
+    let (_, problems) = world.judge(PolicySettings::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
     fs::remove_file(&file).unwrap();
     assert_eq!((said("make x"), said("pwd")), ("auto", "auto"));
@@ -256,9 +256,9 @@ fn a_workspace_may_tighten_and_no_more() {
 #[test]
 fn built_in_deny_rules_are_lifted_by_name() {
     let world = World::new();
-    let (judge, problems) = world.judge(Settings {
+    let (judge, problems) = world.judge(PolicySettings {
         deny_lifted: texts(&["root-deletion", "raw-disk", "fork-bomb", "own-files"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     assert!(problems.is_empty());
     for command in include_str!("../../fixtures/policy/deny.txt")
@@ -267,10 +267,10 @@ fn built_in_deny_rules_are_lifted_by_name() {
     {
         assert_eq!(word(&world.verdict(&judge, command)), "ask", "{command}");
     }
-    let (_, problems) = world.judge(Settings {
+    let (_, problems) = world.judge(PolicySettings {
         deny_lifted: texts(&["everything"]),
         allow: texts(&["ls; rm"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     assert_eq!(problems.len(), 2, "{problems:?}");
 }
@@ -278,9 +278,9 @@ fn built_in_deny_rules_are_lifted_by_name() {
 #[test]
 fn a_prefix_covers_no_secret_and_nothing_outside_however_it_is_named() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings {
+    let (judge, _) = world.judge(PolicySettings {
         allow: texts(&["make"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     for (command, expected) in [
         ("make -j4 all", "auto"),

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use co_policy::Settings;
+use co_policy::PolicySettings;
 
 use super::world::{World, word};
 
 /// Checks what is said of commands in a world.
 #[track_caller]
 fn check(world: &World, expected: &str, commands: &[&str]) {
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     for command in commands {
         let verdict = world.verdict(&judge, command);
         assert_eq!(word(&verdict), expected, "{command}: {verdict:?}");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use co::tool::judge::{Bench, Judge};
 use co_exec::Program;
 use co_policy::programs::{self, Known};
-use co_policy::{Grant, Settings, Verdict};
+use co_policy::{Grant, PolicySettings, Verdict};
 
 use super::differential::Random;
 use super::world::World;
@@ -191,7 +191,7 @@ impl Stubs {
             workspace: world.workspace.clone(),
             home: world.home.clone(),
             path: OsString::from(&world.bin),
-            settings: Settings::default(),
+            settings: PolicySettings::default(),
             saved: Vec::new(),
             own: Vec::new(),
         });

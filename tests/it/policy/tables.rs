@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use co_policy::Settings;
+use co_policy::PolicySettings;
 
 use super::world::{World, word};
 
 /// Judges every line of a table; `\n`, `\t`, `\r`, `\u{…}` in a line stand for those characters.
 fn check(table: &str, expected: &str, at_least: usize) {
     let world = World::new();
-    let (judge, problems) = world.judge(Settings::default());
+    let (judge, problems) = world.judge(PolicySettings::default());
     assert_eq!(problems, Vec::<String>::new());
     let mut wrong = String::new();
     let mut count = 0;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use co_policy::{Grant, Settings, Verdict};
+use co_policy::{Grant, PolicySettings, Verdict};
 
 use super::world::{World, word};
 
@@ -12,7 +12,7 @@ const READS: &str = "git ls-files | xargs cat";
 /// What is said of reading all tracked files, after something was done to the workspace.
 fn after(act: impl FnOnce(&World)) -> Verdict {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     assert_eq!(word(&world.verdict(&judge, READS)), "auto");
     act(&world);
     world.verdict(&judge, READS)
@@ -88,7 +88,7 @@ fn a_tracked_file_that_a_reader_must_not_be_handed_asks() {
 #[test]
 fn an_ending_narrows_what_is_read() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     fs::write(world.workspace.join("prod.pem"), "x\n").unwrap();
     world.git(&["add", "prod.pem"]);
     for (command, expected) in [
@@ -105,7 +105,7 @@ fn an_ending_narrows_what_is_read() {
 #[test]
 fn a_workspace_that_chooses_its_tools_is_not_asked_for_their_version() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let said = |command: &str| word(&world.verdict(&judge, command));
     fs::create_dir_all(world.workspace.join(".config/mise")).unwrap();
     for name in [
@@ -134,7 +134,7 @@ fn a_version_is_told_by_what_only_the_person_can_write() {
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(world.bin.join(name), open).unwrap();
     }
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     for (command, expected) in [
         ("cargo --version", "ask"),
         ("node --version", "ask"),
@@ -149,7 +149,7 @@ fn a_version_is_told_by_what_only_the_person_can_write() {
 #[test]
 fn go_does_not_fetch_another_go() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let Verdict::Allow(Grant::Proof(proved)) = world.verdict(&judge, "go version") else {
         panic!("`go version` only looks");
     };
@@ -160,7 +160,7 @@ fn go_does_not_fetch_another_go() {
 #[test]
 fn a_directory_that_may_not_be_entered_is_not_counted_on() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let command = "cd src; cat ../a.txt";
     assert_eq!(word(&world.verdict(&judge, command)), "auto");
     let src = world.workspace.join("src");

@@ -4,7 +4,7 @@ use std::fs;
 
 use co::tool::judge::{Bench, Judge};
 use co_exec::Program;
-use co_policy::{Pattern, Settings, Verdict};
+use co_policy::{Pattern, PolicySettings, Verdict};
 
 use super::world::{World, texts, verdict_in, word};
 use crate::support::cases;
@@ -12,7 +12,7 @@ use crate::support::cases;
 #[test]
 fn an_empty_command_is_refused() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     for command in ["", " ", "\n", "\t \n"] {
         assert_eq!(word(&world.verdict(&judge, command)), "deny", "{command:?}");
     }
@@ -21,7 +21,7 @@ fn an_empty_command_is_refused() {
 #[test]
 fn hidden_characters_and_long_text_ask() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     for c in [
         '\0',
         '\r',
@@ -50,9 +50,9 @@ fn hidden_characters_and_long_text_ask() {
     }
     assert_eq!(word(&world.verdict(&judge, "echo 'grüße ✓'")), "auto");
     let long = format!("echo {}", "x".repeat(10_000));
-    let (forbidding, _) = world.judge(Settings {
+    let (forbidding, _) = world.judge(PolicySettings {
         deny: texts(&["git push"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     let number = format!("{} git push", ":; ".repeat(401));
     let depth = format!("{} git push", "env ".repeat(7));
@@ -76,9 +76,9 @@ fn hidden_characters_and_long_text_ask() {
 #[test]
 fn an_argument_vector_is_one_command() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings {
+    let (judge, _) = world.judge(PolicySettings {
         allow: texts(&["make"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     let said = |argv: &[&str]| {
         let found = judge.assess(&Program::Argv(texts(argv)), &world.workspace);
@@ -108,7 +108,7 @@ fn an_argument_vector_is_one_command() {
 #[test]
 fn every_question_says_why_and_where() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let table = include_str!("../../fixtures/policy/ask.txt");
     for command in table.lines().filter(|line| !line.starts_with("## ")) {
         let Verdict::Ask(ask) = world.verdict(&judge, command) else {
@@ -136,7 +136,7 @@ fn every_question_says_why_and_where() {
 #[test]
 fn a_question_says_what_it_did_not_understand() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let long = format!("echo {}", "x".repeat(10_000));
     for (command, expected) in [
         ("ls $(id)", "it runs a command inside a word"),
@@ -199,7 +199,7 @@ fn a_question_says_what_it_did_not_understand() {
 #[test]
 fn a_question_about_an_argument_vector_marks_its_word() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let argv = texts(&["cat", "a b", "/etc/passwd"]);
     let found = judge.assess(&Program::Argv(argv), &world.workspace);
     let Verdict::Ask(ask) = judge.verdict(&found, &[]) else {
@@ -213,9 +213,9 @@ fn a_question_about_an_argument_vector_marks_its_word() {
 fn a_program_must_be_found_where_only_the_person_can_write() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
-    let (judge, _) = world.judge(Settings {
+    let (judge, _) = world.judge(PolicySettings {
         allow: texts(&["mytool"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     world.program("rg", "#!/bin/sh\n");
     world.program("mytool", "#!/bin/sh\n");
@@ -223,9 +223,9 @@ fn a_program_must_be_found_where_only_the_person_can_write() {
     assert_eq!(word(&world.verdict(&judge, "mytool x")), "auto");
     fs::set_permissions(world.bin.join("rg"), fs::Permissions::from_mode(0o777)).unwrap();
     fs::set_permissions(world.bin.join("mytool"), fs::Permissions::from_mode(0o777)).unwrap();
-    let (judge, _) = world.judge(Settings {
+    let (judge, _) = world.judge(PolicySettings {
         allow: texts(&["mytool"]),
-        ..Settings::default()
+        ..PolicySettings::default()
     });
     assert_eq!(word(&world.verdict(&judge, "rg x")), "ask");
     assert_eq!(word(&world.verdict(&judge, "mytool x")), "ask");
@@ -256,7 +256,7 @@ fn a_directory_of_programs_must_be_the_persons_own() {
             workspace: world.workspace.clone(),
             home: world.home.clone(),
             path,
-            settings: Settings::default(),
+            settings: PolicySettings::default(),
             saved: Vec::new(),
             own: Vec::new(),
         });
@@ -287,7 +287,7 @@ fn a_directory_of_programs_must_be_the_persons_own() {
 #[test]
 fn globs_are_judged_by_what_they_match() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     fs::create_dir(world.workspace.join("g")).unwrap();
     let said = |command: &str| {
         word(&verdict_in(
@@ -318,7 +318,7 @@ fn globs_are_judged_by_what_they_match() {
 fn what_holds_co_in_check_is_not_taken_away() {
     let world = World::new();
     fs::write(world.workspace.join(".co/policy.toml"), "ask = ['make']\n").unwrap();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     for command in [
         "rm -rf .co",
         "mv .co x",
@@ -339,7 +339,7 @@ fn what_holds_co_in_check_is_not_taken_away() {
 #[test]
 fn the_home_directory_is_kept_wherever_it_is() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     for path in [world.home.clone(), world.home.parent().unwrap().to_owned()] {
         let command = format!("rm -rf {}", path.display());
         assert_eq!(word(&world.verdict(&judge, &command)), "deny", "{command}");
@@ -349,7 +349,7 @@ fn the_home_directory_is_kept_wherever_it_is() {
 #[test]
 fn a_command_outside_the_workspace_asks() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let other = world.workspace.join("../other");
     assert_eq!(word(&verdict_in(&judge, "ls", &other, &[])), "ask");
     assert_eq!(
@@ -366,7 +366,7 @@ fn no_text_breaks_the_judge() {
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::TestRunner;
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let mut runner = TestRunner::deterministic();
     let soup = "(ls|cat|git|find|sed|rg|xargs|jq|awk|test|\\[|cd|rm)?( ?[a-z./*?~'\"\\\\$(){}<>|&;`!#=0-9@:,-]{0,6}){0,8}";
     for strategy in [
@@ -387,7 +387,7 @@ fn no_text_breaks_the_judge() {
 #[test]
 fn an_argument_vector_is_asked_about_and_allowed_as_it_is_shown() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let argv = ["rm", "*", "it's"].map(str::to_owned).to_vec();
     let found = judge.assess(&Program::Argv(argv), &world.workspace);
     assert_eq!(found.command, r"rm '*' 'it'\''s'");
@@ -399,7 +399,7 @@ fn an_argument_vector_is_asked_about_and_allowed_as_it_is_shown() {
 #[test]
 fn an_assessment_names_the_words_as_bash_expands_them() {
     let world = World::new();
-    let (judge, _) = world.judge(Settings::default());
+    let (judge, _) = world.judge(PolicySettings::default());
     let check = |command: &str, expected: &[&[&str]]| {
         let program = Program::Shell(command.to_owned());
         let found = judge.assess(&program, &world.workspace);

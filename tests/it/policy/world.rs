@@ -8,7 +8,7 @@ use std::process::Command;
 
 use co::tool::judge::{Bench, Judge};
 use co_exec::Program;
-use co_policy::{Pattern, Settings, Verdict};
+use co_policy::{Pattern, PolicySettings, Verdict};
 
 /// A workspace, a home beside it, and a directory of programs.
 pub(crate) struct World {
@@ -118,7 +118,7 @@ impl World {
         path
     }
 
-    pub(crate) fn judge(&self, settings: Settings) -> (Judge, Vec<String>) {
+    pub(crate) fn judge(&self, settings: PolicySettings) -> (Judge, Vec<String>) {
         Judge::new(Bench {
             workspace: self.workspace.clone(),
             home: self.home.clone(),

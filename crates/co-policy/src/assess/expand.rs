@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::args::{Arg, Stage};
+use crate::args::{Arg, PipelineStage};
 use crate::bash::{Redirect, Simple};
 use crate::facts::LocalFacts;
 use crate::paths::{self, Use};
@@ -12,7 +12,7 @@ use crate::word::{self, Word};
 
 /// A simple command with its words expanded.
 #[derive(Default)]
-pub(super) struct Ready {
+pub(super) struct ExpandedCommand {
     pub(super) span: Range<usize>,
     pub(super) args: Vec<Arg>,
     /// The same words as bash reads them when nothing is left to expand.
@@ -27,7 +27,7 @@ pub(super) struct Ready {
     pub(super) builtin: bool,
 }
 
-impl Ready {
+impl ExpandedCommand {
     /// Returns its words and the targets of its redirections, as bash expands them.
     pub(super) fn words(&self) -> Vec<String> {
         let all = self.args.iter().chain(&self.targets);
@@ -35,9 +35,9 @@ impl Ready {
     }
 
     /// Returns what xargs must know of a command before it.
-    pub(super) fn stage(&self) -> Option<Stage<'_>> {
+    pub(super) fn stage(&self) -> Option<PipelineStage<'_>> {
         let (first, args) = self.args.split_first()?;
-        Some(Stage {
+        Some(PipelineStage {
             name: &first.text,
             args,
         })
@@ -45,12 +45,12 @@ impl Ready {
 }
 
 /// Expands the words of a command as bash will, and notes what around them is not harmless.
-pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> Ready {
-    let mut ready = Ready {
+pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> ExpandedCommand {
+    let mut ready = ExpandedCommand {
         span: simple.span.clone(),
         bare: simple.words.first().is_some_and(|word| word.bare),
         builtin: true,
-        ..Ready::default()
+        ..ExpandedCommand::default()
     };
     for word in &simple.words {
         spread(word, local, &mut ready);
@@ -69,7 +69,7 @@ pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> Ready {
     for redirect in &simple.redirects {
         ready.problems.extend(redirection(redirect, local));
         if let Some(target) = &redirect.target {
-            let mut aside = Ready::default();
+            let mut aside = ExpandedCommand::default();
             spread(target, local, &mut aside);
             ready.targets.extend(aside.args);
             let target = aside.quoted.concat();
@@ -79,7 +79,7 @@ pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> Ready {
     ready
 }
 
-fn spread(word: &Word, local: &LocalFacts, ready: &mut Ready) {
+fn spread(word: &Word, local: &LocalFacts, ready: &mut ExpandedCommand) {
     for form in word.forms.iter().filter(|form| !form.is_empty()) {
         let mut arg = Arg {
             text: String::new(),
@@ -106,7 +106,7 @@ fn spread(word: &Word, local: &LocalFacts, ready: &mut Ready) {
                 ready.args.push(arg);
             }
             Some(text) => {
-                let loose = matches!(form.first(), Some(word::Piece::Text { text, quoted: false }) if text.starts_with(['*', '?', '[']));
+                let loose = matches!(form.first(), Some(word::WordPart::Text { text, quoted: false }) if text.starts_with(['*', '?', '[']));
                 match local.facts.glob(local.cwd, &word::pattern(form)) {
                     Some(matches) if matches.is_empty() => {
                         ready.quoted.push(quoted(&text));

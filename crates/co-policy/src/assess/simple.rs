@@ -2,20 +2,24 @@
 
 use std::path::Path;
 
-use super::expand::Ready;
-use crate::args::{Arg, Stage};
+use super::expand::ExpandedCommand;
+use crate::args::{Arg, PipelineStage};
 use crate::assessment::Segment;
-use crate::facts::{Found, LocalFacts};
+use crate::facts::{LocalFacts, ProgramFact};
 use crate::git;
 use crate::paths;
 use crate::programs::{self, Special};
-use crate::proved::{Rewritten, Runs, quoted};
+use crate::proved::{CommandTarget, Rewritten, quoted};
 use crate::reason::Reason;
 use crate::special;
-use crate::wrap::Look;
+use crate::wrappers::FoundCommand;
 
 /// Judges one command; `before` is what is piped into it.
-pub(super) fn judge(ready: &Ready, before: &[Ready], local: &LocalFacts) -> Segment {
+pub(super) fn judge(
+    ready: &ExpandedCommand,
+    before: &[ExpandedCommand],
+    local: &LocalFacts,
+) -> Segment {
     let mut segment = prove(ready, before, local);
     // What is proved names nothing that a rule may not cover.
     if !segment.unproved.is_empty() {
@@ -24,7 +28,7 @@ pub(super) fn judge(ready: &Ready, before: &[Ready], local: &LocalFacts) -> Segm
     segment
 }
 
-fn prove(ready: &Ready, before: &[Ready], local: &LocalFacts) -> Segment {
+fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts) -> Segment {
     let mut segment = Segment {
         span: ready.span.clone(),
         unproved: ready.problems.clone(),
@@ -69,7 +73,7 @@ fn prove(ready: &Ready, before: &[Ready], local: &LocalFacts) -> Segment {
         return segment;
     }
     if first.text == "xargs" && !before.is_empty() {
-        let stages: Vec<Stage> = before.iter().filter_map(Ready::stage).collect();
+        let stages: Vec<PipelineStage> = before.iter().filter_map(ExpandedCommand::stage).collect();
         segment
             .unproved
             .extend(special::xargs::check_pipeline(&stages, args, local));
@@ -126,7 +130,11 @@ fn name(first: &str, args: &[Arg]) -> Vec<String> {
 }
 
 /// The command word: a bare name that the tables know and that is found in a trusted place.
-fn program(ready: &Ready, first: &Arg, local: &LocalFacts) -> Result<Runs, Reason> {
+fn program(
+    ready: &ExpandedCommand,
+    first: &Arg,
+    local: &LocalFacts,
+) -> Result<CommandTarget, Reason> {
     const BUILTINS: [&str; 11] = [
         "echo", "printf", "test", "[", "true", "false", ":", "pwd", "type", "command", "cd",
     ];
@@ -144,12 +152,12 @@ fn program(ready: &Ready, first: &Arg, local: &LocalFacts) -> Result<Runs, Reaso
         ));
     };
     if ready.builtin && BUILTINS.contains(&name) {
-        return Ok(Runs::Builtin);
+        return Ok(CommandTarget::Builtin);
     }
     let runs = match local.program(name) {
-        Found::Trusted(path) => Runs::Program(path),
-        Found::Missing => Runs::Missing,
-        Found::Untrusted(path) => {
+        ProgramFact::Trusted(path) => CommandTarget::Program(path),
+        ProgramFact::Missing => CommandTarget::Missing,
+        ProgramFact::Untrusted(path) => {
             return ask(format!(
                 "`{name}` is `{}`, which others can change",
                 path.display()
@@ -161,15 +169,15 @@ fn program(ready: &Ready, first: &Arg, local: &LocalFacts) -> Result<Runs, Reaso
 }
 
 /// Writes the command as it runs. xargs gets the path of its program too.
-fn rewrite(ready: &Ready, runs: &Runs, local: &LocalFacts) -> Rewritten {
+fn rewrite(ready: &ExpandedCommand, runs: &CommandTarget, local: &LocalFacts) -> Rewritten {
     let mut words = ready.quoted.clone();
     if let Some((first, args)) = ready.args.split_first()
         && first.text == "xargs"
         && let Some((name, inner)) = special::xargs::inner(args)
     {
         let path = match local.program(name) {
-            Found::Trusted(path) | Found::Untrusted(path) => path,
-            Found::Missing => Path::new("/nonexistent").join(name),
+            ProgramFact::Trusted(path) | ProgramFact::Untrusted(path) => path,
+            ProgramFact::Missing => Path::new("/nonexistent").join(name),
         };
         words[args.len() - inner.len()] = quoted(&path.to_string_lossy());
     }
@@ -177,10 +185,10 @@ fn rewrite(ready: &Ready, runs: &Runs, local: &LocalFacts) -> Rewritten {
 }
 
 /// What keeps a prefix rule from covering the command.
-fn coverage(ready: &Ready, segment: &mut Segment, local: &LocalFacts) {
+fn coverage(ready: &ExpandedCommand, segment: &mut Segment, local: &LocalFacts) {
     if let Some(first) = ready.args.first()
         && !first.text.contains('/')
-        && let Found::Untrusted(path) = local.program(&first.text)
+        && let ProgramFact::Untrusted(path) = local.program(&first.text)
     {
         segment.uncovered.push(Reason::at(
             format!(
@@ -206,7 +214,7 @@ fn coverage(ready: &Ready, segment: &mut Segment, local: &LocalFacts) {
 }
 
 /// True for what removes or overwrites things, which the question should say.
-pub(super) fn destroys(look: &Look) -> bool {
+pub(super) fn is_destructive(look: &FoundCommand) -> bool {
     const DESTROYERS: [&str; 17] = [
         "rm",
         "rmdir",
@@ -272,14 +280,14 @@ pub(super) fn destroys(look: &Look) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::destroys;
-    use crate::{bash, wrap};
+    use super::is_destructive;
+    use crate::{bash, wrappers};
 
     #[test]
     fn what_a_question_says_of_loss() {
         let destructive = |command: &str| {
-            let found = wrap::through(&bash::parse(command));
-            found.looks.iter().any(destroys)
+            let found = wrappers::commands_in_script(&bash::parse(command));
+            found.commands.iter().any(is_destructive)
         };
         for command in [
             "rm x",

@@ -15,20 +15,20 @@ const MAX_DEPTH: usize = 200;
 const SUBSHELLS: [&str; 3] = ["subshell", "command_substitution", "process_substitution"];
 
 /// What a walk over the tree meets, in the order of the text.
-enum Event {
+enum ScriptEvent {
     Command(usize),
     Operator(&'static str, Range<usize>),
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct ScriptReader<'a> {
     source: &'a str,
-    events: Vec<Event>,
+    events: Vec<ScriptEvent>,
     script: Script,
     /// The command read last that stands by itself, not inside a word of another.
     last: Option<usize>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ScriptReader<'a> {
     /// A reader of `source` that adds to what is known of it.
     pub(super) fn new(source: &'a str, script: Script) -> Self {
         Self {
@@ -108,13 +108,13 @@ impl<'a> Reader<'a> {
             ";" if self.source[span.end..].starts_with(['&', ';']) => {
                 self.refuse("part of it is not understood", span);
             }
-            ";" => self.events.push(Event::Operator(";", span)),
+            ";" => self.events.push(ScriptEvent::Operator(";", span)),
             "&&" | "||" | "|" if self.begins_line(span.start) => {
                 self.refuse("it is not plain, complete bash", span);
             }
-            "&&" => self.events.push(Event::Operator("&&", span)),
-            "||" => self.events.push(Event::Operator("||", span)),
-            "|" => self.events.push(Event::Operator("|", span)),
+            "&&" => self.events.push(ScriptEvent::Operator("&&", span)),
+            "||" => self.events.push(ScriptEvent::Operator("||", span)),
+            "|" => self.events.push(ScriptEvent::Operator("|", span)),
             other => {
                 self.refuse(describe(other), span);
                 self.salvage(node, depth);
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
                             ..Simple::default()
                         });
                         self.events
-                            .push(Event::Command(self.script.commands.len() - 1));
+                            .push(ScriptEvent::Command(self.script.commands.len() - 1));
                         self.script.commands.len() - 1
                     });
                     last = Some(index);
@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
             span: node.byte_range(),
             ..Simple::default()
         });
-        self.events.push(Event::Command(index));
+        self.events.push(ScriptEvent::Command(index));
         let mut words: Vec<Range<usize>> = Vec::new();
         let mut at = node.start_byte();
         let mut cursor = node.walk();
@@ -305,7 +305,8 @@ impl<'a> Reader<'a> {
             self.refuse(describe("test_command"), span.clone());
         }
         let words = words.into_iter().map(|span| self.word(span)).collect();
-        self.events.push(Event::Command(self.script.commands.len()));
+        self.events
+            .push(ScriptEvent::Command(self.script.commands.len()));
         self.script.commands.push(Simple {
             span,
             words,
@@ -393,7 +394,7 @@ impl<'a> Reader<'a> {
         let events = std::mem::take(&mut self.events);
         for event in events {
             match event {
-                Event::Command(index) => {
+                ScriptEvent::Command(index) => {
                     if let Some(before) = last {
                         let between = self.script.commands[before].span.end
                             ..self.script.commands[index].span.start;
@@ -409,7 +410,7 @@ impl<'a> Reader<'a> {
                     }
                     (piped, last, join) = (false, Some(index), Join::Then);
                 }
-                Event::Operator(operator, span) => {
+                ScriptEvent::Operator(operator, span) => {
                     if last.take().is_none() {
                         self.refuse("an operator stands alone", span);
                     }

@@ -3,9 +3,9 @@
 use std::path::{Component, Path};
 
 use crate::facts::LocalFacts;
-use crate::glob::Pattern;
+use crate::glob::Glob;
 use crate::paths;
-use crate::wrap;
+use crate::wrappers;
 
 /// Directories that a machine does not survive without.
 const SYSTEM: [&str; 23] = [
@@ -130,7 +130,7 @@ fn found(rest: &[String]) -> Option<Vec<&str>> {
 
 /// True for the root, a system directory or the home directory, or all that is in it.
 fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
-    let mut path = home(&wrap::from(at, word));
+    let mut path = home(&wrappers::path_from(at, word));
     while let Some((before, last)) = path.rsplit_once('/')
         && is_all(last)
     {
@@ -144,7 +144,7 @@ fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
         ".".clone_into(&mut path);
     }
     let whole = match path.starts_with('/') {
-        true => paths::lexical(Path::new(&path)),
+        true => paths::normalize_lexically(Path::new(&path)),
         false => local.path(&path).absolute,
     };
     let parts: Vec<&str> = whole
@@ -153,7 +153,7 @@ fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
         .filter_map(|part| part.as_os_str().to_str())
         .collect();
     let finds = |pattern: &str, names: &[&str]| {
-        let pattern = Pattern::new(pattern);
+        let pattern = Glob::new(pattern);
         names.iter().any(|name| pattern.matches(name))
     };
     match parts.as_slice() {

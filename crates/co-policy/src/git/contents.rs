@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::args::Arg;
-use crate::facts::{Kind, LocalFacts};
+use crate::facts::{FileKind, LocalFacts};
 use crate::options::Parsed;
 
 /// Options of diffs that print no contents.
@@ -190,7 +190,7 @@ fn limit(text: &str, local: &LocalFacts) -> Option<PathBuf> {
 /// Returns the path of an operand without `--`. It must exist: then git refuses a revision of the same name. Git does
 /// not look for files with the names of ranges and sets of parents.
 fn existing(text: &str, local: &LocalFacts) -> Option<PathBuf> {
-    let exists = local.path(text).kind != Kind::Missing;
+    let exists = local.path(text).kind != FileKind::Missing;
     let range = text.contains('^') || text.contains("..");
     limit(text, local).filter(|_| exists && !range)
 }

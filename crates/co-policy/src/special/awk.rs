@@ -40,8 +40,8 @@ const WORDS: &str = "BEGIN BEGINFILE END ENDFILE break case continue default del
     patsplit rand rshift sin split sprintf sqrt srand strftime strtonum sub substr systime \
     tolower toupper typeof xor";
 
-/// What a scan over the program has seen.
-struct Seen {
+/// What a scan over the program has state.
+struct ScanState {
     before: Before,
     /// The last token was a string or a pattern.
     after_text: bool,
@@ -50,7 +50,7 @@ struct Seen {
     brackets: usize,
 }
 
-impl Seen {
+impl ScanState {
     fn push(&mut self, before: Before, is_text: bool) {
         (self.before, self.after_text) = (before, is_text);
     }
@@ -78,7 +78,7 @@ fn scan(program: &str) -> Result<(), &'static str> {
     const PIPES: &str = "the awk program may run a program or write a file";
     const UNKNOWN: &str = "the awk program is not understood";
     let chars: Vec<char> = program.chars().collect();
-    let mut seen = Seen {
+    let mut state = ScanState {
         before: Before::Operator,
         after_text: false,
         braces: 0,
@@ -91,15 +91,15 @@ fn scan(program: &str) -> Result<(), &'static str> {
         match c {
             '"' => {
                 at = skip(&chars, at + 1, '"').ok_or(UNKNOWN)?;
-                seen.push(Before::Value, true);
+                state.push(Before::Value, true);
                 continue;
             }
-            '/' if seen.before == Before::Operator => {
+            '/' if state.before == Before::Operator => {
                 at = skip(&chars, at + 1, '/').ok_or(UNKNOWN)?;
-                seen.push(Before::Either, true);
+                state.push(Before::Either, true);
                 continue;
             }
-            '/' if seen.before == Before::Either => return Err(UNKNOWN),
+            '/' if state.before == Before::Either => return Err(UNKNOWN),
             '#' => {
                 while chars.get(at).is_some_and(|c| *c != '\n') {
                     at += 1;
@@ -113,26 +113,26 @@ fn scan(program: &str) -> Result<(), &'static str> {
                     return Err(PIPES);
                 }
                 // Outside of an action nothing prints; there a `>` compares.
-                if seen.braces == 0 && name.starts_with("print") {
+                if state.braces == 0 && name.starts_with("print") {
                     return Err(UNKNOWN);
                 }
                 let before = match WORDS.split(' ').any(|word| word == name) {
                     true => Before::Either,
                     false => Before::Value,
                 };
-                seen.push(before, false);
+                state.push(before, false);
                 continue;
             }
             c if c.is_ascii_digit() || c == '.' => {
                 let number = run(&chars, at, |c| c.is_ascii_digit() || c == '.');
                 at += number.len();
-                seen.push(Before::Value, false);
+                state.push(Before::Value, false);
                 continue;
             }
             '|' if next == Some('|') => at += 1,
             '&' if next == Some('&') => at += 1,
             '>' if next == Some('=') => {}
-            '>' if seen.compares() && !matches!(next, Some('>' | '&' | '|')) => {}
+            '>' if state.compares() && !matches!(next, Some('>' | '&' | '|')) => {}
             '|' | '>' | '&' => return Err(PIPES),
             // `x++ / y /` could be read both ways.
             '+' | '-' if next == Some(c) => {
@@ -143,7 +143,7 @@ fn scan(program: &str) -> Result<(), &'static str> {
                 if chars.get(at) == Some(&'/') {
                     return Err(UNKNOWN);
                 }
-                seen.after_text = false;
+                state.after_text = false;
                 continue;
             }
             ' ' | '\t' => {
@@ -151,7 +151,7 @@ fn scan(program: &str) -> Result<(), &'static str> {
                 continue;
             }
             '{' | '}' | '(' | ')' | '[' | ']' => {
-                seen.bracket(c).ok_or(UNKNOWN)?;
+                state.bracket(c).ok_or(UNKNOWN)?;
             }
             '$' | ',' | ';' | '\n' | '=' | '!' | '<' | '~' | '+' | '-' | '*' | '/' | '%' | '^'
             | '?' | ':' => {}
@@ -161,13 +161,13 @@ fn scan(program: &str) -> Result<(), &'static str> {
             ')' | '$' => Before::Either,
             ']' => Before::Value,
             // Behind `)` and some words, but no pattern, the end of the line is passed over.
-            '\n' if seen.before == Before::Either && !seen.after_text => Before::Either,
+            '\n' if state.before == Before::Either && !state.after_text => Before::Either,
             _ => Before::Operator,
         };
-        seen.push(before, false);
+        state.push(before, false);
         at += 1;
     }
-    if seen.braces + seen.parens + seen.brackets > 0 {
+    if state.braces + state.parens + state.brackets > 0 {
         return Err(UNKNOWN);
     }
     Ok(())

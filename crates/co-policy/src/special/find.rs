@@ -2,7 +2,7 @@
 
 use crate::args::Arg;
 use crate::facts::LocalFacts;
-use crate::glob::Pattern;
+use crate::glob::Glob;
 use crate::paths::{self, Use};
 use crate::reason::Reason;
 
@@ -92,7 +92,7 @@ fn describe(text: &str) -> String {
 }
 
 /// Returns the patterns one of which every name found must match; none where any name may be found.
-pub(crate) fn name_filters(args: &[Arg]) -> Option<Vec<Pattern>> {
+pub(crate) fn name_filters(args: &[Arg]) -> Option<Vec<Glob>> {
     // `-not -path X` can only leave names out.
     let mut args = args.to_vec();
     let excludes =
@@ -116,15 +116,15 @@ fn is_name(arg: &Arg) -> bool {
     matches!(arg.text.as_str(), "-name" | "-iname")
 }
 
-fn values(args: &[Arg]) -> Vec<Pattern> {
+fn values(args: &[Arg]) -> Vec<Glob> {
     args.windows(2)
         .filter(|two| is_name(&two[0]))
-        .map(|two| Pattern::new(&two[1].text))
+        .map(|two| Glob::new(&two[1].text))
         .collect()
 }
 
 /// `\( -name A -o -name B \)` with nothing else but tests before and after it.
-fn alternatives(args: &[Arg]) -> Option<Vec<Pattern>> {
+fn alternatives(args: &[Arg]) -> Option<Vec<Glob>> {
     let from = args
         .iter()
         .position(|arg| arg.text == "(" || is_name(arg))?;
@@ -138,7 +138,7 @@ fn alternatives(args: &[Arg]) -> Option<Vec<Pattern>> {
         if !is_name(inside.next()?) {
             return None;
         }
-        patterns.push(Pattern::new(&inside.next()?.text));
+        patterns.push(Glob::new(&inside.next()?.text));
         match inside.next() {
             Some(arg) if arg.text == "-o" || arg.text == "-or" => {}
             None if !grouped => break,

@@ -1,6 +1,6 @@
 //! jq and yq: filters that reach neither the environment nor other files.
 
-use crate::facts::Kind;
+use crate::facts::FileKind;
 use crate::facts::LocalFacts;
 use crate::options::Parsed;
 use crate::paths::{self, Use};
@@ -57,7 +57,7 @@ pub(super) fn check_yq(parsed: &mut Parsed, local: &LocalFacts) {
     };
     // It reads a file of that name instead, if there is one.
     let read = paths::check(local, &filter.text, Use::Read, &filter.span);
-    let is_file = local.path(&filter.text).kind != Kind::Missing;
+    let is_file = local.path(&filter.text).kind != FileKind::Missing;
     parsed
         .reasons
         .extend(read.filter(|_| is_file || !filter.text.starts_with('.')));

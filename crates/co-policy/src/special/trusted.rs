@@ -1,6 +1,6 @@
 //! Programs that other programs start.
 
-use crate::facts::{Found, LocalFacts};
+use crate::facts::{LocalFacts, ProgramFact};
 use crate::reason::Reason;
 
 /// Says which of the programs that `name` runs others can change.
@@ -10,11 +10,11 @@ pub(crate) fn trusted<S: AsRef<str>>(
     local: &LocalFacts,
 ) -> Vec<Reason> {
     let untrusted = |program: &S| match local.program(program.as_ref()) {
-        Found::Untrusted(path) => Some(Reason::whole(format!(
+        ProgramFact::Untrusted(path) => Some(Reason::whole(format!(
             "`{name}` runs `{}`, which others can change",
             path.display()
         ))),
-        Found::Trusted(_) | Found::Missing => None,
+        ProgramFact::Trusted(_) | ProgramFact::Missing => None,
     };
     programs.iter().filter_map(untrusted).collect()
 }

@@ -43,7 +43,7 @@ pub(super) fn check(
             "`{name}` is only known to look when it is asked for its version"
         ))];
     }
-    if let Some(path) = local.facts.above(local.cwd, &CHOOSERS) {
+    if let Some(path) = local.facts.find_upward(local.cwd, &CHOOSERS) {
         return vec![Reason::whole(format!(
             "`{}` may choose which `{name}` runs",
             path.display()

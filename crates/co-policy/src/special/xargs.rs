@@ -1,6 +1,6 @@
 //! xargs: a lister, filters, then a program that only reads.
 
-use crate::args::{Arg, Stage};
+use crate::args::{Arg, PipelineStage};
 use crate::facts::LocalFacts;
 use crate::options;
 use crate::programs;
@@ -29,7 +29,11 @@ pub(super) fn check(args: &[Arg], _local: &LocalFacts) -> Vec<Reason> {
 }
 
 /// Checks `xargs` as the last but known stage of a pipeline.
-pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
+pub(crate) fn check_pipeline(
+    before: &[PipelineStage],
+    args: &[Arg],
+    local: &LocalFacts,
+) -> Vec<Reason> {
     let span = args.first().map_or(0..0, |arg| arg.span.clone());
     let ask = |text: String| vec![Reason::at(text, span.clone())];
     let Some((lister, filters)) = before.split_first() else {
@@ -73,7 +77,7 @@ pub(crate) fn check_pipeline(before: &[Stage], args: &[Arg], local: &LocalFacts)
     options::check(name, program, &mut parsed, local);
     // A file may be called `-f`: only names that start with a path, or that follow `--`, are no options.
     let prefixed = listing.prefixed || inner.iter().any(|arg| arg.text == "--");
-    if program.has_teeth() && !prefixed {
+    if program.has_dangerous_options() && !prefixed {
         parsed.reasons.push(Reason::at(
             format!("a file name could become an option of `{name}`; put `--` after it"),
             span.clone(),
@@ -136,7 +140,7 @@ fn inside_a_word(own: &[Arg], name: &str, inner: &[Arg]) -> bool {
 }
 
 /// True for a filter that reads no file and prints whole lines of its input, unchanged.
-fn filters_lines(stage: &Stage) -> bool {
+fn filters_lines(stage: &PipelineStage) -> bool {
     let greps = stage.name.ends_with("grep");
     let options = if greps { GREP_LINES } else { OTHER_LINES };
     let Some(parsed) = only(stage.name, stage, 0, options) else {
@@ -161,8 +165,8 @@ fn survey(
             ));
         }
         let survey = match listing.tracked {
-            true => local.facts.tracked(local.cwd),
-            false => local.facts.survey(&local.cwd.join(root)),
+            true => local.facts.risky_tracked_files(local.cwd),
+            false => local.facts.risky_files(&local.cwd.join(root)),
         };
         if !survey.complete {
             let why = match listing.tracked {
@@ -171,8 +175,8 @@ fn survey(
             };
             return Some(Reason::at(why.to_owned(), span.clone()));
         }
-        let odd = survey.odd.iter().filter(|_| !listing.regular);
-        let misread = survey.misread.iter().filter(|_| !listing.zeros);
+        let odd = survey.irregular.iter().filter(|_| !listing.regular);
+        let misread = survey.unsafe_names.iter().filter(|_| !listing.zeros);
         let hit = survey
             .secret
             .iter()

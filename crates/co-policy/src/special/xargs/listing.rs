@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::args::{Arg, Stage};
-use crate::glob::Pattern;
+use crate::args::{Arg, PipelineStage};
+use crate::glob::Glob;
 use crate::options::{self, Parsed};
 use crate::programs;
 use crate::secret_names as names;
@@ -12,7 +12,7 @@ use crate::special::find::name_filters;
 /// What is known of the files that a command lists.
 pub(super) struct Listing {
     pub(super) roots: Vec<String>,
-    pub(super) names: Option<Vec<Pattern>>,
+    pub(super) names: Option<Vec<Glob>>,
     /// True where every path printed starts with a directory, so none starts with `-`.
     pub(super) prefixed: bool,
     pub(super) regular: bool,
@@ -46,7 +46,7 @@ const LS_FILES: &str = "-c --cached -m --modified -d --deleted -o --others -i --
     --no-empty-directory --deduplicate -z";
 
 /// Returns what a command lists; none where it may print anything else.
-pub(super) fn listing(stage: &Stage) -> Option<Listing> {
+pub(super) fn listing(stage: &PipelineStage) -> Option<Listing> {
     let secret = |text: &str| names::secret(Path::new(text.trim_end_matches('*'))).is_some();
     if stage.args.iter().any(|arg| secret(&arg.text)) {
         return None;
@@ -91,7 +91,7 @@ pub(super) fn listing(stage: &Stage) -> Option<Listing> {
 /// Reads a command's words, `from` one on; none where an option is not one of `allowed`.
 pub(super) fn only<'a>(
     name: &'a str,
-    stage: &Stage<'a>,
+    stage: &PipelineStage<'a>,
     from: usize,
     allowed: &str,
 ) -> Option<Parsed<'a>> {
@@ -104,7 +104,7 @@ pub(super) fn only<'a>(
         .then_some(parsed)
 }
 
-fn find(stage: &Stage) -> Option<Listing> {
+fn find(stage: &PipelineStage) -> Option<Listing> {
     let has = |names: &[&str]| {
         let mut args = stage.args.iter();
         args.any(|arg| names.contains(&arg.text.as_str()))
@@ -180,12 +180,12 @@ impl Listing {
             return (!leads_up).then(|| Self::below(None));
         }
         // `*.rs` is met by the whole path, so by the name as well.
-        let endings: Option<Vec<Pattern>> = paths
+        let endings: Option<Vec<Glob>> = paths
             .iter()
             .map(|path| {
                 let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
                 let end = path.strip_prefix('*')?;
-                end.chars().all(plain).then(|| Pattern::new(path))
+                end.chars().all(plain).then(|| Glob::new(path))
             })
             .collect();
         Some(Self {

@@ -8,27 +8,27 @@ use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Facts, Found, GitFact, PathFact, Survey};
+use super::{Facts, GitFact, PathFact, ProgramFact, RiskyFiles};
 use crate::glob;
 
 /// A walk may meet many thousand files: a command that needs more walks than this asks.
 const MAX_SURVEYS: usize = 4;
 
 /// Another source of facts, asked once for each program, path, repository and walk; see the module for the others.
-pub(crate) struct Memo<'a> {
+pub(crate) struct CachedFacts<'a> {
     facts: &'a dyn Facts,
-    programs: Answers<Found>,
+    programs: Answers<ProgramFact>,
     paths: Answers<PathFact>,
     gits: RefCell<HashMap<PathBuf, GitFact>>,
-    surveys: RefCell<HashMap<PathBuf, Survey>>,
-    tracked: RefCell<HashMap<PathBuf, Survey>>,
+    surveys: RefCell<HashMap<PathBuf, RiskyFiles>>,
+    tracked: RefCell<HashMap<PathBuf, RiskyFiles>>,
     walks: Cell<usize>,
 }
 
 /// Answers by directory and text.
 type Answers<T> = RefCell<HashMap<PathBuf, HashMap<String, T>>>;
 
-impl<'a> Memo<'a> {
+impl<'a> CachedFacts<'a> {
     pub(crate) fn new(facts: &'a dyn Facts) -> Self {
         Self {
             facts,
@@ -69,8 +69,8 @@ fn once_for<K: Hash + Eq, T: Clone>(
     })
 }
 
-impl Facts for Memo<'_> {
-    fn program(&self, name: &str, cwd: &Path) -> Found {
+impl Facts for CachedFacts<'_> {
+    fn program(&self, name: &str, cwd: &Path) -> ProgramFact {
         once(&self.programs, cwd, name, || self.facts.program(name, cwd))
     }
 
@@ -78,7 +78,7 @@ impl Facts for Memo<'_> {
         once(&self.paths, cwd, path, || self.facts.path(cwd, path))
     }
 
-    fn glob(&self, cwd: &Path, pattern: &glob::Pattern) -> Option<Vec<String>> {
+    fn glob(&self, cwd: &Path, pattern: &glob::Glob) -> Option<Vec<String>> {
         self.facts.glob(cwd, pattern)
     }
 
@@ -86,22 +86,24 @@ impl Facts for Memo<'_> {
         once_for(&self.gits, cwd.to_owned(), |cwd| self.facts.git(cwd))
     }
 
-    fn above(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
-        self.facts.above(cwd, names)
+    fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
+        self.facts.find_upward(cwd, names)
     }
 
-    fn survey(&self, root: &Path) -> Survey {
+    fn risky_files(&self, root: &Path) -> RiskyFiles {
         once_for(&self.surveys, root.to_owned(), |root| {
             self.walks.set(self.walks.get() + 1);
             match self.walks.get() > MAX_SURVEYS {
-                true => Survey::default(),
-                false => self.facts.survey(root),
+                true => RiskyFiles::default(),
+                false => self.facts.risky_files(root),
             }
         })
     }
 
-    fn tracked(&self, cwd: &Path) -> Survey {
-        once_for(&self.tracked, cwd.to_owned(), |cwd| self.facts.tracked(cwd))
+    fn risky_tracked_files(&self, cwd: &Path) -> RiskyFiles {
+        once_for(&self.tracked, cwd.to_owned(), |cwd| {
+            self.facts.risky_tracked_files(cwd)
+        })
     }
 
     fn locale(&self) -> &'static str {
@@ -116,7 +118,7 @@ impl Facts for Memo<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Kind;
+    use crate::facts::FileKind;
 
     /// Counts what it is asked.
     #[derive(Default)]
@@ -129,26 +131,26 @@ mod tests {
     }
 
     impl Facts for Counting {
-        fn program(&self, _: &str, _: &Path) -> Found {
+        fn program(&self, _: &str, _: &Path) -> ProgramFact {
             self.count();
-            Found::Trusted("/bin/ls".into())
+            ProgramFact::Trusted("/bin/ls".into())
         }
 
         fn path(&self, cwd: &Path, path: &str) -> PathFact {
             self.count();
             PathFact {
                 inside: None,
-                kind: Kind::File,
+                kind: FileKind::File,
                 enterable: false,
                 absolute: cwd.join(path),
                 secret: false,
-                own: false,
-                holds_own: false,
+                co_file: false,
+                holds_co_files: false,
                 home: false,
             }
         }
 
-        fn glob(&self, _: &Path, _: &glob::Pattern) -> Option<Vec<String>> {
+        fn glob(&self, _: &Path, _: &glob::Glob) -> Option<Vec<String>> {
             None
         }
 
@@ -157,20 +159,20 @@ mod tests {
             GitFact::default()
         }
 
-        fn above(&self, _: &Path, _: &[&str]) -> Option<PathBuf> {
+        fn find_upward(&self, _: &Path, _: &[&str]) -> Option<PathBuf> {
             None
         }
 
-        fn survey(&self, _: &Path) -> Survey {
+        fn risky_files(&self, _: &Path) -> RiskyFiles {
             self.count();
-            Survey {
+            RiskyFiles {
                 complete: true,
-                ..Survey::default()
+                ..RiskyFiles::default()
             }
         }
 
-        fn tracked(&self, cwd: &Path) -> Survey {
-            self.survey(cwd)
+        fn risky_tracked_files(&self, cwd: &Path) -> RiskyFiles {
+            self.risky_files(cwd)
         }
 
         fn committed_secrets(&self, _: &Path) -> Option<Arc<[PathBuf]>> {
@@ -181,23 +183,23 @@ mod tests {
     #[test]
     fn asks_once_and_not_for_too_many_walks() {
         let facts = Counting::default();
-        let memo = Memo::new(&facts);
+        let cache = CachedFacts::new(&facts);
         let (here, there) = (Path::new("/w"), Path::new("/w/d"));
         for _ in 0..3 {
-            memo.path(here, "a");
-            memo.program("ls", here);
-            memo.git(here);
-            memo.tracked(here);
-            assert!(memo.survey(here).complete);
+            cache.path(here, "a");
+            cache.program("ls", here);
+            cache.git(here);
+            cache.risky_tracked_files(here);
+            assert!(cache.risky_files(here).complete);
         }
         assert_eq!(facts.0.get(), 5);
-        assert_eq!(memo.path(there, "a").absolute, Path::new("/w/d/a"));
+        assert_eq!(cache.path(there, "a").absolute, Path::new("/w/d/a"));
         assert_eq!(facts.0.get(), 6);
         for place in 1..MAX_SURVEYS {
-            assert!(memo.survey(&here.join(place.to_string())).complete);
+            assert!(cache.risky_files(&here.join(place.to_string())).complete);
         }
         let asked = facts.0.get();
-        assert!(!memo.survey(there).complete);
+        assert!(!cache.risky_files(there).complete);
         assert_eq!(facts.0.get(), asked);
     }
 }

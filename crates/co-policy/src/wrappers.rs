@@ -15,57 +15,57 @@ const MAX_FOUND: usize = 400;
 
 /// A command found, with the targets it redirects to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct FoundCommand {
     pub words: Vec<String>,
     pub writes: Vec<String>,
     /// The directory it runs in, as a `cd` or an option before it was written; none is where the whole runs.
-    pub at: Option<String>,
+    pub dir: Option<String>,
 }
 
 /// What is in a command.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct NestedCommands {
     /// Every command in order, wrappers and what they would run.
-    pub looks: Vec<Look>,
+    pub commands: Vec<FoundCommand>,
     /// There may be more: something was too long, too many or too deep to be looked into.
     pub incomplete: bool,
 }
 
 /// Returns what is in a script.
-pub(super) fn through(script: &bash::Script) -> Found {
-    let mut found = Found::default();
+pub(super) fn commands_in_script(script: &bash::Script) -> NestedCommands {
+    let mut found = NestedCommands::default();
     found.list(script, None, 0);
     found
 }
 
 /// Returns what is in an argument vector.
-pub(super) fn through_argv(argv: &[String]) -> Found {
-    let mut found = Found::default();
+pub(super) fn commands_in_argv(argv: &[String]) -> NestedCommands {
+    let mut found = NestedCommands::default();
     found.push(argv, None, 0);
     found
 }
 
 /// Returns a path as it is from `at`, both as written.
-pub(super) fn from(at: Option<&str>, path: &str) -> String {
-    match at {
-        Some(at) if !path.starts_with(['/', '~', '$']) => format!("{at}/{path}"),
+pub(super) fn path_from(dir: Option<&str>, path: &str) -> String {
+    match dir {
+        Some(dir) if !path.starts_with(['/', '~', '$']) => format!("{dir}/{path}"),
         _ => path.to_owned(),
     }
 }
 
-impl Found {
+impl NestedCommands {
     /// Notes commands that run one after the other, each `cd` moving those behind it.
-    fn list(&mut self, script: &bash::Script, at: Option<String>, depth: usize) {
+    fn list(&mut self, script: &bash::Script, dir: Option<String>, depth: usize) {
         self.incomplete |= script.incomplete;
-        let (mut here, mut before) = (at.clone(), at);
+        let (mut here, mut before) = (dir.clone(), dir);
         // The subshells around a command, and where the shell outside of each is.
         let mut outer: Vec<(&Range<usize>, Option<String>, Option<String>)> = Vec::new();
         for command in &script.commands {
             let holds = |shell: &&Range<usize>| {
                 shell.start <= command.span.start && command.span.end <= shell.end
             };
-            while let Some((_, at, last)) = outer.pop_if(|(shell, ..)| !holds(shell)) {
-                (here, before) = (at, last);
+            while let Some((_, dir, last)) = outer.pop_if(|(shell, ..)| !holds(shell)) {
+                (here, before) = (dir, last);
             }
             let around = script.subshells.iter().filter(holds);
             let entered: Vec<_> = around.skip(outer.len()).collect();
@@ -74,95 +74,98 @@ impl Found {
                     .into_iter()
                     .map(|it| (it, here.clone(), before.clone())),
             );
-            let look = read(command, here.clone());
-            let moved = moves(&look.words).map(str::to_owned);
+            let look = found_command(command, here.clone());
+            let moved = cd_target(&look.words).map(str::to_owned);
             self.note(look, depth);
             match moved.as_deref() {
                 Some("-") => std::mem::swap(&mut here, &mut before),
-                Some(to) => before = here.replace(from(here.as_deref(), to)),
+                Some(to) => before = here.replace(path_from(here.as_deref(), to)),
                 None => {}
             }
         }
     }
 
-    fn push(&mut self, words: &[String], at: Option<&str>, depth: usize) {
+    fn push(&mut self, words: &[String], dir: Option<&str>, depth: usize) {
         if words.is_empty() {
             return;
         }
-        let look = Look {
+        let look = FoundCommand {
             words: words.to_vec(),
             writes: Vec::new(),
-            at: at.map(str::to_owned),
+            dir: dir.map(str::to_owned),
         };
         self.note(look, depth);
     }
 
     /// Notes a command and what it would run.
-    fn note(&mut self, look: Look, depth: usize) {
-        if depth > MAX_DEPTH || self.looks.len() > MAX_FOUND {
+    fn note(&mut self, look: FoundCommand, depth: usize) {
+        if depth > MAX_DEPTH || self.commands.len() > MAX_FOUND {
             self.incomplete = true;
             return;
         }
-        let (words, at) = (look.words.clone(), look.at.clone());
-        self.looks.push(look);
+        let (words, dir) = (look.words.clone(), look.dir.clone());
+        self.commands.push(look);
         if let Some((name, rest)) = words.split_first() {
-            self.inner(name, rest, at.as_deref(), depth);
+            self.inner(name, rest, dir.as_deref(), depth);
         }
     }
 
-    fn inner(&mut self, name: &str, rest: &[String], at: Option<&str>, depth: usize) {
+    fn inner(&mut self, name: &str, rest: &[String], dir: Option<&str>, depth: usize) {
         let base = name.rsplit('/').next().unwrap_or(name);
         match base {
             "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" => {
                 let flag = |word: &String| {
                     word.starts_with('-') && !word.starts_with("--") && word.contains('c')
                 };
-                let text = rest
-                    .iter()
-                    .position(flag)
-                    .and_then(|at| rest[at + 1..].iter().find(|word| !word.starts_with('-')));
+                let text = rest.iter().position(flag).and_then(|flag_at| {
+                    rest[flag_at + 1..]
+                        .iter()
+                        .find(|word| !word.starts_with('-'))
+                });
                 if let Some(text) = text {
-                    self.text(text, at, depth);
+                    self.text(text, dir, depth);
                 }
             }
-            "eval" => self.text(&rest.join(" "), at, depth),
+            "eval" => self.text(&rest.join(" "), dir, depth),
             "trap" => {
                 if let Some(text) = rest.iter().find(|word| !word.starts_with('-')) {
-                    self.text(text, at, depth);
+                    self.text(text, dir, depth);
                 }
             }
-            "find" | "fd" | "fdfind" => self.executed(rest, at, depth),
+            "find" | "fd" | "fdfind" => self.executed(rest, dir, depth),
             _ => {
                 if let Some(wrapper) = table::lookup(base) {
-                    self.wrapped(wrapper, rest, at, depth);
+                    self.wrapped(wrapper, rest, dir, depth);
                 }
             }
         }
     }
 
-    fn wrapped(&mut self, wrapper: &Wrapper, rest: &[String], at: Option<&str>, depth: usize) {
+    fn wrapped(&mut self, wrapper: &Wrapper, rest: &[String], dir: Option<&str>, depth: usize) {
         for text in values(wrapper.texts, rest) {
-            self.text(&text, at, depth);
+            self.text(&text, dir, depth);
         }
-        let own = skip(wrapper, rest);
-        let dir = values(wrapper.dirs, &rest[..rest.len() - own.len()]).pop();
-        let at = dir.map(|dir| from(at, &dir)).or(at.map(str::to_owned));
+        let own = skip_options(wrapper, rest);
+        let moved = values(wrapper.dirs, &rest[..rest.len() - own.len()]).pop();
+        let dir = moved
+            .map(|to| path_from(dir, &to))
+            .or(dir.map(str::to_owned));
         let mut words = own.get(wrapper.before..).unwrap_or_default();
         if wrapper.before > 0 && words.first().is_some_and(|word| word == "--") {
             words = &words[1..];
         }
         if wrapper.joins {
-            self.text(&words.join(" "), at.as_deref(), depth);
+            self.text(&words.join(" "), dir.as_deref(), depth);
             return;
         }
         // An option of the wrapper after its operands, `flock f -c …`, was read as text above.
         if words.first().is_some_and(|word| !word.starts_with('-')) {
-            self.push(words, at.as_deref(), depth + 1);
+            self.push(words, dir.as_deref(), depth + 1);
         }
     }
 
     /// What follows `-exec` and its like, up to `;` or `+`.
-    fn executed(&mut self, words: &[String], at: Option<&str>, depth: usize) {
+    fn executed(&mut self, words: &[String], dir: Option<&str>, depth: usize) {
         const ACTIONS: [&str; 8] = [
             "-exec",
             "-execdir",
@@ -180,23 +183,23 @@ impl Found {
                     .iter()
                     .position(|word| word == ";" || word == "+")
                     .unwrap_or(rest.len());
-                self.push(&rest[..end], at, depth + 1);
+                self.push(&rest[..end], dir, depth + 1);
             }
         }
     }
 
-    fn text(&mut self, text: &str, at: Option<&str>, depth: usize) {
+    fn text(&mut self, text: &str, dir: Option<&str>, depth: usize) {
         if depth >= MAX_DEPTH {
             self.incomplete = true;
             return;
         }
         let script = bash::parse(text);
-        self.list(&script, at.map(str::to_owned), depth + 1);
+        self.list(&script, dir.map(str::to_owned), depth + 1);
     }
 }
 
 /// Skips a wrapper's own options, and assignments where it takes them.
-fn skip<'a>(wrapper: &Wrapper, words: &'a [String]) -> &'a [String] {
+fn skip_options<'a>(wrapper: &Wrapper, words: &'a [String]) -> &'a [String] {
     let valued = |word: &str| {
         [wrapper.valued, wrapper.texts, wrapper.dirs]
             .iter()
@@ -250,7 +253,7 @@ fn clustered(options: &str, word: &str) -> bool {
 }
 
 /// Where a `cd` leads, as written; none for what is no `cd`.
-fn moves(words: &[String]) -> Option<&str> {
+fn cd_target(words: &[String]) -> Option<&str> {
     let (name, rest) = words.split_first()?;
     if name != "cd" && name != "pushd" {
         return None;
@@ -260,7 +263,7 @@ fn moves(words: &[String]) -> Option<&str> {
 }
 
 /// The words of one simple command as they will be, as well as that can be told.
-fn read(command: &bash::Simple, at: Option<String>) -> Look {
+fn found_command(command: &bash::Simple, dir: Option<String>) -> FoundCommand {
     let words: Vec<String> = command.words.iter().flat_map(|word| word.shown()).collect();
     let writes = command
         .redirects
@@ -269,5 +272,5 @@ fn read(command: &bash::Simple, at: Option<String>) -> Look {
         .filter_map(|redirect| redirect.target.as_ref())
         .flat_map(|word| word.shown())
         .collect();
-    Look { words, writes, at }
+    FoundCommand { words, writes, dir }
 }
