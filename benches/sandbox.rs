@@ -44,7 +44,7 @@ fn main() {
     let exe = PathBuf::from(env!("CARGO_BIN_EXE_co-nvim"));
     let home = std::env::home_dir().unwrap();
     let launcher = Launcher::new(exe.clone(), home.clone(), Vec::new());
-    println!("{}", launcher.words());
+    println!("{}", launcher.support().words());
     launcher.support().check().unwrap();
 
     let writing = Confinement::Workspace {

@@ -5,8 +5,7 @@ mod settings;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +27,7 @@ use crate::run::{Run, Shell};
 use crate::store::Store;
 use crate::tool::judge::workspace_of;
 use crate::tool::sandbox_probe::Trial;
-use co_exec::sandbox::Launcher;
+use co_exec::sandbox::{Launcher, OWN_PROGRAM};
 use co_exec::secrets::redact::Redactor;
 use co_exec::{Executor, Streams};
 use settings::Settings;
@@ -91,7 +90,7 @@ impl Here {
     fn find() -> Result<Self, paths::Error> {
         Ok(Self {
             paths: Paths::discover(&env)?,
-            exe: own_exe(),
+            exe: OWN_PROGRAM.into(),
         })
     }
 }
@@ -477,21 +476,6 @@ fn warn(editor: &Editor, message: String) {
 fn fail(message: &str) -> ExitCode {
     logging::fatal(message);
     ExitCode::FAILURE
-}
-
-/// The program that was started, also where its file was replaced by an update since.
-pub fn own_exe() -> PathBuf {
-    let running = PathBuf::from("/proc/self/exe");
-    let file = |path: &Path| path.metadata().map(|it| (it.dev(), it.ino())).ok();
-    let Ok(exe) = std::env::current_exe() else {
-        return running;
-    };
-    // What is of that name now may be somebody else's: the name of a file that is gone says so in words.
-    match (file(&exe), file(&running)) {
-        (Some(named), Some(started)) if named == started => exe,
-        (Some(_), None) => exe,
-        _ => running,
-    }
 }
 
 #[cfg(test)]

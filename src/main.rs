@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    // In the place of co-launch. It restricts this very process, so it comes before any thread or runtime.
+    // The sandbox launcher restricts this process, so it comes before any thread or runtime.
     if let Some(code) = co_exec::sandbox::launch_main(env!("CARGO_BIN_NAME"), &args) {
         return code;
     }

@@ -18,7 +18,7 @@ use crate::protocol::PROTOCOL;
 use co_exec::Hold;
 use co_exec::guard::{self, Guard, Side, Until};
 use co_exec::privacy;
-use co_exec::sandbox::{Launcher, Refused};
+use co_exec::sandbox::{Launcher, OWN_PROGRAM, Refused};
 
 const HELP: &str = "\
 co-nvim: the backend of co, an agent and a shell for Neovim
@@ -171,8 +171,12 @@ impl Here {
     }
 
     fn launcher(&self) -> Launcher {
-        Launcher::new(app::own_exe(), self.paths.home.clone(), self.paths.own())
-            .namespaces(self.config.namespaces())
+        Launcher::new(
+            OWN_PROGRAM.into(),
+            self.paths.home.clone(),
+            self.paths.own(),
+        )
+        .namespaces(self.config.namespaces())
     }
 }
 
@@ -236,9 +240,9 @@ fn probe() -> doctor::Probe {
         Ok((here, _problems)) => {
             let launcher = here.launcher();
             doctor::Probe {
-                sandbox: launcher.words(),
+                sandbox: launcher.support().words(),
                 held: launcher.check(),
-                known: !launcher.is_untold(),
+                known: !launcher.probe_failed(),
                 limits: Hold::find(),
                 landlock: launcher.support().abi,
             }

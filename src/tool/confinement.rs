@@ -16,8 +16,6 @@ pub struct Isolation {
     read_only: Result<(), Refused>,
     /// Whether that was found out; a trial that failed by itself says nothing of the kernel.
     known: bool,
-    /// Why confined commands start slower than they could.
-    slower: Option<String>,
 }
 
 /// How a command that is proven read-only may run.
@@ -35,8 +33,7 @@ impl Isolation {
     /// Puts together the settings and what the launcher found.
     pub fn new(config: &Config, launcher: &Launcher) -> Self {
         Self {
-            slower: launcher.slower(),
-            known: !launcher.is_untold(),
+            known: !launcher.probe_failed(),
             ..Self::held(config, launcher.check())
         }
     }
@@ -50,7 +47,6 @@ impl Isolation {
             hide_secrets: config.hide_secrets,
             read_only,
             known: true,
-            slower: None,
         }
     }
 
@@ -139,12 +135,7 @@ impl Isolation {
     /// What holds unasked commands, in a sentence.
     pub fn words(&self) -> String {
         match (&self.read_only, self.auto_without_sandbox) {
-            (Ok(()), _) => match &self.slower {
-                Some(why) => {
-                    format!("unasked commands run in the read-only sandbox, slower: {why}")
-                }
-                None => "unasked commands run in the read-only sandbox".to_owned(),
-            },
+            (Ok(()), _) => "unasked commands run in the read-only sandbox".to_owned(),
             (Err(why), true) if self.known => format!("unasked commands run unconfined: {why}"),
             (Err(why), _) => format!("every command asks: {why}"),
         }
@@ -217,10 +208,7 @@ mod tests {
         let confined = isolation("subprocess", false, &able());
         assert_eq!(confined.unasked(), Unasked::Confined);
         let words = confined.words();
-        assert!(
-            words.contains("read-only sandbox, slower: /nonexistent is not named co-nvim"),
-            "{words}"
-        );
+        assert!(words.contains("read-only sandbox"), "{words}");
         assert!(matches!(
             confined.proved(workspace),
             Confinement::ReadOnly { .. }

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::shared_file;
-use co_exec::fnv;
 use co_policy::Pattern;
 use co_policy::saved::SavedRules;
+use sha2::{Digest, Sha256};
 
 /// Why rules could not be read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -76,10 +76,12 @@ fn lock(dir: &Path) -> Result<File, Error> {
 
 /// Returns where the rules of a workspace are kept.
 pub fn file(dir: &Path, workspace: &Path) -> PathBuf {
-    dir.join(format!(
-        "{:016x}.toml",
-        fnv::hash(&[workspace.as_os_str().as_encoded_bytes()])
-    ))
+    let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
+    let name: String = digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    dir.join(format!("{name}.toml"))
 }
 
 fn write(dir: &Path, workspace: &Path, allow: Vec<Pattern>) -> Result<(), Error> {

@@ -3,6 +3,11 @@
 //! Knows nothing of Neovim, models or approval. Of policy it knows only [`Proved`]. [`Executor`] starts a [`Spec`] and gives a
 //! [`Job`]; the job's [`Screen`] shows what is printed as it comes, its [`Outcome`] says what it came to.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "co-exec needs Linux 5.13 or later: it confines and finds commands by features of that kernel"
+);
+
 mod capture;
 mod cgroup;
 mod children;
@@ -11,7 +16,6 @@ mod env;
 mod error;
 mod executor;
 mod feed;
-pub mod fnv;
 pub mod guard;
 mod host;
 mod inherited;

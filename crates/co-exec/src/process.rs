@@ -157,7 +157,7 @@ pub(super) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Ow
 
 /// Refuses a proved command outside the read-only confinement, unless nothing can confine commands here.
 fn check_proved(plan: &Plan<'_>) -> Result<(), Error> {
-    let cannot_confine = |it: &Launcher| it.check().is_err() && !it.is_untold();
+    let cannot_confine = |it: &Launcher| it.check().is_err() && !it.probe_failed();
     match (plan.program, plan.confinement) {
         (Program::Shell(_) | Program::Argv(_), _)
         | (Program::Proved(_), Confinement::ReadOnly { .. }) => Ok(()),

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::json;
 
@@ -119,6 +120,22 @@ fn a_run_of_a_backend_that_dies_is_said_to_have_ended() {
     wait_gone(&sleeping);
     scene.run("echo al$((0))ve");
     scene.wait_shell("\nal0ve");
+}
+
+#[test]
+fn confined_commands_start_after_an_update_replaced_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let exe = dir.path().join("co-nvim");
+    // By another process: see `copy_program` of the sandbox's tests.
+    let copied = Command::new("cp").args([Path::new(BACKEND), &exe]).status();
+    assert!(copied.unwrap().success());
+    let scene = Scene::with(json!({ "bin": exe, "sandbox_backend": "landlock" }), &[]);
+    scene.run("echo be$((0))fore");
+    scene.wait_shell("\nbe0fore");
+    std::fs::remove_file(&exe).unwrap();
+    std::fs::write(&exe, "of another version").unwrap();
+    scene.run("echo af$((0))ter");
+    scene.wait_shell("\naf0ter");
 }
 
 #[test]

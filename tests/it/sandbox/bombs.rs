@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::hostile::python;
-use super::scene::{am_root, copy_programs};
+use super::scene::{am_root, copy_program};
 use crate::exec::holding;
 use crate::support::pids::Pids;
 use crate::support::{DEADLINE, proc};
@@ -74,7 +74,7 @@ impl Place {
             .prefix("co-bomb-")
             .tempdir()
             .unwrap();
-        copy_programs(dir.path());
+        copy_program(dir.path());
         let exe = dir.path().join("co-nvim");
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         for name in ["home", "home/work"] {

@@ -132,8 +132,6 @@ struct How {
     user: Option<u32>,
     /// The version of Landlock, if not the kernel's own.
     abi: Option<u32>,
-    /// By `co-nvim`, without the small program.
-    slow: bool,
 }
 
 impl How {
@@ -155,9 +153,6 @@ impl How {
         let mut scene = Scene::new(self.user);
         if let Some(abi) = self.abi {
             scene = scene.with_abi(abi);
-        }
-        if self.slow {
-            scene = scene.without_small();
         }
         let mut setup = scene.plain(python());
         let set = setup.args(["-c", TABLE, "setup"]).arg(&scene.ws).status();
@@ -247,18 +242,8 @@ fn older_landlocks_and_the_filter_hold_as_much() {
             let how = How {
                 user: *user,
                 abi: Some(abi),
-                ..How::default()
             };
             how.confined(&format!("version-{abi}"));
         }
     }
-}
-
-#[test]
-fn without_the_small_program_nothing_harms_either() {
-    let how = How {
-        slow: true,
-        ..How::default()
-    };
-    how.confined("slow");
 }

@@ -12,7 +12,7 @@ use co_exec::{Caller, Confinement, Environment, Executor, Program, Settings, Set
 use tempfile::TempDir;
 
 use super::hostile::python;
-use super::scene::{am_root, copy_programs};
+use super::scene::{am_root, copy_program};
 use crate::support::{BACKEND, DEADLINE};
 
 /// A user that is neither the tests' own nor that of another test.
@@ -58,7 +58,7 @@ fn a_deep_closed_tree_is_removed() {
         .prefix("co-deep-")
         .tempdir()
         .unwrap();
-    copy_programs(dir.path());
+    copy_program(dir.path());
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let user = am_root().then_some(SOMEBODY);
     let home = dir.path().join("home");

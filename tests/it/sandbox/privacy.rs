@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use super::hostile::python;
-use super::scene::{am_root, copy_programs};
+use super::scene::{am_root, copy_program};
 use crate::support::{DEADLINE, proc};
 
 /// A user that is neither the tests' own nor that of another test.
@@ -50,7 +50,7 @@ impl Place {
             .prefix("co-keys-")
             .tempdir()
             .unwrap();
-        copy_programs(dir.path());
+        copy_program(dir.path());
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
         if let Some(user) = user {

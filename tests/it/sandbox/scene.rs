@@ -13,7 +13,7 @@ use std::time::Duration;
 use co_exec::sandbox::{Launcher, Support, Wrapped};
 use co_exec::{Confinement, Shown};
 
-use crate::support::{BACKEND, LAUNCHER};
+use crate::support::BACKEND;
 
 /// An ordinary user where the tests run as root; nobody has it.
 pub(super) const SOMEBODY: u32 = 54_321;
@@ -77,7 +77,7 @@ impl Scene {
         )
         .unwrap();
         std::os::unix::fs::symlink(home.join(".ssh/id"), ws.join("link-to-key")).unwrap();
-        copy_programs(&real);
+        copy_program(&real);
         let (exe, own) = (real.join("co-nvim"), own(&home));
         let launcher = Launcher::with_support(exe, home.clone(), own, support().clone());
         let scene = Self {
@@ -109,30 +109,16 @@ impl Scene {
         self
     }
 
-    /// The same with no program but `co-nvim` to confine with.
-    pub(super) fn without_small(mut self) -> Self {
-        fs::remove_file(self.small()).unwrap();
-        let (exe, home) = (self.exe(), self.home.clone());
-        let support = support().clone();
-        self.launcher = Launcher::with_support(exe, home, own(&self.home), support);
-        self
-    }
-
-    /// The same with programs that are tried first, as everywhere but in most tests.
-    pub(super) fn with_trial(mut self, limit: Duration) -> Self {
+    /// The same with a launcher that probes the kernel first, as everywhere but in most tests.
+    pub(super) fn with_probe(mut self, limit: Duration) -> Self {
         let launcher = Launcher::new(self.exe(), self.home.clone(), own(&self.home));
-        self.launcher = launcher.trial_limit(limit);
+        self.launcher = launcher.probe_limit(limit);
         self
     }
 
     /// Its copy of the backend.
     pub(super) fn exe(&self) -> PathBuf {
         self.home.with_file_name("co-nvim")
-    }
-
-    /// Its copy of the small program that confines.
-    pub(super) fn small(&self) -> PathBuf {
-        self.home.with_file_name("co-launch")
     }
 
     fn repository(&self) {
@@ -304,9 +290,9 @@ pub(super) fn older<const N: usize>(versions: [u32; N]) -> impl Iterator<Item = 
 
 /// By another process: while this one has a program open to write it, a child of another test holds it
 /// open too, and it cannot be started.
-pub(super) fn copy_programs(to: &Path) {
+pub(super) fn copy_program(to: &Path) {
     let mut cp = Command::new("cp");
-    let copied = cp.args([BACKEND, LAUNCHER]).arg(to).status();
+    let copied = cp.args([Path::new(BACKEND), to]).status();
     assert!(copied.unwrap().success());
 }
 

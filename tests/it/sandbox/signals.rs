@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use super::hostile::python;
-use super::scene::{am_root, copy_programs};
+use super::scene::{am_root, copy_program};
 use crate::support::{DEADLINE, proc};
 
 /// A user that is neither the tests' own nor that of another test.
@@ -38,7 +38,7 @@ impl Place {
             .prefix("co-signals-")
             .tempdir()
             .unwrap();
-        copy_programs(dir.path());
+        copy_program(dir.path());
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         for name in ["home", "work"] {
             let made = dir.path().join(name);

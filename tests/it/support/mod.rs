@@ -24,9 +24,6 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// The backend under test.
 pub(crate) const BACKEND: &str = env!("CARGO_BIN_EXE_co-nvim");
 
-/// The small program beside it that confines commands.
-pub(crate) const LAUNCHER: &str = env!("CARGO_BIN_EXE_co-launch");
-
 /// The repository: what Neovim gets as a plugin.
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

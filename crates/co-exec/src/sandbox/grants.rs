@@ -77,14 +77,6 @@ impl Grants {
         }
     }
 
-    pub(super) fn home(&self) -> &Path {
-        &self.home
-    }
-
-    pub(super) fn own(&self) -> &[PathBuf] {
-        &self.own
-    }
-
     /// The grants, mounts and held names of one command.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The launcher: what `co-launch`, or `co-nvim` in its place, does when started with the hidden argument.
+//! The launcher process: restricts itself as its plan says, then becomes the command.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -9,7 +9,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::super::{inherited, long_script};
 use super::filter::{self, Shape};
-use super::plan::{Hidden, Level, Mounts, Plan, Text, Unread};
+use super::plan::{Hidden, Level, Mounts, Plan, Text};
 use super::support::Support;
 use super::{LAUNCH, mounts, rules};
 
@@ -25,13 +25,10 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     if args.get(1).is_none_or(|first| first != LAUNCH) {
         return None;
     }
-    let plan = args
-        .get(2)
-        .map_or(Err(Unread::Garbage), |it| Plan::decode(it));
-    let said = match plan {
-        Err(unread) => unread.to_string(),
-        Ok(plan) if plan.level == Level::Trial => return Some(tell(&try_out())),
-        Ok(plan) => run(&plan, &args[3..]),
+    let said = match args.get(2).and_then(|it| Plan::decode(it)) {
+        None => "this is how a confined command is started, not a command for people".to_owned(),
+        Some(plan) if plan.level == Level::Probe => return Some(tell(&probe())),
+        Some(plan) => run(&plan, &args[3..]),
     };
     // Nobody is left to tell where standard error itself is closed.
     let _ = writeln!(std::io::stderr(), "{name}: {said}");
@@ -115,7 +112,7 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 }
 
 /// Does each thing once, in this process that ends with it.
-fn try_out() -> Support {
+fn probe() -> Support {
     let namespaces = mounts::enter(&Mounts {
         hidden: Hidden {
             by: Some(Text::from("/dev")),
@@ -124,7 +121,7 @@ fn try_out() -> Support {
         ..Mounts::default()
     });
     let capabilities = drop_capabilities();
-    let landlock = rules::try_out();
+    let landlock = rules::probe();
     let shape = Shape {
         level: Level::ReadOnly,
         abi: 1,

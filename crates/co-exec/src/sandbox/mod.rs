@@ -1,46 +1,35 @@
-//! What the kernel holds a command to: Landlock, a seccomp filter and a mount namespace.
+//! The kernel sandbox of a command: Landlock, a seccomp filter and a mount namespace.
 //!
-//! A launcher is started with a hidden first argument; it restricts itself while it has one thread
-//! and no runtime, and then becomes the command. So the side that spawns stays on the fast path, and
-//! nothing here forks. It is `co-launch`, or our own binary where there is none. Knows nothing of
-//! approval, output or time limits.
+//! The executor starts its own program again with a hidden first argument. That process, the launcher, restricts
+//! itself while it has one thread and no runtime, and then becomes the command. So this process never forks by itself.
+//! This module knows nothing of approval, output or time limits.
 
 mod appeared;
-mod choice;
-#[cfg(target_os = "linux")]
 mod filter;
 mod git;
 mod grants;
-#[cfg(target_os = "linux")]
 mod launch;
-#[cfg(target_os = "linux")]
 mod mounts;
 mod names;
 mod placeholder;
 mod plan;
 mod removal;
-#[cfg(target_os = "linux")]
 mod rules;
-mod seatbelt;
-mod stamp;
 mod support;
 mod tmp;
 mod toolchains;
 
-use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-#[cfg(target_os = "linux")]
 pub use launch::launch_main;
 pub use support::Support;
 pub use tmp::PrivateTmp;
 pub(super) use tmp::prune;
 
 use self::appeared::Watched;
-use self::choice::{Chosen, Limits};
 use self::grants::{Found, Grants, Place};
 use self::placeholder::Placeholders;
 use self::plan::{Level, Plan, Text};
@@ -49,22 +38,37 @@ use super::limits::PerProcess;
 use super::{Confinement, Shown};
 use crate::secrets::{Survey, Surveys};
 
-/// The first argument that makes a program of ours the launcher.
+/// The path of the running program. It stays valid if an update replaces the file, so the launcher is always of the
+/// same build as the process that starts it.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// The first argument that makes the program the launcher.
 const LAUNCH: &str = "__launch";
+
+/// The default time limit of the probe, which usually takes milliseconds.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Variables that lead a command to somebody who acts for it: the editor, agents, buses.
 const LEADS_OUT: [&str; 3] = ["NVIM", "SSH_AUTH_SOCK", "DBUS_"];
 
-/// Starts commands confined: a program of ours restricts itself, then becomes the command.
+/// Starts confined commands through a program that restricts itself and then becomes the command.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     exe: PathBuf,
     namespaces: bool,
-    limits: Limits,
-    chosen: Arc<OnceLock<Chosen>>,
+    probe_limit: Duration,
+    probe: Arc<OnceLock<SandboxProbe>>,
     grants: Arc<Grants>,
     surveys: Surveys,
     removals: Removals,
+}
+
+/// The result of probing the sandbox.
+#[derive(Debug)]
+struct SandboxProbe {
+    support: Support,
+    /// True if the probe itself failed, so that it tells nothing about the kernel.
+    failed: bool,
 }
 
 /// The confinement and limits of a command, and its working directory.
@@ -100,64 +104,61 @@ pub struct Wrapped {
 pub struct Refused(pub String);
 
 impl Launcher {
-    /// A launcher that is the small program beside `exe`, or `exe` itself.
+    /// Creates a launcher that starts the program `exe`: [`OWN_PROGRAM`], or another one that calls [`launch_main`]
+    /// first in its `main`.
     ///
-    /// Both call [`launch_main`] first thing in their `main`. The one beside has the name of `exe` with
-    /// `co-launch` for `co-nvim`, and `exe` takes its place where it is missing, belongs to somebody
-    /// else, is of another build, gives no answer, holds less or was changed since it was tried.
-    ///
-    /// `home` is the person's; what lies in `own`, our configuration, state and data directories,
-    /// is never readable to what runs confined.
+    /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which hold our
+    /// configuration, state and data.
     pub fn new(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>) -> Self {
         Self {
             exe,
             namespaces: true,
-            limits: Limits::default(),
-            chosen: Arc::default(),
+            probe_limit: PROBE_LIMIT,
+            probe: Arc::default(),
             grants: Arc::new(Grants::new(home, own)),
             surveys: Surveys::default(),
             removals: Removals::default(),
         }
     }
 
-    /// The same on a kernel that is said to hold `support`, whatever this one does.
-    ///
-    /// Nothing is tried: the program beside `exe` is taken where there is one that is ours.
+    /// Creates a launcher that assumes that the kernel supports `support`, and does not probe it.
     pub fn with_support(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>, support: Support) -> Self {
-        let chosen = Chosen::untried(&exe, support);
+        let probe = SandboxProbe {
+            support,
+            failed: false,
+        };
         Self {
-            chosen: Arc::new(OnceLock::from(chosen)),
+            probe: Arc::new(OnceLock::from(probe)),
             ..Self::new(exe, home, own)
         }
     }
 
-    /// Whether to use namespaces where the kernel lets us; it is the default.
+    /// Sets whether commands get a mount namespace if the kernel allows it. The default is true.
     #[must_use]
     pub fn namespaces(mut self, wanted: bool) -> Self {
         self.namespaces = wanted;
         self
     }
 
-    /// How long the trial of each program may take, if not two seconds for the small one and ten for `exe`.
+    /// Sets the time limit of the probe. The default is ten seconds.
     #[must_use]
-    pub fn trial_limit(mut self, limit: Duration) -> Self {
-        let (small, own) = (limit, limit);
-        self.limits = Limits { small, own };
+    pub fn probe_limit(mut self, limit: Duration) -> Self {
+        self.probe_limit = limit;
         self
     }
 
-    /// What the kernel can hold here, found by trying it once.
+    /// Returns the sandbox features of this kernel. The first call probes them.
     pub fn support(&self) -> &Support {
-        &self.chosen().support
+        &self.probe().support
     }
 
-    /// Whether a command can be confined.
+    /// Checks that commands can be confined.
     ///
     /// # Errors
-    /// Where it cannot, or where that could not be found out: one sentence with the reason and what to do.
+    /// They cannot, or the probe failed: one sentence with the reason and what to do.
     pub fn check(&self) -> Result<(), Refused> {
         let support = self.support();
-        if !self.is_untold() {
+        if !self.probe_failed() {
             return support.check();
         }
         let why = support.reason();
@@ -166,33 +167,18 @@ impl Launcher {
         )))
     }
 
-    /// Whether the trial failed by itself, so that it says nothing of the kernel.
-    pub fn is_untold(&self) -> bool {
-        self.chosen().untold
+    /// Returns true if the probe itself failed, so that it tells nothing about the kernel.
+    pub fn probe_failed(&self) -> bool {
+        self.probe().failed
     }
 
-    /// One line for people: what holds here, which program sees to it, and why it is a slower one.
-    pub fn words(&self) -> String {
-        let words = self.support().words();
-        if !cfg!(target_os = "linux") || self.support().check().is_err() {
-            return words;
-        }
-        let by = self.chosen().name();
-        match self.slower() {
-            Some(why) => format!("{words}, by {by}, slower: {why}"),
-            None => format!("{words}, by {by}"),
-        }
-    }
-
-    /// Why commands start slower than they could, as people are told: it is not the small program that confines.
-    pub fn slower(&self) -> Option<String> {
-        let small = cfg!(target_os = "linux");
-        small.then(|| self.chosen().slower()).flatten()
-    }
-
-    fn chosen(&self) -> &Chosen {
-        self.chosen
-            .get_or_init(|| Chosen::try_out(&self.exe, self.limits))
+    fn probe(&self) -> &SandboxProbe {
+        self.probe.get_or_init(|| {
+            let probed = Support::probe(&self.exe, self.probe_limit);
+            let failed = probed.is_err();
+            let support = probed.unwrap_or_else(Support::none);
+            SandboxProbe { support, failed }
+        })
     }
 
     /// Waits until the temporary directories of all commands that have ended are removed, up to `limit`.
@@ -248,11 +234,7 @@ impl Launcher {
             namespaces: self.namespaces && self.support().namespaces,
             hidden: &hidden,
         };
-        let mut wrapped = if cfg!(target_os = "macos") {
-            Wrapped::plain(self.by_profile(&place, network, argv))
-        } else {
-            self.by_launcher(&place, network, held, argv)?
-        };
+        let mut wrapped = self.by_launcher(&place, network, held, argv)?;
         wrapped.level = level.name();
         wrapped.guard = Some(guard);
         Ok(wrapped)
@@ -294,18 +276,6 @@ impl Launcher {
         };
         let all = survey.dirs.iter().chain(&survey.files);
         all.filter(|path| !open(path)).cloned().collect()
-    }
-
-    fn by_profile(&self, place: &Place<'_>, network: bool, argv: Vec<OsString>) -> Vec<OsString> {
-        let profile = seatbelt::profile(&seatbelt::Request {
-            home: self.grants.home(),
-            own: self.grants.own(),
-            workspace: place.workspace,
-            tmp: place.tmp,
-            writes: place.level == Level::Workspace,
-            network,
-        });
-        seatbelt::argv(profile, argv)
     }
 
     /// Returns the command line through the launcher, with the names that it cannot protect.
@@ -381,8 +351,11 @@ impl Launcher {
     }
 
     fn launch(&self, plan: String, argv: Vec<OsString>) -> Vec<OsString> {
-        let program = self.chosen().program().as_os_str().to_owned();
-        let launch = [program, LAUNCH.into(), plan.into()];
+        let launch = [
+            self.exe.clone().into_os_string(),
+            LAUNCH.into(),
+            plan.into(),
+        ];
         launch.into_iter().chain(argv).collect()
     }
 }
@@ -411,15 +384,9 @@ impl Level {
             Self::Plain => "plain",
             Self::ReadOnly => "read-only",
             Self::Workspace => "workspace",
-            Self::Trial => "trial",
+            Self::Probe => "probe",
         }
     }
-}
-
-/// What people call a program.
-fn name(program: &Path) -> Cow<'_, str> {
-    let name = program.file_name().unwrap_or(program.as_os_str());
-    name.to_string_lossy()
 }
 
 fn private_tmp(removals: &Removals) -> Result<PrivateTmp, Refused> {
@@ -442,12 +409,6 @@ fn clean(env: &mut Vec<(OsString, OsString)>, tmp: &Path) {
         !leads_out(name) && !["TMPDIR", "TMP", "TEMP"].iter().any(|t| name == t)
     });
     env.push(("TMPDIR".into(), tmp.into()));
-}
-
-/// Elsewhere than on Linux nothing needs a launcher.
-#[cfg(not(target_os = "linux"))]
-pub fn launch_main(_name: &str, _args: &[OsString]) -> Option<std::process::ExitCode> {
-    None
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::stamp::{VERSION, stamp, version};
 use crate::limits::PerProcess;
 
 /// The most bytes that Linux passes in a single argument, less some room.
@@ -31,14 +30,14 @@ pub(super) struct Plan {
     pub long_script: bool,
 }
 
-/// The level without confinement, the two confined levels, and the trial that tests the kernel's support.
+/// The level without confinement, the two confined levels, and the probe that tests the kernel's support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Level {
     Plain,
     ReadOnly,
     Workspace,
-    Trial,
+    Probe,
 }
 
 /// A path, and what may be done to it and all beneath it.
@@ -100,29 +99,6 @@ pub(super) struct Hidden {
     pub paths: Vec<Text>,
 }
 
-/// Why an argument is no plan to go by.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unread {
-    #[error("this is how a confined command is started, not a command for people")]
-    Garbage,
-    /// It may say what to hold in other words, so none of it is read.
-    #[error(
-        "the command was not started, for co {0} asked for it and co {VERSION} was to confine it: \
-         install one version of both and restart Neovim"
-    )]
-    Version(String),
-    #[error(
-        "the command was not started, for another build of co {VERSION} asked for it than was to \
-         confine it: install both programs of one build and restart Neovim"
-    )]
-    Build,
-    #[error(
-        "the command was not started, for what it is to be held to could not be read: please report \
-         this mistake of co {VERSION}"
-    )]
-    Unclear,
-}
-
 /// A path whose bytes survive JSON: each byte is one character.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Text(pub PathBuf);
@@ -150,33 +126,15 @@ impl<'de> Deserialize<'de> for Text {
 }
 
 impl Plan {
-    /// The argument that carries this plan; `None` where it is too long for one.
+    /// Returns the argument that carries this plan, or none if it is too long for one.
     pub(super) fn encode(&self) -> Option<String> {
         let text = serde_json::to_string(self).ok()?;
-        let text = format!("{} {text}", stamp());
         (text.len() < ARGUMENT_MAX).then_some(text)
     }
 
-    /// The plan that an argument carries.
-    ///
-    /// # Errors
-    /// Where it is none, or one of another version or build.
-    pub(super) fn decode(argument: &OsStr) -> Result<Self, Unread> {
-        let text = argument.to_str().ok_or(Unread::Garbage)?;
-        let (its, plan) = text.split_once(' ').ok_or(Unread::Garbage)?;
-        if its == stamp() {
-            return serde_json::from_str(plan).map_err(|_| Unread::Unclear);
-        }
-        let version = version(its);
-        let number = version.starts_with(|c: char| c.is_ascii_digit());
-        let plain = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
-        Err(if version == VERSION {
-            Unread::Build
-        } else if number && version.chars().all(plain) {
-            Unread::Version(version.to_owned())
-        } else {
-            Unread::Garbage
-        })
+    /// Returns the plan that an argument carries, if it carries one.
+    pub(super) fn decode(argument: &OsStr) -> Option<Self> {
+        serde_json::from_str(argument.to_str()?).ok()
     }
 
     pub(super) fn cwd(&self) -> &Path {
@@ -207,7 +165,7 @@ mod tests {
             long_script: true,
         };
         let text = plan.encode().unwrap();
-        assert_eq!(Plan::decode(OsStr::new(&text)), Ok(plan));
+        assert_eq!(Plan::decode(OsStr::new(&text)), Some(plan));
     }
 
     #[test]
@@ -228,61 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_plan() {
-        let json = json();
-        for garbage in [
-            "",
-            "{}",
-            &json,
-            &format!("{json} {json}"),
-            VERSION,
-            &stamp(),
-        ] {
-            let read = Plan::decode(OsStr::new(garbage));
-            assert_eq!(read, Err(Unread::Garbage), "{garbage}");
-        }
-    }
-
-    #[test]
-    fn a_plan_of_ours_that_is_not_understood_says_so() {
-        let more = json().replace("\"network\"", "\"unheard\":1,\"network\"");
-        for text in ["", "{}", &more] {
-            let read = Plan::decode(OsStr::new(&format!("{} {text}", stamp())));
-            assert_eq!(read, Err(Unread::Unclear), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_plan_of_another_version_is_not_read() {
-        for version in ["0.0.1", "9.9.9-beta+1"] {
-            for stamp in [version, &format!("{version}/0123456789abcdef")] {
-                let read = Plan::decode(OsStr::new(&format!("{stamp} {}", json())));
-                assert_eq!(read, Err(Unread::Version(version.to_owned())));
-                let told = read.unwrap_err().to_string();
-                assert!(told.contains(&format!("co {version} ")), "{told}");
-                assert!(told.contains(&format!("co {VERSION} ")), "{told}");
-                assert_eq!(told.lines().count(), 1);
-            }
-        }
-    }
-
-    #[test]
-    fn a_plan_of_another_build_is_not_read() {
-        for stamp in [VERSION, &format!("{VERSION}/0123456789abcdef")] {
-            let read = Plan::decode(OsStr::new(&format!("{stamp} {}", json())));
-            assert_eq!(read, Err(Unread::Build), "{stamp}");
-        }
-    }
-
-    /// A plan without its stamp.
-    fn json() -> String {
-        let plan = trial().encode().unwrap();
-        plan.split_once(' ').unwrap().1.to_owned()
-    }
-
-    fn trial() -> Plan {
-        Plan {
-            level: Level::Trial,
+    fn other_text_is_no_plan() {
+        let plan = Plan {
+            level: Level::Probe,
             abi: 0,
             network: false,
             cwd: Text::from("/"),
@@ -291,6 +197,11 @@ mod tests {
             limits: PerProcess::default(),
             group: None,
             long_script: false,
+        };
+        let plan = plan.encode().unwrap();
+        let unknown_field = plan.replace("\"network\"", "\"unknown\":1,\"network\"");
+        for text in ["", "{}", &unknown_field, &format!("{plan} {plan}")] {
+            assert_eq!(Plan::decode(OsStr::new(text)), None, "{text}");
         }
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn enter(plan: &Plan) -> Result<(), String> {
 ///
 /// # Errors
 /// The reason why there is none.
-pub(super) fn try_out() -> Result<u32, String> {
+pub(super) fn probe() -> Result<u32, String> {
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI::V1))
         .and_then(Ruleset::create)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Level, Plan, Text};
-use super::{LAUNCH, Refused, name};
+use super::{LAUNCH, Refused};
 use crate::limits::PerProcess;
 
 /// The most characters of what a program said that are told on.
@@ -38,19 +38,13 @@ impl Support {
         }
     }
 
-    /// Starts `exe` once as a launcher that restricts itself and tells what came of it.
+    /// Probes the kernel: starts `exe` once as a launcher that restricts itself and prints the result.
     ///
     /// # Errors
-    /// Where it gave no answer, and why; one that takes longer than `limit` is ended.
-    pub(super) fn try_out(exe: &Path, limit: Duration) -> Result<Self, String> {
-        if cfg!(target_os = "macos") {
-            return Ok(Self::of_macos());
-        }
-        if !cfg!(target_os = "linux") {
-            return Err("only Linux and macOS can confine a command".to_owned());
-        }
+    /// It gave no answer within `limit`: the reason, for a person.
+    pub(super) fn probe(exe: &Path, limit: Duration) -> Result<Self, String> {
         let plan = Plan {
-            level: Level::Trial,
+            level: Level::Probe,
             abi: 0,
             network: false,
             cwd: Text::from("/"),
@@ -61,21 +55,19 @@ impl Support {
             long_script: false,
         };
         let Some(plan) = plan.encode() else {
-            return Err("the trial could not be described".to_owned());
+            return Err("the sandbox probe could not be described".to_owned());
         };
-        let name = name(exe);
         let mut command = Command::new(exe);
         command.args([LAUNCH, &plan]).env_clear();
-        let output = told(&mut command, limit)
+        let output = output(&mut command, limit)
             .map_err(|error| format!("{} did not start ({error})", exe.display()))?
-            .ok_or_else(|| format!("the trial of {name} did not come to an end"))?;
+            .ok_or("the sandbox probe took too long")?;
         if !output.status.success() {
             let said = one_line(&String::from_utf8_lossy(&output.stderr));
-            let said = said.strip_prefix(&format!("{name}: ")).unwrap_or(&said);
-            return Err(format!("the trial of {name} ended early: {said}"));
+            return Err(format!("the sandbox probe failed: {said}"));
         }
         let support: Self = serde_json::from_slice(&output.stdout)
-            .map_err(|_| format!("the trial of {name} gave no answer"))?;
+            .map_err(|_| "the sandbox probe gave no answer")?;
         Ok(Self {
             why: support.why.as_deref().map(one_line),
             ..support
@@ -87,33 +79,12 @@ impl Support {
         self.why.as_deref().unwrap_or("it did not say why")
     }
 
-    /// Whether nothing failed.
-    pub(super) fn is_whole(&self) -> bool {
-        self.abi.is_some() && self.seccomp && self.namespaces
-    }
-
-    /// Whether more of a command can be held than by `other`.
-    pub(super) fn holds_more_than(&self, other: &Self) -> bool {
-        let held = |it: &Self| (it.check().is_ok(), it.namespaces, it.abi);
-        held(self) > held(other)
-    }
-
-    fn of_macos() -> Self {
-        let there = Path::new(super::seatbelt::PROGRAM).exists();
-        Self {
-            abi: None,
-            seccomp: there,
-            namespaces: false,
-            why: (!there).then(|| format!("there is no {}", super::seatbelt::PROGRAM)),
-        }
-    }
-
     /// Whether a command can be confined at all.
     ///
     /// # Errors
     /// Where it cannot: one sentence with the reason and what to do.
     pub fn check(&self) -> Result<(), Refused> {
-        if self.seccomp && (self.abi.is_some() || cfg!(target_os = "macos")) {
+        if self.seccomp && self.abi.is_some() {
             return Ok(());
         }
         let why = self.reason();
@@ -125,12 +96,6 @@ impl Support {
 
     /// One line for people: what holds here.
     pub fn words(&self) -> String {
-        if cfg!(target_os = "macos") {
-            return match self.check() {
-                Ok(()) => "sandbox-exec (untried): read-only and workspace".to_owned(),
-                Err(refused) => refused.0,
-            };
-        }
         let (Some(abi), true) = (self.abi, self.seccomp) else {
             let why = self.reason();
             return format!("no sandbox: {why}");
@@ -157,7 +122,7 @@ pub(super) fn one_line(said: &str) -> String {
 }
 
 /// Runs a command and returns what it said; none where it had to be ended after `limit`.
-pub(super) fn told(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
+pub(super) fn output(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     // What it starts may hold its streams open, and is ended with it.
     let streams = command
         .process_group(0)
@@ -168,7 +133,7 @@ pub(super) fn told(command: &mut Command, limit: Duration) -> io::Result<Option<
     let pid = rustix::process::Pid::from_child(&child);
     let (over, wait) = channel::<()>();
     let guard = std::thread::Builder::new()
-        .name("trial".to_owned())
+        .name("sandbox-probe".to_owned())
         .spawn(move || {
             let late = wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if late {
@@ -206,39 +171,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_confines_best_holds_most() {
-        let of = |abi, seccomp, namespaces| Support {
-            abi,
-            seccomp,
-            namespaces,
-            why: None,
-        };
-        let rising = [
-            of(None, true, false),
-            of(None, true, true),
-            of(Some(1), true, false),
-            of(Some(7), true, false),
-            of(Some(1), true, true),
-            of(Some(7), true, true),
-        ];
-        for pair in rising.windows(2) {
-            assert!(pair[1].holds_more_than(&pair[0]), "{pair:?}");
-            assert!(!pair[0].holds_more_than(&pair[1]), "{pair:?}");
-            assert!(!pair[0].holds_more_than(&pair[0]), "{pair:?}");
-        }
-        assert!(of(Some(1), true, false).holds_more_than(&of(Some(7), false, true)));
-        let whole = rising.iter().filter(|it| it.is_whole()).count();
-        assert_eq!(whole, 2);
-    }
-
-    #[test]
     fn what_a_program_says_is_one_line() {
         assert_eq!(one_line(" a\n\x1b[1mb\t c\r\n"), "a [1mb c");
         assert_eq!(one_line(&"x".repeat(1000)).len(), SAID_MAX);
     }
 
-    /// Tries a program in a directory with a `fifo` that nobody writes to: opening it takes for ever.
-    fn tried(script: &'static str) -> Result<Support, String> {
+    /// Probes with a program in a directory with a `fifo` that nobody writes to: opening it takes for ever.
+    fn probe(script: &'static str) -> Result<Support, String> {
         let (over, wait) = channel();
         std::thread::spawn(move || {
             let dir = tempfile::tempdir().unwrap();
@@ -247,23 +186,23 @@ mod tests {
             std::fs::write(&exe, format!("#!/bin/sh\ncd \"${{0%/*}}\"\n{script}\n")).unwrap();
             std::fs::set_permissions(&exe, std::os::unix::fs::PermissionsExt::from_mode(0o755))
                 .unwrap();
-            let _ = over.send(Support::try_out(&exe, Duration::from_millis(50)));
+            let _ = over.send(Support::probe(&exe, Duration::from_millis(50)));
         });
         wait.recv_timeout(Duration::from_secs(60))
-            .expect("the trial should have been ended")
+            .expect("the probe should have ended")
     }
 
     #[test]
-    fn a_trial_that_does_not_end_is_ended_and_holds_nothing() {
+    fn a_probe_that_takes_too_long_is_ended() {
         for script in [
             "exec cat < fifo",
             "sleep 600 &\nexec cat < fifo",
             "sleep 600 &\nexit 0",
         ] {
-            let why = tried(script).unwrap_err();
-            assert!(why.contains("did not come to an end"), "{script}: {why}");
+            let why = probe(script).unwrap_err();
+            assert!(why.contains("took too long"), "{script}: {why}");
             let refused = Support::none(why).check().unwrap_err().to_string();
-            assert!(refused.contains("did not come to an end"), "{refused}");
+            assert!(refused.contains("took too long"), "{refused}");
         }
     }
 }

@@ -20,7 +20,6 @@ fn read_only() -> Confinement {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn the_command_follows_the_launcher_and_its_plan() {
     let mut env = Vec::new();
     let argv = vec!["/bin/ls".into(), "-l".into()];
@@ -85,9 +84,6 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
 
 #[test]
 fn words_say_what_does_not_hold() {
-    if cfg!(target_os = "macos") {
-        return;
-    }
     let words = |support: Support| support.words();
     assert_eq!(words(whole()), "Landlock ABI 7, seccomp, mount namespace");
     let old = Support {

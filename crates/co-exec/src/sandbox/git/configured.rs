@@ -108,7 +108,7 @@ impl Configured {
             Source::Person => Path::new("/"),
             _ => place.workspace,
         });
-        let output = match support::told(&mut command, LIMIT) {
+        let output = match support::output(&mut command, LIMIT) {
             Ok(Some(output)) if matches!(output.status.code(), Some(0 | 1)) => output,
             Ok(Some(output)) => return Err(refused(&String::from_utf8_lossy(&output.stderr))),
             Ok(None) => return Err(refused("`git config` takes too long")),
