@@ -2,6 +2,7 @@
 
 use crate::store;
 use co_llm::Fault;
+use co_llm::provider_table::{FALLBACK, NAMES, alternatives, key_variables};
 
 /// A failure in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,12 +71,11 @@ impl From<&Fault> for Text {
         match fault {
             Fault::NoProvider => Self::new(
                 fault.to_string(),
-                "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start Ollama",
+                format!("{}, or start {}", set_a_key(), FALLBACK.title),
             ),
-            Fault::UnknownProvider { .. } => Self::new(
-                fault.to_string(),
-                "use anthropic, openai, openai_responses, gemini or ollama",
-            ),
+            Fault::UnknownProvider { .. } => {
+                Self::new(fault.to_string(), format!("use {}", alternatives(&NAMES)))
+            }
             Fault::KeyUnusable { cause, .. } => Self::new(fault.to_string(), cause.clone()),
             Fault::NoKey { variable, .. } => Self::new(
                 fault.to_string(),
@@ -83,7 +83,10 @@ impl From<&Fault> for Text {
             ),
             Fault::Unreachable { .. } => Self::new(
                 fault.to_string(),
-                "start the server, mend the network or set base_url; or set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY",
+                format!(
+                    "start the server, mend the network or set base_url; or {}",
+                    set_a_key()
+                ),
             ),
             Fault::Unauthorized { source_name, .. } => {
                 Self::new(fault.to_string(), format!("check the key in {source_name}"))
@@ -126,6 +129,10 @@ impl From<&Fault> for Text {
     }
 }
 
+fn set_a_key() -> String {
+    format!("set {}", alternatives(&key_variables()))
+}
+
 /// A provider's own words, kept short.
 fn first_line(body: &str) -> String {
     let line = body.trim().lines().next().unwrap_or_default();
@@ -149,6 +156,11 @@ mod tests {
         assert_eq!(
             text_of(&fault).plain(),
             "openai refused the key (HTTP 401); check the key in OPENAI_API_KEY"
+        );
+        assert_eq!(
+            text_of(&Fault::NoProvider).plain(),
+            "no provider is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, \
+             or start Ollama"
         );
         assert!(text_of(&Fault::Cut).markdown().contains("/retry"));
         let fault = Fault::Unreachable {

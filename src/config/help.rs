@@ -26,7 +26,7 @@ fn entry(setting: &Setting) -> String {
         other => other,
     };
     fill(&mut text, &sentence(&setting.kind.accepts()));
-    fill(&mut text, &format!("Default: {default}"));
+    fill(&mut text, &with_providers(&format!("Default: {default}")));
     fill(&mut text, &format!("Environment: ${}", setting.variable()));
     if !setting.former.is_empty() {
         fill(
@@ -35,8 +35,16 @@ fn entry(setting: &Setting) -> String {
         );
     }
     fill(&mut text, &format!("Applies: {}", setting.applies.words()));
-    fill(&mut text, setting.help);
+    fill(&mut text, &with_providers(setting.help));
     text
+}
+
+/// Returns the text with words of the provider table in the place of `{key_variables}` and its like.
+fn with_providers(text: &str) -> String {
+    use co_llm::provider_table::{FALLBACK, alternatives, key_variables, model_prefixes};
+    text.replace("{key_variables}", &alternatives(&key_variables()))
+        .replace("{model_prefixes}", &alternatives(&model_prefixes()))
+        .replace("{fallback}", FALLBACK.name)
 }
 
 /// Returns the text about the environment of commands.

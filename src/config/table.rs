@@ -37,6 +37,7 @@ pub(super) struct Setting {
     pub(super) applies: Applies,
     /// The default as one would write it in the environment; in parentheses where it cannot be written.
     pub(super) default: &'static str,
+    /// [`super::help`] puts the words of the provider table in the place of `{...}`.
     pub(super) help: &'static str,
 }
 
@@ -94,21 +95,15 @@ fn index(number: u64) -> usize {
 pub(super) static TABLE: &[Setting] = &[
     setting(
         "provider",
-        "(the first whose key is set, else ollama)",
+        "(the first whose key is set, else {fallback})",
         Kind::Choice {
-            of: &[
-                "anthropic",
-                "openai",
-                "openai_responses",
-                "gemini",
-                "ollama",
-            ],
+            of: &co_llm::provider_table::NAMES,
             set: |c, v| c.llm.provider = Some(v.to_owned()),
         },
-        "Whose model answers. Unset, a base_url means a server that speaks as OpenAI's does, a model \
-         that starts with claude-, gemini- or gpt- means its maker; else it is the first of \
-         ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY that is in the environment, else Ollama \
-         on this machine.",
+        "The provider that answers. If it is not set, a base_url means a server that speaks OpenAI's \
+         protocol, and a model that starts with {model_prefixes} means its maker. Else the first of \
+         {key_variables} that is in the environment names the provider; without any, {fallback} \
+         on this machine answers.",
     )
     .applies(Applies::NextChat),
     setting(

@@ -1,115 +1,23 @@
-//! Which provider is meant, where it is, and what is known of its models.
+//! Chooses a provider from the settings and the environment.
 //!
-//! Pure: settings and environment in, a choice out.
+//! Does no I/O. Facts about the providers are in [`crate::provider_table`].
 
+use super::provider_table::{COMPATIBLE, FALLBACK, PROVIDERS, Protocol, ProviderInfo};
 use super::{Fault, Settings};
 
-/// The window assumed of a model nobody knows.
-pub(super) const WINDOW: u64 = 32_768;
-
-/// A wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Protocol {
-    Anthropic,
-    OpenAi,
-    Responses,
-    Gemini,
-    Ollama,
-}
-
-impl Protocol {
-    const ALL: [Self; 5] = [
-        Self::Anthropic,
-        Self::OpenAi,
-        Self::Responses,
-        Self::Gemini,
-        Self::Ollama,
-    ];
-
-    /// As it is written in the settings and in signatures.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::Responses => "openai_responses",
-            Self::Gemini => "gemini",
-            Self::Ollama => "ollama",
-        }
-    }
-
-    /// As a person reads it.
-    fn title(self) -> &'static str {
-        match self {
-            Self::Anthropic => "Anthropic",
-            Self::OpenAi | Self::Responses => "OpenAI",
-            Self::Gemini => "Gemini",
-            Self::Ollama => "Ollama",
-        }
-    }
-
-    fn home(self) -> &'static str {
-        match self {
-            Self::Anthropic => "https://api.anthropic.com/v1/",
-            Self::OpenAi | Self::Responses => "https://api.openai.com/v1/",
-            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta/",
-            Self::Ollama => "http://localhost:11434/",
-        }
-    }
-
-    /// The path of the API on a server that was named by host alone.
-    fn path(self) -> &'static str {
-        match self {
-            Self::Anthropic | Self::OpenAi | Self::Responses => "v1/",
-            Self::Gemini => "v1beta/",
-            Self::Ollama => "",
-        }
-    }
-
-    /// The variable the provider's own tools read; none where no key is usual.
-    pub(super) fn variable(self) -> Option<&'static str> {
-        match self {
-            Self::Anthropic => Some("ANTHROPIC_API_KEY"),
-            Self::OpenAi | Self::Responses => Some("OPENAI_API_KEY"),
-            Self::Gemini => Some("GEMINI_API_KEY"),
-            Self::Ollama => None,
-        }
-    }
-
-    fn default_model(self) -> Option<&'static str> {
-        match self {
-            Self::Anthropic => Some("claude-sonnet-4-5"),
-            Self::OpenAi | Self::Responses => Some("gpt-5.1"),
-            Self::Gemini => Some("gemini-2.5-pro"),
-            Self::Ollama => None,
-        }
-    }
-
-    fn of_model(model: &str) -> Option<Self> {
-        const PREFIXES: [(&str, Protocol); 3] = [
-            ("claude-", Protocol::Anthropic),
-            ("gemini-", Protocol::Gemini),
-            ("gpt-", Protocol::OpenAi),
-        ];
-        PREFIXES
-            .iter()
-            .find(|(prefix, _)| model.starts_with(prefix))
-            .map(|(_, protocol)| *protocol)
-    }
-}
-
-/// A provider, as far as it is known before the first request.
+/// The provider that answers, as far as it is known before the first request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
-    pub(super) protocol: Protocol,
-    /// As a person reads it: `Anthropic`, or the host of a server of their own.
+    pub(super) provider: &'static ProviderInfo,
+    /// The name that a person reads: `Anthropic`, or the host of another server.
     pub(super) title: String,
     /// Ends in a slash.
     pub(super) base_url: String,
-    /// Whether `base_url` is the provider's own.
+    /// True if `base_url` is the provider's own server.
     pub(super) own: bool,
-    /// None: the first one the server offers.
+    /// None: the first one that the server offers.
     pub(super) model: Option<String>,
-    /// Nothing was set: Ollama's local address is a guess.
+    /// True if nothing was set: then the fallback's address is a guess.
     pub(super) guessed: bool,
 }
 
@@ -118,92 +26,58 @@ impl Choice {
         settings: &Settings,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Fault> {
-        let (protocol, guessed) = pick(settings, env)?;
+        let (provider, guessed) = pick(settings, env)?;
         let base_url = match &settings.base_url {
-            Some(given) => normalise(protocol, given)?,
-            None => protocol.home().to_owned(),
+            Some(given) => normalise(provider, given)?,
+            None => provider.base_url.to_owned(),
         };
-        let own = base_url.starts_with(protocol.home());
-        let model = settings.model.clone().or_else(|| {
-            own.then(|| protocol.default_model().map(str::to_owned))
-                .flatten()
-        });
-        let title = if own {
-            protocol.title().to_owned()
-        } else {
-            host(&base_url)
-        };
+        let own = base_url.starts_with(provider.base_url);
+        let usual = provider.default_model.filter(|_| own);
         Ok(Self {
-            protocol,
-            title,
+            provider,
+            title: match own {
+                true => provider.title.to_owned(),
+                false => host(&base_url),
+            },
             base_url,
             own,
-            model,
+            model: settings.model.clone().or(usual.map(str::to_owned)),
             guessed,
         })
     }
 }
 
-/// What a model of Ollama's is given where nobody says: twice the server's own default, and little memory.
-pub(super) const OLLAMA_WINDOW: u64 = 8_192;
-
-/// Tokens the window of a model holds, where nobody said.
-pub(super) fn window(model: &str) -> u64 {
-    // Longest prefix first.
-    const WINDOWS: [(&str, u64); 12] = [
-        ("claude-", 200_000),
-        ("gpt-4.1", 1_047_576),
-        ("gpt-4o", 128_000),
-        ("gpt-4", 128_000),
-        ("gpt-5", 400_000),
-        ("gpt-6", 400_000),
-        ("o1", 200_000),
-        ("o3", 200_000),
-        ("o4", 200_000),
-        ("gemini-", 1_048_576),
-        ("deepseek-", 128_000),
-        ("kimi-", 256_000),
-    ];
-    // A gateway's names look like `anthropic/claude-…`.
-    let bare = model.rsplit('/').next().unwrap_or(model);
-    WINDOWS
-        .iter()
-        .find(|(prefix, _)| bare.starts_with(prefix))
-        .map_or(WINDOW, |(_, window)| *window)
-}
-
+/// Returns the provider, and whether it is a guess.
 fn pick(
     settings: &Settings,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<(Protocol, bool), Fault> {
+) -> Result<(&'static ProviderInfo, bool), Fault> {
+    let find = |wanted: &dyn Fn(&ProviderInfo) -> bool| PROVIDERS.iter().find(|row| wanted(row));
     if let Some(name) = &settings.provider {
-        return Protocol::ALL
-            .into_iter()
-            .find(|protocol| protocol.name() == name)
-            .map(|protocol| (protocol, false))
-            .ok_or_else(|| Fault::UnknownProvider { name: name.clone() });
+        let unknown = || Fault::UnknownProvider { name: name.clone() };
+        return Ok((find(&|row| row.name == name).ok_or_else(unknown)?, false));
     }
     if settings.base_url.is_some() {
-        return Ok((Protocol::OpenAi, false));
+        return Ok((&COMPATIBLE, false));
     }
-    if let Some(protocol) = settings.model.as_deref().and_then(Protocol::of_model) {
-        return Ok((protocol, false));
-    }
-    let keyed = [Protocol::Anthropic, Protocol::OpenAi, Protocol::Gemini]
-        .into_iter()
-        .find(|protocol| {
-            protocol
-                .variable()
-                .and_then(env)
-                .is_some_and(|key| !key.trim().is_empty())
-        });
-    Ok(match keyed {
-        Some(protocol) => (protocol, false),
-        None => (Protocol::Ollama, settings.model.is_none()),
+    let makes = |row: &ProviderInfo, model: &str| {
+        let mut prefixes = row.model_prefixes.iter();
+        prefixes.any(|prefix| model.starts_with(prefix))
+    };
+    let has_key = |row: &ProviderInfo| {
+        let key = row.key_variable.and_then(env);
+        key.is_some_and(|key| !key.trim().is_empty())
+    };
+    let model = settings.model.as_deref();
+    let by_model = model.and_then(|model| find(&|row| makes(row, model)));
+    Ok(match by_model.or_else(|| find(&has_key)) {
+        Some(provider) => (provider, false),
+        None => (&FALLBACK, model.is_none()),
     })
 }
 
-fn normalise(protocol: Protocol, given: &str) -> Result<String, Fault> {
+/// Returns an address to which the paths of the API can be appended.
+fn normalise(provider: &ProviderInfo, given: &str) -> Result<String, Fault> {
     let unusable = |cause: &str| Fault::Unreachable {
         url: given.to_owned(),
         cause: cause.to_owned(),
@@ -213,17 +87,20 @@ fn normalise(protocol: Protocol, given: &str) -> Result<String, Fault> {
         return Err(unusable("not an http or https address"));
     }
     let mut path = url.path().trim_end_matches('/').to_owned() + "/";
-    if protocol == Protocol::Ollama && path == "/v1/" {
-        // The address of its OpenAI-compatible side; the native one is beside it.
+    if provider.protocol == Protocol::Ollama && path == "/v1/" {
+        // The address of its OpenAI-compatible API. The native API is beside it.
         path = "/".to_owned();
     }
     if path == "/" {
-        path.push_str(protocol.path());
+        // Only a host is given: the API has the same path there as on the provider's own server.
+        let own = reqwest::Url::parse(provider.base_url);
+        path = own.map_or(path, |own| own.path().to_owned());
     }
     url.set_path(&path);
     Ok(url.into())
 }
 
+/// Returns the host of an address, with its port if it has one.
 fn host(base_url: &str) -> String {
     reqwest::Url::parse(base_url)
         .ok()
@@ -248,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_first_key_that_is_set_names_the_provider() {
-        let picked = |set: &[&str]| choose(&Settings::default(), set).protocol;
+        let picked = |set: &[&str]| choose(&Settings::default(), set).provider.protocol;
         assert_eq!(
             picked(&["GEMINI_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"]),
             Protocol::Anthropic
@@ -272,12 +149,15 @@ mod tests {
             choose(&settings, set)
         };
         let claude = named("claude-sonnet-4-5", &["OPENAI_API_KEY"]);
-        assert_eq!(claude.protocol, Protocol::Anthropic);
+        assert_eq!(claude.provider.protocol, Protocol::Anthropic);
         let unknown = named("smollm2", &["GEMINI_API_KEY"]);
-        assert_eq!(unknown.protocol, Protocol::Gemini);
+        assert_eq!(unknown.provider.protocol, Protocol::Gemini);
         // Who names a model means a server: one that does not answer is no guess.
         let local = named("smollm2", &[]);
-        assert_eq!((local.protocol, local.guessed), (Protocol::Ollama, false));
+        assert_eq!(
+            (local.provider.protocol, local.guessed),
+            (Protocol::Ollama, false)
+        );
     }
 
     #[test]
@@ -288,7 +168,7 @@ mod tests {
             _ => None,
         };
         let choice = Choice::new(&Settings::default(), &env).unwrap();
-        assert_eq!(choice.protocol, Protocol::Gemini);
+        assert_eq!(choice.provider.protocol, Protocol::Gemini);
     }
 
     #[test]
@@ -310,7 +190,7 @@ mod tests {
             ..Settings::default()
         };
         let choice = choose(&settings, &["ANTHROPIC_API_KEY"]);
-        assert_eq!(choice.protocol, Protocol::OpenAi);
+        assert_eq!(choice.provider.protocol, Protocol::OpenAi);
         assert_eq!(choice.base_url, "http://127.0.0.1:8080/v1/");
         assert_eq!(choice.title, "127.0.0.1:8080");
         assert_eq!(choice.model, None);
@@ -362,14 +242,5 @@ mod tests {
                 name: "antropic".into()
             })
         );
-    }
-
-    #[test]
-    fn windows_of_well_known_models() {
-        assert_eq!(window("claude-sonnet-4-5"), 200_000);
-        assert_eq!(window("anthropic/claude-sonnet-4-5"), 200_000);
-        assert_eq!(window("gpt-4.1-mini"), 1_047_576);
-        assert_eq!(window("smollm2"), WINDOW);
-        assert_eq!(window(""), WINDOW);
     }
 }

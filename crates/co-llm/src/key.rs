@@ -4,146 +4,177 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Mutex;
 
-use super::choice::{Choice, Protocol};
+use super::choice::Choice;
+use super::provider_table::{PROVIDERS, key_variables};
 use super::{Fault, Settings};
 
 /// A program that asks for a passphrase takes a while; one that hangs must not hang a turn.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
-/// Where the key comes from.
-#[derive(Debug)]
-pub(super) struct Key {
-    source: Source,
-    /// The variable that has it, or would.
-    variable: String,
+/// A place that may hold a key.
+#[derive(Debug, Clone, PartialEq)]
+enum KeySource {
+    Variable(String),
+    File(PathBuf),
+    /// A program that prints the key, as argv.
+    Command(Vec<String>),
 }
 
+/// Returns the places that may hold a key, the first one to use first.
+///
+/// Both [`Key::find`] and [`known`] read this list, so redaction knows each key that can be used.
+fn sources<'a>(
+    settings: &Settings,
+    variables: impl IntoIterator<Item = &'a str>,
+) -> Vec<KeySource> {
+    let usual = variables.into_iter().map(|name| name.to_owned());
+    let own = settings.key_env.clone().map(KeySource::Variable);
+    let file = settings.key_file.clone().map(KeySource::File);
+    let command = settings.key_cmd.clone().map(KeySource::Command);
+    let set = [own, file, command].into_iter().flatten();
+    set.chain(usual.map(KeySource::Variable)).collect()
+}
+
+impl KeySource {
+    /// Returns the key, if no program must run for it.
+    fn read(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<SecretString>, Fault> {
+        match self {
+            Self::Variable(name) => Ok(from_env(env, name)),
+            Self::File(path) => from_file(path).map(Some),
+            Self::Command(_) => Ok(None),
+        }
+    }
+}
+
+/// The key of one provider.
 #[derive(Debug)]
-enum Source {
-    None,
-    Variable(SecretString),
-    File(PathBuf, SecretString),
-    Command {
-        argv: Vec<String>,
-        /// What it printed, until a server refuses that: such keys run out.
-        printed: Mutex<Option<SecretString>>,
-    },
+pub(super) struct Key {
+    /// None: there is no key, and the server may need none.
+    source: Option<KeySource>,
+    /// The variable that a person is told to set if there is no key.
+    variable: String,
+    /// The key to send. A program's is read late, and again if a server refused it.
+    current: Mutex<Option<SecretString>>,
+    /// Every key that was there to send, for redaction.
+    used: std::sync::Mutex<Vec<SecretString>>,
 }
 
 impl Key {
-    /// Finds the key, or the program that has it; a provider's own API cannot be used without one.
+    /// Finds the key, or the program that prints it. A provider's own server cannot be used without one.
     pub(super) fn find(
         choice: &Choice,
         settings: &Settings,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Fault> {
-        let usual = choice.protocol.variable();
-        let variable = settings
-            .key_env
-            .clone()
-            .or_else(|| usual.map(str::to_owned))
-            .unwrap_or_else(|| "api_key_env".to_owned());
-        let missing = || Fault::NoKey {
-            provider: choice.title.clone(),
-            variable: variable.clone(),
+        let usual = choice.provider.key_variable;
+        let own = settings.key_env.as_deref();
+        let variable = own.or(usual).unwrap_or("api_key_env").to_owned();
+        let mut source = sources(settings, usual).into_iter().next();
+        let key = match &source {
+            Some(source) => source.read(env)?,
+            None => None,
         };
-        let source = if settings.key_env.is_some() {
-            Source::Variable(from_env(env, &variable).ok_or_else(missing)?)
-        } else if let Some(path) = &settings.key_file {
-            Source::File(path.clone(), from_file(path)?)
-        } else if let Some(argv) = &settings.key_cmd {
-            Source::Command {
-                argv: argv.clone(),
-                printed: Mutex::new(None),
+        if let (Some(KeySource::Variable(_)), None) = (&source, &key) {
+            if own.is_some() || choice.own {
+                return Err(Fault::NoKey {
+                    provider: choice.title.clone(),
+                    variable,
+                });
             }
-        } else if let Some(key) = usual.and_then(|usual| from_env(env, usual)) {
-            Source::Variable(key)
-        } else if choice.own && choice.protocol != Protocol::Ollama {
-            return Err(missing());
-        } else {
-            Source::None
+            source = None;
+        }
+        let found = Self {
+            source,
+            variable,
+            current: Mutex::new(None),
+            used: std::sync::Mutex::default(),
         };
-        Ok(Self { source, variable })
+        if let (Some(key), Ok(mut current)) = (key, found.current.try_lock()) {
+            *current = Some(found.remember(key));
+        }
+        Ok(found)
     }
 
-    /// Returns the key, running the program that prints it if it was not run yet.
+    /// Returns the key. Runs the program that prints it, unless it ran already.
     pub(super) async fn get(&self) -> Result<Option<SecretString>, Fault> {
-        match &self.source {
-            Source::None => Ok(None),
-            Source::Variable(key) | Source::File(_, key) => Ok(Some(key.clone())),
-            Source::Command { argv, printed } => {
-                let mut printed = printed.lock().await;
-                if printed.is_none() {
-                    *printed = Some(from_command(argv).await?);
-                }
-                Ok(printed.clone())
-            }
+        let mut current = self.current.lock().await;
+        if let (Some(KeySource::Command(argv)), None) = (&self.source, &*current) {
+            *current = Some(self.remember(from_command(argv).await?));
         }
+        Ok(current.clone())
     }
 
-    /// Has the program asked again for the next request: what it printed was refused.
-    pub(super) fn refused(&self) {
-        if let Source::Command { printed, .. } = &self.source
-            // Where it is held, the program is being asked already.
-            && let Ok(mut printed) = printed.try_lock()
+    /// Adds a key to those that redaction knows.
+    fn remember(&self, key: SecretString) -> SecretString {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if !used
+            .iter()
+            .any(|old| old.expose_secret() == key.expose_secret())
         {
-            *printed = None;
+            used.push(key.clone());
+        }
+        key
+    }
+
+    /// Drops a key that a server refused, so that the program runs again for the next request.
+    pub(super) fn refused(&self) {
+        if let Some(KeySource::Command(_)) = &self.source
+            // If it is locked, the program runs already.
+            && let Ok(mut current) = self.current.try_lock()
+        {
+            *current = None;
         }
     }
 
-    /// Returns the variable, file or program that has the key, if there is one to have.
+    /// Returns the variable, file or program that has the key, if there is one.
     pub(super) fn source_name(&self) -> Option<String> {
-        match &self.source {
-            Source::None => None,
-            Source::Variable(_) => Some(self.variable.clone()),
-            Source::File(path, _) => Some(path.display().to_string()),
-            Source::Command { argv, .. } => argv.first().cloned(),
+        match self.source.as_ref()? {
+            KeySource::Variable(name) => Some(name.clone()),
+            KeySource::File(path) => Some(path.display().to_string()),
+            KeySource::Command(argv) => argv.first().cloned(),
         }
     }
 
-    /// Returns where a person looks who has to mend it; where there is no key, the variable that would have it.
+    /// Returns the place where a person corrects the key; the variable to set if there is no key.
     pub(super) fn place(&self) -> String {
         match &self.source {
-            Source::Command { argv, .. } => in_words(argv),
+            Some(KeySource::Command(argv)) => in_words(argv),
             _ => self.source_name().unwrap_or_else(|| self.variable.clone()),
         }
     }
 
-    /// Returns the key if it is known by now.
-    pub(super) fn known(&self) -> Option<String> {
-        match &self.source {
-            Source::None => None,
-            Source::Variable(key) | Source::File(_, key) => Some(key.expose_secret().to_owned()),
-            Source::Command { printed, .. } => {
-                let printed = printed.try_lock().ok()?;
-                printed.as_ref().map(|key| key.expose_secret().to_owned())
-            }
-        }
+    /// Returns every key that was used so far, also those that a server refused.
+    pub(super) fn used(&self) -> Vec<String> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = used.iter().map(|key| key.expose_secret().to_owned());
+        keys.collect()
     }
 }
 
-/// Returns every key that can be had without running anything.
+/// Returns every key that can be read without running a program, for all providers: a person changes between them.
 pub(super) fn known(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-    let variables = [
-        settings.key_env.as_deref(),
-        Protocol::Anthropic.variable(),
-        Protocol::OpenAi.variable(),
-        Protocol::Gemini.variable(),
-    ];
-    let mut keys: Vec<String> = variables.into_iter().flatten().filter_map(env).collect();
-    if let Some(Ok(key)) = settings.key_file.as_deref().map(from_file) {
-        keys.push(key.expose_secret().to_owned());
-    }
+    let found = sources(settings, key_variables());
+    let mut keys: Vec<String> = found
+        .iter()
+        .filter_map(|source| source.read(env).ok().flatten())
+        .map(|key| key.expose_secret().to_owned())
+        .collect();
     for (name, value) in &settings.headers {
         if is_secret_header(name) {
             keys.push(value.clone());
-            keys.extend(value.strip_prefix("Bearer ").map(str::to_owned));
+            // The key alone, as in `Bearer abc`.
+            keys.extend(value.split_once(' ').map(|(_, key)| key.to_owned()));
         }
+    }
+    let url = settings.base_url.as_deref().map(reqwest::Url::parse);
+    if let Some(Ok(url)) = url {
+        keys.extend(url.password().map(str::to_owned));
     }
     keys.retain(|key| !key.trim().is_empty());
     keys.sort();
@@ -152,10 +183,10 @@ pub(super) fn known(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -
 }
 
 fn is_secret_header(name: &str) -> bool {
+    const PARTS: [&str; 6] = ["auth", "key", "token", "secret", "password", "cookie"];
     let name = name.to_ascii_lowercase();
-    ["authorization", "api-key", "apikey", "token", "secret"]
-        .iter()
-        .any(|part| name.contains(part))
+    let mut own = PROVIDERS.iter().map(|row| row.key_header);
+    own.any(|own| own.eq_ignore_ascii_case(&name)) || PARTS.iter().any(|part| name.contains(part))
 }
 
 fn from_env(env: &dyn Fn(&str) -> Option<String>, variable: &str) -> Option<SecretString> {
@@ -281,7 +312,7 @@ mod tests {
             }
         );
         let found = find(&settings, &[("WORK_KEY", " mine\n")]).unwrap();
-        assert_eq!(found.known().as_deref(), Some("mine"));
+        assert_eq!(found.used(), ["mine"]);
     }
 
     #[test]
@@ -290,7 +321,7 @@ mod tests {
             base_url: Some("http://127.0.0.1:1".into()),
             ..Settings::default()
         };
-        assert_eq!(find(&settings, &[]).unwrap().known(), None);
+        assert_eq!(find(&settings, &[]).unwrap().used().len(), 0);
     }
 
     #[test]
@@ -313,10 +344,7 @@ mod tests {
             "{refused:?}"
         );
         chmod(0o600);
-        assert_eq!(
-            find(&settings, &[]).unwrap().known().as_deref(),
-            Some("from-file")
-        );
+        assert_eq!(find(&settings, &[]).unwrap().used(), ["from-file"]);
         assert_eq!(known(&settings, &|_| None), ["from-file"]);
     }
 
@@ -376,6 +404,73 @@ mod tests {
         }
     }
 
+    /// Collects the settings by which a provider can get a key that no program prints.
+    fn settings_with_keys(dir: &Path) -> Vec<Settings> {
+        let file = dir.join("key");
+        std::fs::write(&file, "from-file\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let mut all = Vec::new();
+        for provider in PROVIDERS.iter().map(|row| Some(row.name.to_owned())) {
+            for (key_env, key_file) in [
+                (None, None),
+                (Some("WORK_KEY".to_owned()), None),
+                (None, Some(file.clone())),
+            ] {
+                all.push(Settings {
+                    provider: provider.clone(),
+                    key_env,
+                    key_file,
+                    ..Settings::default()
+                });
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn redaction_knows_each_key_that_a_provider_can_use() {
+        let dir = tempfile::tempdir().unwrap();
+        // A blank around the key is not sent, so the key must be known without it.
+        let env = |name: &str| Some(format!(" key-of-{name}\n"));
+        for settings in settings_with_keys(dir.path()) {
+            let redacted = known(&settings, &env);
+            let choice = Choice::new(&settings, &env).unwrap();
+            let key = Key::find(&choice, &settings, &env).unwrap();
+            let needs_key = choice.provider.key_variable.is_some();
+            assert_eq!(key.used().is_empty(), !needs_key && key.source.is_none());
+            for used in key.used() {
+                assert!(redacted.contains(&used), "{used}: {settings:?}");
+            }
+            for variable in PROVIDERS.iter().filter_map(|row| row.key_variable) {
+                let other = format!("key-of-{variable}");
+                assert!(redacted.contains(&other), "{other}: {settings:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn redaction_knows_a_programs_key_after_a_server_refused_it() {
+        let settings = Settings {
+            provider: Some("openai".into()),
+            key_cmd: Some(vec!["echo".into(), "printed".into()]),
+            ..Settings::default()
+        };
+        let key = find(&settings, &[]).unwrap();
+        assert!(key.used().is_empty());
+        key.get().await.unwrap();
+        key.refused();
+        assert_eq!(key.used(), ["printed"]);
+    }
+
+    #[test]
+    fn redaction_knows_the_password_of_an_address() {
+        let settings = Settings {
+            base_url: Some("https://me:pass-word@h/v1".into()),
+            ..Settings::default()
+        };
+        assert_eq!(known(&settings, &|_| None), ["pass-word"]);
+    }
+
     #[test]
     fn headers_that_hold_keys_are_known() {
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -384,11 +479,15 @@ mod tests {
                 header("Authorization", "Bearer abc"),
                 header("X-Api-Key", "def"),
                 header("X-Team", "seven"),
+                header("Ocp-Apim-Subscription-Key", "ghi"),
                 header("X-Token", " "),
             ],
             ..Settings::default()
         };
-        assert_eq!(known(&settings, &|_| None), ["Bearer abc", "abc", "def"]);
+        assert_eq!(
+            known(&settings, &|_| None),
+            ["Bearer abc", "abc", "def", "ghi"]
+        );
     }
 
     #[tokio::test]

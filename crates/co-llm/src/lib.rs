@@ -7,6 +7,7 @@ mod choice;
 mod fault;
 mod key;
 mod price;
+pub mod provider_table;
 mod remote;
 pub mod retry;
 pub mod scripted;
@@ -153,7 +154,7 @@ pub trait Provider: Send + Sync {
 
     /// Tokens the model's window holds, as far as co knows. May ask the server, once.
     async fn window(&self) -> u64 {
-        choice::WINDOW
+        provider_table::DEFAULT_WINDOW
     }
 
     /// Keys that were found out only when they were needed (a `key_cmd`'s), for the redactor.
@@ -203,7 +204,7 @@ pub fn prospect(
     let choice = choice::Choice::new(settings, env)?;
     let key = key::Key::find(&choice, settings, env);
     Ok(Prospect {
-        provider: choice.protocol.name(),
+        provider: choice.provider.name,
         key: key.map(|key| key.source_name()),
         model: choice.model,
         base_url: choice.base_url,

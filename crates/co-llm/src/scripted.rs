@@ -134,7 +134,7 @@ impl Provider for Scripted {
     }
 
     async fn window(&self) -> u64 {
-        self.window.unwrap_or(super::choice::WINDOW)
+        self.window.unwrap_or(super::provider_table::DEFAULT_WINDOW)
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::wait::retry_after;
 use crate::Fault;
-use crate::choice::Protocol;
+use crate::provider_table::ProviderInfo;
 
 /// Enough of a server's words to see what it means.
 const BODY: usize = 600;
@@ -18,15 +18,15 @@ const BODY: usize = 600;
 /// One provider's wire, as far as faults and messages need to know it.
 #[derive(Debug, Clone)]
 pub(super) struct Wire {
-    pub(super) protocol: Protocol,
+    pub(super) provider: &'static ProviderInfo,
     pub(super) title: String,
     pub(super) url: String,
     pub(super) own: bool,
     pub(super) model: String,
     /// The variable, file or program that has the key.
     pub(super) key_source: String,
-    /// So that no body that echoes it is shown.
-    pub(super) key: Option<String>,
+    /// Keys that are removed from a server's words: it may echo them.
+    pub(super) keys: Vec<String>,
     pub(super) guessed: bool,
     /// The person turned Anthropic's thinking on: then no call may stand without the thought before it.
     pub(super) thinking: bool,
@@ -206,11 +206,8 @@ impl Wire {
             .ok()
             .and_then(|body| message(&body).map(str::to_owned))
             .unwrap_or_else(|| body.trim().to_owned());
-        let sentence = match &self.key {
-            Some(key) if key.len() > 3 => sentence.replace(key.as_str(), "[key]"),
-            _ => sentence,
-        };
-        shorten(&sentence)
+        let keys = self.keys.iter().filter(|key| key.len() > 3);
+        shorten(&keys.fold(sentence, |told, key| told.replace(key.as_str(), "[key]")))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::choice::Protocol;
+use crate::provider_table::Protocol;
 
 /// Returns the fields to add: co's own, over which those of the person win, then the choice of tools.
 ///

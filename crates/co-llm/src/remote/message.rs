@@ -12,7 +12,7 @@ use genai::chat::{
 use serde_json::Value;
 
 use super::error::Wire;
-use crate::choice::Protocol;
+use crate::provider_table::{Protocol, ProviderInfo};
 use crate::transcript::{self, Call, Context, Item, Outcome};
 use crate::{Request, ToolSpec};
 
@@ -42,12 +42,13 @@ pub(super) fn chat(wire: &Wire, request: &Request) -> ChatRequest {
 }
 
 /// Returns the signature as it is kept: with whose it is, since nobody else takes it.
-pub(super) fn keep_signature(protocol: Protocol, signature: &str) -> String {
-    format!("{}:{signature}", protocol.name())
+pub(super) fn keep_signature(provider: &ProviderInfo, signature: &str) -> String {
+    format!("{}:{signature}", provider.name)
 }
 
-fn own_signature(protocol: Protocol, kept: Option<&str>) -> Option<&str> {
-    kept?.strip_prefix(protocol.name())?.strip_prefix(':')
+/// Returns a kept signature as its provider sent it; none if it is another provider's.
+fn own_signature<'a>(provider: &ProviderInfo, kept: Option<&'a str>) -> Option<&'a str> {
+    kept?.strip_prefix(provider.name)?.strip_prefix(':')
 }
 
 fn tool(spec: &ToolSpec) -> Tool {
@@ -146,8 +147,8 @@ impl<'a> Writer<'a> {
     }
 
     fn reasoning(&mut self, text: String, signature: Option<&str>) {
-        let signature = own_signature(self.wire.protocol, signature);
-        match (self.wire.protocol, signature) {
+        let signature = own_signature(self.wire.provider, signature);
+        match (self.wire.provider.protocol, signature) {
             (Protocol::Anthropic, Some(block)) if text.is_empty() && block.starts_with('{') => {
                 if let Ok(data) = serde_json::from_str(block) {
                     self.thoughts.push(ContentPart::Custom(CustomPart {
@@ -187,7 +188,7 @@ impl<'a> Writer<'a> {
         }
         let id = self.id(&call.id);
         self.names.insert(call.id, call.name.clone());
-        let signature = own_signature(self.wire.protocol, call.signature.as_deref());
+        let signature = own_signature(self.wire.provider, call.signature.as_deref());
         self.said.push(ContentPart::ToolCall(ToolCall {
             call_id: id,
             fn_name: call.name,
@@ -209,14 +210,14 @@ impl<'a> Writer<'a> {
         self.responses
             .push(ToolResponse::new(id, outcome.text).with_fn_name(name));
         // The Ollama adapter takes one result a message; the others want those of a step together.
-        if self.wire.protocol == Protocol::Ollama {
+        if self.wire.provider.protocol == Protocol::Ollama {
             self.end_responses();
         }
     }
 
     /// Gemini makes ids that the others refuse.
     fn id(&self, id: &str) -> String {
-        if self.wire.protocol == Protocol::Gemini {
+        if self.wire.provider.protocol == Protocol::Gemini {
             return id.to_owned();
         }
         id.chars()
@@ -241,7 +242,7 @@ impl<'a> Writer<'a> {
         }
         let mut parts = std::mem::take(&mut self.thoughts);
         let calls = |part: &ContentPart| matches!(part, ContentPart::ToolCall(_));
-        if self.wire.protocol == Protocol::OpenAi && !said.iter().any(calls) {
+        if self.wire.provider.protocol == Protocol::OpenAi && !said.iter().any(calls) {
             parts.clear();
         }
         let speaks = said

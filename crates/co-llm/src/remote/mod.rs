@@ -27,8 +27,9 @@ use tokio::sync::OnceCell;
 
 use self::error::Wire;
 use self::watch::Watch;
-use super::choice::{self, Choice, Protocol};
+use super::choice::Choice;
 use super::key::Key;
+use super::provider_table::{self, PROVIDERS, Protocol};
 use super::{Delta, Fault, Provider, Request, Settings};
 
 const CONNECT: Duration = Duration::from_secs(15);
@@ -85,7 +86,7 @@ impl Remote {
     }
 
     fn adapter(&self) -> AdapterKind {
-        match self.choice.protocol {
+        match self.choice.provider.protocol {
             Protocol::Anthropic => AdapterKind::Anthropic,
             Protocol::OpenAi => AdapterKind::OpenAI,
             Protocol::Responses => AdapterKind::OpenAIResp,
@@ -129,9 +130,21 @@ impl Remote {
         Endpoint::from_owned(self.choice.base_url.as_str())
     }
 
+    /// Returns the headers of a request, with the key for the adapter that does not send it.
+    async fn extra_headers(&self) -> Result<Vec<(String, String)>, Fault> {
+        let mut headers = self.headers.clone();
+        if self.choice.provider.protocol == Protocol::Ollama
+            && let Some(key) = self.key.get().await?
+        {
+            let value = format!("Bearer {}", key.expose_secret());
+            headers.insert(0, (self.choice.provider.key_header.to_owned(), value));
+        }
+        Ok(headers)
+    }
+
     async fn auth(&self) -> Result<AuthData, Fault> {
         let key = self.key.get().await?;
-        // Some word must stand there; a server that needs no key reads none.
+        // A server that needs no key ignores this word, but the adapter must have one.
         Ok(AuthData::from_single(match &key {
             Some(key) => key.expose_secret(),
             None => "none",
@@ -167,15 +180,15 @@ impl Remote {
 
     fn wire(&self, model: String) -> Wire {
         Wire {
-            protocol: self.choice.protocol,
+            provider: self.choice.provider,
             title: self.choice.title.clone(),
             url: self.choice.base_url.clone(),
             own: self.choice.own,
             model,
             key_source: self.key.place(),
-            key: self.key.known(),
+            keys: self.key.used(),
             guessed: self.choice.guessed,
-            thinking: self.choice.protocol == Protocol::Anthropic && self.thinks(),
+            thinking: self.choice.provider.protocol == Protocol::Anthropic && self.thinks(),
             stall: self.stall,
         }
     }
@@ -184,19 +197,24 @@ impl Remote {
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
             .with_capture_tool_calls(true)
-            .with_capture_reasoning_content(self.captures_reasoning(&wire.model))
+            .with_capture_reasoning_content(provider_table::can_return_reasoning(
+                wire.provider.protocol,
+                &wire.model,
+            ))
             // Without them a silent server holds a turn for ever.
             .with_stream_header_timeout(self.stall)
             .with_stream_read_timeout(self.stall)
-            .with_raw_frame_sink_arc(watch)
-            .with_extra_headers(Headers::from(self.extra_headers(wire.key.as_deref())));
+            .with_raw_frame_sink_arc(watch);
         if let Some(body) = self.extra(may_call) {
             options = options.with_extra_body(body);
         }
         if let Some(tokens) = self.max_output_tokens {
             options = options.with_max_tokens(tokens);
         }
-        if matches!(self.choice.protocol, Protocol::OpenAi | Protocol::Responses) {
+        if matches!(
+            self.choice.provider.protocol,
+            Protocol::OpenAi | Protocol::Responses
+        ) {
             // Otherwise `-max` or `-low` at the end of a model's name is cut off and taken for an effort.
             options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
         }
@@ -204,7 +222,7 @@ impl Remote {
     }
 
     fn extra(&self, may_call: bool) -> Option<Value> {
-        let server = (self.choice.protocol, self.choice.own);
+        let server = (self.choice.provider.protocol, self.choice.own);
         extra::extra(server, may_call, self.extra_body.as_ref())
     }
 
@@ -216,29 +234,13 @@ impl Remote {
         kind.is_some_and(|kind| kind == "enabled")
     }
 
-    /// The Responses API refuses to be asked for the reasoning of a model that has none.
-    fn captures_reasoning(&self, model: &str) -> bool {
-        self.choice.protocol != Protocol::Responses || !model.starts_with("gpt-4")
-    }
-
-    fn extra_headers(&self, key: Option<&str>) -> Vec<(String, String)> {
-        let mut headers = Vec::new();
-        // The Ollama adapter sends no key of its own accord.
-        if let (Protocol::Ollama, Some(key)) = (self.choice.protocol, key) {
-            headers.push(("Authorization".to_owned(), format!("Bearer {key}")));
-        }
-        headers.extend(self.headers.iter().cloned());
-        headers
-    }
-
     /// The window of a model of Ollama's, which holds no more than it is asked to.
     async fn ollama_window(&self) -> u64 {
         let shown = self.shown.get_or_try_init(|| async {
             let http = &self.clients().await?.http;
             let model = self.model().await?;
-            let key = self.key.get().await?;
-            let headers = self.extra_headers(key.as_ref().map(|key| key.expose_secret()));
-            let (url, headers) = (&self.choice.base_url, ollama::headers(headers));
+            let headers = ollama::headers(self.extra_headers().await?);
+            let url = &self.choice.base_url;
             let shown = ollama::show(http, url, headers, model).await;
             shown.map_err(|error| Fault::Unreachable {
                 url: url.clone(),
@@ -255,7 +257,10 @@ impl Remote {
         };
         let body = self.extra_body.as_ref();
         let in_body = body.and_then(|body| body.pointer("/options/num_ctx")?.as_u64());
-        shown.window(in_body.or(self.context_window), choice::OLLAMA_WINDOW)
+        shown.window(
+            in_body.or(self.context_window),
+            provider_table::OLLAMA_WINDOW,
+        )
     }
 
     async fn ollama_stream(
@@ -272,7 +277,7 @@ impl Remote {
         Ok(ollama::stream(ollama::Ask {
             http: self.clients().await?.http.clone(),
             base_url: self.choice.base_url.clone(),
-            headers: ollama::headers(self.extra_headers(wire.key.as_deref())),
+            headers: ollama::headers(self.extra_headers().await?),
             body,
             stall: self.stall,
             watch,
@@ -285,8 +290,8 @@ impl Remote {
 impl Provider for Remote {
     fn label(&self) -> String {
         match self.model.get() {
-            Some(model) => format!("{}/{model}", self.choice.protocol.name()),
-            None => self.choice.protocol.name().to_owned(),
+            Some(model) => format!("{}/{model}", self.choice.provider.name),
+            None => self.choice.provider.name.to_owned(),
         }
     }
 
@@ -302,11 +307,14 @@ impl Provider for Remote {
             model: ModelIden::new(self.adapter(), model.as_str()),
         };
         let wire = self.wire(model);
-        let watch = Arc::new(Watch::new(self.choice.protocol));
+        let watch = Arc::new(Watch::new(self.choice.provider.protocol));
         let may_call = request.may_call || request.tools.is_empty();
-        let options = self.options(&wire, may_call, watch.clone());
+        let headers = Headers::from(self.extra_headers().await?);
+        let options = self
+            .options(&wire, may_call, watch.clone())
+            .with_extra_headers(headers);
         let chat = message::chat(&wire, &request);
-        let source = match self.choice.protocol {
+        let source = match self.choice.provider.protocol {
             Protocol::Ollama => self.ollama_stream(&wire, Arc::clone(&watch), chat).await?,
             _ => client
                 .exec_chat_stream(target.clone(), chat, Some(&options))
@@ -345,16 +353,16 @@ impl Provider for Remote {
     }
 
     async fn window(&self) -> u64 {
-        if self.choice.protocol == Protocol::Ollama {
+        if self.choice.provider.protocol == Protocol::Ollama {
             return self.ollama_window().await;
         }
         self.context_window.unwrap_or_else(|| {
-            choice::window(self.model.get().map(String::as_str).unwrap_or_default())
+            provider_table::window(self.model.get().map(String::as_str).unwrap_or_default())
         })
     }
 
     fn secrets(&self) -> Vec<String> {
-        self.key.known().into_iter().collect()
+        self.key.used()
     }
 }
 
@@ -368,13 +376,8 @@ fn noted(key: &Key, fault: Fault) -> Fault {
 
 /// A header set by the person takes the place of `genai`'s own only under the very same spelling.
 fn canonical(name: &str) -> String {
-    const OWN: [&str; 4] = [
-        "Authorization",
-        "x-api-key",
-        "anthropic-version",
-        "x-goog-api-key",
-    ];
-    OWN.into_iter()
+    let own = PROVIDERS.iter().map(|row| row.key_header);
+    own.chain(["anthropic-version"])
         .find(|own| own.eq_ignore_ascii_case(name))
         .unwrap_or(name)
         .to_owned()

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::error::Wire;
 use super::message::keep_signature;
 use super::watch::Watch;
-use crate::choice::Protocol;
+use crate::provider_table::Protocol;
 use crate::transcript::{Call, Item, Usage};
 use crate::{Delta, Fault, Stop};
 
@@ -127,10 +127,10 @@ impl Reader {
             }
             // A delta of a kind that `genai` does not know; nothing of what it knows is lost.
             Some(Err(genai::Error::JsonValueExt(_)))
-                if self.setting.wire.protocol == Protocol::Anthropic => {}
+                if self.setting.wire.provider.protocol == Protocol::Anthropic => {}
             // What `genai` makes of a prompt that Gemini blocked: a frame without an answer in it.
             Some(Err(genai::Error::ChatResponse { body, .. }))
-                if self.setting.wire.protocol == Protocol::Gemini
+                if self.setting.wire.provider.protocol == Protocol::Gemini
                     && body.get("usageMetadata").is_some() =>
             {
                 self.push(Delta::Stop(Stop::Refused));
@@ -161,7 +161,7 @@ impl Reader {
                 self.push(Delta::Reasoning(chunk.content));
             }
             ChatStreamEvent::ThoughtSignatureChunk(chunk) => {
-                if self.setting.wire.protocol == Protocol::Gemini {
+                if self.setting.wire.provider.protocol == Protocol::Gemini {
                     self.signatures.push(chunk.content);
                 } else {
                     self.signature.push_str(&chunk.content);
@@ -193,10 +193,10 @@ impl Reader {
             Err(fault) => return self.fail(fault),
         };
         let wants_call = matches!(reason, StopReason::ToolCall(_));
-        if self.setting.wire.protocol == Protocol::Responses {
+        if self.setting.wire.provider.protocol == Protocol::Responses {
             // They come with the end alone.
             for signature in end.captured_thought_signatures().unwrap_or_default() {
-                let signature = keep_signature(Protocol::Responses, signature);
+                let signature = keep_signature(self.setting.wire.provider, signature);
                 self.ready.push_back(Ok(Delta::Signature(signature)));
             }
         }
@@ -222,8 +222,8 @@ impl Reader {
             let signature = call
                 .thought_signatures
                 .and_then(|signatures| signatures.into_iter().next())
-                .filter(|_| self.setting.wire.protocol == Protocol::Gemini)
-                .map(|signature| keep_signature(Protocol::Gemini, &signature));
+                .filter(|_| self.setting.wire.provider.protocol == Protocol::Gemini)
+                .map(|signature| keep_signature(self.setting.wire.provider, &signature));
             let read = object(call.fn_arguments);
             let (arguments, unread) = match read {
                 Ok(arguments) => (arguments, None),
@@ -272,7 +272,7 @@ impl Reader {
     }
 
     fn flush_signatures(&mut self) {
-        let protocol = self.setting.wire.protocol;
+        let provider = self.setting.wire.provider;
         let mut whole = std::mem::take(&mut self.signatures);
         if !self.signature.is_empty() {
             whole.push(std::mem::take(&mut self.signature));
@@ -280,7 +280,7 @@ impl Reader {
         let redacted = self.setting.watch.seen().take_redacted();
         whole.extend(redacted.iter().map(Value::to_string));
         for signature in whole {
-            self.push(Delta::Signature(keep_signature(protocol, &signature)));
+            self.push(Delta::Signature(keep_signature(provider, &signature)));
         }
     }
 

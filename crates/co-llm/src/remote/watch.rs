@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
 use serde_json::Value;
 
-use crate::choice::Protocol;
+use crate::provider_table::Protocol;
 
 /// Sees each frame before the events that are made of it.
 #[derive(Debug)]

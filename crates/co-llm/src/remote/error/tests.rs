@@ -4,13 +4,13 @@ use super::*;
 
 fn wire() -> Wire {
     Wire {
-        protocol: Protocol::OpenAi,
+        provider: &crate::provider_table::PROVIDERS[1],
         title: "OpenAI".into(),
         url: "http://h/v1/".into(),
         own: true,
         model: "m".into(),
         key_source: "OPENAI_API_KEY".into(),
-        key: Some("sk-very-secret".into()),
+        keys: vec!["sk-very-secret".into()],
         guessed: false,
         thinking: false,
         stall: Duration::from_secs(120),

@@ -6,15 +6,20 @@ use serde_json::json;
 use super::*;
 use crate::transcript::INTERRUPTED;
 
+fn row(protocol: Protocol) -> &'static ProviderInfo {
+    let mut rows = crate::provider_table::PROVIDERS.iter();
+    rows.find(|row| row.protocol == protocol).unwrap()
+}
+
 fn wire(protocol: Protocol) -> Wire {
     Wire {
-        protocol,
+        provider: row(protocol),
         title: "x".into(),
         url: "http://h/".into(),
         own: false,
         model: "m".into(),
         key_source: "KEY".into(),
-        key: None,
+        keys: Vec::new(),
         guessed: false,
         thinking: false,
         stall: Duration::from_secs(1),
@@ -108,7 +113,7 @@ fn calls_of_another_model_are_told_to_one_that_thinks_as_text() {
         thinking: true,
         ..wire(Protocol::Anthropic)
     };
-    let own = keep_signature(Protocol::Anthropic, "s");
+    let own = keep_signature(row(Protocol::Anthropic), "s");
     let items = vec![
         user("x"),
         said("I look."),
@@ -269,14 +274,14 @@ fn without_tools_calls_of_the_past_are_text() {
 
 #[test]
 fn anthropic_gets_its_thoughts_back_with_their_signatures_in_order() {
-    let mine = |text: &str| Some(keep_signature(Protocol::Anthropic, text));
+    let mine = |text: &str| Some(keep_signature(row(Protocol::Anthropic), text));
     let items = vec![
         user("x"),
         reasoning("a", mine("sig-a")),
         reasoning("", mine(r#"{"type":"redacted_thinking","data":"zz"}"#)),
         reasoning("b", mine("sig-b")),
         reasoning("unsigned", None),
-        reasoning("foreign", Some(keep_signature(Protocol::Gemini, "g"))),
+        reasoning("foreign", Some(keep_signature(row(Protocol::Gemini), "g"))),
         call("call#run#0"),
         outcome("call#run#0", "ok"),
     ];
@@ -297,7 +302,7 @@ fn gemini_gets_the_signatures_of_its_calls() {
         id: "call#run#0".into(),
         name: "run".into(),
         arguments: json!({}),
-        signature: Some(keep_signature(Protocol::Gemini, "/sig")),
+        signature: Some(keep_signature(row(Protocol::Gemini), "/sig")),
     };
     let items = vec![
         user("x"),
@@ -308,7 +313,7 @@ fn gemini_gets_the_signatures_of_its_calls() {
         told(Protocol::Gemini, items, true)[1],
         "Assistant: call call#run#0/sig"
     );
-    signed.signature = Some(keep_signature(Protocol::Responses, "/sig"));
+    signed.signature = Some(keep_signature(row(Protocol::Responses), "/sig"));
     let items = vec![user("x"), Item::Call(signed), outcome("call#run#0", "ok")];
     assert_eq!(
         told(Protocol::Gemini, items, true)[1],
