@@ -1,6 +1,6 @@
 //! Deltas put together to the items they come to.
 
-use super::Delta;
+use crate::provider::Delta;
 use crate::transcript::Item;
 
 /// Puts the deltas of one answer together, in the order they came.
@@ -67,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Stop;
+    use crate::provider::Stop;
     use crate::transcript::Call;
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! Does no I/O. Facts about the providers are in [`crate::provider_table`].
 
-use super::provider_table::{COMPATIBLE, FALLBACK, PROVIDERS, Protocol, ProviderInfo};
-use super::{Fault, Settings};
+use crate::fault::Fault;
+use crate::provider_table::{COMPATIBLE, FALLBACK, PROVIDERS, Protocol, ProviderInfo};
+use crate::settings::Settings;
 
 /// The provider that answers, as far as it is known before the first request.
 #[derive(Debug, Clone, PartialEq)]

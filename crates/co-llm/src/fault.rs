@@ -1,13 +1,66 @@
-//! What may be done about a [`Fault`].
+//! The errors of a request, by type. Nothing outside reads an error's text to decide.
 
 use std::time::Duration;
 
-use super::Fault;
+/// The reason why there is no answer, or no more of it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Fault {
+    #[error("no provider is set up")]
+    NoProvider,
+    #[error("there is no provider called {name}")]
+    UnknownProvider { name: String },
+    /// The file or program that should have the key gives none.
+    #[error("the key from {source_name} cannot be used")]
+    KeyUnusable { source_name: String, cause: String },
+    #[error("the key for {provider} is missing")]
+    NoKey { provider: String, variable: String },
+    #[error("nothing answers at {url} ({cause})")]
+    Unreachable { url: String, cause: String },
+    #[error("{provider} refused the key (HTTP {status})")]
+    Unauthorized {
+        provider: String,
+        status: u16,
+        /// The variable, file or program that has the key. Without a key, the variable to set.
+        source_name: String,
+    },
+    #[error("{provider} does not know the model {model} (HTTP 404)")]
+    NotFound {
+        provider: String,
+        model: String,
+        body: String,
+    },
+    #[error("{provider} asks to slow down (HTTP 429)")]
+    RateLimited {
+        provider: String,
+        retry_after: Option<Duration>,
+    },
+    /// The credit or the quota is used up: waiting does not help.
+    #[error("the quota of {provider} is used up (HTTP {status})")]
+    QuotaUsedUp { provider: String, status: u16 },
+    #[error("{provider} failed (HTTP {status})")]
+    Server {
+        provider: String,
+        status: u16,
+        retry_after: Option<Duration>,
+    },
+    #[error("the conversation is longer than the model's window")]
+    Overflow { body: String },
+    #[error("{provider} refused the request (HTTP 400)")]
+    BadRequest { provider: String, body: String },
+    #[error("a web page came back instead of an answer")]
+    HtmlPage { url: String },
+    #[error("the answer broke off")]
+    Cut,
+    #[error("the answer could not be read")]
+    Malformed { detail: String },
+    #[error("no byte came for {0:?}")]
+    Stalled(Duration),
+}
 
 impl Fault {
-    /// Returns whether the same request may succeed a little later.
+    /// Returns true if the same request may succeed a little later.
     ///
-    /// Only before the first delta: once something was shown, asking again would show it twice.
+    /// Use it before the first delta only: a retry after that shows the text twice.
     pub fn retry(&self) -> bool {
         matches!(
             self,
@@ -15,7 +68,7 @@ impl Fault {
         )
     }
 
-    /// Returns how long the provider asks to wait.
+    /// Returns the wait that the provider asks for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Server { retry_after, .. } => {

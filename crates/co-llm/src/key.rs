@@ -10,9 +10,10 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Mutex;
 
-use super::choice::Choice;
-use super::provider_table::{PROVIDERS, key_variables};
-use super::{Fault, Settings};
+use crate::choice::Choice;
+use crate::fault::Fault;
+use crate::provider_table::{PROVIDERS, key_variables};
+use crate::settings::Settings;
 
 /// A program that asks for a passphrase takes a while; one that hangs must not hang a turn.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);

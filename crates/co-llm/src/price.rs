@@ -69,7 +69,7 @@ impl Price {
 pub struct Prices(pub Vec<(String, Price)>);
 
 impl Prices {
-    /// Returns the price of the model that calls itself `label` ([`super::Provider::label`]).
+    /// Returns the price of the model that calls itself `label` (`Provider::label`).
     pub fn find(&self, label: &str) -> Option<Price> {
         let model = label.split_once('/').map_or(label, |(_, model)| model);
         [label, model].iter().find_map(|name| {

@@ -5,7 +5,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use super::Fault;
+use crate::fault::Fault;
 
 const FIRST: Duration = Duration::from_millis(500);
 const CAP: Duration = Duration::from_secs(30);

@@ -8,7 +8,10 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
-use super::{Delta, Fault, Provider, Request, Stop};
+use crate::fault::Fault;
+use crate::provider::{Delta, Provider, Stop};
+use crate::provider_table::DEFAULT_WINDOW;
+use crate::request::Request;
 
 /// A piece of a scripted answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,7 +137,7 @@ impl Provider for Scripted {
     }
 
     async fn window(&self) -> u64 {
-        self.window.unwrap_or(super::provider_table::DEFAULT_WINDOW)
+        self.window.unwrap_or(DEFAULT_WINDOW)
     }
 }
 

@@ -9,7 +9,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::wait::retry_after;
-use crate::Fault;
+use crate::fault::Fault;
 use crate::provider_table::ProviderInfo;
 
 /// Enough of a server's words to see what it means.

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::error::Wire;
 use crate::provider_table::{Protocol, ProviderInfo};
+use crate::request::{Request, ToolSpec};
 use crate::transcript::{self, Call, Context, Item, Outcome};
-use crate::{Request, ToolSpec};
 
 /// What a model is told where its own words would be the last of the request: most refuse that.
 const GO_ON: &str = "Go on from where you stopped.";

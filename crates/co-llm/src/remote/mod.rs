@@ -27,10 +27,13 @@ use tokio::sync::OnceCell;
 
 use self::error::Wire;
 use self::watch::Watch;
-use super::choice::Choice;
-use super::key::Key;
-use super::provider_table::{self, PROVIDERS, Protocol};
-use super::{Delta, Fault, Provider, Request, Settings};
+use crate::choice::Choice;
+use crate::fault::Fault;
+use crate::key::Key;
+use crate::provider::{Delta, Provider};
+use crate::provider_table::{self, PROVIDERS, Protocol};
+use crate::request::Request;
+use crate::settings::Settings;
 
 const CONNECT: Duration = Duration::from_secs(15);
 /// Idle connections are closed soon: an editor is open for days, a turn lasts minutes.

@@ -13,9 +13,10 @@ use serde_json::{Map, Value};
 use super::error::Wire;
 use super::message::keep_signature;
 use super::watch::Watch;
+use crate::fault::Fault;
+use crate::provider::{Delta, Stop};
 use crate::provider_table::Protocol;
 use crate::transcript::{Call, Item, Usage};
-use crate::{Delta, Fault, Stop};
 
 /// How long the question may take what came instead of an event stream.
 const PROBE: Duration = Duration::from_secs(10);

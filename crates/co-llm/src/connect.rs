@@ -1,0 +1,72 @@
+//! Makes a provider from settings and environment. No other module picks one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::choice::Choice;
+use crate::fault::Fault;
+use crate::key::{self, Key};
+use crate::provider::Provider;
+use crate::remote::Remote;
+use crate::settings::Settings;
+
+/// The longest silence of a server before its answer is given up.
+pub const STALL: Duration = Duration::from_secs(120);
+
+/// Returns the provider that the settings and the environment mean.
+///
+/// If no provider is set, a base address means a server that speaks OpenAI's protocol, and a model's name may mean its
+/// maker. Else the first provider of the table whose key is in the environment is taken, else Ollama on this machine.
+///
+/// Sends nothing, and builds no HTTP client, before the first request.
+pub fn connect(
+    settings: &Settings,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Arc<dyn Provider>, Fault> {
+    connect_with_stall(settings, env, STALL)
+}
+
+/// Does the same as [`connect`], with another longest silence of the server.
+pub fn connect_with_stall(
+    settings: &Settings,
+    env: &dyn Fn(&str) -> Option<String>,
+    stall: Duration,
+) -> Result<Arc<dyn Provider>, Fault> {
+    let choice = Choice::new(settings, env)?;
+    let key = Key::find(&choice, settings, env)?;
+    Ok(Arc::new(Remote::new(choice, key, settings, stall)))
+}
+
+/// The provider that [`connect`] would return, described without a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prospect {
+    /// Its name in the settings.
+    pub provider: &'static str,
+    /// None: the first model that the server offers.
+    pub model: Option<String>,
+    pub base_url: String,
+    /// The variable, file or program that has the key, never the key itself; none if no key is needed.
+    pub key: Result<Option<String>, Fault>,
+}
+
+/// Describes the provider that [`connect`] would return. Sends no request and runs no program.
+pub fn prospect(
+    settings: &Settings,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Prospect, Fault> {
+    let choice = Choice::new(settings, env)?;
+    let key = Key::find(&choice, settings, env);
+    Ok(Prospect {
+        provider: choice.provider.name,
+        key: key.map(|key| key.source_name()),
+        model: choice.model,
+        base_url: choice.base_url,
+    })
+}
+
+/// Returns the person's keys for all providers, for redaction.
+///
+/// The key that a program prints is not among them: [`Provider::secrets`] returns it after its first use.
+pub fn secrets(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    key::known(settings, env)
+}

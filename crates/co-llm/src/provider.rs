@@ -1,0 +1,69 @@
+//! The interface of a provider: a request in, a stream of deltas out.
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use crate::fault::Fault;
+use crate::provider_table::DEFAULT_WINDOW;
+use crate::request::Request;
+use crate::transcript::{Call, Usage};
+
+/// A service that answers requests with one model.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Returns the name that the person reads, such as `anthropic/claude-sonnet-4-5`.
+    fn label(&self) -> String;
+
+    /// Starts one request. The stream ends after [`Delta::Stop`] or the first [`Fault`].
+    ///
+    /// Dropping the stream closes the connection.
+    async fn stream(
+        &self,
+        request: Request,
+    ) -> Result<BoxStream<'static, Result<Delta, Fault>>, Fault>;
+
+    /// Returns the names of the models that the server offers.
+    async fn models(&self) -> Result<Vec<String>, Fault>;
+
+    /// Returns the tokens that the model's context window holds, as far as is known. May ask the server once.
+    async fn window(&self) -> u64 {
+        DEFAULT_WINDOW
+    }
+
+    /// Returns the keys that were used so far, for redaction. A program's key is known only after its first use.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A piece of a model's answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delta {
+    Text(String),
+    Reasoning(String),
+    /// The signature of the reasoning before it. Without reasoning it is an encrypted block.
+    ///
+    /// It names its provider. The next request sends it to that provider only.
+    Signature(String),
+    /// A complete call. Its arguments are a JSON object.
+    Call(Call),
+    /// A call whose arguments cannot be used. `detail` says why; `call` has no arguments.
+    BadCall {
+        call: Call,
+        detail: String,
+    },
+    Usage(Usage),
+    /// The last delta of a complete answer.
+    Stop(Stop),
+}
+
+/// The reason why a model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The answer is complete.
+    Done,
+    /// The answer reached the output limit.
+    Length,
+    /// The provider filtered the rest.
+    Refused,
+}

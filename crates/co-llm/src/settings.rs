@@ -1,0 +1,28 @@
+//! The settings of a provider.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// The choice of model, address and key. Every field may be left out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// A name of [`crate::provider_table::NAMES`]. None: see [`crate::connect()`].
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key, if not the provider's usual one.
+    pub key_env: Option<String>,
+    /// A file with mode 0600 that holds the key.
+    pub key_file: Option<PathBuf>,
+    /// A program that prints the key, as argv.
+    pub key_cmd: Option<Vec<String>>,
+    /// Added to every request.
+    pub headers: Vec<(String, String)>,
+    /// Merged into every request's body.
+    pub extra_body: Option<Value>,
+    /// The longest answer to ask for, in tokens.
+    pub max_output_tokens: Option<u32>,
+    /// The size of the model's context window in tokens, if it is not known.
+    pub context_window: Option<u64>,
+}
