@@ -1,39 +1,20 @@
 //! Errors of `genai` and below, told by their types.
 
 use std::error::Error as _;
-use std::time::Duration;
 
 use genai::webc::StreamTimeout;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::wait::retry_after;
+use super::request_info::RequestInfo;
+use super::retry_after::retry_after;
 use crate::fault::Fault;
-use crate::provider_table::ProviderInfo;
 
 /// Enough of a server's words to see what it means.
 const BODY: usize = 600;
 
-/// One provider's wire, as far as faults and messages need to know it.
-#[derive(Debug, Clone)]
-pub(super) struct Wire {
-    pub(super) provider: &'static ProviderInfo,
-    pub(super) title: String,
-    pub(super) url: String,
-    pub(super) own: bool,
-    pub(super) model: String,
-    /// The variable, file or program that has the key.
-    pub(super) key_source: String,
-    /// Keys that are removed from a server's words: it may echo them.
-    pub(super) keys: Vec<String>,
-    pub(super) guessed: bool,
-    /// The person turned Anthropic's thinking on: then no call may stand without the thought before it.
-    pub(super) thinking: bool,
-    pub(super) stall: Duration,
-}
-
-impl Wire {
+impl RequestInfo {
     /// Returns the fault an error comes to.
     pub(super) fn fault(&self, error: &genai::Error) -> Fault {
         match self.read(error) {

@@ -11,7 +11,7 @@ use genai::chat::{
 
 use serde_json::Value;
 
-use super::error::Wire;
+use super::request_info::RequestInfo;
 use crate::provider_table::{Protocol, ProviderInfo};
 use crate::request::{Request, ToolSpec};
 use crate::transcript::{self, Call, Context, Item, Outcome};
@@ -26,9 +26,9 @@ const BEGIN: &str = "(The conversation goes on.)";
 ///
 /// A message depends on its items alone, never on what follows them: each request of a chat begins with the bytes of the
 /// one before it, and the provider's cache serves that part.
-pub(super) fn chat(wire: &Wire, request: &Request) -> ChatRequest {
+pub(super) fn chat(info: &RequestInfo, request: &Request) -> ChatRequest {
     let (items, _) = transcript::repair(transcript::view(&request.items));
-    let mut writer = Writer::new(wire, request.tools.is_empty());
+    let mut writer = MessageWriter::new(info, request.tools.is_empty());
     for item in items {
         writer.item(item);
     }
@@ -58,8 +58,8 @@ fn tool(spec: &ToolSpec) -> Tool {
 }
 
 /// Collects items that go into one message.
-struct Writer<'a> {
-    wire: &'a Wire,
+struct MessageWriter<'a> {
+    info: &'a RequestInfo,
     /// No tools are offered: calls of the past are told as text, since some refuse them otherwise.
     plain: bool,
     /// Calls that are told as text for another reason; so is what they came to.
@@ -74,10 +74,10 @@ struct Writer<'a> {
     names: HashMap<String, String>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(wire: &'a Wire, plain: bool) -> Self {
+impl<'a> MessageWriter<'a> {
+    fn new(info: &'a RequestInfo, plain: bool) -> Self {
         Self {
-            wire,
+            info,
             plain,
             retold: HashSet::new(),
             messages: Vec::new(),
@@ -147,8 +147,8 @@ impl<'a> Writer<'a> {
     }
 
     fn reasoning(&mut self, text: String, signature: Option<&str>) {
-        let signature = own_signature(self.wire.provider, signature);
-        match (self.wire.provider.protocol, signature) {
+        let signature = own_signature(self.info.provider, signature);
+        match (self.info.provider.protocol, signature) {
             (Protocol::Anthropic, Some(block)) if text.is_empty() && block.starts_with('{') => {
                 if let Ok(data) = serde_json::from_str(block) {
                     self.thoughts.push(ContentPart::Custom(CustomPart {
@@ -173,7 +173,7 @@ impl<'a> Writer<'a> {
                     .push(ContentPart::ThoughtSignature(signature.to_owned()));
             }
             // Compatible servers want it back with the calls it led to, OpenAI itself does not know it.
-            (Protocol::OpenAi, _) if !self.wire.own && !text.is_empty() => {
+            (Protocol::OpenAi, _) if !self.info.own && !text.is_empty() => {
                 self.thoughts.push(ContentPart::ReasoningContent(text));
             }
             _ => {}
@@ -188,7 +188,7 @@ impl<'a> Writer<'a> {
         }
         let id = self.id(&call.id);
         self.names.insert(call.id, call.name.clone());
-        let signature = own_signature(self.wire.provider, call.signature.as_deref());
+        let signature = own_signature(self.info.provider, call.signature.as_deref());
         self.said.push(ContentPart::ToolCall(ToolCall {
             call_id: id,
             fn_name: call.name,
@@ -210,14 +210,14 @@ impl<'a> Writer<'a> {
         self.responses
             .push(ToolResponse::new(id, outcome.text).with_fn_name(name));
         // The Ollama adapter takes one result a message; the others want those of a step together.
-        if self.wire.provider.protocol == Protocol::Ollama {
+        if self.info.provider.protocol == Protocol::Ollama {
             self.end_responses();
         }
     }
 
     /// Gemini makes ids that the others refuse.
     fn id(&self, id: &str) -> String {
-        if self.wire.provider.protocol == Protocol::Gemini {
+        if self.info.provider.protocol == Protocol::Gemini {
             return id.to_owned();
         }
         id.chars()
@@ -237,12 +237,12 @@ impl<'a> Writer<'a> {
 
     fn end_model(&mut self) {
         let mut said = std::mem::take(&mut self.said);
-        if self.wire.thinking && self.thoughts.is_empty() {
+        if self.info.thinking && self.thoughts.is_empty() {
             self.retell(&mut said);
         }
         let mut parts = std::mem::take(&mut self.thoughts);
         let calls = |part: &ContentPart| matches!(part, ContentPart::ToolCall(_));
-        if self.wire.provider.protocol == Protocol::OpenAi && !said.iter().any(calls) {
+        if self.info.provider.protocol == Protocol::OpenAi && !said.iter().any(calls) {
             parts.clear();
         }
         let speaks = said

@@ -7,9 +7,10 @@ mod error;
 mod extra;
 mod message;
 mod ollama;
+mod raw_frames;
 mod reader;
-mod wait;
-mod watch;
+mod request_info;
+mod retry_after;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,8 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use self::error::Wire;
-use self::watch::Watch;
+use self::raw_frames::RawFrames;
+use self::request_info::RequestInfo;
 use crate::choice::Choice;
 use crate::fault::Fault;
 use crate::key::Key;
@@ -52,7 +53,7 @@ pub(super) struct Remote {
     clients: OnceCell<Clients>,
     model: OnceCell<String>,
     /// What Ollama says of the model.
-    shown: OnceCell<ollama::Shown>,
+    limits: OnceCell<ollama::ModelLimits>,
 }
 
 /// The HTTP client, bare and as `genai` has it.
@@ -84,7 +85,7 @@ impl Remote {
             stall,
             clients: OnceCell::new(),
             model,
-            shown: OnceCell::new(),
+            limits: OnceCell::new(),
         }
     }
 
@@ -173,16 +174,16 @@ impl Remote {
         let client = self.client().await?;
         let auth = self.auth().await?;
         let asked = client.all_model_names(self.adapter(), (self.endpoint(), auth));
-        let wire = self.wire(String::new());
+        let info = self.info(String::new());
         match tokio::time::timeout(self.stall, asked).await {
             Ok(Ok(models)) => Ok(models),
-            Ok(Err(error)) => Err(noted(&self.key, wire.fault(&error))),
+            Ok(Err(error)) => Err(noted(&self.key, info.fault(&error))),
             Err(_) => Err(Fault::Stalled(self.stall)),
         }
     }
 
-    fn wire(&self, model: String) -> Wire {
-        Wire {
+    fn info(&self, model: String) -> RequestInfo {
+        RequestInfo {
             provider: self.choice.provider,
             title: self.choice.title.clone(),
             url: self.choice.base_url.clone(),
@@ -196,18 +197,18 @@ impl Remote {
         }
     }
 
-    fn options(&self, wire: &Wire, may_call: bool, watch: Arc<Watch>) -> ChatOptions {
+    fn options(&self, info: &RequestInfo, may_call: bool, frames: Arc<RawFrames>) -> ChatOptions {
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
             .with_capture_tool_calls(true)
             .with_capture_reasoning_content(provider_table::can_return_reasoning(
-                wire.provider.protocol,
-                &wire.model,
+                info.provider.protocol,
+                &info.model,
             ))
             // Without them a silent server holds a turn for ever.
             .with_stream_header_timeout(self.stall)
             .with_stream_read_timeout(self.stall)
-            .with_raw_frame_sink_arc(watch);
+            .with_raw_frame_sink_arc(frames);
         if let Some(body) = self.extra(may_call) {
             options = options.with_extra_body(body);
         }
@@ -239,28 +240,28 @@ impl Remote {
 
     /// The window of a model of Ollama's, which holds no more than it is asked to.
     async fn ollama_window(&self) -> u64 {
-        let shown = self.shown.get_or_try_init(|| async {
+        let limits = self.limits.get_or_try_init(|| async {
             let http = &self.clients().await?.http;
             let model = self.model().await?;
             let headers = ollama::headers(self.extra_headers().await?);
             let url = &self.choice.base_url;
-            let shown = ollama::show(http, url, headers, model).await;
-            shown.map_err(|error| Fault::Unreachable {
+            let limits = ollama::show(http, url, headers, model).await;
+            limits.map_err(|error| Fault::Unreachable {
                 url: url.clone(),
                 cause: error::deepest(&error),
             })
         });
-        let shown = match shown.await {
-            Ok(shown) => *shown,
+        let limits = match limits.await {
+            Ok(limits) => *limits,
             Err(fault) => {
                 // The request itself will say so; the next one asks again.
                 tracing::debug!(%fault, "the model's window is not known");
-                ollama::Shown::default()
+                ollama::ModelLimits::default()
             }
         };
         let body = self.extra_body.as_ref();
         let in_body = body.and_then(|body| body.pointer("/options/num_ctx")?.as_u64());
-        shown.window(
+        limits.window(
             in_body.or(self.context_window),
             provider_table::OLLAMA_WINDOW,
         )
@@ -268,23 +269,23 @@ impl Remote {
 
     async fn ollama_stream(
         &self,
-        wire: &Wire,
-        watch: Arc<Watch>,
+        info: &RequestInfo,
+        frames: Arc<RawFrames>,
         chat: ChatRequest,
     ) -> Result<BoxStream<'static, genai::Result<ChatStreamEvent>>, Fault> {
         let window = self.ollama_window().await;
-        let mut body = ollama::body(&wire.model, chat, window, self.max_output_tokens);
+        let mut body = ollama::body(&info.model, chat, window, self.max_output_tokens);
         if let Some(more) = self.extra(true) {
             extra::merge(&mut body, &more);
         }
-        Ok(ollama::stream(ollama::Ask {
+        Ok(ollama::stream(ollama::OllamaRequest {
             http: self.clients().await?.http.clone(),
             base_url: self.choice.base_url.clone(),
             headers: ollama::headers(self.extra_headers().await?),
             body,
             stall: self.stall,
-            watch,
-            model: ModelIden::new(self.adapter(), wire.model.as_str()),
+            frames,
+            model: ModelIden::new(self.adapter(), info.model.as_str()),
         }))
     }
 }
@@ -309,29 +310,29 @@ impl Provider for Remote {
             auth: self.auth().await?,
             model: ModelIden::new(self.adapter(), model.as_str()),
         };
-        let wire = self.wire(model);
-        let watch = Arc::new(Watch::new(self.choice.provider.protocol));
+        let info = self.info(model);
+        let frames = Arc::new(RawFrames::new(self.choice.provider.protocol));
         let may_call = request.may_call || request.tools.is_empty();
         let headers = Headers::from(self.extra_headers().await?);
         let options = self
-            .options(&wire, may_call, watch.clone())
+            .options(&info, may_call, frames.clone())
             .with_extra_headers(headers);
-        let chat = message::chat(&wire, &request);
+        let chat = message::chat(&info, &request);
         let source = match self.choice.provider.protocol {
-            Protocol::Ollama => self.ollama_stream(&wire, Arc::clone(&watch), chat).await?,
+            Protocol::Ollama => self.ollama_stream(&info, Arc::clone(&frames), chat).await?,
             _ => client
                 .exec_chat_stream(target.clone(), chat, Some(&options))
                 .await
-                .map_err(|error| noted(&self.key, wire.fault(&error)))?
+                .map_err(|error| noted(&self.key, info.fault(&error)))?
                 .stream
                 .boxed(),
         };
         let key = Arc::clone(&self.key);
-        let answer = reader::Reader::new(
+        let answer = reader::AnswerReader::new(
             source,
-            reader::Setting {
-                wire,
-                watch,
+            reader::AnswerContext {
+                info,
+                frames,
                 client,
                 target,
                 options,

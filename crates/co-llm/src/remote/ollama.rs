@@ -18,9 +18,10 @@ use reqwest::Response;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use super::watch::Watch;
+use super::raw_frames::RawFrames;
 
 pub(super) use body::body;
+use lines::{BoxError, broken};
 
 /// How long the question what a model can hold may take; without an answer its window is a guess.
 const SHOW: Duration = Duration::from_secs(10);
@@ -29,7 +30,7 @@ const SHOW: Duration = Duration::from_secs(10);
 const MAX_ERROR: usize = 64 << 10;
 
 /// One request.
-pub(super) struct Ask {
+pub(super) struct OllamaRequest {
     pub(super) http: reqwest::Client,
     /// Ends in a slash.
     pub(super) base_url: String,
@@ -37,20 +38,20 @@ pub(super) struct Ask {
     pub(super) body: Value,
     /// How long the server may be silent.
     pub(super) stall: Duration,
-    pub(super) watch: Arc<Watch>,
+    pub(super) frames: Arc<RawFrames>,
     pub(super) model: ModelIden,
 }
 
 /// What the server says of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct ModelLimits {
     /// Tokens its window can hold.
     most: Option<u64>,
     /// Tokens its own settings give it.
     set: Option<u64>,
 }
 
-impl Shown {
+impl ModelLimits {
     /// Returns the window to ask for: `wanted`, what is set for the model or `usual`, and no more than it can hold.
     pub(super) fn window(self, wanted: Option<u64>, usual: u64) -> u64 {
         let window = wanted.or(self.set).unwrap_or(usual);
@@ -84,7 +85,7 @@ pub(super) async fn show(
     base_url: &str,
     headers: HeaderMap,
     model: &str,
-) -> reqwest::Result<Shown> {
+) -> reqwest::Result<ModelLimits> {
     let asked = http
         .post(format!("{base_url}api/show"))
         .headers(headers)
@@ -93,30 +94,34 @@ pub(super) async fn show(
         .send()
         .await?;
     if !asked.status().is_success() {
-        return Ok(Shown::default());
+        return Ok(ModelLimits::default());
     }
     // A page, or anything else, says nothing.
-    Ok(Shown::read(&asked.json().await.unwrap_or_default()))
+    Ok(ModelLimits::read(&asked.json().await.unwrap_or_default()))
 }
 
 /// Sends it and returns the events of the answer.
-pub(super) fn stream(ask: Ask) -> BoxStream<'static, genai::Result<ChatStreamEvent>> {
-    let (stall, watch, model) = (ask.stall, Arc::clone(&ask.watch), ask.model.clone());
-    open(ask)
-        .map_ok(move |response| lines::events(response, stall, watch, model))
+pub(super) fn stream(request: OllamaRequest) -> BoxStream<'static, genai::Result<ChatStreamEvent>> {
+    let (stall, frames, model) = (
+        request.stall,
+        Arc::clone(&request.frames),
+        request.model.clone(),
+    );
+    open(request)
+        .map_ok(move |response| lines::events(response, stall, frames, model))
         .try_flatten_stream()
         .boxed()
 }
 
-async fn open(ask: Ask) -> genai::Result<Response> {
-    let broken = |error: BoxError| broken(&ask.model, error);
-    let sent = ask
+async fn open(request: OllamaRequest) -> genai::Result<Response> {
+    let broken = |error: BoxError| broken(&request.model, error);
+    let sent = request
         .http
-        .post(format!("{}api/chat", ask.base_url))
-        .headers(ask.headers)
-        .json(&ask.body)
+        .post(format!("{}api/chat", request.base_url))
+        .headers(request.headers)
+        .json(&request.body)
         .send();
-    let response = match tokio::time::timeout(ask.stall, sent).await {
+    let response = match tokio::time::timeout(request.stall, sent).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(broken(Box::new(error))),
         Err(_) => return Err(broken(Box::new(StreamTimeout::Headers))),
@@ -129,7 +134,7 @@ async fn open(ask: Ask) -> genai::Result<Response> {
     Err(genai::Error::HttpError {
         status,
         canonical_reason: status.canonical_reason().unwrap_or_default().to_owned(),
-        body: beginning(response, ask.stall).await,
+        body: beginning(response, request.stall).await,
         headers,
     })
 }
@@ -161,16 +166,6 @@ pub(super) fn headers(list: Vec<(String, String)>) -> HeaderMap {
         .collect()
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-fn broken(model: &ModelIden, error: BoxError) -> genai::Error {
-    genai::Error::WebStream {
-        model_iden: model.clone(),
-        cause: error.to_string(),
-        error,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,12 +176,12 @@ mod tests {
             "model_info": { "general.architecture": "llama", "llama.context_length": 4096 },
             "parameters": "stop \"<|x|>\"\nnum_ctx                        2048",
         });
-        let shown = Shown::read(&llama);
-        assert_eq!(shown.window(None, 8192), 2048);
-        assert_eq!(shown.window(Some(3000), 8192), 3000);
-        assert_eq!(shown.window(Some(100_000), 8192), 4096);
-        let unknown = Shown::read(&Value::Null);
-        assert_eq!(unknown, Shown::default());
+        let limits = ModelLimits::read(&llama);
+        assert_eq!(limits.window(None, 8192), 2048);
+        assert_eq!(limits.window(Some(3000), 8192), 3000);
+        assert_eq!(limits.window(Some(100_000), 8192), 4096);
+        let unknown = ModelLimits::read(&Value::Null);
+        assert_eq!(unknown, ModelLimits::default());
         assert_eq!(unknown.window(None, 8192), 8192);
         assert_eq!(unknown.window(Some(100_000), 8192), 100_000);
     }

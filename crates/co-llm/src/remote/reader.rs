@@ -10,9 +10,9 @@ use genai::chat::{ChatOptions, ChatRequest, ChatStreamEvent, StopReason, StreamE
 use genai::{Client, ServiceTarget};
 use serde_json::{Map, Value};
 
-use super::error::Wire;
 use super::message::keep_signature;
-use super::watch::Watch;
+use super::raw_frames::RawFrames;
+use super::request_info::RequestInfo;
 use crate::fault::Fault;
 use crate::provider::{Delta, Stop};
 use crate::provider_table::Protocol;
@@ -22,9 +22,9 @@ use crate::transcript::{Call, Item, Usage};
 const PROBE: Duration = Duration::from_secs(10);
 
 /// What an answer is read with.
-pub(super) struct Setting {
-    pub(super) wire: Wire,
-    pub(super) watch: Arc<Watch>,
+pub(super) struct AnswerContext {
+    pub(super) info: RequestInfo,
+    pub(super) frames: Arc<RawFrames>,
     pub(super) client: Client,
     pub(super) target: ServiceTarget,
     pub(super) options: ChatOptions,
@@ -32,10 +32,10 @@ pub(super) struct Setting {
     pub(super) ids: HashSet<String>,
 }
 
-impl Setting {
+impl AnswerContext {
     /// Returns why there is no end.
     async fn broken(&self) -> Fault {
-        if !self.watch.seen().no_event_stream() {
+        if !self.frames.notes().no_event_stream() {
             return Fault::Cut;
         }
         // Something else came; only a plain request is told of its content type.
@@ -45,8 +45,8 @@ impl Setting {
             ChatRequest::from_user("ping"),
             Some(&options),
         );
-        match tokio::time::timeout(PROBE.min(self.wire.stall), asked).await {
-            Ok(Err(error)) => match self.wire.fault(&error) {
+        match tokio::time::timeout(PROBE.min(self.info.stall), asked).await {
+            Ok(Err(error)) => match self.info.fault(&error) {
                 page @ Fault::HtmlPage { .. } => page,
                 _ => Fault::Cut,
             },
@@ -56,9 +56,9 @@ impl Setting {
 }
 
 /// Reads one answer.
-pub(super) struct Reader {
+pub(super) struct AnswerReader {
     source: BoxStream<'static, genai::Result<ChatStreamEvent>>,
-    setting: Setting,
+    context: AnswerContext,
     ready: VecDeque<Result<Delta, Fault>>,
     /// For each stem of an id the last number tried: counted anew for each call, thousands of them held up all else.
     numbers: HashMap<String, u32>,
@@ -80,14 +80,14 @@ pub(super) fn used_ids(items: &[Item]) -> HashSet<String> {
         .collect()
 }
 
-impl Reader {
+impl AnswerReader {
     pub(super) fn new(
         source: BoxStream<'static, genai::Result<ChatStreamEvent>>,
-        setting: Setting,
+        context: AnswerContext,
     ) -> Self {
         Self {
             source,
-            setting,
+            context,
             ready: VecDeque::new(),
             numbers: HashMap::new(),
             signature: String::new(),
@@ -123,15 +123,15 @@ impl Reader {
     async fn event(&mut self, event: Option<genai::Result<ChatStreamEvent>>) {
         match event {
             None => {
-                let fault = self.setting.broken().await;
+                let fault = self.context.broken().await;
                 self.fail(fault);
             }
             // A delta of a kind that `genai` does not know; nothing of what it knows is lost.
             Some(Err(genai::Error::JsonValueExt(_)))
-                if self.setting.wire.provider.protocol == Protocol::Anthropic => {}
+                if self.context.info.provider.protocol == Protocol::Anthropic => {}
             // What `genai` makes of a prompt that Gemini blocked: a frame without an answer in it.
             Some(Err(genai::Error::ChatResponse { body, .. }))
-                if self.setting.wire.provider.protocol == Protocol::Gemini
+                if self.context.info.provider.protocol == Protocol::Gemini
                     && body.get("usageMetadata").is_some() =>
             {
                 self.push(Delta::Stop(Stop::Refused));
@@ -147,7 +147,7 @@ impl Reader {
     }
 
     fn piece(&mut self, event: ChatStreamEvent) {
-        if let Some(detail) = self.setting.watch.seen().unreadable() {
+        if let Some(detail) = self.context.frames.notes().unreadable() {
             let detail = detail.to_owned();
             self.ready.push_back(Err(Fault::Malformed { detail }));
             return;
@@ -162,7 +162,7 @@ impl Reader {
                 self.push(Delta::Reasoning(chunk.content));
             }
             ChatStreamEvent::ThoughtSignatureChunk(chunk) => {
-                if self.setting.wire.provider.protocol == Protocol::Gemini {
+                if self.context.info.provider.protocol == Protocol::Gemini {
                     self.signatures.push(chunk.content);
                 } else {
                     self.signature.push_str(&chunk.content);
@@ -182,10 +182,10 @@ impl Reader {
         self.flush_signatures();
         // Some send an end when the connection was cut as well.
         let Some(reason) = &end.captured_stop_reason else {
-            let fault = self.setting.broken().await;
+            let fault = self.context.broken().await;
             return self.fail(fault);
         };
-        if let Some(detail) = self.setting.watch.seen().unreadable() {
+        if let Some(detail) = self.context.frames.notes().unreadable() {
             let detail = detail.to_owned();
             return self.ready.push_back(Err(Fault::Malformed { detail }));
         }
@@ -194,10 +194,10 @@ impl Reader {
             Err(fault) => return self.fail(fault),
         };
         let wants_call = matches!(reason, StopReason::ToolCall(_));
-        if self.setting.wire.provider.protocol == Protocol::Responses {
+        if self.context.info.provider.protocol == Protocol::Responses {
             // They come with the end alone.
             for signature in end.captured_thought_signatures().unwrap_or_default() {
-                let signature = keep_signature(self.setting.wire.provider, signature);
+                let signature = keep_signature(self.context.info.provider, signature);
                 self.ready.push_back(Ok(Delta::Signature(signature)));
             }
         }
@@ -223,8 +223,8 @@ impl Reader {
             let signature = call
                 .thought_signatures
                 .and_then(|signatures| signatures.into_iter().next())
-                .filter(|_| self.setting.wire.provider.protocol == Protocol::Gemini)
-                .map(|signature| keep_signature(self.setting.wire.provider, &signature));
+                .filter(|_| self.context.info.provider.protocol == Protocol::Gemini)
+                .map(|signature| keep_signature(self.context.info.provider, &signature));
             let read = object(call.fn_arguments);
             let (arguments, unread) = match read {
                 Ok(arguments) => (arguments, None),
@@ -254,12 +254,12 @@ impl Reader {
             _ => (id, '_'),
         };
         let mut unique = id.to_owned();
-        while self.setting.ids.contains(&unique) {
+        while self.context.ids.contains(&unique) {
             let number = self.numbers.entry(stem.to_owned()).or_default();
             *number += 1;
             unique = format!("{stem}{mark}{number}");
         }
-        self.setting.ids.insert(unique.clone());
+        self.context.ids.insert(unique.clone());
         unique
     }
 
@@ -273,12 +273,12 @@ impl Reader {
     }
 
     fn flush_signatures(&mut self) {
-        let provider = self.setting.wire.provider;
+        let provider = self.context.info.provider;
         let mut whole = std::mem::take(&mut self.signatures);
         if !self.signature.is_empty() {
             whole.push(std::mem::take(&mut self.signature));
         }
-        let redacted = self.setting.watch.seen().take_redacted();
+        let redacted = self.context.frames.notes().take_redacted();
         whole.extend(redacted.iter().map(Value::to_string));
         for signature in whole {
             self.push(Delta::Signature(keep_signature(provider, &signature)));
@@ -286,19 +286,19 @@ impl Reader {
     }
 
     fn told(&self, error: &genai::Error) -> Fault {
-        let mut seen = self.setting.watch.seen();
+        let mut seen = self.context.frames.notes();
         if let Some(failure) = seen.take_failure() {
-            return self.setting.wire.event(&failure);
+            return self.context.info.event(&failure);
         }
         if seen.markup() {
             return self.page();
         }
-        self.setting.wire.fault(error)
+        self.context.info.fault(error)
     }
 
     fn page(&self) -> Fault {
         Fault::HtmlPage {
-            url: self.setting.wire.url.clone(),
+            url: self.context.info.url.clone(),
         }
     }
 }

@@ -47,7 +47,7 @@ fn a_refused_key_is_named_by_where_it_comes_from() {
         let key = Key::find(&choice, &settings, &env).unwrap();
         let remote = Remote::new(choice, key, &settings, Duration::from_secs(30));
         let fault = remote
-            .wire("m".into())
+            .info("m".into())
             .event(&serde_json::json!({"code": 401}));
         let Fault::Unauthorized { source_name, .. } = fault else {
             panic!("{fault:?}");
@@ -99,7 +99,7 @@ fn thoughts_are_asked_for_where_a_model_has_them() {
         extra_body: Some(serde_json::json!({"thinking": {"type": kind}})),
         ..Settings::default()
     };
-    let thinks = |provider, kind| of(set(provider, kind)).wire("m".into()).thinking;
+    let thinks = |provider, kind| of(set(provider, kind)).info("m".into()).thinking;
     assert!(thinks("anthropic", "enabled"));
     assert!(!thinks("anthropic", "disabled"));
     assert!(!thinks("openai", "enabled"));

@@ -1,6 +1,6 @@
 //! The jobs of a conversation: what began, and what nobody saw the end of.
 
-use super::Item;
+use super::item::Item;
 
 /// Returns the ends of the jobs that have none: the process that ran them was killed, and they with it.
 pub fn lost_jobs(items: &[Item]) -> Vec<Item> {

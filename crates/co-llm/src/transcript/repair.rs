@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{Call, Item, Outcome};
+use super::item::{Call, Item, Outcome};
 
 /// What a model is told of a call whose end nobody saw.
 pub const INTERRUPTED: &str =
@@ -118,7 +118,7 @@ impl<'a> Repair<'a> {
         self.mended
     }
 
-    fn call(&mut self, at: usize, call: &super::Call) {
+    fn call(&mut self, at: usize, call: &Call) {
         if self.answering {
             self.close();
             self.answering = false;

@@ -1,11 +1,9 @@
-//! What a conversation used, and what that cost.
+//! Counts of tokens, and their cost.
 
 use std::fmt;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
-
-use super::Item;
 
 /// Tokens, as the provider counted them, and what they cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,26 +79,6 @@ impl fmt::Display for Usage {
             None => Ok(()),
         }
     }
-}
-
-/// Returns what the turns of a conversation used.
-pub fn used(items: &[Item]) -> Usage {
-    let mut total = Usage::default();
-    for item in items {
-        if let Item::End { usage, .. } = item {
-            total += *usage;
-        }
-    }
-    total
-}
-
-/// Returns what the last turn that ended used.
-pub fn used_last(items: &[Item]) -> Usage {
-    let last = items.iter().rev().find_map(|item| match item {
-        Item::End { usage, .. } => Some(*usage),
-        _ => None,
-    });
-    last.unwrap_or_default()
 }
 
 #[expect(

@@ -1,7 +1,8 @@
 //! The part of a conversation that a model is told.
 
-use super::Item;
-use super::surroundings::without_old_notes;
+use super::current_surroundings::without_old_notes;
+use super::item::Item;
+use super::summary::last_summary;
 
 /// Returns the items that a request is made from: all that a model is told, or what follows the last summary.
 ///
@@ -95,15 +96,6 @@ fn is_told(item: &Item) -> bool {
         | Item::Shortened { .. }
         | Item::Unknown => false,
     }
-}
-
-/// Returns the index of the last summary, and that of the first item which it keeps.
-pub(super) fn last_summary(items: &[Item]) -> Option<(usize, usize)> {
-    let mut backwards = items.iter().enumerate().rev();
-    backwards.find_map(|(at, item)| match item {
-        Item::Summary { keep, .. } => Some((at, at.saturating_sub(*keep))),
-        _ => None,
-    })
 }
 
 fn after_summary(items: &[Item]) -> Box<dyn Iterator<Item = &Item> + '_> {

@@ -1,9 +1,11 @@
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::*;
 
-fn wire() -> Wire {
-    Wire {
+fn info() -> RequestInfo {
+    RequestInfo {
         provider: &crate::provider_table::PROVIDERS[1],
         title: "OpenAI".into(),
         url: "http://h/v1/".into(),
@@ -22,7 +24,7 @@ fn http(status: u16, body: &str, headers: &[(&'static str, &str)]) -> Fault {
     for (name, value) in headers {
         map.insert(*name, value.parse().unwrap());
     }
-    wire().http(StatusCode::from_u16(status).unwrap(), body, &map)
+    info().http(StatusCode::from_u16(status).unwrap(), body, &map)
 }
 
 #[test]
@@ -76,7 +78,7 @@ fn a_quota_that_is_used_up_is_told_by_its_code_alone() {
         false,
     );
     check(429, json!("insufficient_quota"), false);
-    let inside = wire().event(&json!({"code": "insufficient_quota", "message": "x"}));
+    let inside = info().event(&json!({"code": "insufficient_quota", "message": "x"}));
     assert!(matches!(inside, Fault::QuotaUsedUp { .. }), "{inside:?}");
 }
 
@@ -127,7 +129,7 @@ fn an_echoed_key_is_not_shown() {
 #[test]
 fn errors_inside_an_answer_go_by_their_type() {
     let check = |body: Value, expected: fn(&Fault) -> bool| {
-        let fault = wire().event(&body);
+        let fault = info().event(&body);
         assert!(expected(&fault), "{body}: {fault:?}");
     };
     check(
@@ -166,7 +168,7 @@ fn a_servers_words_are_found_where_servers_put_them_and_kept_short() {
 
 #[test]
 fn a_number_that_is_no_error_status_says_nothing() {
-    let fault = wire().event(&json!({"code": 200, "message": "x"}));
+    let fault = info().event(&json!({"code": 200, "message": "x"}));
     assert!(
         matches!(fault, Fault::Server { status: 500, .. }),
         "{fault:?}"

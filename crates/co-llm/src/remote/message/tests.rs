@@ -11,8 +11,8 @@ fn row(protocol: Protocol) -> &'static ProviderInfo {
     rows.find(|row| row.protocol == protocol).unwrap()
 }
 
-fn wire(protocol: Protocol) -> Wire {
-    Wire {
+fn info(protocol: Protocol) -> RequestInfo {
+    RequestInfo {
         provider: row(protocol),
         title: "x".into(),
         url: "http://h/".into(),
@@ -75,11 +75,11 @@ fn request(items: Vec<Item>, tools: bool) -> Request {
 
 /// Each message as its role and its parts, in short.
 fn told(protocol: Protocol, items: Vec<Item>, tools: bool) -> Vec<String> {
-    told_over(&wire(protocol), items, tools)
+    told_over(&info(protocol), items, tools)
 }
 
-fn told_over(wire: &Wire, items: Vec<Item>, tools: bool) -> Vec<String> {
-    chat(wire, &request(items, tools))
+fn told_over(info: &RequestInfo, items: Vec<Item>, tools: bool) -> Vec<String> {
+    chat(info, &request(items, tools))
         .messages
         .iter()
         .map(|message| {
@@ -109,9 +109,9 @@ fn told_over(wire: &Wire, items: Vec<Item>, tools: bool) -> Vec<String> {
 
 #[test]
 fn calls_of_another_model_are_told_to_one_that_thinks_as_text() {
-    let thinking = Wire {
+    let thinking = RequestInfo {
         thinking: true,
-        ..wire(Protocol::Anthropic)
+        ..info(Protocol::Anthropic)
     };
     let own = keep_signature(row(Protocol::Anthropic), "s");
     let items = vec![
@@ -342,9 +342,9 @@ fn a_compatible_server_gets_back_the_thoughts_that_led_to_calls() {
             "User: y",
         ]
     );
-    let own = Wire {
+    let own = RequestInfo {
         own: true,
-        ..wire(Protocol::OpenAi)
+        ..info(Protocol::OpenAi)
     };
     let chat = chat(&own, &request(items, true));
     assert!(
@@ -372,7 +372,7 @@ fn context_is_told_with_its_name() {
 
 /// Holds for every request a provider takes.
 fn assert_valid(protocol: Protocol, items: Vec<Item>, tools: bool) {
-    let chat = chat(&wire(protocol), &request(items, tools));
+    let chat = chat(&info(protocol), &request(items, tools));
     let messages: Vec<&ChatMessage> = chat
         .messages
         .iter()
@@ -453,7 +453,7 @@ proptest::proptest! {
             texts
         };
         let bytes = |protocol, items| {
-            serde_json::to_string(&chat(&wire(protocol), &request(items, true))).unwrap()
+            serde_json::to_string(&chat(&info(protocol), &request(items, true))).unwrap()
         };
         let whole = around(vec![said(ANSWER)]);
         let pieces = around(crate::transcript::cut(ANSWER, &cuts));

@@ -14,8 +14,9 @@ use genai::webc::StreamTimeout;
 use reqwest::Response;
 use serde_json::Value;
 
-use super::super::watch::Watch;
-use super::{BoxError, broken};
+use crate::remote::raw_frames::RawFrames;
+
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The longest line in bytes; one holds a few characters of an answer, or a call with its arguments.
 const MAX_LINE: usize = 16 << 20;
@@ -24,13 +25,13 @@ const MAX_LINE: usize = 16 << 20;
 pub(super) fn events(
     response: Response,
     stall: Duration,
-    watch: Arc<Watch>,
+    frames: Arc<RawFrames>,
     model: ModelIden,
 ) -> impl Stream<Item = genai::Result<ChatStreamEvent>> {
     let pieces = response
         .bytes_stream()
         .map(|piece| piece.map(|piece| piece.to_vec()));
-    let lines = Lines {
+    let lines = LineReader {
         pieces: pieces.boxed(),
         rest: Vec::new(),
         searched: 0,
@@ -39,7 +40,7 @@ pub(super) fn events(
         calls: Vec::new(),
         ended: false,
         stall,
-        watch,
+        frames,
         model,
     };
     stream::unfold(lines, |mut lines| async move {
@@ -48,7 +49,7 @@ pub(super) fn events(
     })
 }
 
-struct Lines {
+struct LineReader {
     pieces: BoxStream<'static, reqwest::Result<Vec<u8>>>,
     /// What came of a line that is not whole yet.
     rest: Vec<u8>,
@@ -60,11 +61,11 @@ struct Lines {
     calls: Vec<ToolCall>,
     ended: bool,
     stall: Duration,
-    watch: Arc<Watch>,
+    frames: Arc<RawFrames>,
     model: ModelIden,
 }
 
-impl Lines {
+impl LineReader {
     async fn next(&mut self) -> Option<genai::Result<ChatStreamEvent>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -117,7 +118,7 @@ impl Lines {
     fn line(&mut self, line: Vec<u8>) -> genai::Result<()> {
         let line = String::from_utf8(line).map_err(|error| self.broken(error))?;
         let line = line.trim();
-        self.watch.saw(line);
+        self.frames.add(line);
         if line.is_empty() {
             return Ok(());
         }
@@ -182,6 +183,15 @@ impl Lines {
 
     fn broken(&self, error: impl Into<BoxError>) -> genai::Error {
         broken(&self.model, error.into())
+    }
+}
+
+/// Returns an error as `genai` wraps those of a stream.
+pub(super) fn broken(model: &ModelIden, error: BoxError) -> genai::Error {
+    genai::Error::WebStream {
+        model_iden: model.clone(),
+        cause: error.to_string(),
+        error,
     }
 }
 

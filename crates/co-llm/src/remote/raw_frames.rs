@@ -9,14 +9,14 @@ use crate::provider_table::Protocol;
 
 /// Sees each frame before the events that are made of it.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct RawFrames {
     protocol: Protocol,
-    seen: Mutex<Seen>,
+    notes: Mutex<FrameNotes>,
 }
 
 /// What was seen so far.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct FrameNotes {
     frames: usize,
     with_data: usize,
     markup: bool,
@@ -25,7 +25,7 @@ pub(super) struct Seen {
     failure: Option<Value>,
 }
 
-impl Seen {
+impl FrameNotes {
     /// Returns whether something came, but nothing of an event stream.
     pub(super) fn no_event_stream(&self) -> bool {
         self.frames > 0 && self.with_data == 0
@@ -52,50 +52,50 @@ impl Seen {
     }
 }
 
-impl Watch {
+impl RawFrames {
     pub(super) fn new(protocol: Protocol) -> Self {
         Self {
             protocol,
-            seen: Mutex::default(),
+            notes: Mutex::default(),
         }
     }
 
-    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn notes(&self) -> MutexGuard<'_, FrameNotes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ChatFrameSink for Watch {
+impl ChatFrameSink for RawFrames {
     fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
-        self.saw(frame.data);
+        self.add(frame.data);
     }
 }
 
-impl Watch {
+impl RawFrames {
     /// Takes note of a frame.
-    pub(super) fn saw(&self, data: &str) {
+    pub(super) fn add(&self, data: &str) {
         let data = data.trim();
-        let mut seen = self.seen();
-        seen.markup |= seen.frames == 0 && data.starts_with('<');
-        seen.frames += 1;
+        let mut notes = self.notes();
+        notes.markup |= notes.frames == 0 && data.starts_with('<');
+        notes.frames += 1;
         if data.is_empty() {
             return;
         }
-        seen.with_data += 1;
+        notes.with_data += 1;
         match self.protocol {
             Protocol::Anthropic if data.contains("redacted_thinking") => {
                 let block = serde_json::from_str::<Value>(data)
                     .ok()
                     .and_then(|mut frame| frame.get_mut("content_block").map(Value::take))
                     .filter(|block| block["type"] == "redacted_thinking");
-                seen.redacted.extend(block);
+                notes.redacted.extend(block);
             }
             Protocol::Responses => match serde_json::from_str::<Value>(data) {
                 Ok(mut frame) if frame["type"] == "response.failed" => {
-                    seen.failure = frame.pointer_mut("/response/error").map(Value::take);
+                    notes.failure = frame.pointer_mut("/response/error").map(Value::take);
                 }
                 Ok(_) => {}
-                Err(error) if data != "[DONE]" => seen.unreadable = Some(error.to_string()),
+                Err(error) if data != "[DONE]" => notes.unreadable = Some(error.to_string()),
                 Err(_) => {}
             },
             _ => {}

@@ -1,0 +1,148 @@
+//! Finds the surroundings that a model is told, among the items of a chat.
+
+use std::borrow::Cow;
+
+use super::item::Item;
+use super::summary::last_summary;
+use super::surroundings::Surroundings;
+
+/// Returns the index of the last surroundings that end earlier instructions; the conversation begins anew with them.
+fn anew(items: &[Item]) -> Option<usize> {
+    let mut places = items
+        .iter()
+        .enumerate()
+        .filter_map(|(at, item)| of(item).map(|place| (at, place)));
+    let (_, mut told) = places.next()?;
+    let mut found = None;
+    for (at, now) in places {
+        if told.ends_instructions(now) {
+            found = Some(at);
+        }
+        told = now;
+    }
+    found
+}
+
+/// Returns the items without the notes about surroundings that no longer count: they may hold instructions that ended.
+///
+/// An unread item takes the place of such a note, since a summary counts items.
+pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
+    let Some(anew) = anew(items) else {
+        return Cow::Borrowed(items);
+    };
+    let mut items = items.to_vec();
+    for at in 1..anew {
+        if matches!(items[at], Item::Note { .. }) && of(&items[at - 1]).is_some() {
+            items[at] = Item::Unknown;
+        }
+    }
+    Cow::Owned(items)
+}
+
+/// Returns the surroundings that the system prompt of the next request is made from.
+///
+/// They stay the first ones of the conversation, since every request must begin like the one before it. A summary
+/// begins a conversation anew, and so does the end of instructions.
+pub fn first_surroundings(items: &[Item]) -> Option<&Surroundings> {
+    let kept_from = last_summary(items).map_or(0, |(_, kept_from)| kept_from);
+    let anew = anew(items).map_or(0, |at| at + 1);
+    let before = &items[..kept_from.max(anew)];
+    last_surroundings(before).or_else(|| items.iter().find_map(of))
+}
+
+/// Returns the surroundings that the model was told of last.
+pub fn last_surroundings(items: &[Item]) -> Option<&Surroundings> {
+    items.iter().rev().find_map(of)
+}
+
+fn of(item: &Item) -> Option<&Surroundings> {
+    match item {
+        Item::Surroundings(surroundings) => Some(surroundings),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(cwd: &str) -> Surroundings {
+        Surroundings {
+            cwd: cwd.into(),
+            date: "2026-11-23".into(),
+            ..Surroundings::default()
+        }
+    }
+
+    #[test]
+    fn instructions_that_ended_are_in_neither_the_system_prompt_nor_a_note() {
+        let asks = |text: Option<&str>| {
+            Item::Surroundings(Surroundings {
+                instructions: text.map(str::to_owned),
+                ..at("/a")
+            })
+        };
+        let note = |text: &str| Item::Note {
+            text: text.into(),
+            once: false,
+        };
+        let check = |items: &[Item], first: Option<&str>, notes: &[&str]| {
+            let system = first_surroundings(items).unwrap();
+            assert_eq!(system.instructions.as_deref(), first, "{items:?}");
+            let told = crate::transcript::view(items);
+            assert_eq!(
+                told,
+                notes.iter().map(|text| note(text)).collect::<Vec<_>>()
+            );
+        };
+        let mut items = vec![asks(None), asks(Some("A")), note("A")];
+        check(&items, None, &["A"]);
+        items.extend([note("steps"), asks(None), note("gone")]);
+        check(&items, None, &["steps", "gone"]);
+        items.extend([asks(Some("B")), note("B")]);
+        check(&items, None, &["steps", "gone", "B"]);
+        items.extend([asks(Some("C")), note("changed")]);
+        check(&items, Some("C"), &["steps", "changed"]);
+        let mut items = vec![asks(Some("A")), asks(None), note("gone")];
+        check(&items, None, &["gone"]);
+        items.extend([Item::Summary {
+            text: "s".into(),
+            keep: 3,
+        }]);
+        assert_eq!(first_surroundings(&items).unwrap().instructions, None);
+        let items = [
+            asks(Some("A")),
+            note("x"),
+            Item::Summary {
+                text: "s".into(),
+                keep: 0,
+            },
+            asks(None),
+        ];
+        assert_eq!(first_surroundings(&items).unwrap().instructions, None);
+    }
+
+    #[test]
+    fn the_first_ones_stay_until_a_summary() {
+        let mut items = vec![
+            Item::Surroundings(at("/a")),
+            Item::Notice { text: "x".into() },
+            Item::Surroundings(at("/b")),
+        ];
+        let first = |items: &[Item]| first_surroundings(items).map(|it| it.cwd.clone());
+        assert_eq!(first(&items).as_deref(), Some("/a"));
+        assert_eq!(last_surroundings(&items).unwrap().cwd, "/b");
+        items.push(Item::Summary {
+            text: "s".into(),
+            keep: 1,
+        });
+        items.push(Item::Surroundings(at("/c")));
+        assert_eq!(first(&items).as_deref(), Some("/a"), "/b is kept");
+        items.push(Item::Summary {
+            text: "s".into(),
+            keep: 0,
+        });
+        assert_eq!(first(&items).as_deref(), Some("/c"));
+        assert_eq!(first(&[]), None);
+    }
+}
