@@ -22,7 +22,7 @@ pub use table::Applies;
 /// Every setting, with a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    pub llm: co_llm::Settings,
+    pub llm: co_llm::ProviderSettings,
     /// What models cost, as far as the person says.
     pub prices: co_llm::Prices,
     pub policy: co_policy::PolicySettings,
@@ -96,7 +96,7 @@ pub enum Network {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            llm: co_llm::Settings::default(),
+            llm: co_llm::ProviderSettings::default(),
             prices: co_llm::Prices::default(),
             policy: co_policy::PolicySettings::default(),
             exec: co_exec::Settings::new(PathBuf::new()),

@@ -7,12 +7,12 @@ use crate::transcript::Item;
 ///
 /// Each item is handed out once it is whole: text when something else follows it, a call at once.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct AnswerBuilder {
     text: String,
     reasoning: String,
 }
 
-impl Answer {
+impl AnswerBuilder {
     pub fn new() -> Self {
         Self::default()
     }
@@ -78,7 +78,7 @@ mod tests {
             arguments: json!({}),
             signature: None,
         };
-        let mut answer = Answer::new();
+        let mut answer = AnswerBuilder::new();
         let mut items = Vec::new();
         for delta in [
             Delta::Reasoning("hm".into()),
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_broke_off_is_not_lost() {
-        let mut answer = Answer::new();
+        let mut answer = AnswerBuilder::new();
         assert!(answer.push(&Delta::Text("half a sen".into())).is_empty());
         assert_eq!(
             answer.finish(),

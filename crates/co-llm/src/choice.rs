@@ -4,7 +4,7 @@
 
 use crate::fault::Fault;
 use crate::provider_table::{COMPATIBLE, FALLBACK, PROVIDERS, Protocol, ProviderInfo};
-use crate::settings::Settings;
+use crate::settings::ProviderSettings;
 
 /// The provider that answers, as far as it is known before the first request.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub(super) struct Choice {
 
 impl Choice {
     pub(super) fn new(
-        settings: &Settings,
+        settings: &ProviderSettings,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Fault> {
         let (provider, guessed) = pick(settings, env)?;
@@ -50,7 +50,7 @@ impl Choice {
 
 /// Returns the provider, and whether it is a guess.
 fn pick(
-    settings: &Settings,
+    settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(&'static ProviderInfo, bool), Fault> {
     let find = |wanted: &dyn Fn(&ProviderInfo) -> bool| PROVIDERS.iter().find(|row| wanted(row));
@@ -119,14 +119,14 @@ fn host(base_url: &str) -> String {
 mod tests {
     use super::*;
 
-    fn choose(settings: &Settings, set: &[&str]) -> Choice {
+    fn choose(settings: &ProviderSettings, set: &[&str]) -> Choice {
         let env = |name: &str| set.contains(&name).then(|| "key".to_owned());
         Choice::new(settings, &env).unwrap()
     }
 
     #[test]
     fn the_first_key_that_is_set_names_the_provider() {
-        let picked = |set: &[&str]| choose(&Settings::default(), set).provider.protocol;
+        let picked = |set: &[&str]| choose(&ProviderSettings::default(), set).provider.protocol;
         assert_eq!(
             picked(&["GEMINI_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"]),
             Protocol::Anthropic
@@ -137,15 +137,15 @@ mod tests {
         );
         assert_eq!(picked(&["GEMINI_API_KEY"]), Protocol::Gemini);
         assert_eq!(picked(&[]), Protocol::Ollama);
-        assert!(choose(&Settings::default(), &[]).guessed);
+        assert!(choose(&ProviderSettings::default(), &[]).guessed);
     }
 
     #[test]
     fn a_models_name_goes_before_the_keys() {
         let named = |model: &str, set: &[&str]| {
-            let settings = Settings {
+            let settings = ProviderSettings {
                 model: Some(model.into()),
-                ..Settings::default()
+                ..ProviderSettings::default()
             };
             choose(&settings, set)
         };
@@ -168,15 +168,15 @@ mod tests {
             "GEMINI_API_KEY" => Some("key".to_owned()),
             _ => None,
         };
-        let choice = Choice::new(&Settings::default(), &env).unwrap();
+        let choice = Choice::new(&ProviderSettings::default(), &env).unwrap();
         assert_eq!(choice.provider.protocol, Protocol::Gemini);
     }
 
     #[test]
     fn a_providers_own_address_is_its_own_also_where_it_is_written_out() {
-        let settings = Settings {
+        let settings = ProviderSettings {
             base_url: Some("https://api.openai.com/v1".into()),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         let choice = choose(&settings, &[]);
         assert!(choice.own);
@@ -186,9 +186,9 @@ mod tests {
 
     #[test]
     fn a_base_url_alone_is_an_openai_compatible_server() {
-        let settings = Settings {
+        let settings = ProviderSettings {
             base_url: Some("http://127.0.0.1:8080".into()),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         let choice = choose(&settings, &["ANTHROPIC_API_KEY"]);
         assert_eq!(choice.provider.protocol, Protocol::OpenAi);
@@ -201,10 +201,10 @@ mod tests {
     #[test]
     fn addresses_end_where_the_paths_begin() {
         let check = |provider: &str, given: &str, expected: &str| {
-            let settings = Settings {
+            let settings = ProviderSettings {
                 provider: Some(provider.into()),
                 base_url: Some(given.into()),
-                ..Settings::default()
+                ..ProviderSettings::default()
             };
             assert_eq!(choose(&settings, &[]).base_url, expected, "{given}");
         };
@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused() {
         for given in ["localhost:8080", "ftp://h", "not a url"] {
-            let settings = Settings {
+            let settings = ProviderSettings {
                 base_url: Some(given.into()),
-                ..Settings::default()
+                ..ProviderSettings::default()
             };
             let refused = Choice::new(&settings, &|_| None);
             assert!(
@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn an_unknown_provider_is_named() {
-        let settings = Settings {
+        let settings = ProviderSettings {
             provider: Some("antropic".into()),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         assert_eq!(
             Choice::new(&settings, &|_| None),

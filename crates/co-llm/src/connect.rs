@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::key::{self, Key};
 use crate::provider::Provider;
 use crate::remote::Remote;
-use crate::settings::Settings;
+use crate::settings::ProviderSettings;
 
 /// The longest silence of a server before its answer is given up.
 pub const STALL: Duration = Duration::from_secs(120);
@@ -20,7 +20,7 @@ pub const STALL: Duration = Duration::from_secs(120);
 ///
 /// Sends nothing, and builds no HTTP client, before the first request.
 pub fn connect(
-    settings: &Settings,
+    settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Provider>, Fault> {
     connect_with_stall(settings, env, STALL)
@@ -28,7 +28,7 @@ pub fn connect(
 
 /// Does the same as [`connect`], with another longest silence of the server.
 pub fn connect_with_stall(
-    settings: &Settings,
+    settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
     stall: Duration,
 ) -> Result<Arc<dyn Provider>, Fault> {
@@ -39,7 +39,7 @@ pub fn connect_with_stall(
 
 /// The provider that [`connect`] would return, described without a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prospect {
+pub struct ConnectionPreview {
     /// Its name in the settings.
     pub provider: &'static str,
     /// None: the first model that the server offers.
@@ -50,13 +50,13 @@ pub struct Prospect {
 }
 
 /// Describes the provider that [`connect`] would return. Sends no request and runs no program.
-pub fn prospect(
-    settings: &Settings,
+pub fn preview(
+    settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Prospect, Fault> {
+) -> Result<ConnectionPreview, Fault> {
     let choice = Choice::new(settings, env)?;
     let key = Key::find(&choice, settings, env);
-    Ok(Prospect {
+    Ok(ConnectionPreview {
         provider: choice.provider.name,
         key: key.map(|key| key.source_name()),
         model: choice.model,
@@ -67,6 +67,6 @@ pub fn prospect(
 /// Returns the person's keys for all providers, for redaction.
 ///
 /// The key that a program prints is not among them: [`Provider::secrets`] returns it after its first use.
-pub fn secrets(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+pub fn secrets(settings: &ProviderSettings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     key::known(settings, env)
 }

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use crate::choice::Choice;
 use crate::fault::Fault;
 use crate::provider_table::{PROVIDERS, key_variables};
-use crate::settings::Settings;
+use crate::settings::ProviderSettings;
 
 /// A program that asks for a passphrase takes a while; one that hangs must not hang a turn.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ enum KeySource {
 ///
 /// Both [`Key::find`] and [`known`] read this list, so redaction knows each key that can be used.
 fn sources<'a>(
-    settings: &Settings,
+    settings: &ProviderSettings,
     variables: impl IntoIterator<Item = &'a str>,
 ) -> Vec<KeySource> {
     let usual = variables.into_iter().map(|name| name.to_owned());
@@ -70,7 +70,7 @@ impl Key {
     /// Finds the key, or the program that prints it. A provider's own server cannot be used without one.
     pub(super) fn find(
         choice: &Choice,
-        settings: &Settings,
+        settings: &ProviderSettings,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Fault> {
         let usual = choice.provider.key_variable;
@@ -159,7 +159,10 @@ impl Key {
 }
 
 /// Returns every key that can be read without running a program, for all providers: a person changes between them.
-pub(super) fn known(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+pub(super) fn known(
+    settings: &ProviderSettings,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Vec<String> {
     let found = sources(settings, key_variables());
     let mut keys: Vec<String> = found
         .iter()
@@ -278,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    fn find(settings: &Settings, set: &[(&str, &str)]) -> Result<Key, Fault> {
+    fn find(settings: &ProviderSettings, set: &[(&str, &str)]) -> Result<Key, Fault> {
         let env = |name: &str| {
             set.iter()
                 .find(|(key, _)| *key == name)
@@ -290,9 +293,9 @@ mod tests {
 
     #[test]
     fn a_missing_key_names_the_variable() {
-        let settings = Settings {
+        let settings = ProviderSettings {
             provider: Some("anthropic".into()),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         assert_eq!(
             find(&settings, &[]).unwrap_err(),
@@ -301,7 +304,7 @@ mod tests {
                 variable: "ANTHROPIC_API_KEY".into()
             }
         );
-        let settings = Settings {
+        let settings = ProviderSettings {
             key_env: Some("WORK_KEY".into()),
             ..settings
         };
@@ -318,9 +321,9 @@ mod tests {
 
     #[test]
     fn a_server_of_ones_own_needs_no_key() {
-        let settings = Settings {
+        let settings = ProviderSettings {
             base_url: Some("http://127.0.0.1:1".into()),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         assert_eq!(find(&settings, &[]).unwrap().used().len(), 0);
     }
@@ -330,10 +333,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("key");
         std::fs::write(&path, "from-file\n").unwrap();
-        let settings = Settings {
+        let settings = ProviderSettings {
             provider: Some("openai".into()),
             key_file: Some(path.clone()),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         let chmod = |mode| {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -354,10 +357,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let count = dir.path().join("count");
         let script = format!("echo x >> {}; echo secret; echo note", count.display());
-        let settings = Settings {
+        let settings = ProviderSettings {
             provider: Some("openai".into()),
             key_cmd: Some(vec!["sh".into(), "-c".into(), script]),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         let key = find(&settings, &[]).unwrap();
         assert_eq!(key.source_name().as_deref(), Some("sh"));
@@ -375,13 +378,13 @@ mod tests {
         let empty = dir.path().join("empty");
         std::fs::write(&empty, "\n").unwrap();
         std::fs::set_permissions(&empty, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let file = |path: PathBuf| Settings {
+        let file = |path: PathBuf| ProviderSettings {
             key_file: Some(path),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
-        let command = |program: &str| Settings {
+        let command = |program: &str| ProviderSettings {
             key_cmd: Some(vec![program.into()]),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         for (settings, expected) in [
             (file(dir.path().join("none")), "set api_key_file"),
@@ -390,7 +393,7 @@ mod tests {
             (command("false"), "run it in a terminal"),
             (command("true"), "run it in a terminal"),
         ] {
-            let settings = Settings {
+            let settings = ProviderSettings {
                 provider: Some("openai".into()),
                 ..settings
             };
@@ -406,7 +409,7 @@ mod tests {
     }
 
     /// Collects the settings by which a provider can get a key that no program prints.
-    fn settings_with_keys(dir: &Path) -> Vec<Settings> {
+    fn settings_with_keys(dir: &Path) -> Vec<ProviderSettings> {
         let file = dir.join("key");
         std::fs::write(&file, "from-file\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -417,11 +420,11 @@ mod tests {
                 (Some("WORK_KEY".to_owned()), None),
                 (None, Some(file.clone())),
             ] {
-                all.push(Settings {
+                all.push(ProviderSettings {
                     provider: provider.clone(),
                     key_env,
                     key_file,
-                    ..Settings::default()
+                    ..ProviderSettings::default()
                 });
             }
         }
@@ -451,10 +454,10 @@ mod tests {
 
     #[tokio::test]
     async fn redaction_knows_a_programs_key_after_a_server_refused_it() {
-        let settings = Settings {
+        let settings = ProviderSettings {
             provider: Some("openai".into()),
             key_cmd: Some(vec!["echo".into(), "printed".into()]),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         let key = find(&settings, &[]).unwrap();
         assert!(key.used().is_empty());
@@ -465,9 +468,9 @@ mod tests {
 
     #[test]
     fn redaction_knows_the_password_of_an_address() {
-        let settings = Settings {
+        let settings = ProviderSettings {
             base_url: Some("https://me:pass-word@h/v1".into()),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         assert_eq!(known(&settings, &|_| None), ["pass-word"]);
     }
@@ -475,7 +478,7 @@ mod tests {
     #[test]
     fn headers_that_hold_keys_are_known() {
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let settings = Settings {
+        let settings = ProviderSettings {
             headers: vec![
                 header("Authorization", "Bearer abc"),
                 header("X-Api-Key", "def"),
@@ -483,7 +486,7 @@ mod tests {
                 header("Ocp-Apim-Subscription-Key", "ghi"),
                 header("X-Token", " "),
             ],
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         assert_eq!(
             known(&settings, &|_| None),
@@ -494,10 +497,10 @@ mod tests {
     #[tokio::test]
     async fn what_a_key_command_that_fails_printed_is_no_key() {
         let script = "echo usage: token; exit 2";
-        let settings = Settings {
+        let settings = ProviderSettings {
             provider: Some("openai".into()),
             key_cmd: Some(vec!["sh".into(), "-c".into(), script.into()]),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         let fault = find(&settings, &[]).unwrap().get().await.unwrap_err();
         assert!(
@@ -508,10 +511,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_command_that_fails_is_named() {
-        let settings = Settings {
+        let settings = ProviderSettings {
             provider: Some("openai".into()),
             key_cmd: Some(vec!["false".into()]),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         let fault = find(&settings, &[]).unwrap().get().await.unwrap_err();
         assert!(
@@ -522,9 +525,9 @@ mod tests {
 
     #[test]
     fn a_debug_print_shows_no_key() {
-        let settings = Settings {
+        let settings = ProviderSettings {
             provider: Some("openai".into()),
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         let key = find(&settings, &[("OPENAI_API_KEY", "very-secret")]).unwrap();
         assert!(!format!("{key:?}").contains("very-secret"));

@@ -1,6 +1,6 @@
 //! Sends a conversation to a language model and streams its answer.
 //!
-//! [`connect()`] returns a [`Provider`]; its `stream` turns a [`Request`] into [`Delta`]s. [`transcript`] has the items that
+//! [`connect()`] returns a [`Provider`]; its `stream` turns a [`ModelRequest`] into [`Delta`]s. [`transcript`] has the items that
 //! a conversation is made of. This crate does not know Neovim, files of chats, what tools do, or approval.
 
 mod answer;
@@ -18,10 +18,10 @@ pub mod scripted;
 mod settings;
 pub mod transcript;
 
-pub use answer::Answer;
-pub use connect::{Prospect, STALL, connect, connect_with_stall, prospect, secrets};
+pub use answer::AnswerBuilder;
+pub use connect::{ConnectionPreview, STALL, connect, connect_with_stall, preview, secrets};
 pub use fault::Fault;
 pub use price::{Price, Prices};
 pub use provider::{Delta, Provider, Stop};
-pub use request::{Request, ToolSpec};
-pub use settings::Settings;
+pub use request::{ModelRequest, ToolSpec};
+pub use settings::ProviderSettings;

@@ -5,7 +5,7 @@ use futures::stream::BoxStream;
 
 use crate::fault::Fault;
 use crate::provider_table::DEFAULT_WINDOW;
-use crate::request::Request;
+use crate::request::ModelRequest;
 use crate::transcript::{Call, Usage};
 
 /// A service that answers requests with one model.
@@ -19,7 +19,7 @@ pub trait Provider: Send + Sync {
     /// Dropping the stream closes the connection.
     async fn stream(
         &self,
-        request: Request,
+        request: ModelRequest,
     ) -> Result<BoxStream<'static, Result<Delta, Fault>>, Fault>;
 
     /// Returns the names of the models that the server offers.

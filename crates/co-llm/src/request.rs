@@ -8,7 +8,7 @@ use crate::transcript::Item;
 
 /// One request to a model: a step of a turn.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ModelRequest {
     pub system: String,
     /// The conversation so far. Each call in it has an outcome.
     pub items: Arc<[Item]>,

@@ -11,7 +11,7 @@ use futures::stream::{self, BoxStream};
 use crate::fault::Fault;
 use crate::provider::{Delta, Provider, Stop};
 use crate::provider_table::DEFAULT_WINDOW;
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 /// A piece of a scripted answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +41,7 @@ impl From<Fault> for Part {
 #[derive(Debug, Default)]
 pub struct Scripted {
     answers: Mutex<VecDeque<Vec<Part>>>,
-    requests: Mutex<Vec<Request>>,
+    requests: Mutex<Vec<ModelRequest>>,
     window: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Scripted {
     }
 
     /// Returns the requests so far, oldest first.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<ModelRequest> {
         self.requests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -103,7 +103,7 @@ impl Provider for Scripted {
 
     async fn stream(
         &self,
-        request: Request,
+        request: ModelRequest,
     ) -> Result<BoxStream<'static, Result<Delta, Fault>>, Fault> {
         self.requests
             .lock()
@@ -155,7 +155,7 @@ mod tests {
             ],
             Scripted::says("b"),
         ]);
-        let request = |system: &str| Request {
+        let request = |system: &str| ModelRequest {
             system: system.into(),
             items: Arc::new([]),
             tools: Arc::new([]),

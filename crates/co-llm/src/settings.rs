@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The choice of model, address and key. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
+pub struct ProviderSettings {
     /// A name of [`crate::provider_table::NAMES`]. None: see [`crate::connect()`].
     pub provider: Option<String>,
     pub model: Option<String>,

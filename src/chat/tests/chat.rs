@@ -22,7 +22,7 @@ use co_exec::sandbox::{Launcher, Support};
 use co_exec::secrets::redact::Redactor;
 use co_llm::scripted::{Part, Scripted};
 use co_llm::transcript::{Call, Item};
-use co_llm::{Delta, Fault, Provider, Request, Stop};
+use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
 
 /// How long anything may take before a test gives up.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -318,7 +318,7 @@ impl Chat {
         co_llm::transcript::repair(self.disk()).0
     }
 
-    pub(super) fn last_request(&self) -> Request {
+    pub(super) fn last_request(&self) -> ModelRequest {
         self.model.requests().pop().unwrap()
     }
 

@@ -9,7 +9,7 @@ use super::{Halt, Turn};
 use crate::protocol::State;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{Item, Usage};
-use co_llm::{Delta, Fault, Provider, Request, Stop};
+use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
 
 const SYSTEM: &str = "You sum up a conversation between a person and an agent so that the agent can go on from the summary alone.";
 
@@ -32,7 +32,7 @@ impl Turn {
             context: Vec::new(),
         });
         let fit = self.budget().await?.fit(SYSTEM, &[], &items);
-        let request = Request {
+        let request = ModelRequest {
             system: SYSTEM.to_owned(),
             items: Arc::from(fit.items),
             tools: Arc::from([]),
@@ -45,7 +45,7 @@ impl Turn {
     }
 
     /// The whole text of an answer that nobody watches, with retries.
-    async fn written(&mut self, request: Request) -> Result<String, Halt> {
+    async fn written(&mut self, request: ModelRequest) -> Result<String, Halt> {
         let mut backoff = Backoff::new();
         loop {
             self.state(State::Thinking, "summing up earlier turns")
@@ -74,7 +74,7 @@ impl Turn {
 /// Asks once and returns what was said; `usage` is what that used so far, whether it comes to an end or not.
 async fn whole(
     provider: Arc<dyn Provider>,
-    request: Request,
+    request: ModelRequest,
     usage: &mut Usage,
 ) -> Result<String, Fault> {
     let mut stream = provider.stream(request).await?;

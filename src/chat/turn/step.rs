@@ -11,7 +11,7 @@ use crate::protocol::State;
 use crate::tool;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{self, Call, Item, Surroundings, Usage};
-use co_llm::{Delta, Fault, Request, Stop};
+use co_llm::{Delta, Fault, ModelRequest, Stop};
 
 /// Calls of one step that are taken; the rest are refused to the model.
 pub(super) const MAX_CALLS: usize = 8;
@@ -30,7 +30,7 @@ pub(super) struct Asked {
 #[derive(Default)]
 struct Heard {
     /// What is not whole yet.
-    answer: co_llm::Answer,
+    answer: co_llm::AnswerBuilder,
     /// Something of it is in the transcript: asking again would say it twice.
     kept: bool,
     speaking: bool,
@@ -83,7 +83,7 @@ impl Turn {
         }
     }
 
-    async fn request(&mut self, may_call: bool) -> Result<Request, Halt> {
+    async fn request(&mut self, may_call: bool) -> Result<ModelRequest, Halt> {
         let budget = self.budget().await?;
         let tools = tool::specs();
         let mut items = self.snapshot().await?;
@@ -101,7 +101,7 @@ impl Turn {
             self.record(Item::Shortened { outputs }).await?;
             self.show(render::SHORTENED).await?;
         }
-        Ok(Request {
+        Ok(ModelRequest {
             system: prompt,
             items: Arc::from(fit.items),
             tools,
@@ -109,7 +109,7 @@ impl Turn {
         })
     }
 
-    async fn listen(&mut self, request: Request, heard: &mut Heard) -> Result<(), Halt> {
+    async fn listen(&mut self, request: ModelRequest, heard: &mut Heard) -> Result<(), Halt> {
         self.state(State::Thinking, "").await?;
         let cancel = self.cancel.clone();
         let provider = Arc::clone(&self.provider);

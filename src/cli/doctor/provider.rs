@@ -10,7 +10,7 @@ use co_llm::Fault;
 
 /// Says which provider answers, and whether it can.
 pub(super) async fn look(config: &Config, env: Env<'_>) -> Vec<Check> {
-    let prospect = match co_llm::prospect(&config.llm, env) {
+    let prospect = match co_llm::preview(&config.llm, env) {
         Ok(prospect) => prospect,
         Err(fault) => return vec![refused("provider", &fault)],
     };

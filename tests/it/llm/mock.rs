@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use co_llm::transcript::{Item, Outcome};
-use co_llm::{Answer, Delta, Fault, Provider, STALL, Settings, Stop};
+use co_llm::{AnswerBuilder, Delta, Fault, Provider, ProviderSettings, STALL, Stop};
 use serde_json::{Value, json};
 
 use super::wire::{WIRES, Wire, ask, key, request, text, user};
@@ -57,7 +57,7 @@ impl Mock {
     }
 
     pub(crate) fn connect(&self, wire: Wire) -> Arc<dyn Provider> {
-        let mut settings: Settings = wire.settings(&self.url);
+        let mut settings: ProviderSettings = wire.settings(&self.url);
         if wire == Wire::Anthropic {
             settings.extra_body =
                 Some(json!({"thinking": {"type": "enabled", "budget_tokens": 1024}}));
@@ -75,7 +75,7 @@ impl Drop for Mock {
 
 /// The items an answer comes to.
 fn items(deltas: &[Result<Delta, Fault>]) -> Vec<Item> {
-    let mut answer = Answer::new();
+    let mut answer = AnswerBuilder::new();
     let mut items: Vec<Item> = deltas
         .iter()
         .flatten()

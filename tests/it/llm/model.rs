@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use co_llm::transcript::{Call, Item, Outcome};
-use co_llm::{Delta, Fault, Settings, Stop};
+use co_llm::{Delta, Fault, ProviderSettings, Stop};
 
 use super::wire::{ask, request, text, user};
 
@@ -37,13 +37,13 @@ impl Model {
         Self { child, url }
     }
 
-    fn settings(&self, provider: &str) -> Settings {
-        Settings {
+    fn settings(&self, provider: &str) -> ProviderSettings {
+        ProviderSettings {
             provider: Some(provider.into()),
             base_url: Some(self.url.clone()),
             extra_body: Some(serde_json::json!({"temperature": 0})),
             max_output_tokens: Some(64),
-            ..Settings::default()
+            ..ProviderSettings::default()
         }
     }
 }
@@ -56,7 +56,7 @@ impl Drop for Model {
 }
 
 /// The tool under the name the model was taught.
-fn shell(items: Vec<Item>) -> co_llm::Request {
+fn shell(items: Vec<Item>) -> co_llm::ModelRequest {
     let mut request = request(items);
     let mut tools = request.tools.to_vec();
     tools[0].name = "run_shell_command".into();
@@ -84,7 +84,7 @@ async fn it_is_found_calls_answers_and_stops_over_both_wire_formats() {
     stops_at_the_limit(&model.settings("openai")).await;
 }
 
-async fn makes_a_folder_and_says_so(settings: &Settings) {
+async fn makes_a_folder_and_says_so(settings: &ProviderSettings) {
     let provider = co_llm::connect(settings, &|_| None).expect("a provider");
     let mut items = vec![user("make a folder called out with mkdir out")];
     let first = ask(provider.as_ref(), shell(items.clone())).await;
@@ -111,8 +111,8 @@ async fn makes_a_folder_and_says_so(settings: &Settings) {
     );
 }
 
-async fn stops_at_the_limit(settings: &Settings) {
-    let settings = Settings {
+async fn stops_at_the_limit(settings: &ProviderSettings) {
+    let settings = ProviderSettings {
         max_output_tokens: Some(3),
         ..settings.clone()
     };

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use co_llm::transcript::{Call, Item, Outcome};
-use co_llm::{Delta, Fault, STALL, Settings};
+use co_llm::{Delta, Fault, ProviderSettings, STALL};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::server::{Ending, Received, Reply, SHOW, Server};
 use super::wire::{Said, WIRES, Wire, ask, key, request, user};
 
-async fn sent(wire: Wire, items: Vec<Item>, adapt: fn(&mut Settings)) -> Received {
+async fn sent(wire: Wire, items: Vec<Item>, adapt: fn(&mut ProviderSettings)) -> Received {
     let frames = wire.frames(&Said {
         texts: &["ok"],
         ..Said::default()
@@ -212,7 +212,7 @@ async fn the_length_of_an_answer_is_asked_for_where_it_is_set() {
         (Wire::Gemini, "/generationConfig/maxOutputTokens"),
         (Wire::Ollama, "/options/num_predict"),
     ] {
-        let limit = |settings: &mut Settings| settings.max_output_tokens = Some(77);
+        let limit = |settings: &mut ProviderSettings| settings.max_output_tokens = Some(77);
         let body = sent(wire, vec![user("go")], limit).await.body;
         assert_eq!(body.pointer(path), Some(&json!(77)), "{wire:?}: {body}");
     }
@@ -268,7 +268,7 @@ async fn models_are_listed_and_the_first_is_taken_where_none_is_set() {
 /// What is not asked for, Ollama cuts off at its beginning without a word.
 #[tokio::test]
 async fn ollama_is_asked_for_the_window_that_is_counted_with() {
-    async fn check(shown: Value, adapt: fn(&mut Settings), expected: u64) {
+    async fn check(shown: Value, adapt: fn(&mut ProviderSettings), expected: u64) {
         let frames = Wire::Ollama.frames(&Said {
             texts: &["ok"],
             ..Said::default()
@@ -299,10 +299,10 @@ async fn ollama_is_asked_for_the_window_that_is_counted_with() {
     check(holds(4_096), |_| (), 4_096).await;
     check(json!({}), |_| (), 8_192).await;
     check(json!({"parameters": "num_ctx 16384"}), |_| (), 16_384).await;
-    let wanted = |settings: &mut Settings| settings.context_window = Some(50_000);
+    let wanted = |settings: &mut ProviderSettings| settings.context_window = Some(50_000);
     check(holds(131_072), wanted, 50_000).await;
     check(holds(32_768), wanted, 32_768).await;
-    let by_hand = |settings: &mut Settings| {
+    let by_hand = |settings: &mut ProviderSettings| {
         settings.extra_body = Some(json!({"options": {"num_ctx": 12_000, "temperature": 0}}));
     };
     check(holds(131_072), by_hand, 12_000).await;
@@ -432,7 +432,7 @@ async fn a_key_that_ran_out_is_asked_for_again() {
             }
         })
         .await;
-        let settings = Settings {
+        let settings = ProviderSettings {
             key_cmd: Some(print.to_vec()),
             ..wire.settings(&server.url())
         };

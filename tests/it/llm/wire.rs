@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use co_llm::transcript::Item;
-use co_llm::{Delta, Fault, Provider, Request, Settings, ToolSpec};
+use co_llm::{Delta, Fault, ModelRequest, Provider, ProviderSettings, ToolSpec};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -53,12 +53,12 @@ impl Wire {
         }
     }
 
-    pub(crate) fn settings(self, url: &str) -> Settings {
-        Settings {
+    pub(crate) fn settings(self, url: &str) -> ProviderSettings {
+        ProviderSettings {
             provider: Some(self.provider().into()),
             base_url: Some(url.into()),
             model: Some("test-model".into()),
-            ..Settings::default()
+            ..ProviderSettings::default()
         }
     }
 
@@ -289,10 +289,10 @@ pub(crate) fn user(text: &str) -> Item {
     }
 }
 
-pub(crate) fn request(items: Vec<Item>) -> Request {
+pub(crate) fn request(items: Vec<Item>) -> ModelRequest {
     let schema =
         json!({"type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"]});
-    Request {
+    ModelRequest {
         system: "You are a test.".into(),
         items: items.into(),
         tools: Arc::new([ToolSpec {
@@ -305,7 +305,10 @@ pub(crate) fn request(items: Vec<Item>) -> Request {
 }
 
 /// Everything one request comes to.
-pub(crate) async fn ask(provider: &dyn Provider, request: Request) -> Vec<Result<Delta, Fault>> {
+pub(crate) async fn ask(
+    provider: &dyn Provider,
+    request: ModelRequest,
+) -> Vec<Result<Delta, Fault>> {
     let all = async {
         match provider.stream(request).await {
             Ok(stream) => stream.collect().await,

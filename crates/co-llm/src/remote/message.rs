@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::request_info::RequestInfo;
 use crate::provider_table::{Protocol, ProviderInfo};
-use crate::request::{Request, ToolSpec};
+use crate::request::{ModelRequest, ToolSpec};
 use crate::transcript::{self, Call, Context, Item, Outcome};
 
 /// What a model is told where its own words would be the last of the request: most refuse that.
@@ -26,7 +26,7 @@ const BEGIN: &str = "(The conversation goes on.)";
 ///
 /// A message depends on its items alone, never on what follows them: each request of a chat begins with the bytes of the
 /// one before it, and the provider's cache serves that part.
-pub(super) fn chat(info: &RequestInfo, request: &Request) -> ChatRequest {
+pub(super) fn chat(info: &RequestInfo, request: &ModelRequest) -> ChatRequest {
     let (items, _) = transcript::repair(transcript::view(&request.items));
     let mut writer = MessageWriter::new(info, request.tools.is_empty());
     for item in items {

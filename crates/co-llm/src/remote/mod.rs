@@ -33,8 +33,8 @@ use crate::fault::Fault;
 use crate::key::Key;
 use crate::provider::{Delta, Provider};
 use crate::provider_table::{self, PROVIDERS, Protocol};
-use crate::request::Request;
-use crate::settings::Settings;
+use crate::request::ModelRequest;
+use crate::settings::ProviderSettings;
 
 const CONNECT: Duration = Duration::from_secs(15);
 /// Idle connections are closed soon: an editor is open for days, a turn lasts minutes.
@@ -64,7 +64,12 @@ struct Clients {
 }
 
 impl Remote {
-    pub(super) fn new(choice: Choice, key: Key, settings: &Settings, stall: Duration) -> Self {
+    pub(super) fn new(
+        choice: Choice,
+        key: Key,
+        settings: &ProviderSettings,
+        stall: Duration,
+    ) -> Self {
         let model = OnceCell::new_with(choice.model.clone());
         let mut headers: Vec<_> = settings
             .headers
@@ -301,7 +306,7 @@ impl Provider for Remote {
 
     async fn stream(
         &self,
-        request: Request,
+        request: ModelRequest,
     ) -> Result<BoxStream<'static, Result<Delta, Fault>>, Fault> {
         let model = self.model().await?.to_owned();
         let client = self.client().await?.clone();

@@ -8,10 +8,10 @@ use super::*;
 fn remote(guessed: bool) -> (Remote, TcpSocket) {
     let deaf = TcpSocket::new_v4().unwrap();
     deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let settings = Settings {
+    let settings = ProviderSettings {
         provider: Some("ollama".into()),
         base_url: Some(format!("http://{}", deaf.local_addr().unwrap())),
-        ..Settings::default()
+        ..ProviderSettings::default()
     };
     let mut choice = Choice::new(&settings, &|_| None).unwrap();
     choice.guessed = guessed;
@@ -37,8 +37,8 @@ fn a_refused_key_is_named_by_where_it_comes_from() {
     let file = dir.path().join("key");
     std::fs::write(&file, "from-file").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let check = |settings: Settings, expected: &str| {
-        let settings = Settings {
+    let check = |settings: ProviderSettings, expected: &str| {
+        let settings = ProviderSettings {
             provider: Some("openai".into()),
             ..settings
         };
@@ -54,26 +54,26 @@ fn a_refused_key_is_named_by_where_it_comes_from() {
         };
         assert_eq!(source_name, expected);
     };
-    check(Settings::default(), "OPENAI_API_KEY");
-    let settings = Settings {
+    check(ProviderSettings::default(), "OPENAI_API_KEY");
+    let settings = ProviderSettings {
         key_env: Some("WORK_KEY".into()),
         key_file: Some(file.clone()),
-        ..Settings::default()
+        ..ProviderSettings::default()
     };
     check(settings, "WORK_KEY");
-    let settings = Settings {
+    let settings = ProviderSettings {
         key_file: Some(file.clone()),
-        ..Settings::default()
+        ..ProviderSettings::default()
     };
     check(settings, &file.display().to_string());
-    let settings = Settings {
+    let settings = ProviderSettings {
         key_cmd: Some(vec!["pass".into(), "show".into(), "key".into()]),
-        ..Settings::default()
+        ..ProviderSettings::default()
     };
     check(settings, "`pass show key`");
 }
 
-fn of(settings: Settings) -> Remote {
+fn of(settings: ProviderSettings) -> Remote {
     let env = |_: &str| Some("key-of-mine".to_owned());
     let choice = Choice::new(&settings, &env).unwrap();
     let key = Key::find(&choice, &settings, &env).unwrap();
@@ -82,10 +82,10 @@ fn of(settings: Settings) -> Remote {
 
 #[tokio::test]
 async fn what_is_set_of_a_model_goes_before_what_is_known_of_it() {
-    let set = |context_window| Settings {
+    let set = |context_window| ProviderSettings {
         provider: Some("anthropic".into()),
         context_window,
-        ..Settings::default()
+        ..ProviderSettings::default()
     };
     assert_eq!(of(set(Some(5_000))).window().await, 5_000);
     assert_eq!(of(set(None)).window().await, 200_000);
@@ -94,10 +94,10 @@ async fn what_is_set_of_a_model_goes_before_what_is_known_of_it() {
 
 #[test]
 fn thoughts_are_asked_for_where_a_model_has_them() {
-    let set = |provider: &str, kind: &str| Settings {
+    let set = |provider: &str, kind: &str| ProviderSettings {
         provider: Some(provider.into()),
         extra_body: Some(serde_json::json!({"thinking": {"type": kind}})),
-        ..Settings::default()
+        ..ProviderSettings::default()
     };
     let thinks = |provider, kind| of(set(provider, kind)).info("m".into()).thinking;
     assert!(thinks("anthropic", "enabled"));

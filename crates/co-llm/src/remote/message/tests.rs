@@ -55,13 +55,13 @@ fn outcome(id: &str, text: &str) -> Item {
     })
 }
 
-fn request(items: Vec<Item>, tools: bool) -> Request {
+fn request(items: Vec<Item>, tools: bool) -> ModelRequest {
     let tool = ToolSpec {
         name: "run".into(),
         description: "Runs.".into(),
         schema: json!({"type": "object"}),
     };
-    Request {
+    ModelRequest {
         system: "system".into(),
         items: items.into(),
         tools: if tools {
