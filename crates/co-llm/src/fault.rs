@@ -61,7 +61,7 @@ impl Fault {
     /// Returns true if the same request may succeed a little later.
     ///
     /// Use it before the first delta only: a retry after that shows the text twice.
-    pub fn retry(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::RateLimited { .. } | Self::Server { .. } | Self::Unreachable { .. }

@@ -1,20 +1,21 @@
-//! How long to wait before a request is sent again.
+//! The waits between the tries of one request.
 //!
-//! Knows no clock and does not sleep: the turn does, and shows it.
+//! Has no clock and does not sleep. The caller waits, and shows the wait.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use crate::fault::Fault;
 
 const FIRST: Duration = Duration::from_millis(500);
 const CAP: Duration = Duration::from_secs(30);
-/// A provider that asks for more has a quota, not a hiccup.
+/// The longest wait that a provider may ask for. A longer one means that a quota is used up.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 const TRIES: u32 = 5;
 
-/// The waits of one request: 500 ms, doubled each time, at most 30 s, ±20 %, five of them; longer where the provider asks
-/// for that.
+/// The waits of one request.
+///
+/// The first wait is 500 ms, each next one is twice as long, up to 30 s, and each varies by 20 %. After five waits there
+/// are no more. A wait is longer if the provider asks for that.
 #[derive(Debug, Default)]
 pub struct Backoff {
     tries: u32,
@@ -25,9 +26,9 @@ impl Backoff {
         Self::default()
     }
 
-    /// Returns the next wait; none where trying again cannot help, or has been tried enough.
+    /// Returns the next wait; none if another try cannot help, or after the last one.
     pub fn next(&mut self, fault: &Fault) -> Option<Duration> {
-        if !fault.retry() || self.tries >= TRIES {
+        if !fault.is_transient() || self.tries >= TRIES {
             return None;
         }
         let asked = fault.retry_after().unwrap_or_default();
@@ -37,17 +38,11 @@ impl Backoff {
         let own = FIRST
             .saturating_mul(1 << self.tries)
             .min(CAP)
-            .mul_f64(0.8 + 0.4 * random());
+            .mul_f64(0.8 + 0.4 * fastrand::f64());
         self.tries += 1;
-        // Not sooner than by itself: some ask for no wait, or until a time that is past by the clock here.
+        // Never shorter than our own wait: some providers ask for none, or name a time that is past by our clock.
         Some(asked.max(own))
     }
-}
-
-/// A number from 0 up to 1; the standard library's hasher is seeded anew each time.
-fn random() -> f64 {
-    let bits = RandomState::new().build_hasher().finish();
-    (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]
@@ -63,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_with_a_little_chance_and_end() {
+    fn waits_double_vary_a_little_and_end() {
         let mut backoff = Backoff::new();
         for expected in [500.0, 1000.0, 2000.0, 4000.0, 8000.0] {
             let wait = backoff.next(&server(None)).unwrap().as_secs_f64() * 1000.0;
@@ -76,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_asks_for_is_what_it_gets() {
+    fn a_wait_is_as_long_as_the_provider_asks() {
         let secs = Duration::from_secs;
         assert_eq!(Backoff::new().next(&server(Some(secs(5)))), Some(secs(5)));
         assert_eq!(
@@ -87,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_asks_for_no_wait_is_not_asked_at_once() {
+    fn a_request_for_no_wait_is_not_followed() {
         let mut backoff = Backoff::new();
         for least in [0.4, 0.8, 1.6, 3.2, 6.4] {
             let wait = backoff.next(&server(Some(Duration::ZERO))).unwrap();
@@ -97,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_a_fault_that_may_pass_is_tried_again() {
         let waits = |fault: Fault| Backoff::new().next(&fault).is_some();
         assert!(waits(Fault::RateLimited {
             provider: "x".into(),

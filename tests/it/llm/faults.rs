@@ -251,7 +251,7 @@ async fn run(wire: Wire, case: &Case) {
         panic!("{name}: no fault at the end: {deltas:?}");
     };
     assert!((case.fault)(fault), "{name}: {fault:?}");
-    assert_eq!(fault.retry(), case.retry, "{name}: {fault:?}");
+    assert_eq!(fault.is_transient(), case.retry, "{name}: {fault:?}");
     let nothing_done =
         |delta: &Result<Delta, Fault>| matches!(delta, Ok(Delta::Text(_) | Delta::Reasoning(_)));
     assert!(before.iter().all(nothing_done), "{name}: {deltas:?}");

@@ -62,7 +62,7 @@ fn a_quota_that_is_used_up_is_told_by_its_code_alone() {
             used_up,
             "{body}: {fault:?}"
         );
-        assert_ne!(fault.retry(), used_up, "{body}: {fault:?}");
+        assert_ne!(fault.is_transient(), used_up, "{body}: {fault:?}");
     };
     let coded = |code: &str| json!({"error": {"code": code, "message": "x"}});
     let typed = |kind: &str| json!({"error": {"type": kind, "message": "x"}});
