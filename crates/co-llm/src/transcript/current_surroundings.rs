@@ -1,4 +1,4 @@
-//! Finds the surroundings that a model is told, among the items of a chat.
+//! Finds the surroundings that a model is sent, among the items of a chat.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use super::item::Item;
 use super::summary::last_summary;
 use super::surroundings::Surroundings;
 
-/// Returns the index of the last surroundings that end earlier instructions; the conversation begins anew with them.
-fn anew(items: &[Item]) -> Option<usize> {
+/// Returns the index of the last surroundings that end earlier instructions. A new system prompt starts there.
+fn last_end_of_instructions(items: &[Item]) -> Option<usize> {
     let mut places = items
         .iter()
         .enumerate()
@@ -23,15 +23,15 @@ fn anew(items: &[Item]) -> Option<usize> {
     found
 }
 
-/// Returns the items without the notes about surroundings that no longer count: they may hold instructions that ended.
+/// Returns the items without outdated notes about surroundings, which may hold instructions that ended.
 ///
-/// An unread item takes the place of such a note, since a summary counts items.
+/// [`Item::Unknown`] takes the place of such a note, since a summary counts items.
 pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
-    let Some(anew) = anew(items) else {
+    let Some(end) = last_end_of_instructions(items) else {
         return Cow::Borrowed(items);
     };
     let mut items = items.to_vec();
-    for at in 1..anew {
+    for at in 1..end {
         if matches!(items[at], Item::Note { .. }) && of(&items[at - 1]).is_some() {
             items[at] = Item::Unknown;
         }
@@ -41,16 +41,16 @@ pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
 
 /// Returns the surroundings that the system prompt of the next request is made from.
 ///
-/// They stay the first ones of the conversation, since every request must begin like the one before it. A summary
-/// begins a conversation anew, and so does the end of instructions.
+/// These are the first ones of the chat, since each request must begin like the one before it. A summary starts a new
+/// system prompt, and so does the end of instructions.
 pub fn first_surroundings(items: &[Item]) -> Option<&Surroundings> {
     let kept_from = last_summary(items).map_or(0, |(_, kept_from)| kept_from);
-    let anew = anew(items).map_or(0, |at| at + 1);
-    let before = &items[..kept_from.max(anew)];
+    let end = last_end_of_instructions(items).map_or(0, |at| at + 1);
+    let before = &items[..kept_from.max(end)];
     last_surroundings(before).or_else(|| items.iter().find_map(of))
 }
 
-/// Returns the surroundings that the model was told of last.
+/// Returns the latest surroundings.
 pub fn last_surroundings(items: &[Item]) -> Option<&Surroundings> {
     items.iter().rev().find_map(of)
 }

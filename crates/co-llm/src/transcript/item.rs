@@ -6,76 +6,76 @@ use serde_json::Value;
 use super::surroundings::Surroundings;
 use super::usage::Usage;
 
-/// One thing that happened in a session, in the order it happened.
+/// One event of a chat. A transcript holds them in the order in which they happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "item", rename_all = "snake_case")]
 pub enum Item {
-    /// What the person sent, with whatever context they attached to it.
+    /// A prompt of the person, with the context that it attaches.
     User {
         text: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         context: Vec<Context>,
     },
-    /// What the model said.
+    /// Text of the model.
     Text { text: String },
-    /// What the model thought, with what its provider needs to see again on the next request.
+    /// Reasoning of the model. The next request sends it back with its signature.
     Reasoning {
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// A tool the model asked for.
+    /// A call of a tool that the model asks for.
     Call(Call),
-    /// Who let a call run, or did not.
+    /// The decision about a call.
     Decision { call: String, decision: Decision },
-    /// What a call came to.
+    /// The result of a call.
     Outcome(Outcome),
-    /// A command begins that goes on beside the conversation; on disk before its process starts. The model is told by
-    /// the call's outcome.
+    /// A job, which is a command in the background, is about to start. The item is on disk before the process starts. The
+    /// model learns about the job from the call's result.
     JobStarted {
-        /// Its number in this session.
+        /// The number of the job in this chat.
         job: u64,
         call: String,
         command: String,
     },
-    /// Such a command ended.
+    /// A job ended.
     JobEnded {
         job: u64,
-        /// The line that tells it: which job, and how it ended.
+        /// The line for the model: the job, and how it ended.
         text: String,
-        /// The model read of it in an outcome: it is not told again.
+        /// True if a result already told the model. It is then not told again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         told: bool,
     },
-    /// A turn ended; `usage` is what it used.
+    /// A turn ended. `usage` counts the tokens of the turn.
     End {
         reason: End,
         #[serde(default)]
         usage: Usage,
     },
-    /// The items before this one are told to the model as `text`; they stay in the file.
+    /// A summary. The model is sent `text` instead of the items before it. They stay in the file.
     Summary {
         text: String,
-        /// So many items before this one are told as they are nevertheless.
+        /// The number of items before this one that the model is sent as they are.
         #[serde(default, skip_serializing_if = "is_zero")]
         keep: usize,
     },
-    /// The place the chat works in; the model is told by the system prompt or by a note.
+    /// The place that the chat works in. The model reads it in the system prompt or in a note.
     Surroundings(Surroundings),
     /// A note from co to the model, such as a change of the working directory. The person sees its first line.
     Note {
         text: String,
-        /// The note concerns one answer only: if that is asked for again, the model is not told the note again.
+        /// True if the note concerns one answer only. A retry of that answer does not send it again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         once: bool,
     },
-    /// The person asked for another answer: the model is not told the last one any more.
+    /// The person asked for another answer. The model is no longer sent the last one.
     Retried,
-    /// Outputs that the model is told shortened from here on, so that the conversation fits its window.
+    /// Outputs that the model is sent in part from here on, so that the chat fits its context window.
     Shortened { outputs: Vec<Shortened> },
-    /// A line for the person only; never sent to a model.
+    /// A line for the person only. No model is sent it.
     Notice { text: String },
-    /// Written by a later version; kept as it was, never lost.
+    /// An item of a later version.
     #[serde(other)]
     Unknown,
 }
@@ -83,33 +83,33 @@ pub enum Item {
 /// A piece of the editor that the person attached to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// The word of the prompt that it stands for, and the file: `@buffer src/app.py`, `@file:src/main.rs`.
+    /// The word of the prompt, and the file: `@buffer src/app.py`, `@file:src/main.rs`.
     pub name: String,
     pub text: String,
 }
 
-/// One tool use.
+/// One use of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The provider's id, unique within a session.
+    /// The provider's id, unique in a chat.
     pub id: String,
     pub name: String,
     /// A JSON object.
     pub arguments: Value,
-    /// What the provider wants back with the call (Gemini's thought signature).
+    /// The text that the provider wants back with the call (Gemini's thought signature).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
 
-/// Why a call ran, or did not.
+/// The reason why a call ran or did not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Decision {
-    /// Proven read-only, and run in the read-only sandbox where there is one.
+    /// The policy proved that the command only reads. It runs in the read-only sandbox if there is one.
     Proved,
-    /// A rule of the person's own allows it.
+    /// A rule of the person allows it.
     Rule { rule: String },
-    /// `auto_confirm` is on.
+    /// The setting `auto_confirm` is on.
     AutoConfirm,
     /// The person said yes.
     Approved,
@@ -120,12 +120,12 @@ pub enum Decision {
     },
     /// A deny rule refuses it.
     Forbidden { why: String },
-    /// Nobody could be asked, or the turn was cancelled while the question was open.
+    /// Nobody could answer the question, or the turn was cancelled while it waited.
     Withdrawn,
 }
 
 impl Decision {
-    /// Returns whether the call was let run.
+    /// Returns true if the call may run.
     pub fn lets_run(&self) -> bool {
         match self {
             Self::Proved | Self::Rule { .. } | Self::AutoConfirm | Self::Approved => true,
@@ -134,47 +134,47 @@ impl Decision {
     }
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The [`Call::id`] it answers.
+    /// The [`Call::id`] that it belongs to.
     pub call: String,
-    /// What the model reads.
+    /// The text that the model reads.
     pub text: String,
-    /// True where the call did what was asked.
+    /// True if the call succeeded.
     pub ok: bool,
-    /// Where the whole output is, if it was kept.
+    /// The spill file with the whole output, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spill: Option<std::path::PathBuf>,
 }
 
-/// An output that the model is told in part.
+/// An output of which the model is sent a part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortened {
-    /// The [`Call::id`] whose outcome it is.
+    /// The [`Call::id`] of the output.
     pub call: String,
-    /// Bytes that are told of its beginning, and as many of its end; 0: one line stands for all of it.
+    /// The number of bytes that are sent of its beginning, and of its end. With 0 one line replaces all of it.
     pub bytes: usize,
 }
 
-/// Why a turn ended.
+/// The reason why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// The model had nothing more to do.
     Done,
     Cancelled,
-    /// The provider or the network failed; the text so far is kept.
+    /// The provider or the network failed. The text so far is kept.
     Failed,
-    /// A guard ended it (steps, repeats).
+    /// A limit on steps or on repeated calls ended it.
     Guarded,
-    /// The backend ended in the middle; written when the session is loaded again.
+    /// The backend ended during the turn. Written when the chat is loaded again.
     Interrupted,
 }
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands out a reference"
+    reason = "serde passes a reference"
 )]
 fn is_zero(number: &usize) -> bool {
     *number == 0

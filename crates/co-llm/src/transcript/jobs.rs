@@ -1,8 +1,8 @@
-//! The jobs of a conversation: what began, and what nobody saw the end of.
+//! Finds the jobs of a chat that started, and those without an end.
 
 use super::item::Item;
 
-/// Returns the ends of the jobs that have none: the process that ran them was killed, and they with it.
+/// Returns an end for each job that has none. Such a job was killed together with the backend.
 pub fn lost_jobs(items: &[Item]) -> Vec<Item> {
     let ended = |wanted: u64| {
         let mut ends = items.iter();
@@ -21,7 +21,7 @@ pub fn lost_jobs(items: &[Item]) -> Vec<Item> {
         .collect()
 }
 
-/// Returns the highest number that a job had; 0 where there was none.
+/// Returns the highest number of a job; 0 if there is no job.
 pub fn last_job(items: &[Item]) -> u64 {
     let numbers = items.iter().filter_map(|item| match item {
         Item::JobStarted { job, .. } => Some(*job),

@@ -1,4 +1,4 @@
-//! Makes a sequence of items one that every provider takes.
+//! Repairs the items of a chat so that every provider accepts them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,21 +6,21 @@ use serde_json::{Map, Value};
 
 use super::item::{Call, Item, Outcome};
 
-/// What a model is told of a call whose end nobody saw.
+/// The result of a call that has none because co ended before it did.
 pub const INTERRUPTED: &str =
     "interrupted: co ended before this call did; whether it took effect is not known";
 
-/// Returns the items with exactly one outcome for each call, and whether anything had to be mended.
+/// Returns the items with exactly one result for each call, and true if something had to change.
 ///
-/// An outcome stands after its call and before anything else is said or called; calls made together have theirs
-/// together. The ids of calls are unique and their arguments objects. Items of other kinds stay, in their order.
+/// The results of a step follow its calls directly. The ids of calls are unique, and their arguments are objects. All other
+/// items stay in their order.
 pub fn repair(items: Vec<Item>) -> (Vec<Item>, bool) {
     let mended = Repair::new(&items).run();
     let changed = mended != items;
     (mended, changed)
 }
 
-/// Returns whether the last turn has no end, as a process that was killed leaves it.
+/// Returns true if the last turn has no end, because the process was killed.
 pub fn unfinished(items: &[Item]) -> bool {
     items
         .iter()
@@ -37,7 +37,7 @@ pub fn unfinished(items: &[Item]) -> bool {
         .unwrap_or(false)
 }
 
-/// Returns the calls that have no outcome, in their order.
+/// Returns the calls without a result, in their order.
 pub fn unanswered(items: &[Item]) -> Vec<&Call> {
     let mut open: Vec<&Call> = Vec::new();
     for item in items {
@@ -56,15 +56,15 @@ pub fn unanswered(items: &[Item]) -> Vec<&Call> {
 
 struct Repair<'a> {
     items: &'a [Item],
-    /// Where the outcomes of an id stand that no call took yet, last first.
+    /// The indexes of the results for each id that belong to no call yet, the last one first.
     outcomes: HashMap<&'a str, Vec<usize>>,
-    /// Outcomes that were told before their place.
+    /// The indexes of results that were already moved to an earlier place.
     taken: HashSet<usize>,
-    /// Ids of the calls so far.
+    /// The ids of the calls so far.
     ids: HashSet<String>,
-    /// Calls without an outcome so far: the id they have now, and where their outcome is.
+    /// The calls without a result so far: their new id, and the index of their result.
     open: Vec<(String, Option<usize>)>,
-    /// Whether an outcome came since the last call: the next call begins another step.
+    /// True if a result came after the last call. The next call then starts another step.
     answering: bool,
     mended: Vec<Item>,
 }
@@ -125,7 +125,7 @@ impl<'a> Repair<'a> {
         }
         let mut call = call.clone();
         let answer = self.outcomes.get_mut(call.id.as_str()).and_then(|places| {
-            // Those before the call answer nothing.
+            // A result before its call is dropped.
             while places.last().is_some_and(|place| *place < at) {
                 places.pop();
             }
@@ -150,14 +150,14 @@ impl<'a> Repair<'a> {
             return;
         }
         let Some(index) = self.open.iter().position(|(_, place)| *place == Some(at)) else {
-            // It answers no call, or one that has its answer.
+            // It belongs to no call, or to one that has its result.
             return;
         };
         let (id, place) = self.open.remove(index);
         self.answer(id, place);
     }
 
-    /// Gives every open call its outcome: its own if there is one further on.
+    /// Adds a result for each open call: its own if there is one further on.
     fn close(&mut self) {
         for (id, place) in std::mem::take(&mut self.open) {
             self.taken.extend(place);

@@ -2,7 +2,7 @@
 
 use super::item::Item;
 
-/// Returns the index of the last summary, and that of the first item which it keeps.
+/// Returns the index of the last summary, and of the first item that it keeps.
 pub(super) fn last_summary(items: &[Item]) -> Option<(usize, usize)> {
     let mut backwards = items.iter().enumerate().rev();
     backwards.find_map(|(at, item)| match item {

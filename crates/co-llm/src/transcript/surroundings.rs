@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Facts about the place a chat works in. They fill the system prompt.
+/// The place that a chat works in. The system prompt is made from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
     pub cwd: String,
@@ -20,7 +20,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Returns a note for the model about everything that differs in `now`; none if nothing does.
+    /// Returns a note for the model about the differences of `now`; none if there are none.
     pub fn change(&self, now: &Self) -> Option<String> {
         let mut lines = Vec::new();
         if (&self.cwd, &self.workspace) != (&now.cwd, &now.workspace) {
@@ -44,14 +44,14 @@ impl Surroundings {
                     format!("The workspace now asks this of you:\n{}", text.trim())
                 }
                 (_, None) => "The instructions of the workspace no longer hold.".to_owned(),
-                // They are in the system prompt, see `ends_instructions`.
+                // The system prompt holds the new ones, see `ends_instructions`.
                 (Some(_), Some(_)) => "The instructions of the workspace changed.".to_owned(),
             });
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// Returns whether the model was sent instructions that `now` does not have. It must not be sent them again.
+    /// Returns true if `self` has instructions that `now` does not have. The model must not be sent them again.
     pub fn ends_instructions(&self, now: &Self) -> bool {
         self.instructions.is_some() && self.instructions != now.instructions
     }

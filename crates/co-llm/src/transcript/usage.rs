@@ -5,29 +5,29 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens, as the provider counted them, and what they cost.
+/// Tokens as the provider counts them, and their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub input: u64,
     pub output: u64,
-    /// Part of `input` that the provider had cached.
+    /// The part of `input` that the provider read from its cache.
     #[serde(default)]
     pub cached: u64,
-    /// Part of `input` that the provider put into its cache; some ask more for it.
+    /// The part of `input` that the provider wrote to its cache. Some providers charge more for it.
     #[serde(default, skip_serializing_if = "nothing")]
     pub written: u64,
-    /// None where the price of any of it is not known.
+    /// None if the price of any part is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
 
-/// Money, in billionths of a US dollar: whole, so that many small sums add up to what they are.
+/// Money in billionths of a US dollar. Whole numbers add up without rounding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cost(pub u64);
 
 impl Cost {
-    /// Returns it in US dollars.
+    /// Returns the cost in US dollars.
     #[expect(
         clippy::cast_precision_loss,
         reason = "exact up to nine million dollars"
@@ -57,7 +57,7 @@ impl AddAssign for Usage {
         self.cost = match (self.is_nothing(), other.is_nothing()) {
             (true, _) => other.cost,
             (_, true) => self.cost,
-            // A sum with an unknown part would pass for the whole.
+            // The sum of a known and an unknown cost would look like the whole cost.
             _ => self.cost.zip(other.cost).map(|(a, b)| Cost(a.0 + b.0)),
         };
         self.input += other.input;
@@ -83,7 +83,7 @@ impl fmt::Display for Usage {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands out a reference"
+    reason = "serde passes a reference"
 )]
 fn nothing(count: &u64) -> bool {
     *count == 0

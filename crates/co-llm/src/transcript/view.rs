@@ -1,13 +1,13 @@
-//! The part of a conversation that a model is told.
+//! Selects the items of a chat that a model is sent.
 
 use super::current_surroundings::without_old_notes;
 use super::item::Item;
 use super::summary::last_summary;
 
-/// Returns the items that a request is made from: all that a model is told, or what follows the last summary.
+/// Returns the items that a request is made from: all of them, or those since the last summary.
 ///
-/// The person's first prompt is always among them, and so is their last. Items for the person alone are left out.
-/// Pieces of one text are joined, see [`joined`].
+/// The first and the last prompt of the person are always among them. Items for the person alone are left out. Pieces of
+/// one text are joined, see [`joined`].
 pub fn view(items: &[Item]) -> Vec<Item> {
     let mut told: Vec<Item> = Vec::new();
     let items = without_old_notes(items);
@@ -22,12 +22,12 @@ pub fn view(items: &[Item]) -> Vec<Item> {
     joined(&told)
 }
 
-/// Returns whether there is text that answers the last prompt or the last results.
+/// Returns true if text follows the last prompt or the last results.
 pub fn has_answer(items: &[Item]) -> bool {
     is_answered(&view(items))
 }
 
-/// Returns whether the model said or did something since the last prompt: else there is nothing to go on from.
+/// Returns true if the model said or did something since the last prompt, so that it can continue.
 pub fn may_go_on(items: &[Item]) -> bool {
     let told = view(items);
     is_answered(&told) || matches!(told[..asked_at(&told)].last(), Some(Item::Outcome(_)))
@@ -38,7 +38,7 @@ fn is_answered(told: &[Item]) -> bool {
     told[asked_at(told)..].iter().any(text)
 }
 
-/// Returns the index after the last prompt or result: an answer to it begins there or later.
+/// Returns the index after the last prompt or result. The answer to it begins there or later.
 fn asked_at(told: &[Item]) -> usize {
     let asked = told.iter().rposition(|item| {
         matches!(
@@ -49,7 +49,7 @@ fn asked_at(told: &[Item]) -> usize {
     asked.map_or(0, |at| at + 1)
 }
 
-/// Returns whether an item belongs to one answer. News of jobs and of the surroundings do not.
+/// Returns true if an item belongs to one answer. Items about jobs and surroundings do not.
 fn is_answer(item: &Item) -> bool {
     matches!(
         item,
@@ -62,8 +62,7 @@ fn is_answer(item: &Item) -> bool {
 
 /// Returns the items, with adjacent texts joined into one.
 ///
-/// A session writes an answer to its file while it streams, so a text stands there in pieces. A reader must get the
-/// same text whatever the pieces were.
+/// A chat writes an answer to its file while it streams, so the file holds a text in pieces.
 pub fn joined<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Item> {
     let mut whole: Vec<Item> = Vec::new();
     for item in items {
@@ -75,7 +74,7 @@ pub fn joined<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Item> {
     whole
 }
 
-/// Returns whether a request depends on the item.
+/// Returns true if the model is sent the item.
 fn is_told(item: &Item) -> bool {
     match item {
         Item::User { .. }
@@ -104,13 +103,13 @@ fn after_summary(items: &[Item]) -> Box<dyn Iterator<Item = &Item> + '_> {
     };
     let is_user = |item: &&Item| matches!(item, Item::User { .. });
     let first = items[..kept_from].iter().position(|item| is_user(&item));
-    // The prompt that the kept items answer, unless it is among them.
+    // The prompt that the kept items answer, if it is not one of them.
     let last = items[..kept_from]
         .iter()
         .rposition(|item| is_user(&item))
         .filter(|at| first != Some(*at))
         .filter(|_| !items[kept_from..].iter().any(|item| is_user(&item)));
-    // An older summary's `keep` counted items that are told by the newer one.
+    // The newer summary also replaces an older one.
     let kept = items[kept_from..at]
         .iter()
         .filter(|item| !matches!(item, Item::Summary { .. }));
@@ -218,7 +217,7 @@ mod tests {
         assert_eq!(told[..4], asked);
         assert_eq!(told[4..], [said("three")]);
         assert!(has_answer(&items) && !has_answer(&items[..12]) && !has_answer(&[]));
-        // Without an answer the same is asked once more.
+        // Without an answer the same request is made again.
         assert_eq!(view(&[user("a"), end(), Item::Retried]), [user("a")]);
     }
 
