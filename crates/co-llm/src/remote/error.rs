@@ -1,4 +1,4 @@
-//! Errors of `genai` and below, told by their types.
+//! Turns errors of `genai`, of HTTP and of servers into faults, by their types.
 
 use std::error::Error as _;
 
@@ -11,15 +11,15 @@ use super::request_info::RequestInfo;
 use super::retry_after::retry_after;
 use crate::fault::Fault;
 
-/// Enough of a server's words to see what it means.
+/// The longest error text of a server that is kept, in characters.
 const BODY: usize = 600;
 
 impl RequestInfo {
-    /// Returns the fault an error comes to.
+    /// Returns the fault for an error.
     pub(super) fn fault(&self, error: &genai::Error) -> Fault {
         match self.read(error) {
             Fault::Malformed { detail } => Fault::Malformed {
-                detail: self.words(&detail),
+                detail: self.error_text(&detail),
             },
             fault => fault,
         }
@@ -28,7 +28,7 @@ impl RequestInfo {
     fn read(&self, error: &genai::Error) -> Fault {
         use genai::Error;
         match error {
-            // HTTP errors are wrapped in here; `status()` of the wrapper knows nothing of them.
+            // It wraps HTTP errors, and its `status()` does not return theirs.
             Error::WebStream { error, .. } => self.boxed(error.as_ref()),
             Error::HttpError {
                 status,
@@ -46,9 +46,9 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the fault of an error the server put into its answer.
+    /// Returns the fault for an error that the server sent inside its answer.
     pub(super) fn event(&self, body: &Value) -> Fault {
-        // Anthropic: {"type":"error","error":{"type","message"}}; the others put in the inner one.
+        // Anthropic sends {"type":"error","error":{"type","message"}}, the others send the inner object.
         let error = body.get("error").filter(|e| e.is_object()).unwrap_or(body);
         let words: Vec<&str> = ["type", "code", "status"]
             .iter()
@@ -59,8 +59,12 @@ impl RequestInfo {
             .and_then(Value::as_u64)
             .and_then(|code| u16::try_from(code).ok())
             .filter(|code| (400..600).contains(code));
-        let status =
-            number.unwrap_or_else(|| words.iter().find_map(|word| named(word)).unwrap_or(500));
+        let status = number.unwrap_or_else(|| {
+            words
+                .iter()
+                .find_map(|word| status_of_name(word))
+                .unwrap_or(500)
+        });
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         self.http(status, &body.to_string(), &HeaderMap::new())
     }
@@ -76,7 +80,7 @@ impl RequestInfo {
             return self.network(error);
         }
         if let Some(error) = error.downcast_ref::<std::string::FromUtf8Error>() {
-            // A character that was only begun is a cut; one that is wrong is not.
+            // A half character at the end means a cut. A wrong character does not.
             return match error.utf8_error().error_len() {
                 None => Fault::Cut,
                 Some(_) => malformed("it is not UTF-8"),
@@ -112,18 +116,18 @@ impl RequestInfo {
         if error.is_timeout() && !error.is_connect() {
             return Fault::Stalled(self.stall);
         }
-        // Before the answer began: the connection was refused, or closed on the request.
+        // The connection was refused, or closed before the answer began.
         if error.is_connect() || error.is_request() {
             if self.guessed && error.is_connect() {
                 return Fault::NoProvider;
             }
             return Fault::Unreachable {
                 url: self.url.clone(),
-                cause: deepest(error),
+                cause: last_cause(error),
             };
         }
         if error.is_builder() {
-            return malformed(&deepest(error));
+            return malformed(&last_cause(error));
         }
         Fault::Cut
     }
@@ -136,7 +140,7 @@ impl RequestInfo {
             .unwrap_or_default();
         let code = status.as_u16();
         match code {
-            // 402 says the same by itself: payment required.
+            // "Payment required".
             402 => Fault::QuotaUsedUp {
                 provider,
                 status: code,
@@ -154,7 +158,7 @@ impl RequestInfo {
                 status: code,
                 retry_after: retry_after(headers, body),
             },
-            // A login page, or another address; neither is an answer.
+            // A redirect to a login page or to another address is no answer.
             300..=399 => Fault::HtmlPage {
                 url: self.url.clone(),
             },
@@ -169,20 +173,20 @@ impl RequestInfo {
             404 => Fault::NotFound {
                 provider,
                 model: self.model.clone(),
-                body: self.words(body),
+                body: self.error_text(body),
             },
             _ if code == 413 || is_overflow(body) => Fault::Overflow {
-                body: self.words(body),
+                body: self.error_text(body),
             },
             _ => Fault::BadRequest {
                 provider,
-                body: self.words(body),
+                body: self.error_text(body),
             },
         }
     }
 
-    /// Returns the sentence in a server's body, without the key it may echo.
-    fn words(&self, body: &str) -> String {
+    /// Returns the message in the body of an error, without the keys that it may repeat.
+    fn error_text(&self, body: &str) -> String {
         let sentence = serde_json::from_str::<Value>(body)
             .ok()
             .and_then(|body| message(&body).map(str::to_owned))
@@ -192,8 +196,8 @@ impl RequestInfo {
     }
 }
 
-/// Returns the last cause of an error, the one that says what happened.
-pub(super) fn deepest(error: &reqwest::Error) -> String {
+/// Returns the last cause of an error, which is the most specific one.
+pub(super) fn last_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;
@@ -236,11 +240,11 @@ fn is_page(content_type: &str, body: &str) -> bool {
         || head.starts_with("<html")
 }
 
-/// The status an error's name stands for, as the providers document them.
-fn named(word: &str) -> Option<u16> {
+/// Returns the HTTP status for an error's name, as the providers document it.
+fn status_of_name(word: &str) -> Option<u16> {
     Some(match word {
         "billing_error" => 402,
-        // Told apart from a rate limit by the same names, in what the body says.
+        // `is_used_up` tells these from a rate limit.
         "insufficient_quota" | "billing_hard_limit_reached" | "billing_not_active" => 429,
         "rate_limit_error" | "rate_limit_exceeded" | "RESOURCE_EXHAUSTED" => 429,
         "overloaded_error" => 529,
@@ -258,7 +262,7 @@ fn named(word: &str) -> Option<u16> {
     })
 }
 
-/// Returns whether a refusal names a quota that no wait refills, by its code or type.
+/// Returns true if the error means that credit or quota is used up, so that waiting does not help.
 fn is_used_up(body: &str) -> bool {
     const NAMES: [&str; 4] = [
         "insufficient_quota",
@@ -269,7 +273,7 @@ fn is_used_up(body: &str) -> bool {
     is_named(body, &NAMES)
 }
 
-/// Returns whether the error's code or type is one of the names.
+/// Returns true if the error's code or type is one of the names.
 fn is_named(body: &str, names: &[&str]) -> bool {
     let Ok(parsed) = serde_json::from_str::<Value>(body) else {
         return false;
@@ -286,7 +290,7 @@ fn is_named(body: &str, names: &[&str]) -> bool {
         .any(|name| names.contains(&name))
 }
 
-/// Anthropic and Gemini have no type for it: only there, and only in a refused request, the sentence counts.
+/// Returns true if the request is longer than the context window. Anthropic and Gemini say so only in the message.
 fn is_overflow(body: &str) -> bool {
     const NAMES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
     const SENTENCES: [&str; 4] = [

@@ -1,16 +1,16 @@
-//! The fields of a request's body that are added after all others.
+//! Fields at the end of a request's body.
 //!
-//! They come last so that the bytes before them, with the whole conversation, are the same in every request: providers
-//! cache a prompt by its first bytes.
+//! They come last, so that the bytes before them are the same in each request of a chat. Providers cache a prompt by its
+//! first bytes.
 
 use serde_json::{Map, Value, json};
 
 use crate::provider_table::Protocol;
 
-/// Returns the fields to add: co's own, over which those of the person win, then the choice of tools.
+/// Returns the fields to add: our own, replaced by those of the person, then the field that forbids calls.
 ///
-/// `own`: the request goes to the provider's own host. With `may_call` false the model must answer without a call; Ollama
-/// has no field for that.
+/// `own` is true if the request goes to the provider's own server. If `may_call` is false, the model must answer without a
+/// call. Ollama has no field for that.
 pub(super) fn extra(
     (protocol, own): (Protocol, bool),
     may_call: bool,
@@ -18,9 +18,9 @@ pub(super) fn extra(
 ) -> Option<Value> {
     let mut fields = Value::Object(Map::new());
     if protocol == Protocol::Anthropic && own {
-        // Anthropic caches nothing unasked. Asked like this, it caches the request up to its last message and finds
-        // that again in the next one (platform.claude.com, "Prompt caching", automatic caching, 2026-11). Servers
-        // that only speak its protocol may refuse the field.
+        // Without this field Anthropic caches nothing. With it, it caches the request up to its last message
+        // (platform.claude.com, "Prompt caching", automatic caching, 2026-11). Other servers that speak its protocol
+        // may refuse the field.
         fields["cache_control"] = json!({ "type": "ephemeral" });
     }
     if let Some(person) = person {
@@ -46,7 +46,7 @@ fn no_calls(protocol: Protocol) -> Option<(&'static str, Value)> {
     })
 }
 
-/// Puts `more` into `value`: objects into objects, anything else in the place of what is there.
+/// Merges `more` into `value`. Objects are merged field by field. All other values are replaced.
 pub(super) fn merge(value: &mut Value, more: &Value) {
     match (value, more) {
         (Value::Object(fields), Value::Object(more)) => {

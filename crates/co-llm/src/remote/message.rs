@@ -1,6 +1,6 @@
-//! Items to the messages of a request.
+//! Turns the items of a chat into the messages of a request.
 //!
-//! Repairs what it is given first, so that no provider ever sees a call without its result.
+//! It repairs the items first, so that no provider is sent a call without its result.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,16 +16,17 @@ use crate::provider_table::{Protocol, ProviderInfo};
 use crate::request::{ModelRequest, ToolSpec};
 use crate::transcript::{self, Call, Context, Item, Outcome};
 
-/// What a model is told where its own words would be the last of the request: most refuse that.
+/// The last message of a request that would end with the model's own text. Most providers refuse that.
 const GO_ON: &str = "Go on from where you stopped.";
-/// Stands for the answer to a prompt that got none.
+/// The answer in the request to a prompt that got none.
 const NO_ANSWER: &str = "(no answer)";
+/// The first message of a request that would begin with the model's own text.
 const BEGIN: &str = "(The conversation goes on.)";
 
 /// Returns the request as `genai` takes it.
 ///
-/// A message depends on its items alone, never on what follows them: each request of a chat begins with the bytes of the
-/// one before it, and the provider's cache serves that part.
+/// A message depends on its own items only, not on later ones. So each request of a chat begins with the bytes of the one
+/// before it, and the provider can serve that part from its cache.
 pub(super) fn chat(info: &RequestInfo, request: &ModelRequest) -> ChatRequest {
     let (items, _) = transcript::repair(transcript::view(&request.items));
     let mut writer = MessageWriter::new(info, request.tools.is_empty());
@@ -41,12 +42,12 @@ pub(super) fn chat(info: &RequestInfo, request: &ModelRequest) -> ChatRequest {
     chat
 }
 
-/// Returns the signature as it is kept: with whose it is, since nobody else takes it.
+/// Returns the signature with the name of its provider, as a transcript keeps it.
 pub(super) fn keep_signature(provider: &ProviderInfo, signature: &str) -> String {
     format!("{}:{signature}", provider.name)
 }
 
-/// Returns a kept signature as its provider sent it; none if it is another provider's.
+/// Returns a kept signature as its provider sent it; none if another provider made it.
 fn own_signature<'a>(provider: &ProviderInfo, kept: Option<&'a str>) -> Option<&'a str> {
     kept?.strip_prefix(provider.name)?.strip_prefix(':')
 }
@@ -57,34 +58,34 @@ fn tool(spec: &ToolSpec) -> Tool {
         .with_schema(spec.schema.clone())
 }
 
-/// Collects items that go into one message.
+/// Collects items into messages.
 struct MessageWriter<'a> {
     info: &'a RequestInfo,
-    /// No tools are offered: calls of the past are told as text, since some refuse them otherwise.
-    plain: bool,
-    /// Calls that are told as text for another reason; so is what they came to.
-    retold: HashSet<String>,
+    /// True if the request offers no tools. Earlier calls become text, since some providers refuse them otherwise.
+    calls_as_text: bool,
+    /// Ids of other calls that become text. Their results become text too.
+    text_calls: HashSet<String>,
     messages: Vec<ChatMessage>,
     user: Vec<String>,
-    /// The last item was a summary: the end of its turn says nothing about an answer.
-    summed_up: bool,
-    thoughts: Vec<ContentPart>,
-    said: Vec<ContentPart>,
+    /// True directly after a summary. The end of that turn does not mean a missing answer.
+    after_summary: bool,
+    reasoning_parts: Vec<ContentPart>,
+    parts: Vec<ContentPart>,
     responses: Vec<ToolResponse>,
     names: HashMap<String, String>,
 }
 
 impl<'a> MessageWriter<'a> {
-    fn new(info: &'a RequestInfo, plain: bool) -> Self {
+    fn new(info: &'a RequestInfo, calls_as_text: bool) -> Self {
         Self {
             info,
-            plain,
-            retold: HashSet::new(),
+            calls_as_text,
+            text_calls: HashSet::new(),
             messages: Vec::new(),
             user: Vec::new(),
-            summed_up: false,
-            thoughts: Vec::new(),
-            said: Vec::new(),
+            after_summary: false,
+            reasoning_parts: Vec::new(),
+            parts: Vec::new(),
             responses: Vec::new(),
             names: HashMap::new(),
         }
@@ -92,32 +93,32 @@ impl<'a> MessageWriter<'a> {
 
     fn item(&mut self, item: Item) {
         match item {
-            Item::User { text, context } => self.user_says(with_context(text, &context)),
+            Item::User { text, context } => self.add_user(with_context(text, &context)),
             Item::Summary { text, .. } => {
-                self.user_says(format!(
+                self.add_user(format!(
                     "What happened before this point, in short:\n\n{text}"
                 ));
-                self.summed_up = true;
+                self.after_summary = true;
             }
             Item::Text { text } => {
-                self.model_speaks();
+                self.start_model();
                 if !text.trim().is_empty() {
-                    self.said.push(ContentPart::Text(text));
+                    self.parts.push(ContentPart::Text(text));
                 }
             }
             Item::Reasoning { text, signature } => {
-                self.model_speaks();
+                self.start_model();
                 self.reasoning(text, signature.as_deref());
             }
             Item::Call(call) => {
-                self.model_speaks();
+                self.start_model();
                 self.call(call);
             }
             Item::Outcome(outcome) => self.outcome(outcome),
             Item::JobEnded {
                 text, told: false, ..
             }
-            | Item::Note { text, .. } => self.user_says(format!("[{text}]")),
+            | Item::Note { text, .. } => self.add_user(format!("[{text}]")),
             Item::JobStarted { .. } | Item::JobEnded { .. } => {}
             Item::End { .. } => self.end_turn(),
             Item::Decision { .. } | Item::Notice { .. } | Item::Unknown => {}
@@ -125,23 +126,22 @@ impl<'a> MessageWriter<'a> {
         }
     }
 
-    /// A prompt without an answer stays a message of its own: joined with the next one, it would not be the bytes that
-    /// were sent.
+    /// Adds an answer to a prompt that got none. Joined with the next prompt, its bytes would differ from those sent before.
     fn end_turn(&mut self) {
-        if !self.user.is_empty() && !self.summed_up {
+        if !self.user.is_empty() && !self.after_summary {
             self.end_user();
             self.messages.push(ChatMessage::assistant(NO_ANSWER));
         }
     }
 
-    fn user_says(&mut self, text: String) {
+    fn add_user(&mut self, text: String) {
         self.end_model();
         self.end_responses();
-        self.summed_up = false;
+        self.after_summary = false;
         self.user.push(text);
     }
 
-    fn model_speaks(&mut self) {
+    fn start_model(&mut self) {
         self.end_responses();
         self.end_user();
     }
@@ -151,45 +151,47 @@ impl<'a> MessageWriter<'a> {
         match (self.info.provider.protocol, signature) {
             (Protocol::Anthropic, Some(block)) if text.is_empty() && block.starts_with('{') => {
                 if let Ok(data) = serde_json::from_str(block) {
-                    self.thoughts.push(ContentPart::Custom(CustomPart {
+                    self.reasoning_parts.push(ContentPart::Custom(CustomPart {
                         model_iden: None,
                         data,
                     }));
                 }
             }
-            // Without its signature it is refused.
+            // Anthropic refuses reasoning without its signature.
             (Protocol::Anthropic, Some(signature)) => {
-                self.thoughts
+                self.reasoning_parts
                     .push(ContentPart::ThoughtSignature(signature.to_owned()));
-                self.thoughts.push(ContentPart::ReasoningContent(text));
+                self.reasoning_parts
+                    .push(ContentPart::ReasoningContent(text));
             }
             (Protocol::Responses, Some(signature)) => {
-                self.thoughts
+                self.reasoning_parts
                     .push(ContentPart::ThoughtSignature(signature.to_owned()));
             }
-            // It belongs to the part that follows it.
+            // Gemini's signature belongs to the part after it.
             (Protocol::Gemini, Some(signature)) => {
-                self.said
+                self.parts
                     .push(ContentPart::ThoughtSignature(signature.to_owned()));
             }
-            // Compatible servers want it back with the calls it led to, OpenAI itself does not know it.
+            // Compatible servers want reasoning back with its calls. OpenAI itself does not know the field.
             (Protocol::OpenAi, _) if !self.info.own && !text.is_empty() => {
-                self.thoughts.push(ContentPart::ReasoningContent(text));
+                self.reasoning_parts
+                    .push(ContentPart::ReasoningContent(text));
             }
             _ => {}
         }
     }
 
     fn call(&mut self, call: Call) {
-        if self.plain {
-            self.said.push(as_text(&call.name, &call.arguments));
+        if self.calls_as_text {
+            self.parts.push(as_text(&call.name, &call.arguments));
             self.names.insert(call.id, call.name);
             return;
         }
         let id = self.id(&call.id);
         self.names.insert(call.id, call.name.clone());
         let signature = own_signature(self.info.provider, call.signature.as_deref());
-        self.said.push(ContentPart::ToolCall(ToolCall {
+        self.parts.push(ContentPart::ToolCall(ToolCall {
             call_id: id,
             fn_name: call.name,
             fn_arguments: call.arguments,
@@ -202,20 +204,20 @@ impl<'a> MessageWriter<'a> {
         self.end_user();
         let name = self.names.get(&outcome.call).cloned().unwrap_or_default();
         let id = self.id(&outcome.call);
-        if self.plain || self.retold.contains(&id) {
+        if self.calls_as_text || self.text_calls.contains(&id) {
             self.user
                 .push(format!("[what {name} came to]\n{}", outcome.text));
             return;
         }
         self.responses
             .push(ToolResponse::new(id, outcome.text).with_fn_name(name));
-        // The Ollama adapter takes one result a message; the others want those of a step together.
+        // Ollama takes one result per message. The others want all results of a step together.
         if self.info.provider.protocol == Protocol::Ollama {
             self.end_responses();
         }
     }
 
-    /// Gemini makes ids that the others refuse.
+    /// Returns an id that the provider accepts. Other providers refuse some of Gemini's ids.
     fn id(&self, id: &str) -> String {
         if self.info.provider.protocol == Protocol::Gemini {
             return id.to_owned();
@@ -236,11 +238,11 @@ impl<'a> MessageWriter<'a> {
     }
 
     fn end_model(&mut self) {
-        let mut said = std::mem::take(&mut self.said);
-        if self.info.thinking && self.thoughts.is_empty() {
-            self.retell(&mut said);
+        let mut said = std::mem::take(&mut self.parts);
+        if self.info.thinking && self.reasoning_parts.is_empty() {
+            self.calls_to_text(&mut said);
         }
-        let mut parts = std::mem::take(&mut self.thoughts);
+        let mut parts = std::mem::take(&mut self.reasoning_parts);
         let calls = |part: &ContentPart| matches!(part, ContentPart::ToolCall(_));
         if self.info.provider.protocol == Protocol::OpenAi && !said.iter().any(calls) {
             parts.clear();
@@ -248,7 +250,7 @@ impl<'a> MessageWriter<'a> {
         let speaks = said
             .iter()
             .any(|part| matches!(part, ContentPart::Text(_) | ContentPart::ToolCall(_)));
-        // Thoughts that led to nothing are refused by those who want them back.
+        // Providers refuse reasoning without a text or a call after it.
         if !speaks {
             return;
         }
@@ -260,11 +262,11 @@ impl<'a> MessageWriter<'a> {
             .push(ChatMessage::assistant(MessageContent::from_parts(parts)));
     }
 
-    /// Tells calls as text: made by another model, they have no thought that this one would take back.
-    fn retell(&mut self, said: &mut [ContentPart]) {
+    /// Turns calls into text. Another model made them, so the reasoning that Anthropic wants with them is missing.
+    fn calls_to_text(&mut self, said: &mut [ContentPart]) {
         for part in said {
             if let ContentPart::ToolCall(call) = part {
-                self.retold.insert(call.call_id.clone());
+                self.text_calls.insert(call.call_id.clone());
                 *part = as_text(&call.fn_name, &call.fn_arguments);
             }
         }

@@ -1,7 +1,7 @@
-//! Every network provider, through `genai`; Ollama's chat alone is asked for by hand ([`ollama`]).
+//! A provider behind HTTP, through the crate `genai`. Only the chat with Ollama is our own code, in [`ollama`].
 //!
-//! Owns the HTTP client, which is built for the first request. What goes out is made in [`message`], what
-//! comes back is read in [`reader`], what went wrong is told in [`error`].
+//! This file owns the HTTP client and makes it for the first request. [`message`] makes the messages of a request, [`reader`]
+//! reads the answer, [`error`] turns errors into faults.
 
 mod error;
 mod extra;
@@ -37,7 +37,7 @@ use crate::request::ModelRequest;
 use crate::settings::ProviderSettings;
 
 const CONNECT: Duration = Duration::from_secs(15);
-/// Idle connections are closed soon: an editor is open for days, a turn lasts minutes.
+/// Idle connections are closed soon, because an editor is open for days and a turn lasts minutes.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// A provider behind HTTP.
@@ -52,11 +52,11 @@ pub(super) struct Remote {
     stall: Duration,
     clients: OnceCell<Clients>,
     model: OnceCell<String>,
-    /// What Ollama says of the model.
+    /// The context window of an Ollama model, once the server was listing.
     limits: OnceCell<ollama::ModelLimits>,
 }
 
-/// The HTTP client, bare and as `genai` has it.
+/// The HTTP client, alone and inside the client of `genai`.
 #[derive(Debug)]
 struct Clients {
     http: reqwest::Client,
@@ -121,7 +121,7 @@ impl Remote {
                 }
                 let http = builder.build().map_err(|error| Fault::Unreachable {
                     url: self.choice.base_url.clone(),
-                    cause: error::deepest(&error),
+                    cause: error::last_cause(&error),
                 })?;
                 let genai = Client::builder()
                     .with_reqwest(http.clone())
@@ -139,7 +139,7 @@ impl Remote {
         Endpoint::from_owned(self.choice.base_url.as_str())
     }
 
-    /// Returns the headers of a request, with the key for the adapter that does not send it.
+    /// Returns the added headers of a request. They hold the key for Ollama, whose adapter does not send it.
     async fn extra_headers(&self) -> Result<Vec<(String, String)>, Fault> {
         let mut headers = self.headers.clone();
         if self.choice.provider.protocol == Protocol::Ollama
@@ -160,7 +160,7 @@ impl Remote {
         }))
     }
 
-    /// Returns the model's name; asks the server where none is set.
+    /// Returns the model's name. If none is set, asks the server for its models.
     async fn model(&self) -> Result<&str, Fault> {
         self.model
             .get_or_try_init(|| async {
@@ -178,11 +178,11 @@ impl Remote {
     async fn list(&self) -> Result<Vec<String>, Fault> {
         let client = self.client().await?;
         let auth = self.auth().await?;
-        let asked = client.all_model_names(self.adapter(), (self.endpoint(), auth));
+        let listing = client.all_model_names(self.adapter(), (self.endpoint(), auth));
         let info = self.info(String::new());
-        match tokio::time::timeout(self.stall, asked).await {
+        match tokio::time::timeout(self.stall, listing).await {
             Ok(Ok(models)) => Ok(models),
-            Ok(Err(error)) => Err(noted(&self.key, info.fault(&error))),
+            Ok(Err(error)) => Err(drop_refused_key(&self.key, info.fault(&error))),
             Err(_) => Err(Fault::Stalled(self.stall)),
         }
     }
@@ -197,7 +197,8 @@ impl Remote {
             key_source: self.key.place(),
             keys: self.key.used(),
             guessed: self.choice.guessed,
-            thinking: self.choice.provider.protocol == Protocol::Anthropic && self.thinks(),
+            thinking: self.choice.provider.protocol == Protocol::Anthropic
+                && self.thinking_enabled(),
             stall: self.stall,
         }
     }
@@ -210,7 +211,7 @@ impl Remote {
                 info.provider.protocol,
                 &info.model,
             ))
-            // Without them a silent server holds a turn for ever.
+            // Without these time-outs a silent server would hold a turn forever.
             .with_stream_header_timeout(self.stall)
             .with_stream_read_timeout(self.stall)
             .with_raw_frame_sink_arc(frames);
@@ -224,7 +225,7 @@ impl Remote {
             self.choice.provider.protocol,
             Protocol::OpenAi | Protocol::Responses
         ) {
-            // Otherwise `-max` or `-low` at the end of a model's name is cut off and taken for an effort.
+            // Otherwise `genai` cuts `-max` or `-low` off a model's name and takes it for an effort.
             options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
         }
         options
@@ -235,7 +236,7 @@ impl Remote {
         extra::extra(server, may_call, self.extra_body.as_ref())
     }
 
-    fn thinks(&self) -> bool {
+    fn thinking_enabled(&self) -> bool {
         let kind = self
             .extra_body
             .as_ref()
@@ -243,23 +244,23 @@ impl Remote {
         kind.is_some_and(|kind| kind == "enabled")
     }
 
-    /// The window of a model of Ollama's, which holds no more than it is asked to.
+    /// Returns the context window to ask Ollama for.
     async fn ollama_window(&self) -> u64 {
         let limits = self.limits.get_or_try_init(|| async {
             let http = &self.clients().await?.http;
             let model = self.model().await?;
             let headers = ollama::headers(self.extra_headers().await?);
             let url = &self.choice.base_url;
-            let limits = ollama::show(http, url, headers, model).await;
+            let limits = ollama::model_limits(http, url, headers, model).await;
             limits.map_err(|error| Fault::Unreachable {
                 url: url.clone(),
-                cause: error::deepest(&error),
+                cause: error::last_cause(&error),
             })
         });
         let limits = match limits.await {
             Ok(limits) => *limits,
             Err(fault) => {
-                // The request itself will say so; the next one asks again.
+                // The request itself reports the fault. The next request asks for the limits again.
                 tracing::debug!(%fault, "the model's window is not known");
                 ollama::ModelLimits::default()
             }
@@ -328,7 +329,7 @@ impl Provider for Remote {
             _ => client
                 .exec_chat_stream(target.clone(), chat, Some(&options))
                 .await
-                .map_err(|error| noted(&self.key, info.fault(&error)))?
+                .map_err(|error| drop_refused_key(&self.key, info.fault(&error)))?
                 .stream
                 .boxed(),
         };
@@ -346,7 +347,7 @@ impl Provider for Remote {
         );
         let answer = answer.into_stream();
         Ok(answer
-            .map(move |delta| delta.map_err(|fault| noted(&key, fault)))
+            .map(move |delta| delta.map_err(|fault| drop_refused_key(&key, fault)))
             .boxed())
     }
 
@@ -375,15 +376,15 @@ impl Provider for Remote {
     }
 }
 
-/// Passes a fault on; the key hears of one that is its own.
-fn noted(key: &Key, fault: Fault) -> Fault {
+/// Returns the fault, and drops the key if the server refused it.
+fn drop_refused_key(key: &Key, fault: Fault) -> Fault {
     if matches!(fault, Fault::Unauthorized { .. }) {
         key.refused();
     }
     fault
 }
 
-/// A header set by the person takes the place of `genai`'s own only under the very same spelling.
+/// Returns the spelling of a header that `genai` uses. Only so the person's header replaces that of `genai`.
 fn canonical(name: &str) -> String {
     let own = PROVIDERS.iter().map(|row| row.key_header);
     own.chain(["anthropic-version"])
@@ -392,7 +393,7 @@ fn canonical(name: &str) -> String {
         .to_owned()
 }
 
-/// A server on this machine is never reached through a proxy.
+/// Returns true for a server on this machine. It is reached without a proxy.
 fn is_local(base_url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(base_url) else {
         return false;

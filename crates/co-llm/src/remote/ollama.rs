@@ -1,7 +1,8 @@
-//! Ollama's own chat: `genai` has no place in its request for the window, without which the server cuts off the
-//! beginning of a conversation in silence, nor for `extra_body`.
+//! The chat with Ollama, without `genai`.
 //!
-//! The answer comes as `genai`'s events, so that the reader is the same for everybody.
+//! A request of `genai` cannot hold the size of the context window (`num_ctx`), nor `extra_body`. Without `num_ctx` the
+//! server drops the beginning of a long chat and reports nothing. The answer comes as events of `genai`, so that one
+//! reader serves all providers.
 
 mod body;
 mod lines;
@@ -23,36 +24,37 @@ use super::raw_frames::RawFrames;
 pub(super) use body::body;
 use lines::{BoxError, broken};
 
-/// How long the question what a model can hold may take; without an answer its window is a guess.
+/// The time-out of the request for a model's limits. Without an answer the default window is used.
 const SHOW: Duration = Duration::from_secs(10);
 
-/// Bytes of an error that are read; its sentence stands at its beginning.
+/// The number of bytes of an error body that are read. The message is at its beginning.
 const MAX_ERROR: usize = 64 << 10;
 
-/// One request.
+/// One request to `/api/chat`.
 pub(super) struct OllamaRequest {
     pub(super) http: reqwest::Client,
     /// Ends in a slash.
     pub(super) base_url: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Value,
-    /// How long the server may be silent.
+    /// The longest silence of the server.
     pub(super) stall: Duration,
     pub(super) frames: Arc<RawFrames>,
     pub(super) model: ModelIden,
 }
 
-/// What the server says of a model.
+/// The sizes of a model's context window, as the server reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ModelLimits {
-    /// Tokens its window can hold.
+    /// The most tokens that the model supports.
     most: Option<u64>,
-    /// Tokens its own settings give it.
+    /// The tokens that the model's settings on the server say.
     set: Option<u64>,
 }
 
 impl ModelLimits {
-    /// Returns the window to ask for: `wanted`, what is set for the model or `usual`, and no more than it can hold.
+    /// Returns the window to ask for: `wanted`, else the one set on the server, else `usual`. It is never larger than the
+    /// model supports.
     pub(super) fn window(self, wanted: Option<u64>, usual: u64) -> u64 {
         let window = wanted.or(self.set).unwrap_or(usual);
         self.most.map_or(window, |most| window.min(most))
@@ -76,31 +78,31 @@ impl ModelLimits {
     }
 }
 
-/// Asks what a model can hold.
+/// Asks the server for a model's limits.
 ///
 /// # Errors
-/// Where the server did not answer; a server that does not know is no error.
-pub(super) async fn show(
+/// If the server does not answer. An answer without limits is no error.
+pub(super) async fn model_limits(
     http: &reqwest::Client,
     base_url: &str,
     headers: HeaderMap,
     model: &str,
 ) -> reqwest::Result<ModelLimits> {
-    let asked = http
+    let answer = http
         .post(format!("{base_url}api/show"))
         .headers(headers)
         .timeout(SHOW)
         .json(&json!({ "model": model }))
         .send()
         .await?;
-    if !asked.status().is_success() {
+    if !answer.status().is_success() {
         return Ok(ModelLimits::default());
     }
-    // A page, or anything else, says nothing.
-    Ok(ModelLimits::read(&asked.json().await.unwrap_or_default()))
+    // An answer that is not JSON has no limits.
+    Ok(ModelLimits::read(&answer.json().await.unwrap_or_default()))
 }
 
-/// Sends it and returns the events of the answer.
+/// Sends a request and returns the events of its answer.
 pub(super) fn stream(request: OllamaRequest) -> BoxStream<'static, genai::Result<ChatStreamEvent>> {
     let (stall, frames, model) = (
         request.stall,
@@ -134,14 +136,15 @@ async fn open(request: OllamaRequest) -> genai::Result<Response> {
     Err(genai::Error::HttpError {
         status,
         canonical_reason: status.canonical_reason().unwrap_or_default().to_owned(),
-        body: beginning(response, request.stall).await,
+        body: error_body(response, request.stall).await,
         headers,
     })
 }
 
-/// Reads what an error says: [`MAX_ERROR`] bytes at most, and what came until it failed or the time was over. The
-/// status is known already, and says more than why its words were not all read.
-async fn beginning(mut response: Response, patience: Duration) -> String {
+/// Reads the body of an error, at most [`MAX_ERROR`] bytes, until it ends, fails or the time is over.
+///
+/// A failure here is not reported, since the status of the error is more important.
+async fn error_body(mut response: Response, limit: Duration) -> String {
     let mut body = Vec::new();
     let read = async {
         while body.len() < MAX_ERROR {
@@ -151,12 +154,12 @@ async fn beginning(mut response: Response, patience: Duration) -> String {
             }
         }
     };
-    let _in_time = tokio::time::timeout(patience, read).await;
+    let _in_time = tokio::time::timeout(limit, read).await;
     body.truncate(MAX_ERROR);
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// Headers as the person set them; what is none is left out.
+/// Returns the headers that the person set, without invalid ones.
 pub(super) fn headers(list: Vec<(String, String)>) -> HeaderMap {
     list.into_iter()
         .filter_map(|(name, value)| {

@@ -1,4 +1,4 @@
-//! The raw frames of an answer, for what `genai` leaves out of its events.
+//! Reads the raw frames of an answer for facts that the events of `genai` leave out.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::provider_table::Protocol;
 
-/// Sees each frame before the events that are made of it.
+/// Receives each frame before `genai` makes events of it.
 #[derive(Debug)]
 pub(super) struct RawFrames {
     protocol: Protocol,
     notes: Mutex<FrameNotes>,
 }
 
-/// What was seen so far.
+/// The facts from the frames so far.
 #[derive(Debug, Default)]
 pub(super) struct FrameNotes {
     frames: usize,
@@ -26,27 +26,27 @@ pub(super) struct FrameNotes {
 }
 
 impl FrameNotes {
-    /// Returns whether something came, but nothing of an event stream.
+    /// Returns true if the answer has content, but is no event stream.
     pub(super) fn no_event_stream(&self) -> bool {
         self.frames > 0 && self.with_data == 0
     }
 
-    /// Returns whether a page came where lines of JSON were expected.
+    /// Returns true if an HTML page came instead of JSON.
     pub(super) fn markup(&self) -> bool {
         self.markup
     }
 
-    /// Returns the frame that was no JSON, which the Responses reader passes over in silence.
+    /// Returns the error of a frame that is not JSON. The Responses adapter ignores such a frame.
     pub(super) fn unreadable(&self) -> Option<&str> {
         self.unreadable.as_deref()
     }
 
-    /// Takes the thinking blocks that came encrypted, in their place between the others.
+    /// Takes the encrypted reasoning blocks that came since the last call.
     pub(super) fn take_redacted(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.redacted)
     }
 
-    /// Takes the reason of a failed response, of which `genai` keeps the sentence alone.
+    /// Takes the error object of a failed response. `genai` keeps only its message.
     pub(super) fn take_failure(&mut self) -> Option<Value> {
         self.failure.take()
     }
@@ -72,7 +72,7 @@ impl ChatFrameSink for RawFrames {
 }
 
 impl RawFrames {
-    /// Takes note of a frame.
+    /// Adds the facts of one frame.
     pub(super) fn add(&self, data: &str) {
         let data = data.trim();
         let mut notes = self.notes();

@@ -1,4 +1,4 @@
-//! The events of an answer to deltas, and its end to a stop or a fault.
+//! Turns the events of an answer into deltas, and its end into a stop or a fault.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,34 +18,34 @@ use crate::provider::{Delta, Stop};
 use crate::provider_table::Protocol;
 use crate::transcript::{Call, Item, Usage};
 
-/// How long the question may take what came instead of an event stream.
+/// The time-out of the request that finds out why the answer was no event stream.
 const PROBE: Duration = Duration::from_secs(10);
 
-/// What an answer is read with.
+/// The data that an answer is read with.
 pub(super) struct AnswerContext {
     pub(super) info: RequestInfo,
     pub(super) frames: Arc<RawFrames>,
     pub(super) client: Client,
     pub(super) target: ServiceTarget,
     pub(super) options: ChatOptions,
-    /// Ids of the session's calls so far.
+    /// The ids of all calls of the chat.
     pub(super) ids: HashSet<String>,
 }
 
 impl AnswerContext {
-    /// Returns why there is no end.
-    async fn broken(&self) -> Fault {
+    /// Returns the fault for an answer without an end.
+    async fn fault_of_cut(&self) -> Fault {
         if !self.frames.notes().no_event_stream() {
             return Fault::Cut;
         }
-        // Something else came; only a plain request is told of its content type.
+        // The answer was no event stream. Only a request without streaming reports its content type.
         let options = self.options.clone().with_max_tokens(1);
-        let asked = self.client.exec_chat(
+        let answer = self.client.exec_chat(
             self.target.clone(),
             ChatRequest::from_user("ping"),
             Some(&options),
         );
-        match tokio::time::timeout(PROBE.min(self.info.stall), asked).await {
+        match tokio::time::timeout(PROBE.min(self.info.stall), answer).await {
             Ok(Err(error)) => match self.info.fault(&error) {
                 page @ Fault::HtmlPage { .. } => page,
                 _ => Fault::Cut,
@@ -60,11 +60,11 @@ pub(super) struct AnswerReader {
     source: BoxStream<'static, genai::Result<ChatStreamEvent>>,
     context: AnswerContext,
     ready: VecDeque<Result<Delta, Fault>>,
-    /// For each stem of an id the last number tried: counted anew for each call, thousands of them held up all else.
+    /// The last number tried for each stem of an id. Counting from one for each call would be slow for thousands of calls.
     numbers: HashMap<String, u32>,
-    /// A signature as far as it came.
+    /// The part of a signature that came so far.
     signature: String,
-    /// Gemini's: whole ones, each belongs to what follows it.
+    /// Complete signatures of Gemini. Each belongs to the part after it.
     signatures: Vec<String>,
     ended: bool,
 }
@@ -107,8 +107,7 @@ impl AnswerReader {
     async fn next(&mut self) -> Option<Result<Delta, Fault>> {
         loop {
             if let Some(delta) = self.ready.pop_front() {
-                // After the first fault, which is the last of what is ready, the source may go on, and end with a call
-                // nobody made.
+                // Nothing is read after a fault: the source may continue with a broken call.
                 self.ended |= delta.is_err();
                 return Some(delta);
             }
@@ -123,13 +122,13 @@ impl AnswerReader {
     async fn event(&mut self, event: Option<genai::Result<ChatStreamEvent>>) {
         match event {
             None => {
-                let fault = self.context.broken().await;
+                let fault = self.context.fault_of_cut().await;
                 self.fail(fault);
             }
-            // A delta of a kind that `genai` does not know; nothing of what it knows is lost.
+            // A kind of delta that `genai` does not know. No known delta is lost.
             Some(Err(genai::Error::JsonValueExt(_)))
                 if self.context.info.provider.protocol == Protocol::Anthropic => {}
-            // What `genai` makes of a prompt that Gemini blocked: a frame without an answer in it.
+            // Gemini blocked the prompt: `genai` reports a frame without an answer as an error.
             Some(Err(genai::Error::ChatResponse { body, .. }))
                 if self.context.info.provider.protocol == Protocol::Gemini
                     && body.get("usageMetadata").is_some() =>
@@ -138,7 +137,7 @@ impl AnswerReader {
                 self.ended = true;
             }
             Some(Err(error)) => {
-                let fault = self.told(&error);
+                let fault = self.fault_of(&error);
                 self.fail(fault);
             }
             Some(Ok(ChatStreamEvent::End(end))) => self.end(end).await,
@@ -169,7 +168,7 @@ impl AnswerReader {
                 }
             }
             ChatStreamEvent::ToolCallChunk(chunk) => {
-                // The call itself is taken from the end, when it is whole.
+                // The complete call is taken from the end event.
                 let own = chunk.tool_call.thought_signatures.unwrap_or_default();
                 self.signatures.retain(|signature| !own.contains(signature));
                 self.flush_signatures();
@@ -180,9 +179,9 @@ impl AnswerReader {
 
     async fn end(&mut self, end: StreamEnd) {
         self.flush_signatures();
-        // Some send an end when the connection was cut as well.
+        // Some adapters send an end also after a cut.
         let Some(reason) = &end.captured_stop_reason else {
-            let fault = self.context.broken().await;
+            let fault = self.context.fault_of_cut().await;
             return self.fail(fault);
         };
         if let Some(detail) = self.context.frames.notes().unreadable() {
@@ -195,7 +194,7 @@ impl AnswerReader {
         };
         let wants_call = matches!(reason, StopReason::ToolCall(_));
         if self.context.info.provider.protocol == Protocol::Responses {
-            // They come with the end alone.
+            // Signatures come only with the end event.
             for signature in end.captured_thought_signatures().unwrap_or_default() {
                 let signature = keep_signature(self.context.info.provider, signature);
                 self.ready.push_back(Ok(Delta::Signature(signature)));
@@ -216,7 +215,7 @@ impl AnswerReader {
         self.ended = true;
     }
 
-    /// Hands out the calls in their order.
+    /// Adds the calls in their order.
     fn calls(&mut self, calls: Vec<ToolCall>, stop: Stop) {
         for call in calls {
             let id = self.unique(&call.call_id);
@@ -228,7 +227,7 @@ impl AnswerReader {
             let read = object(call.fn_arguments);
             let (arguments, unread) = match read {
                 Ok(arguments) => (arguments, None),
-                // It was cut by the output limit: there is nothing to mend in it.
+                // The output limit cut the call off.
                 Err(_) if stop == Stop::Length => continue,
                 Err(detail) => (Value::Object(Map::new()), Some(detail)),
             };
@@ -245,10 +244,10 @@ impl AnswerReader {
         }
     }
 
-    /// Returns an id no other call of the session has; some servers number each answer's calls anew.
+    /// Returns an id that no other call of the chat has. Some servers number the calls of each answer from one.
     fn unique(&mut self, id: &str) -> String {
         let id = if id.is_empty() { "call" } else { id };
-        // Gemini's stand-in, `call#name#0`, must stay recognisable.
+        // `genai` must recognise its own ids for Gemini, such as `call#name#0`.
         let (stem, mark) = match id.rsplit_once('#') {
             Some((stem, number)) if number.parse::<u32>().is_ok() => (stem, '#'),
             _ => (id, '_'),
@@ -285,12 +284,12 @@ impl AnswerReader {
         }
     }
 
-    fn told(&self, error: &genai::Error) -> Fault {
-        let mut seen = self.context.frames.notes();
-        if let Some(failure) = seen.take_failure() {
+    fn fault_of(&self, error: &genai::Error) -> Fault {
+        let mut notes = self.context.frames.notes();
+        if let Some(failure) = notes.take_failure() {
             return self.context.info.event(&failure);
         }
-        if seen.markup() {
+        if notes.markup() {
             return self.page();
         }
         self.context.info.fault(error)
@@ -317,19 +316,19 @@ fn stop(reason: &StopReason) -> Result<Stop, Fault> {
                 detail: format!("the model stopped with {raw}"),
             })
         }
-        // Several say "completed" with calls and without: whether there are any is seen in the calls.
+        // Several servers say "completed" with calls and without.
         _ => Ok(Stop::Done),
     }
 }
 
-/// Returns the arguments if they are an object; nothing at all counts as an empty one.
+/// Returns the arguments if they are an object. No arguments count as an empty object.
 fn object(arguments: Value) -> Result<Value, String> {
     match arguments {
         Value::Object(_) => Ok(arguments),
         Value::Null => Ok(Value::Object(Map::new())),
         Value::String(text) if text.trim().is_empty() => Ok(Value::Object(Map::new())),
         Value::String(text) => match serde_json::from_str::<Value>(&text) {
-            // What could be read was read already: this is JSON inside a JSON string.
+            // `genai` parsed the arguments already, so this is JSON inside a JSON string.
             Ok(_) => Err("they are a JSON string, not an object".to_owned()),
             Err(error) => Err(error.to_string()),
         },

@@ -1,9 +1,9 @@
-//! A conversation as Ollama's `/api/chat` takes it.
+//! The body of a request to Ollama's `/api/chat`.
 
 use genai::chat::{ChatMessage, ChatRequest, ChatRole, ContentPart, Tool};
 use serde_json::{Map, Value, json};
 
-/// Returns the body of a request, without what the person adds to it.
+/// Returns the body of a request, without the fields that the person adds.
 pub(in crate::remote) fn body(
     model: &str,
     chat: ChatRequest,
@@ -48,7 +48,7 @@ fn message(message: ChatMessage) -> Value {
                 content.push_str(&response.content);
                 name = response.fn_name;
             }
-            // It wants none of its thoughts back.
+            // Ollama wants no reasoning back.
             _ => {}
         }
     }

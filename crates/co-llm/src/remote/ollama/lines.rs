@@ -1,4 +1,4 @@
-//! The lines of an answer, each a JSON object, to events.
+//! Reads the lines of an Ollama answer, each a JSON object, into events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::remote::raw_frames::RawFrames;
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The longest line in bytes; one holds a few characters of an answer, or a call with its arguments.
+/// The longest line in bytes. Most lines hold a few characters, some a call with its arguments.
 const MAX_LINE: usize = 16 << 20;
 
-/// Returns the events of an answer; they end with an end, or with the first error.
+/// Returns the events of an answer. The last one is an end or an error.
 pub(super) fn events(
     response: Response,
     stall: Duration,
@@ -51,13 +51,13 @@ pub(super) fn events(
 
 struct LineReader {
     pieces: BoxStream<'static, reqwest::Result<Vec<u8>>>,
-    /// What came of a line that is not whole yet.
+    /// The bytes of a line that is not complete yet.
     rest: Vec<u8>,
-    /// So many of its bytes are known to hold no end of a line.
+    /// The number of these bytes that were already searched for the end of the line.
     searched: usize,
     closed: bool,
     ready: VecDeque<ChatStreamEvent>,
-    /// They are handed out with the end, as all providers' are.
+    /// The calls so far. The end event holds them, as `genai` does it for all providers.
     calls: Vec<ToolCall>,
     ended: bool,
     stall: Duration,
@@ -81,7 +81,7 @@ impl LineReader {
         }
     }
 
-    /// Reads one line, or waits for more of it.
+    /// Reads one line, or waits for more bytes.
     async fn advance(&mut self) -> genai::Result<()> {
         let fresh = &self.rest[self.searched..];
         if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
@@ -102,7 +102,7 @@ impl LineReader {
                 self.searched = 0;
                 return self.line(line);
             }
-            // It was cut: an end without a reason says so.
+            // The answer was cut. An end without a reason means that.
             self.end(StreamEnd::default());
             return Ok(());
         }
@@ -153,7 +153,7 @@ impl LineReader {
             Some(Value::String(text)) => text,
             _ => String::new(),
         };
-        // What stands in for Ollama elsewhere has the other name for it.
+        // Other servers with this API use the second name.
         let thought = take("thinking") + &take("reasoning_content");
         let content = take("content");
         if !thought.is_empty() {
@@ -186,7 +186,7 @@ impl LineReader {
     }
 }
 
-/// Returns an error as `genai` wraps those of a stream.
+/// Wraps an error as `genai` wraps those of a stream.
 pub(super) fn broken(model: &ModelIden, error: BoxError) -> genai::Error {
     genai::Error::WebStream {
         model_iden: model.clone(),
