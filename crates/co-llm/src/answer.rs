@@ -1,11 +1,11 @@
-//! Deltas put together to the items they come to.
+//! Builds the items of an answer from its deltas.
 
 use crate::provider::Delta;
 use crate::transcript::Item;
 
-/// Puts the deltas of one answer together, in the order they came.
+/// Builds the items of one answer.
 ///
-/// Each item is handed out once it is whole: text when something else follows it, a call at once.
+/// It returns each item as soon as it is complete: text when something else follows it, a call at once.
 #[derive(Debug, Default)]
 pub struct AnswerBuilder {
     text: String,
@@ -17,7 +17,7 @@ impl AnswerBuilder {
         Self::default()
     }
 
-    /// Takes in a delta; returns the items it completes.
+    /// Adds a delta and returns the items that it completes.
     pub fn push(&mut self, delta: &Delta) -> Vec<Item> {
         let mut done = Vec::new();
         match delta {
@@ -43,7 +43,7 @@ impl AnswerBuilder {
         done
     }
 
-    /// Returns what is there of an answer that broke off.
+    /// Returns the items of an answer that ends here, even if it broke off.
     pub fn finish(&mut self) -> Vec<Item> {
         let mut done = Vec::new();
         done.extend(self.take_reasoning(None));

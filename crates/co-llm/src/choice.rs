@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(claude.provider.protocol, Protocol::Anthropic);
         let unknown = named("smollm2", &["GEMINI_API_KEY"]);
         assert_eq!(unknown.provider.protocol, Protocol::Gemini);
-        // Who names a model means a server: one that does not answer is no guess.
+        // A person who names a model means a server, so this is no guess.
         let local = named("smollm2", &[]);
         assert_eq!(
             (local.provider.protocol, local.guessed),

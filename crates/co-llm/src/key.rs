@@ -1,6 +1,6 @@
-//! The person's key: from a variable, a file only they can read, or a program that prints it.
+//! Finds the person's key in a variable, in a private file, or in the output of a program.
 //!
-//! A key is never logged, shown or put into an error.
+//! A key is never logged, shown or put into an error. Redaction knows each key that can be sent, see [`sources`].
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::provider_table::{PROVIDERS, key_variables};
 use crate::settings::ProviderSettings;
 
-/// A program that asks for a passphrase takes a while; one that hangs must not hang a turn.
+/// The time-out of the program that prints the key. It may have to ask for a passphrase.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// A place that may hold a key.
@@ -62,7 +62,7 @@ pub(super) struct Key {
     variable: String,
     /// The key to send. A program's is read late, and again if a server refused it.
     current: Mutex<Option<SecretString>>,
-    /// Every key that was there to send, for redaction.
+    /// Every key so far, for redaction.
     used: std::sync::Mutex<Vec<SecretString>>,
 }
 
@@ -158,7 +158,7 @@ impl Key {
     }
 }
 
-/// Returns every key that can be read without running a program, for all providers: a person changes between them.
+/// Returns the keys for all providers that can be read without running a program.
 pub(super) fn known(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
@@ -236,10 +236,10 @@ fn in_words(argv: &[String]) -> String {
     format!("`{}`", argv.join(" "))
 }
 
-/// What to do about a program that gives no key.
+/// The hint for a program that prints no key.
 const TRY_IT: &str = "run it in a terminal to see why";
 
-/// What it prints may hold other things than the key (a password store's notes): the first line counts.
+/// Returns the first line that a program prints. A password store may print notes after the key.
 async fn from_command(argv: &[String]) -> Result<SecretString, Fault> {
     let unusable = |cause: String| Fault::KeyUnusable {
         source_name: in_words(argv),

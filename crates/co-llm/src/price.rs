@@ -1,37 +1,37 @@
-//! What tokens cost, as the person says.
+//! Prices of tokens, from the person's settings.
 //!
-//! No price is built in: they change, differ by contract and tier, and a wrong one is worse than none.
+//! No price is built in, because prices change and differ by contract. A wrong price is worse than none.
 
 use serde::Deserialize;
 
 use crate::transcript::{Cost, Usage};
 
-/// US dollars per million tokens.
+/// The price of one model in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "PriceSetting")]
 pub struct Price {
     pub input: f64,
-    /// Of input that the provider had cached.
+    /// The price of input that the provider reads from its cache.
     pub cached: f64,
-    /// Of input that it put into its cache.
+    /// The price of input that the provider writes to its cache.
     pub written: f64,
     pub output: f64,
 }
 
-/// A price as it is written in the settings; what is left out costs as other input does.
+/// A price as the settings hold it. A field that is left out has the price of `input`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct PriceSetting {
     input: f64,
     cached: Option<f64>,
     written: Option<f64>,
     output: f64,
 }
 
-impl TryFrom<Written> for Price {
+impl TryFrom<PriceSetting> for Price {
     type Error = &'static str;
 
-    fn try_from(given: Written) -> Result<Self, Self::Error> {
+    fn try_from(given: PriceSetting) -> Result<Self, Self::Error> {
         let price = Self {
             input: given.input,
             cached: given.cached.unwrap_or(given.input),
@@ -47,7 +47,7 @@ impl TryFrom<Written> for Price {
 }
 
 impl Price {
-    /// Returns what that much costs.
+    /// Returns the cost of the tokens.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -64,12 +64,12 @@ impl Price {
     }
 }
 
-/// The prices that are known, by `provider/model` or by the model alone.
+/// Prices by `provider/model` or by the model alone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices(pub Vec<(String, Price)>);
 
 impl Prices {
-    /// Returns the price of the model that calls itself `label` (`Provider::label`).
+    /// Returns the price of the model with this label, see `Provider::label`.
     pub fn find(&self, label: &str) -> Option<Price> {
         let model = label.split_once('/').map_or(label, |(_, model)| model);
         [label, model].iter().find_map(|name| {

@@ -89,10 +89,10 @@ const OLLAMA: ProviderInfo = ProviderInfo {
 
 const ROWS: [ProviderInfo; 5] = [ANTHROPIC, OPENAI, OPENAI_RESPONSES, GEMINI, OLLAMA];
 
-/// Every provider. If neither a provider nor a model is set, the first one whose key is there answers.
+/// Every provider. If neither a provider nor a model is set, the first one answers whose key is in the environment.
 pub static PROVIDERS: [ProviderInfo; ROWS.len()] = ROWS;
 
-/// The provider of a server of which only the address is set: most servers speak its protocol.
+/// The provider that is assumed if only a server's address is set. Most servers speak its protocol.
 pub static COMPATIBLE: ProviderInfo = OPENAI;
 
 /// The provider that is tried if nothing is set and no key is found.
@@ -136,7 +136,7 @@ pub fn alternatives(words: &[&str]) -> String {
 /// The context window in tokens that is assumed of an unknown model.
 pub(crate) const DEFAULT_WINDOW: u64 = 32_768;
 
-/// The window that Ollama is asked for if nothing else says one: twice its own default, and little memory.
+/// The context window that Ollama is asked for by default. It is twice the server's own default, and needs little memory.
 pub(crate) const OLLAMA_WINDOW: u64 = 8_192;
 
 /// Returns the tokens that the window of a model holds, by the model's name.
@@ -164,7 +164,7 @@ pub(crate) fn window(model: &str) -> u64 {
         .map_or(DEFAULT_WINDOW, |(_, window)| *window)
 }
 
-/// Returns whether a model can be asked for its reasoning: the Responses API refuses that for a model without any.
+/// Returns true if a request may ask for reasoning. The Responses API refuses that for a model without any.
 pub(crate) fn can_return_reasoning(protocol: Protocol, model: &str) -> bool {
     protocol != Protocol::Responses || !model.starts_with("gpt-4")
 }

@@ -1,4 +1,4 @@
-//! A provider that answers from a script, for tests and for showing the loop without a model.
+//! A provider that answers from a script, for tests and examples without a model.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,9 +19,9 @@ pub enum Part {
     Delta(Delta),
     /// Ends the answer.
     Fault(Fault),
-    /// Nothing comes for a while.
+    /// Sends nothing for this time.
     Pause(Duration),
-    /// Nothing comes any more; only dropping the stream ends it.
+    /// Sends nothing more. Only dropping the stream ends it.
     Hang,
 }
 
@@ -37,7 +37,7 @@ impl From<Fault> for Part {
     }
 }
 
-/// Answers each request with the next of its answers, and remembers the requests.
+/// Answers each request with the next of its answers, and keeps the requests.
 #[derive(Debug, Default)]
 pub struct Scripted {
     answers: Mutex<VecDeque<Vec<Part>>>,
@@ -53,7 +53,7 @@ impl Scripted {
         })
     }
 
-    /// The same, of a model whose window holds `window` tokens.
+    /// Does the same as [`Scripted::new`] for a model with a context window of `window` tokens.
     pub fn with_window(answers: impl IntoIterator<Item = Vec<Part>>, window: u64) -> Arc<Self> {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
@@ -70,7 +70,7 @@ impl Scripted {
         ]
     }
 
-    /// Adds an answer behind the others.
+    /// Adds an answer after the others.
     pub fn push(&self, answer: Vec<Part>) {
         self.answers
             .lock()
@@ -86,7 +86,7 @@ impl Scripted {
             .clone()
     }
 
-    /// Returns how many answers are left.
+    /// Returns the number of answers that are left.
     pub fn left(&self) -> usize {
         self.answers
             .lock()
