@@ -52,7 +52,7 @@ pub(super) struct Remote {
     stall: Duration,
     clients: OnceCell<Clients>,
     model: OnceCell<String>,
-    /// The context window of an Ollama model, once the server was listing.
+    /// The context window of an Ollama model, once the server reported it.
     limits: OnceCell<ollama::ModelLimits>,
 }
 
