@@ -1,4 +1,4 @@
-//! The result of reading one command.
+//! The assessment of a command: [`crate::assess`] makes it, [`crate::decide`] turns it into a verdict.
 
 use std::ops::Range;
 
@@ -7,55 +7,55 @@ use crate::proved::Rewritten;
 use crate::reason::Reason;
 use crate::rules;
 
-/// What was found of a whole command.
+/// The findings about a whole command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Assessment {
-    /// The command; of an argument vector, the words as a shell would have them.
+    /// The text of the command. An argument vector is quoted for a shell.
     pub command: String,
     pub segments: Vec<Segment>,
-    /// Why the whole is not understood.
+    /// Reasons why the command as a whole is not proved.
     pub refusals: Vec<Reason>,
     pub denied: Vec<Denied>,
-    /// Words of every command in it, those inside wrappers too.
+    /// The words of every command in it, with the commands that wrappers such as `sudo` start.
     pub all_commands: Vec<Vec<String>>,
     pub destructive: bool,
-    /// What the workspace's own file adds.
+    /// Rules of the workspace's own file.
     pub workspace_deny: Vec<rules::Pattern>,
     pub workspace_ask: Vec<rules::Pattern>,
-    /// Why the workspace's own file cannot be read.
+    /// The error, if the workspace's own file cannot be read.
     pub workspace_error: Option<String>,
-    /// Something in it is too long, too many or too deep to be read: no rule can be tried on that.
+    /// True if a part is too long, too large or nested too deeply to be read. No rule can match that part.
     pub unread: bool,
-    /// The words of each simple command, and the targets of its redirections, as bash expands them now: once for each
-    /// directory it may run in. A word that is not known before it runs is here as it is written.
+    /// The words and redirection targets of each simple command, as bash expands them now, for each directory in which the
+    /// command may run. A word with an unknown value stands as written.
     pub expanded: Vec<Vec<String>>,
-    /// co itself reads; no process starts.
+    /// True if co reads a file itself and starts no process.
     pub in_process: bool,
-    /// The locale that a proved command runs in.
+    /// The locale in which a proved command runs.
     pub locale: &'static str,
 }
 
-/// One simple command of it.
+/// The findings about one simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Segment {
     pub span: Range<usize>,
-    /// The words after expansion; none where one cannot be known.
+    /// The words after expansion; `None` if the value of one is unknown.
     pub words: Option<Vec<String>>,
-    /// The program with its sub-command, for the list of safe commands.
+    /// The program with its sub-command, for the setting `shell_safe_commands`.
     pub name: Vec<String>,
-    /// Why it is not proved; empty is proved.
+    /// Reasons why it is not proved. It is proved if there are none.
     pub unproved: Vec<Reason>,
-    /// Why a prefix rule does not cover it.
+    /// Reasons why no prefix rule covers it.
     pub uncovered: Vec<Reason>,
-    /// A `cd`, which is no program.
+    /// True for `cd`, which starts no program.
     pub is_cd: bool,
     pub git: bool,
-    /// The command as it runs if all of it is proved.
+    /// The command as bash runs it, if the whole command is proved.
     pub rewritten: Option<Rewritten>,
 }
 
 impl Segment {
-    /// Joins what was found of the same command in another directory.
+    /// Adds the findings about the same command in another directory.
     pub(crate) fn merge(&mut self, other: Self) {
         for (mine, theirs) in [
             (&mut self.unproved, other.unproved),

@@ -1,4 +1,4 @@
-//! What policy must be told of the world, since it looks at nothing itself.
+//! Facts about files, programs and git. The caller of the policy implements [`Facts`]; the policy reads no file itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use crate::glob;
 
 pub(super) mod cache;
 
-/// Answers questions about files, programs and git; [`crate::tool`] implements it.
+/// Answers questions about files, programs and git.
 pub trait Facts {
-    /// Where bash would find a program by its bare name.
+    /// Returns the file that bash would start for the bare name of a program.
     fn program(&self, name: &str, cwd: &Path) -> ProgramFact;
-    /// What a path is, symbolic links followed.
+    /// Returns the facts about a path. Symbolic links are followed.
     fn path(&self, cwd: &Path, path: &str) -> PathFact;
-    /// What a glob expands to; none where it is too much to tell.
+    /// Expands a glob. Returns `None` if it matches too many files.
     fn glob(&self, cwd: &Path, pattern: &glob::Glob) -> Option<Vec<String>>;
-    /// What git would meet in a directory.
+    /// Returns the facts about the repository of a directory.
     fn git(&self, cwd: &Path) -> GitFact;
-    /// The first file of one of these names in a directory of the workspace or those of the workspace above it.
+    /// Returns the first file with one of these names in `cwd` or a directory above it, up to the workspace's root.
     fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf>;
-    /// What a walk below a directory would meet that a reader must not read unasked.
+    /// Returns the files below a directory that a program must not read without approval.
     fn risky_files(&self, root: &Path) -> RiskyFiles;
-    /// The same of the files that git tracks.
+    /// Returns the files tracked by git that a program must not read without approval.
     fn risky_tracked_files(&self, cwd: &Path) -> RiskyFiles;
     /// Returns the locale for proved commands; names sort by bytes in it.
     fn locale(&self) -> &'static str {
@@ -32,71 +32,73 @@ pub trait Facts {
     fn committed_secrets(&self, cwd: &Path) -> Option<Arc<[PathBuf]>>;
 }
 
-/// Where a program was found.
+/// The location of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramFact {
-    /// The path that was looked at.
+    /// A file that only its owner and root can change.
     Trusted(PathBuf),
-    /// Nowhere: the command cannot start.
+    /// No such program: the command cannot start.
     Missing,
-    /// In a place that others, or the workspace, can write.
+    /// A file that other users can change, or that is in the workspace.
     Untrusted(PathBuf),
 }
 
-/// What a path is.
+/// The facts about one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFact {
-    /// Below the workspace, as written and by its real path; none is outside.
+    /// The path relative to the workspace; `None` if it is outside.
     pub inside: Option<WorkspacePath>,
     pub kind: FileKind,
-    /// True for a directory into which this process may change.
+    /// True for a directory that this process can enter.
     pub enterable: bool,
-    /// Absolute, with `.` and `..` taken away as text.
+    /// The absolute path. `.` and `..` are removed from the text, without a look at links.
     pub absolute: PathBuf,
-    /// True for a file that may contain a secret, as far as its name does not tell.
+    /// True for a file that may contain a secret for another reason than its name.
     pub secret: bool,
-    /// True for a file of co's own.
+    /// True for a file that configures co or holds its state.
     pub co_file: bool,
-    /// True for a directory that holds one.
+    /// True for a directory that contains such a file.
     pub holds_co_files: bool,
-    /// True for the person's home directory and those above it.
+    /// True for the home directory and the directories above it.
     pub home: bool,
 }
 
 /// A path relative to the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspacePath {
+    /// The path as written.
     pub written: PathBuf,
+    /// The path after all symbolic links are followed.
     pub real: PathBuf,
 }
 
-/// What stands at a path.
+/// The type of the file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     Missing,
     File,
     Directory,
-    /// A device, a FIFO, a socket.
+    /// A device, FIFO or socket.
     Special,
 }
 
-/// What git would meet.
+/// The facts about a git repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitFact {
-    /// Why git may not run unasked here, one sentence each.
+    /// Reasons why git requires approval here, one sentence each.
     pub hazards: Vec<String>,
 }
 
-/// What a bounded walk found.
+/// Files that a program must not read without approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RiskyFiles {
-    /// Files that a reader should not be handed: links that leave the workspace, devices, FIFOs.
+    /// Links that leave the workspace, devices and FIFOs.
     pub irregular: Vec<PathBuf>,
-    /// Files with the name of a secret.
+    /// Secret files.
     pub secret: Vec<PathBuf>,
-    /// Files whose names xargs would take apart or read as options.
+    /// Files whose names xargs would split or pass on as options.
     pub unsafe_names: Vec<PathBuf>,
-    /// False where the walk was cut short.
+    /// False if there are too many files to list them all.
     pub complete: bool,
 }
 

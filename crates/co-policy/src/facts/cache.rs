@@ -1,6 +1,6 @@
-//! Facts asked for once: what was told of a program, a path, git or a walk holds for the whole of one command.
+//! A cache of facts for the assessment of one command.
 //!
-//! What a pattern matches and what lies above a directory is asked for each time: a command seldom asks twice.
+//! It keeps the facts about programs, paths, repositories and risky files. A command seldom needs the other facts twice.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -11,21 +11,21 @@ use std::sync::Arc;
 use super::{Facts, GitFact, PathFact, ProgramFact, RiskyFiles};
 use crate::glob;
 
-/// A walk may meet many thousand files: a command that needs more walks than this asks.
-const MAX_SURVEYS: usize = 4;
+/// Limit of searches for risky files. Each may read many thousand files; after the last, no search is complete.
+const MAX_WALKS: usize = 4;
 
-/// Another source of facts, asked once for each program, path, repository and walk; see the module for the others.
+/// Facts from another source, with a cache.
 pub(crate) struct CachedFacts<'a> {
     facts: &'a dyn Facts,
     programs: Answers<ProgramFact>,
     paths: Answers<PathFact>,
     gits: RefCell<HashMap<PathBuf, GitFact>>,
-    surveys: RefCell<HashMap<PathBuf, RiskyFiles>>,
+    risky_files: RefCell<HashMap<PathBuf, RiskyFiles>>,
     tracked: RefCell<HashMap<PathBuf, RiskyFiles>>,
     walks: Cell<usize>,
 }
 
-/// Answers by directory and text.
+/// Cached answers by directory and name.
 type Answers<T> = RefCell<HashMap<PathBuf, HashMap<String, T>>>;
 
 impl<'a> CachedFacts<'a> {
@@ -35,47 +35,47 @@ impl<'a> CachedFacts<'a> {
             programs: RefCell::default(),
             paths: RefCell::default(),
             gits: RefCell::default(),
-            surveys: RefCell::default(),
+            risky_files: RefCell::default(),
             tracked: RefCell::default(),
             walks: Cell::new(0),
         }
     }
 }
 
-fn once<T: Clone>(answers: &Answers<T>, cwd: &Path, text: &str, ask: impl FnOnce() -> T) -> T {
+fn cached<T: Clone>(answers: &Answers<T>, cwd: &Path, text: &str, ask: impl FnOnce() -> T) -> T {
     let known = answers
         .borrow()
         .get(cwd)
         .and_then(|here| here.get(text).cloned());
     known.unwrap_or_else(|| {
-        let told = ask();
+        let fact = ask();
         let mut answers = answers.borrow_mut();
         let here = answers.entry(cwd.to_owned()).or_default();
-        here.insert(text.to_owned(), told.clone());
-        told
+        here.insert(text.to_owned(), fact.clone());
+        fact
     })
 }
 
-fn once_for<K: Hash + Eq, T: Clone>(
+fn cached_for<K: Hash + Eq, T: Clone>(
     answers: &RefCell<HashMap<K, T>>,
     key: K,
     ask: impl FnOnce(&K) -> T,
 ) -> T {
     let known = answers.borrow().get(&key).cloned();
     known.unwrap_or_else(|| {
-        let told = ask(&key);
-        answers.borrow_mut().insert(key, told.clone());
-        told
+        let fact = ask(&key);
+        answers.borrow_mut().insert(key, fact.clone());
+        fact
     })
 }
 
 impl Facts for CachedFacts<'_> {
     fn program(&self, name: &str, cwd: &Path) -> ProgramFact {
-        once(&self.programs, cwd, name, || self.facts.program(name, cwd))
+        cached(&self.programs, cwd, name, || self.facts.program(name, cwd))
     }
 
     fn path(&self, cwd: &Path, path: &str) -> PathFact {
-        once(&self.paths, cwd, path, || self.facts.path(cwd, path))
+        cached(&self.paths, cwd, path, || self.facts.path(cwd, path))
     }
 
     fn glob(&self, cwd: &Path, pattern: &glob::Glob) -> Option<Vec<String>> {
@@ -83,7 +83,7 @@ impl Facts for CachedFacts<'_> {
     }
 
     fn git(&self, cwd: &Path) -> GitFact {
-        once_for(&self.gits, cwd.to_owned(), |cwd| self.facts.git(cwd))
+        cached_for(&self.gits, cwd.to_owned(), |cwd| self.facts.git(cwd))
     }
 
     fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
@@ -91,9 +91,9 @@ impl Facts for CachedFacts<'_> {
     }
 
     fn risky_files(&self, root: &Path) -> RiskyFiles {
-        once_for(&self.surveys, root.to_owned(), |root| {
+        cached_for(&self.risky_files, root.to_owned(), |root| {
             self.walks.set(self.walks.get() + 1);
-            match self.walks.get() > MAX_SURVEYS {
+            match self.walks.get() > MAX_WALKS {
                 true => RiskyFiles::default(),
                 false => self.facts.risky_files(root),
             }
@@ -101,7 +101,7 @@ impl Facts for CachedFacts<'_> {
     }
 
     fn risky_tracked_files(&self, cwd: &Path) -> RiskyFiles {
-        once_for(&self.tracked, cwd.to_owned(), |cwd| {
+        cached_for(&self.tracked, cwd.to_owned(), |cwd| {
             self.facts.risky_tracked_files(cwd)
         })
     }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::facts::FileKind;
 
-    /// Counts what it is asked.
+    /// Counts the questions.
     #[derive(Default)]
     struct Counting(Cell<usize>);
 
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(facts.0.get(), 5);
         assert_eq!(cache.path(there, "a").absolute, Path::new("/w/d/a"));
         assert_eq!(facts.0.get(), 6);
-        for place in 1..MAX_SURVEYS {
+        for place in 1..MAX_WALKS {
             assert!(cache.risky_files(&here.join(place.to_string())).complete);
         }
         let asked = facts.0.get();
