@@ -1,19 +1,33 @@
-//! Words of a command after bash expanded them.
+//! The words of a simple command after bash's expansions.
 
 use std::ops::Range;
 
-/// One word of a command after expansion.
+use crate::reason::Reason;
+
+/// One word after expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arg {
     pub text: String,
     pub span: Range<usize>,
-    /// A glob that starts with a wildcard came to this.
+    /// True for a match of a glob that starts with a wildcard: it could start with `-`.
     pub loose_glob: bool,
-    /// Holds a variable: its text is what was written.
+    /// True if it contains a variable. `text` is then the word as written.
     pub dynamic: bool,
 }
 
-/// A command of a pipeline, as far as xargs must know it.
+impl Arg {
+    /// A reason about this word.
+    pub(crate) fn reason(&self, text: impl Into<String>) -> Reason {
+        Reason::at(text, self.span.clone())
+    }
+
+    /// The reason for a word that contains a variable.
+    pub(crate) fn unknown(&self) -> Reason {
+        self.reason(format!("nobody knows yet what `{}` will be", self.text))
+    }
+}
+
+/// One command of a pipeline.
 pub(crate) struct PipelineStage<'a> {
     pub name: &'a str,
     pub args: &'a [Arg],

@@ -105,7 +105,7 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
 /// A command that runs outside the workspace reads there without naming it.
 fn misplaced(local: &LocalFacts) -> Option<Reason> {
     let outside = local.path(".").inside.is_none();
-    outside.then(|| Reason::whole("it runs outside the workspace".to_owned()))
+    outside.then(|| Reason::whole("it runs outside the workspace"))
 }
 
 /// Notes every command for deny and ask rules.

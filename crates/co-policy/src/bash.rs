@@ -59,7 +59,7 @@ pub fn parse(source: &str) -> Script {
     let Some(tree) = tree else {
         script
             .refusals
-            .push(Reason::whole("it could not be parsed".to_owned()));
+            .push(Reason::whole("it could not be parsed"));
         script.incomplete = true;
         return script;
     };

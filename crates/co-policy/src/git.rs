@@ -63,14 +63,10 @@ fn is_verb(word: &str) -> bool {
 
 pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let Some((name, used)) = subcommand(args) else {
-        return vec![Reason::whole("`git` lacks its sub-command".to_owned())];
+        return vec![Reason::whole("`git` lacks its sub-command")];
     };
-    let span = args[used - 1].span.clone();
     let Some(program) = programs::lookup(&name) else {
-        return vec![Reason::at(
-            format!("`{name}` is not known to only look"),
-            span,
-        )];
+        return vec![args[used - 1].reason(format!("`{name}` is not known to only look"))];
     };
     let mut reasons: Vec<Reason> = local
         .facts
@@ -99,7 +95,7 @@ fn config(args: &[Arg]) -> Vec<Reason> {
     match words.as_slice() {
         ["user.name" | "user.email"] | ["--get" | "get", "user.name" | "user.email"] => Vec::new(),
         _ => vec![Reason::whole(
-            "`git config` may change settings or print credentials".to_owned(),
+            "`git config` may change settings or print credentials",
         )],
     }
 }
@@ -130,62 +126,58 @@ fn lists_only(special: Option<Special>, parsed: &mut Parsed, name: &str) {
     if let Some(operand) = parsed.operands.first()
         && !parsed.has(listing)
     {
-        parsed.reasons.push(Reason::at(
+        parsed.ask(
+            operand,
             format!("`{name} {}` creates something", operand.text),
-            operand.span.clone(),
-        ));
+        );
     }
 }
 
-/// Values that would check signatures, which runs a program, or that name a secret.
+/// Checks option values: a format with signatures runs another program, and a path may name a secret.
 fn values(parsed: &mut Parsed) {
-    let mut reasons = Vec::new();
+    const SIGNATURES: [&str; 5] = ["%G", "%+G", "%-G", "% G", "signature"];
     for (option, value) in &parsed.options {
         let Some((value, span)) = value else { continue };
-        let signatures = ["%G", "%+G", "%-G", "% G", "signature"];
-        if signatures.iter().any(|form| value.contains(form)) {
-            reasons.push(Reason::at(
-                format!("`{option}` with signatures runs another program"),
-                span.clone(),
-            ));
-        }
-        reasons.extend(secret(value, span));
+        let signatures = SIGNATURES.iter().any(|form| value.contains(form));
+        let runs = signatures.then(|| format!("`{option}` with signatures runs another program"));
+        let texts = runs.into_iter().chain(secret(value));
+        let reasons = texts.map(|text| Reason::at(text, span.clone()));
+        parsed.reasons.extend(reasons);
     }
-    parsed.reasons.append(&mut reasons);
 }
 
-/// Names of revisions and paths: only what leaves the workspace or is secret asks.
+/// Checks operands, which are revisions and paths: they must not name a secret or leave the workspace.
 fn operands(name: &str, parsed: &mut Parsed, local: &LocalFacts) {
     let pattern = name == "git grep" && !parsed.has(&["-e"]);
-    let mut reasons = Vec::new();
     for operand in parsed.operands.iter().skip(usize::from(pattern)) {
-        let (text, span) = (operand.text.as_str(), &operand.span);
-        reasons.extend(secret(text, span).or_else(|| aims_at_secret(text, span)));
+        let text = operand.text.as_str();
+        let named = secret(text).or_else(|| aims_at_secret(text));
+        parsed
+            .reasons
+            .extend(named.map(|text| operand.reason(text)));
         for piece in text.split(':') {
             let leaves = piece.starts_with('/') || piece.split('/').any(|part| part == "..");
             if leaves {
-                reasons.extend(paths::check(local, piece, Use::Read, span));
+                let outside = paths::check(local, piece, Use::Read, &operand.span);
+                parsed.reasons.extend(outside);
             }
         }
     }
-    parsed.reasons.append(&mut reasons);
 }
 
-/// A pathspec is a pattern to git, and its magic can be another one.
-fn aims_at_secret(text: &str, span: &std::ops::Range<usize>) -> Option<Reason> {
+/// Returns a reason if a pathspec may match a secret: it can be a glob, and its magic can change its meaning.
+fn aims_at_secret(text: &str) -> Option<String> {
     let path = text.rsplit(':').next().unwrap_or(text);
     let magic = text.starts_with(":(");
     let pattern = path.contains(['*', '?', '[', '\\']);
     let aims = magic || pattern && paths::glob_finds_secret(path, false);
-    aims.then(|| Reason::at(format!("`{text}` may name a secret"), span.clone()))
+    aims.then(|| format!("`{text}` may name a secret"))
 }
 
-fn secret(text: &str, span: &std::ops::Range<usize>) -> Option<Reason> {
+/// Returns a reason if a part of a revision or path has the name of a secret.
+fn secret(text: &str) -> Option<String> {
     let name = text
         .split([':', ',', '='])
         .find_map(|piece| names::secret(Path::new(piece.trim_end_matches('*'))))?;
-    Some(Reason::at(
-        format!("`{name}` looks like a secret"),
-        span.clone(),
-    ))
+    Some(format!("`{name}` looks like a secret"))
 }

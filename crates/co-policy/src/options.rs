@@ -31,8 +31,9 @@ impl Parsed<'_> {
             .any(|(name, _)| names.contains(&name.as_str()))
     }
 
-    fn asks(&mut self, text: String, arg: &Arg) {
-        self.reasons.push(Reason::at(text, arg.span.clone()));
+    /// Adds a reason about one word.
+    pub(super) fn ask(&mut self, arg: &Arg, text: impl Into<String>) {
+        self.reasons.push(arg.reason(text));
     }
 }
 
@@ -66,7 +67,7 @@ impl<'a> Walk<'a> {
             let text = arg.text.as_str();
             let open = std::mem::take(&mut self.open);
             if arg.dynamic {
-                self.unknown(arg);
+                self.parsed.reasons.push(arg.unknown());
             } else if doubtful && self.dashed(text) {
                 self.unlisted(text, arg);
             } else if only_operands || text == "-" || !text.starts_with('-') {
@@ -81,17 +82,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn unknown(&mut self, arg: &Arg) {
-        let text = format!("nobody knows yet what `{}` will be", arg.text);
-        self.parsed.asks(text, arg);
-    }
-
     fn unlisted(&mut self, option: &str, arg: &Arg) {
-        let text = format!(
-            "`{}` has no option `{option}` that is known to be safe",
-            self.name
+        self.parsed.ask(
+            arg,
+            format!(
+                "`{}` has no option `{option}` that is known to be safe",
+                self.name
+            ),
         );
-        self.parsed.asks(text, arg);
     }
 
     fn option(&mut self, arg: &'a Arg) {
@@ -152,8 +150,9 @@ impl<'a> Walk<'a> {
     fn take(&mut self, known: Known, option: &str, value: Option<&str>, arg: &'a Arg) {
         let takes = match known {
             Known::Asks(effect) => {
-                let text = format!("`{} {option}` {}", self.name, says(effect));
-                return self.parsed.asks(text, arg);
+                return self
+                    .parsed
+                    .ask(arg, format!("`{} {option}` {}", self.name, says(effect)));
             }
             Known::Fine(takes) => takes,
         };
@@ -198,15 +197,19 @@ impl<'a> Walk<'a> {
     /// Returns the next word as a value.
     fn next(&mut self, option: &str, arg: &Arg) -> Option<Spelled> {
         match self.rest.next() {
-            Some(next) if next.dynamic || next.loose_glob => self.unknown(next),
+            Some(next) if next.dynamic || next.loose_glob => {
+                self.parsed.reasons.push(next.unknown());
+            }
             Some(next) if self.dashed(&next.text) => {
-                let text = format!("`{}` after `{option}` may be an option", next.text);
-                self.parsed.asks(text, next);
+                self.parsed.ask(
+                    next,
+                    format!("`{}` after `{option}` may be an option", next.text),
+                );
             }
             Some(next) => return Some((next.text.clone(), next.span.clone())),
             None => {
-                let text = format!("`{} {option}` lacks its value", self.name);
-                self.parsed.asks(text, arg);
+                self.parsed
+                    .ask(arg, format!("`{} {option}` lacks its value", self.name));
             }
         }
         None
@@ -262,7 +265,7 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &
         && let Some(extra) = parsed.operands.get(max)
     {
         let text = format!("`{name}` takes `{}` for something to write", extra.text);
-        parsed.reasons.push(Reason::at(text, extra.span.clone()));
+        parsed.ask(extra, text);
     }
     let given = parsed.options.iter().any(|(option, _)| {
         program
@@ -271,18 +274,18 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &
             .any(|p| option.trim_end_matches(" FILE") == p)
     });
     let skip = usize::from(program.operands == Operands::Pattern && !given);
-    for (place, operand) in parsed.operands.iter().enumerate() {
+    for (place, operand) in parsed.operands.clone().into_iter().enumerate() {
         if operand.loose_glob && program.has_dangerous_options() {
-            parsed.reasons.push(Reason::at(
-                "a glob may turn a file name into an option; write `./*`".to_owned(),
-                operand.span.clone(),
-            ));
+            parsed.ask(
+                operand,
+                "a glob may turn a file name into an option; write `./*`",
+            );
         }
         let wanted = match program.operands {
             Operands::Text | Operands::Git => continue,
             Operands::None => {
                 let text = format!("`{name}` takes no operand");
-                parsed.reasons.push(Reason::at(text, operand.span.clone()));
+                parsed.ask(operand, text);
                 continue;
             }
             Operands::Pattern if place < skip => continue,
@@ -295,6 +298,6 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &
         }
         parsed
             .reasons
-            .extend(paths::check(local, &operand.text, wanted, &operand.span));
+            .extend(paths::check_arg(local, operand, wanted));
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
+use crate::args::Arg;
 use crate::facts::{FileKind, LocalFacts};
 use crate::glob::Glob;
 use crate::reason::Reason;
@@ -41,6 +42,11 @@ pub fn check(local: &LocalFacts, path: &str, wanted: Use, span: &Range<usize>) -
         (FileKind::Directory, Use::ReadFile) => say(format!("`{path}` is a directory")),
         _ => None,
     }
+}
+
+/// Checks the path that one word of a command names.
+pub(crate) fn check_arg(local: &LocalFacts, arg: &Arg, wanted: Use) -> Option<Reason> {
+    check(local, &arg.text, wanted, &arg.span)
 }
 
 /// Takes `.` and `..` away as text.
@@ -100,60 +106,44 @@ fn alternatives(glob: &str) -> Vec<String> {
     }
 }
 
-/// Says whether a word that no table explains mentions a secret or a place outside the workspace.
-pub fn mention(local: &LocalFacts, word: &str, span: &Range<usize>) -> Option<Reason> {
-    let mut pieces = vec![word];
-    pieces.extend(
-        word.split(['=', ':', ',', '@'])
-            .filter(|piece| *piece != word),
-    );
-    if word.starts_with('-')
-        && let Some(at) = word.find(['/', '.'])
-    {
-        pieces.push(&word[at..]);
+/// Checks a word that no table explains. Returns a reason if it may name a secret or a path outside the workspace.
+pub(crate) fn check_unknown_word(local: &LocalFacts, arg: &Arg) -> Option<Reason> {
+    let word = arg.text.as_str();
+    let parts = word.split(['=', ':', ',', '@']);
+    let attached = word
+        .find(['/', '.'])
+        .filter(|_| word.starts_with('-'))
+        .map(|at| &word[at..]);
+    let url = |part: &str| part.contains("//") && word.contains("://");
+    [word]
+        .into_iter()
+        .chain(parts)
+        .chain(attached)
+        .filter(|part| !part.is_empty() && !url(part))
+        .find_map(|part| possible_path_problem(local, part))
+        .map(|text| arg.reason(text))
+}
+
+/// Returns the problem with a text, if it is a path.
+fn possible_path_problem(local: &LocalFacts, path: &str) -> Option<String> {
+    let outside = Some(format!("`{path}` is outside the workspace"));
+    if path.starts_with('~') {
+        return outside;
     }
-    for piece in pieces {
-        if piece.is_empty() || piece.contains("//") && word.contains("://") {
-            continue;
-        }
-        if piece.starts_with('~') {
-            return Some(Reason::at(
-                format!("`{piece}` is outside the workspace"),
-                span.clone(),
-            ));
-        }
-        if let Some(name) = secret(Path::new(piece)) {
-            return Some(Reason::at(
-                format!("`{name}` looks like a secret"),
-                span.clone(),
-            ));
-        }
-        if piece == "/dev/null" {
-            continue;
-        }
-        let fact = local.path(piece);
-        let leaves = piece.starts_with('/') || piece.split('/').any(|part| part == "..");
-        if fact.secret {
-            let text = format!("`{piece}` may contain a secret");
-            return Some(Reason::at(text, span.clone()));
-        }
-        match fact.inside {
-            None if leaves || fact.kind != FileKind::Missing => {
-                return Some(Reason::at(
-                    format!("`{piece}` is outside the workspace"),
-                    span.clone(),
-                ));
-            }
-            Some(inside) if fact.kind != FileKind::Missing => {
-                if let Some(name) = secret(&inside.real) {
-                    return Some(Reason::at(
-                        format!("`{piece}` leads to `{name}`, which looks like a secret"),
-                        span.clone(),
-                    ));
-                }
-            }
-            _ => {}
-        }
+    if let Some(name) = secret(Path::new(path)) {
+        return Some(format!("`{name}` looks like a secret"));
     }
-    None
+    if path == "/dev/null" {
+        return None;
+    }
+    let fact = local.path(path);
+    let exists = fact.kind != FileKind::Missing;
+    let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
+    match fact.inside {
+        _ if fact.secret => Some(format!("`{path}` may contain a secret")),
+        None if leaves || exists => outside,
+        Some(inside) if exists => secret(&inside.real)
+            .map(|name| format!("`{path}` leads to `{name}`, which looks like a secret")),
+        _ => None,
+    }
 }

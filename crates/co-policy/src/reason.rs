@@ -1,24 +1,28 @@
-//! Reasons that a person reads.
+//! Reasons for a verdict, in words for the person.
 
 use std::ops::Range;
 
-/// Why a command is not proved, with the bytes of the command it speaks of.
+/// A reason why a command requires approval.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Reason {
     pub text: String,
+    /// The bytes of the command that the reason is about; `None` for the whole command.
     pub span: Option<Range<usize>>,
 }
 
 impl Reason {
-    /// A reason that speaks of the whole command.
-    pub fn whole(text: String) -> Self {
-        Self { text, span: None }
+    /// A reason about the whole command.
+    pub fn whole(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            span: None,
+        }
     }
 
-    /// A reason that speaks of some bytes of the command.
-    pub fn at(text: String, span: Range<usize>) -> Self {
+    /// A reason about a part of the command.
+    pub fn at(text: impl Into<String>, span: Range<usize>) -> Self {
         Self {
-            text,
+            text: text.into(),
             span: Some(span),
         }
     }

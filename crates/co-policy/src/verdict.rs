@@ -135,7 +135,7 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
         });
     }
     if reasons.is_empty() {
-        reasons.push(Reason::whole("there is no program in it".to_owned()));
+        reasons.push(Reason::whole("there is no program in it"));
     }
     Verdict::Ask(ApprovalQuestion {
         reasons: unique(reasons),

@@ -8,7 +8,7 @@ use crate::facts::LocalFacts;
 use crate::paths::{self, Use};
 use crate::proved::quoted;
 use crate::reason::Reason;
-use crate::word::{self, Word};
+use crate::word::{self, Word, WordPart};
 
 /// A simple command with its words expanded.
 #[derive(Default)]
@@ -44,6 +44,27 @@ impl ExpandedCommand {
     }
 }
 
+impl ExpandedCommand {
+    /// Adds a word that has nothing left to expand.
+    fn add(&mut self, arg: Arg) {
+        self.quoted.push(quoted(&arg.text));
+        self.args.push(arg);
+    }
+
+    fn ask(&mut self, word: &Word, text: String) {
+        self.problems.push(Reason::at(text, word.span.clone()));
+    }
+}
+
+fn arg(word: &Word, text: String, loose_glob: bool) -> Arg {
+    Arg {
+        text,
+        span: word.span.clone(),
+        loose_glob,
+        dynamic: false,
+    }
+}
+
 /// Expands the words of a command as bash will, and notes what around them is not harmless.
 pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> ExpandedCommand {
     let mut ready = ExpandedCommand {
@@ -53,7 +74,7 @@ pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> ExpandedCommand {
         ..ExpandedCommand::default()
     };
     for word in &simple.words {
-        spread(word, local, &mut ready);
+        expand_word(word, local, &mut ready);
     }
     for (name, value) in &simple.assignments {
         let plain = value.literal().filter(|value| harmless(name, value));
@@ -70,7 +91,7 @@ pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> ExpandedCommand {
         ready.problems.extend(redirection(redirect, local));
         if let Some(target) = &redirect.target {
             let mut aside = ExpandedCommand::default();
-            spread(target, local, &mut aside);
+            expand_word(target, local, &mut aside);
             ready.targets.extend(aside.args);
             let target = aside.quoted.concat();
             ready.after += &format!(" {}{target}", redirect.operator);
@@ -79,66 +100,48 @@ pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> ExpandedCommand {
     ready
 }
 
-fn spread(word: &Word, local: &LocalFacts, ready: &mut ExpandedCommand) {
+/// Expands one word and adds its results to the command.
+fn expand_word(word: &Word, local: &LocalFacts, command: &mut ExpandedCommand) {
     for form in word.forms.iter().filter(|form| !form.is_empty()) {
-        let mut arg = Arg {
-            text: String::new(),
-            span: word.span.clone(),
-            loose_glob: false,
-            dynamic: false,
+        let Some(text) = word::literal(form) else {
+            if word::has_glob(form) {
+                command.ask(
+                    word,
+                    format!("nobody knows yet what `{}` matches", word.raw),
+                );
+            }
+            command.quoted.push(word::quoted(form));
+            command.args.push(Arg {
+                dynamic: true,
+                ..arg(word, word.raw.clone(), false)
+            });
+            continue;
         };
-        match word::literal(form) {
-            None => {
-                if word::has_glob(form) {
-                    ready.problems.push(Reason::at(
-                        format!("nobody knows yet what `{}` matches", word.raw),
-                        word.span.clone(),
-                    ));
-                }
-                arg.text.clone_from(&word.raw);
-                arg.dynamic = true;
-                ready.quoted.push(word::quoted(form));
-                ready.args.push(arg);
+        if !word::has_glob(form) {
+            command.add(arg(word, text, false));
+            continue;
+        }
+        let loose = matches!(form.first(), Some(WordPart::Text { text, quoted: false }) if text.starts_with(['*', '?', '[']));
+        let Some(matches) = local.facts.glob(local.cwd, &word::pattern(form)) else {
+            command.ask(
+                word,
+                format!("`{}` matches too many files to check", word.raw),
+            );
+            continue;
+        };
+        if matches.is_empty() {
+            command.add(arg(word, text, loose));
+            continue;
+        }
+        command.problems.extend(listed(&matches, word, local));
+        for text in matches {
+            if text.starts_with('-') {
+                command.ask(
+                    word,
+                    format!("the glob matches a file that looks like an option: `{text}`"),
+                );
             }
-            Some(text) if !word::has_glob(form) => {
-                ready.quoted.push(quoted(&text));
-                arg.text = text;
-                ready.args.push(arg);
-            }
-            Some(text) => {
-                let loose = matches!(form.first(), Some(word::WordPart::Text { text, quoted: false }) if text.starts_with(['*', '?', '[']));
-                match local.facts.glob(local.cwd, &word::pattern(form)) {
-                    Some(matches) if matches.is_empty() => {
-                        ready.quoted.push(quoted(&text));
-                        arg.text = text;
-                        arg.loose_glob = loose;
-                        ready.args.push(arg);
-                    }
-                    Some(matches) => {
-                        let listed = listed(&matches, word, local);
-                        ready.problems.extend(listed);
-                        for text in matches {
-                            let option = text.starts_with('-');
-                            if option {
-                                ready.problems.push(Reason::at(
-                                    format!("the glob matches a file that looks like an option: `{text}`"),
-                                    word.span.clone(),
-                                ));
-                            }
-                            ready.quoted.push(quoted(&text));
-                            ready.args.push(Arg {
-                                text,
-                                loose_glob: loose,
-                                ..arg.clone()
-                            });
-                        }
-                    }
-                    None => ready.problems.push(Reason::at(
-                        format!("`{}` matches too many files to check", word.raw),
-                        word.span.clone(),
-                    )),
-                }
-            }
+            command.add(arg(word, text, loose));
         }
     }
 }

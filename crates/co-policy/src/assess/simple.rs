@@ -36,7 +36,7 @@ fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts
         ..Segment::default()
     };
     let Some((first, args)) = ready.args.split_first() else {
-        let reason = Reason::at("there is no program in it".to_owned(), ready.span.clone());
+        let reason = Reason::at("there is no program in it", ready.span.clone());
         segment.unproved.push(reason.clone());
         segment.uncovered.push(reason);
         return segment;
@@ -83,12 +83,7 @@ fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts
         segment.unproved.extend(
             args.iter()
                 .filter(|arg| arg.dynamic && !is_plain_variable(&arg.text))
-                .map(|arg| {
-                    Reason::at(
-                        format!("`{}` may hold a secret", arg.text),
-                        arg.span.clone(),
-                    )
-                }),
+                .map(|arg| arg.reason(format!("`{}` may hold a secret", arg.text))),
         );
     }
     segment
@@ -138,7 +133,7 @@ fn program(
     const BUILTINS: [&str; 11] = [
         "echo", "printf", "test", "[", "true", "false", ":", "pwd", "type", "command", "cd",
     ];
-    let ask = |text: String| Err(Reason::at(text, first.span.clone()));
+    let ask = |text: String| Err(first.reason(text));
     let name = first.text.as_str();
     if first.dynamic || first.loose_glob || !ready.bare {
         return ask("the program's name is not written plainly".to_owned());
@@ -190,25 +185,19 @@ fn coverage(ready: &ExpandedCommand, segment: &mut Segment, local: &LocalFacts) 
         && !first.text.contains('/')
         && let ProgramFact::Untrusted(path) = local.program(&first.text)
     {
-        segment.uncovered.push(Reason::at(
-            format!(
-                "`{}` is `{}`, which others can change",
-                first.text,
-                path.display()
-            ),
-            first.span.clone(),
-        ));
+        segment.uncovered.push(first.reason(format!(
+            "`{}` is `{}`, which others can change",
+            first.text,
+            path.display()
+        )));
     }
     for (place, arg) in ready.args.iter().enumerate() {
         if arg.dynamic {
-            segment.uncovered.push(Reason::at(
-                format!("nobody knows yet what `{}` will be", arg.text),
-                arg.span.clone(),
-            ));
+            segment.uncovered.push(arg.unknown());
         } else if place > 0 {
             segment
                 .uncovered
-                .extend(paths::mention(local, &arg.text, &arg.span));
+                .extend(paths::check_unknown_word(local, arg));
         }
     }
 }

@@ -24,19 +24,13 @@ pub(super) fn tar(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
         })
     };
     let Some(([first, file], members)) = args.split_first_chunk() else {
-        return vec![Reason::whole("`tar` writes what it unpacks".to_owned())];
+        return vec![Reason::whole("`tar` writes what it unpacks")];
     };
     if !lists(first) {
-        return vec![Reason::at(
-            "`tar` is only known to look as `tar tf FILE`".to_owned(),
-            first.span.clone(),
-        )];
+        return vec![first.reason("`tar` is only known to look as `tar tf FILE`")];
     }
     if file.text.contains(':') {
-        return vec![Reason::at(
-            format!("`{}` may be an archive on another host", file.text),
-            file.span.clone(),
-        )];
+        return vec![file.reason(format!("`{}` may be an archive on another host", file.text))];
     }
     let mut reasons = trusted("tar", &UNPACKERS, local);
     if file.text != "-" {
@@ -44,13 +38,10 @@ pub(super) fn tar(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     }
     let strange = |arg: &&Arg| arg.dynamic || arg.loose_glob || arg.text.starts_with('-');
     reasons.extend(members.iter().find(strange).map(|arg| {
-        Reason::at(
-            format!(
-                "`tar` has no option `{}` that is known to be safe",
-                arg.text
-            ),
-            arg.span.clone(),
-        )
+        arg.reason(format!(
+            "`tar` has no option `{}` that is known to be safe",
+            arg.text
+        ))
     }));
     reasons
 }
@@ -66,7 +57,7 @@ pub(super) fn gzip(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason> 
         }
         _ => {
             return vec![Reason::whole(
-                "`gzip` replaces files, except with `-l` and `-cd`".to_owned(),
+                "`gzip` replaces files, except with `-l` and `-cd`",
             )];
         }
     };
@@ -80,10 +71,7 @@ pub(super) fn gzip(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason> 
             .iter()
             .any(|end| file.text.ends_with(end));
         if !packed || file.text.starts_with('-') {
-            reasons.push(Reason::at(
-                format!("`{}` is no packed file by its name", file.text),
-                file.span.clone(),
-            ));
+            reasons.push(file.reason(format!("`{}` is no packed file by its name", file.text)));
         } else {
             reasons.extend(read(file, local));
         }
@@ -93,8 +81,7 @@ pub(super) fn gzip(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason> 
 
 fn read(file: &Arg, local: &LocalFacts) -> Option<Reason> {
     if file.dynamic || file.loose_glob || file.text.starts_with('-') {
-        let text = format!("nobody knows yet what `{}` will be", file.text);
-        return Some(Reason::at(text, file.span.clone()));
+        return Some(file.unknown());
     }
     // What is packed may be a secret as well.
     let unpacked = file
@@ -104,7 +91,6 @@ fn read(file: &Arg, local: &LocalFacts) -> Option<Reason> {
     let path = |text: &str| paths::check(local, text, Use::ReadFile, &file.span);
     path(&file.text).or_else(|| {
         let name = secret(std::path::Path::new(unpacked))?;
-        let text = format!("`{name}` looks like a secret");
-        Some(Reason::at(text, file.span.clone()))
+        Some(file.reason(format!("`{name}` looks like a secret")))
     })
 }

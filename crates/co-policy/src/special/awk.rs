@@ -13,13 +13,11 @@ pub(super) fn check(parsed: &mut Parsed) {
     let Some(program) = parsed.operands.first() else {
         parsed
             .reasons
-            .push(Reason::whole("`awk` lacks its program".to_owned()));
+            .push(Reason::whole("`awk` lacks its program"));
         return;
     };
     if let Err(why) = scan(&program.text) {
-        parsed
-            .reasons
-            .push(Reason::at(why.to_owned(), program.span.clone()));
+        parsed.ask(program, why.to_owned());
     }
 }
 

@@ -32,50 +32,40 @@ pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     {}
     let starts =
         |arg: &Arg| arg.text.starts_with('-') || matches!(arg.text.as_str(), "(" | "!" | ")" | ",");
-    let ask = |text: String, arg: &Arg| Reason::at(text, arg.span.clone());
     while let Some(arg) = rest.next_if(|arg| !starts(arg)) {
         if arg.dynamic {
-            reasons.push(ask(
-                format!("nobody knows yet what `{}` will be", arg.text),
-                arg,
-            ));
+            reasons.push(arg.unknown());
         } else if arg.loose_glob {
-            reasons.push(ask(
-                "a glob may turn a file name into an option; write `./*`".to_owned(),
-                arg,
-            ));
+            reasons.push(arg.reason("a glob may turn a file name into an option; write `./*`"));
         } else {
-            reasons.extend(paths::check(local, &arg.text, Use::Read, &arg.span));
+            reasons.extend(paths::check_arg(local, arg, Use::Read));
         }
     }
     while let Some(arg) = rest.next() {
         let text = arg.text.as_str();
         if arg.dynamic || arg.loose_glob {
-            reasons.push(ask(format!("nobody knows yet what `{text}` will be"), arg));
+            reasons.push(arg.unknown());
         } else if has(PLAIN, text) {
         } else if has(VALUED, text) || text.strip_prefix("-newer").is_some_and(|x| x.len() == 2) {
             match rest.next() {
                 Some(value) if value.dynamic || value.loose_glob => {
-                    reasons.push(ask(
-                        format!("nobody knows yet what `{}` will be", value.text),
-                        value,
-                    ));
+                    reasons.push(value.unknown());
                 }
                 Some(value) if text.starts_with("-newer") && !text.ends_with('t') => {
-                    reasons.extend(paths::check(local, &value.text, Use::Read, &value.span));
+                    reasons.extend(paths::check_arg(local, value, Use::Read));
                 }
                 Some(_) => {}
-                None => reasons.push(ask(format!("`find {text}` lacks its value"), arg)),
+                None => reasons.push(arg.reason(format!("`find {text}` lacks its value"))),
             }
         } else if FILED.contains(&text) {
             match rest.next() {
                 Some(value) => {
-                    reasons.extend(paths::check(local, &value.text, Use::Read, &value.span));
+                    reasons.extend(paths::check_arg(local, value, Use::Read));
                 }
-                None => reasons.push(ask(format!("`find {text}` lacks its value"), arg)),
+                None => reasons.push(arg.reason(format!("`find {text}` lacks its value"))),
             }
         } else {
-            reasons.push(ask(describe(text), arg));
+            reasons.push(arg.reason(describe(text)));
         }
     }
     reasons

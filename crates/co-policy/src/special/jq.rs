@@ -4,7 +4,6 @@ use crate::facts::FileKind;
 use crate::facts::LocalFacts;
 use crate::options::Parsed;
 use crate::paths::{self, Use};
-use crate::reason::Reason;
 
 const JQ: [&str; 10] = [
     "env",
@@ -52,26 +51,26 @@ pub(super) fn check_yq(parsed: &mut Parsed, local: &LocalFacts) {
         parsed.operands.remove(0);
     }
     filter(parsed, 0, &YQ);
-    let Some(filter) = parsed.operands.first() else {
+    let Some(&filter) = parsed.operands.first() else {
         return;
     };
     // It reads a file of that name instead, if there is one.
-    let read = paths::check(local, &filter.text, Use::Read, &filter.span);
+    let read = paths::check_arg(local, filter, Use::Read);
     let is_file = local.path(&filter.text).kind != FileKind::Missing;
     parsed
         .reasons
         .extend(read.filter(|_| is_file || !filter.text.starts_with('.')));
     let text = filter.text.to_ascii_lowercase();
     if let Some(name) = YQ_ANYWHERE.iter().find(|name| text.contains(**name)) {
-        parsed.reasons.push(Reason::at(
+        parsed.ask(
+            filter,
             format!("`{name}` in a filter may reach outside its input"),
-            filter.span.clone(),
-        ));
+        );
     }
 }
 
 fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
-    let Some(filter) = parsed.operands.get(place) else {
+    let Some(&filter) = parsed.operands.get(place) else {
         return;
     };
     // `$` and its name are two words, with or without a blank between them.
@@ -81,16 +80,13 @@ fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
         .split(word)
         .find(|name| forbidden.contains(name))
     {
-        parsed.reasons.push(Reason::at(
+        parsed.ask(
+            filter,
             format!("the filter uses `{name}`, which reaches outside its input"),
-            filter.span.clone(),
-        ));
+        );
     }
     if !ends(&filter.text) {
-        parsed.reasons.push(Reason::at(
-            "the filter may not end by itself".to_owned(),
-            filter.span.clone(),
-        ));
+        parsed.ask(filter, "the filter may not end by itself");
     }
 }
 

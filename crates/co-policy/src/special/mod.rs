@@ -68,17 +68,14 @@ fn command_v(args: &[Arg]) -> Vec<Reason> {
     if tells && plain && args.len() > 1 {
         return Vec::new();
     }
-    vec![Reason::whole("`command` runs another program".to_owned())]
+    vec![Reason::whole("`command` runs another program")]
 }
 
 /// `date` sets the clock unless its operand is a format.
 fn date(parsed: &mut Parsed) {
     for operand in parsed.operands.clone() {
         if !operand.text.starts_with('+') {
-            parsed.reasons.push(Reason::at(
-                "`date` sets the clock to what is not a `+FORMAT`".to_owned(),
-                operand.span.clone(),
-            ));
+            parsed.ask(operand, "`date` sets the clock to what is not a `+FORMAT`");
         }
     }
 }
@@ -100,19 +97,19 @@ fn seq(args: &[Arg], parsed: &mut Parsed) {
         .filter(negative);
     let bounds: Vec<&Arg> = parsed.operands.iter().copied().chain(below).collect();
     for bound in bounds.into_iter().filter(|bound| !small(&bound.text)) {
-        parsed.reasons.push(Reason::at(
+        parsed.ask(
+            bound,
             format!("`seq` may count to `{}` without an end", bound.text),
-            bound.span.clone(),
-        ));
+        );
     }
 }
 
 /// To `strings` a word that starts with `@` is a file with more options.
 fn response_files(args: &[Arg], parsed: &mut Parsed) {
     if let Some(arg) = args.iter().find(|arg| arg.text.starts_with('@')) {
-        parsed.reasons.push(Reason::at(
+        parsed.ask(
+            arg,
             format!("`{}` names a file with more options", arg.text),
-            arg.span.clone(),
-        ));
+        );
     }
 }

@@ -11,28 +11,17 @@ pub(super) fn check(args: &[Arg]) -> Vec<Reason> {
     } else if let Some(arg) = format
         && arg.text.starts_with('-')
     {
-        return vec![Reason::at(
-            "`printf` with an option sets a variable".to_owned(),
-            arg.span.clone(),
-        )];
+        return vec![arg.reason("`printf` with an option sets a variable")];
     }
     let mut reasons: Vec<Reason> = args
         .iter()
         .filter(|arg| arg.dynamic)
-        .map(|arg| {
-            Reason::at(
-                format!("nobody knows yet what `{}` will be", arg.text),
-                arg.span.clone(),
-            )
-        })
+        .map(|arg| arg.unknown())
         .collect();
     if let Some(format) = format
         && sets_variable(&format.text)
     {
-        reasons.push(Reason::at(
-            "`%n` sets a variable".to_owned(),
-            format.span.clone(),
-        ));
+        reasons.push(format.reason("`%n` sets a variable"));
     }
     reasons
 }

@@ -96,10 +96,9 @@ pub(super) fn check(args: &[Arg]) -> Vec<Reason> {
             _ => FLAGS.contains(&text) || bsd,
         };
         if !fine || arg.dynamic {
-            reasons.push(Reason::at(
-                format!("`ps {text}` may print the environments of other programs"),
-                arg.span.clone(),
-            ));
+            reasons.push(arg.reason(format!(
+                "`ps {text}` may print the environments of other programs"
+            )));
         }
     }
     reasons

@@ -13,9 +13,7 @@ pub(super) fn check(parsed: &mut Parsed) {
     if scripts.is_empty() {
         match parsed.operands.first() {
             Some(script) => scripts.push((script.text.clone(), script.span.clone())),
-            None => parsed
-                .reasons
-                .push(Reason::whole("`sed` lacks its script".to_owned())),
+            None => parsed.reasons.push(Reason::whole("`sed` lacks its script")),
         }
     }
     let mut names = String::new();
@@ -23,16 +21,16 @@ pub(super) fn check(parsed: &mut Parsed) {
         match commands(&script) {
             Some(used) => names.push_str(&used),
             None => parsed.reasons.push(Reason::at(
-                "the sed script may write, read or run something".to_owned(),
+                "the sed script may write, read or run something",
                 span,
             )),
         }
     }
     // `D` starts again without reading where a newline is left: what makes newlines would go on for ever.
     if names.contains('D') && names.contains(['G', 'g', 'x', 's', 'y']) {
-        parsed.reasons.push(Reason::whole(
-            "the sed script may not end by itself".to_owned(),
-        ));
+        parsed
+            .reasons
+            .push(Reason::whole("the sed script may not end by itself"));
     }
 }
 

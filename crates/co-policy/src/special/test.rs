@@ -23,20 +23,14 @@ pub(super) fn check(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason>
         let file = before.is_some_and(|op| FILE_TESTS.contains(&op) || FILE_PAIRS.contains(&op))
             || after.is_some_and(|op| FILE_PAIRS.contains(&op));
         if arg.dynamic {
-            reasons.push(Reason::at(
-                format!("nobody knows yet what `{text}` will be"),
-                arg.span.clone(),
-            ));
+            reasons.push(arg.unknown());
         } else if text.starts_with('-')
             && text.parse::<i64>().is_err()
             && !FILE_TESTS.contains(&text)
             && !OPERATORS.contains(&text)
             && !FILE_PAIRS.contains(&text)
         {
-            reasons.push(Reason::at(
-                format!("`{name} {text}` is not known to be safe"),
-                arg.span.clone(),
-            ));
+            reasons.push(arg.reason(format!("`{name} {text}` is not known to be safe")));
         } else if file && text != "]" {
             let found = paths::check(local, text, Use::Read, &arg.span);
             reasons.extend(found.filter(|reason| {

@@ -23,7 +23,7 @@ const OTHER_LINES: &str = "-n -u -r -V -f -d -h -R -z -q -k -t -i -s --unique --
 pub(super) fn check(args: &[Arg], _local: &LocalFacts) -> Vec<Reason> {
     let span = args.first().map_or(0..0, |arg| arg.span.clone());
     vec![Reason::at(
-        "`xargs` runs a program on what nobody has checked".to_owned(),
+        "`xargs` runs a program on what nobody has checked",
         span,
     )]
 }
@@ -157,11 +157,11 @@ fn survey(
     local: &LocalFacts,
     span: &std::ops::Range<usize>,
 ) -> Option<Reason> {
+    let say = |text: String| Some(Reason::at(text, span.clone()));
     for root in &listing.roots {
         if local.path(root).inside.is_none() {
-            return Some(Reason::at(
-                format!("it would read what is in `{root}`, outside the workspace"),
-                span.clone(),
+            return say(format!(
+                "it would read what is in `{root}`, outside the workspace"
             ));
         }
         let survey = match listing.tracked {
@@ -173,7 +173,7 @@ fn survey(
                 true => "the files that git tracks are too many, or git does not list them",
                 false => "there are too many files to tell what would be read",
             };
-            return Some(Reason::at(why.to_owned(), span.clone()));
+            return say(why.to_owned());
         }
         let odd = survey.irregular.iter().filter(|_| !listing.regular);
         let misread = survey.unsafe_names.iter().filter(|_| !listing.zeros);
@@ -191,10 +191,7 @@ fn survey(
                     .is_none_or(|names| names.iter().any(|pattern| pattern.may_match(&name)))
             });
         if let Some(path) = hit {
-            return Some(Reason::at(
-                format!("it would read `{}`", path.display()),
-                span.clone(),
-            ));
+            return say(format!("it would read `{}`", path.display()));
         }
     }
     None
