@@ -1,6 +1,6 @@
-//! Reads one command: what of it is proved, what is not, and what no rule may cover.
+//! Assesses one command: collects what is proved and the reasons against the rest.
 //!
-//! Knows no rule of a person's: [`crate::verdict`] weighs what is found here.
+//! This module knows no rules of the person; [`crate::verdict`] applies them to the assessment.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +20,9 @@ mod expand;
 mod simple;
 
 use expand::{ExpandedCommand, expand};
-use simple::{is_destructive, judge};
+use simple::{assess_simple, is_destructive};
 
-/// Judges the text of a command.
+/// Assesses the text of a command.
 pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
     let facts = &CachedFacts::new(facts);
     let local = &LocalFacts { facts, cwd };
@@ -39,10 +39,10 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
             why: "a function that starts itself again and again fills the machine".to_owned(),
         });
     }
-    look(&mut found, wrappers::commands_in_script(&script), local);
-    found.refusals.extend(misplaced(local));
+    record_commands(&mut found, wrappers::commands_in_script(&script), local);
+    found.refusals.extend(check_location(local));
     if found.refusals.is_empty() {
-        walk(&script, local, &mut found);
+        assess_pipelines(&script, local, &mut found);
     } else {
         let loose = Simple {
             words: script.loose.clone(),
@@ -55,7 +55,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
     found
 }
 
-/// Judges an argument vector, which no shell sees.
+/// Assesses an argument vector, which starts without a shell.
 pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment {
     let facts = &CachedFacts::new(facts);
     let local = &LocalFacts { facts, cwd };
@@ -89,67 +89,70 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
             }
         })
         .collect();
-    look(&mut found, wrappers::commands_in_argv(argv), local);
-    found.refusals.extend(misplaced(local));
+    record_commands(&mut found, wrappers::commands_in_argv(argv), local);
+    found.refusals.extend(check_location(local));
     let ready = ExpandedCommand {
         span: 0..found.command.len(),
         quoted: argv.iter().map(|word| quoted(word)).collect(),
         args,
-        bare: true,
+        plain_name: true,
         ..ExpandedCommand::default()
     };
-    found.segments.push(judge(&ready, &[], local));
+    found.segments.push(assess_simple(&ready, &[], local));
     found
 }
 
-/// A command that runs outside the workspace reads there without naming it.
-fn misplaced(local: &LocalFacts) -> Option<Reason> {
+/// Refuses a command that runs outside the workspace: it may read there without an argument.
+fn check_location(local: &LocalFacts) -> Option<Reason> {
     let outside = local.path(".").inside.is_none();
     outside.then(|| Reason::whole("it runs outside the workspace"))
 }
 
-/// Notes every command for deny and ask rules.
-fn look(found: &mut Assessment, inside: wrappers::NestedCommands, local: &LocalFacts) {
-    found.unread = inside.incomplete;
-    for look in inside.commands {
-        for denied in deny::check(&look, local) {
+/// Records every command inside the command, for deny and ask rules.
+fn record_commands(found: &mut Assessment, nested: wrappers::NestedCommands, local: &LocalFacts) {
+    found.unread = nested.incomplete;
+    for command in nested.commands {
+        for denied in deny::check(&command, local) {
             if !found.denied.contains(&denied) {
                 found.denied.push(denied);
             }
         }
-        found.destructive |= is_destructive(&look);
-        found.all_commands.push(look.words);
+        found.destructive |= is_destructive(&command);
+        found.all_commands.push(command.words);
     }
 }
 
-/// Directories a list may be in: after success, after failure.
-struct Places {
-    good: Vec<PathBuf>,
-    bad: Vec<PathBuf>,
-    /// After the failure of a `cd` that has no cause to fail: only what stands behind `||` is judged there.
-    unlikely: Vec<PathBuf>,
+/// The directories in which the shell may be after a pipeline.
+struct Directories {
+    after_success: Vec<PathBuf>,
+    after_failure: Vec<PathBuf>,
+    /// After a `cd` that should succeed has failed. Only commands after `||` are assessed there.
+    after_unlikely_failure: Vec<PathBuf>,
 }
 
-/// Judges the pipelines in order, following `cd`.
-fn walk(script: &Script, local: &LocalFacts, found: &mut Assessment) {
-    let mut places = Places {
-        good: vec![local.cwd.to_owned()],
-        bad: Vec::new(),
-        unlikely: Vec::new(),
+/// Assesses the pipelines in order and follows each `cd`.
+fn assess_pipelines(script: &Script, local: &LocalFacts, found: &mut Assessment) {
+    let mut directories = Directories {
+        after_success: vec![local.cwd.to_owned()],
+        after_failure: Vec::new(),
+        after_unlikely_failure: Vec::new(),
     };
     for (join, pipeline) in &script.pipelines {
         let here = match join {
-            Join::And => places.good.clone(),
-            Join::Or => union(&places.bad, &places.unlikely),
-            Join::Then => union(&places.good, &places.bad),
+            Join::And => directories.after_success.clone(),
+            Join::Or => union(
+                &directories.after_failure,
+                &directories.after_unlikely_failure,
+            ),
+            Join::Then => union(&directories.after_success, &directories.after_failure),
         };
         let here = if here.is_empty() {
-            union(&places.good, &places.bad)
+            union(&directories.after_success, &directories.after_failure)
         } else {
             here
         };
         let first = found.segments.len();
-        let after = pipe(script, pipeline, &here, local.facts, found);
+        let after = assess_pipeline(script, pipeline, &here, local.facts, found);
         for (place, segment) in found.segments[first..].iter_mut().enumerate() {
             if let Some(rewritten) = &mut segment.rewritten {
                 rewritten.join = match join {
@@ -160,17 +163,20 @@ fn walk(script: &Script, local: &LocalFacts, found: &mut Assessment) {
                 };
             }
         }
-        places = match join {
+        directories = match join {
             Join::Then => after,
-            Join::And => Places {
-                bad: union(&after.bad, &places.bad),
-                good: after.good,
-                unlikely: union(&after.unlikely, &places.unlikely),
+            Join::And => Directories {
+                after_failure: union(&after.after_failure, &directories.after_failure),
+                after_success: after.after_success,
+                after_unlikely_failure: union(
+                    &after.after_unlikely_failure,
+                    &directories.after_unlikely_failure,
+                ),
             },
-            Join::Or => Places {
-                good: union(&after.good, &places.good),
-                bad: after.bad,
-                unlikely: after.unlikely,
+            Join::Or => Directories {
+                after_success: union(&after.after_success, &directories.after_success),
+                after_failure: after.after_failure,
+                after_unlikely_failure: after.after_unlikely_failure,
             },
         };
     }
@@ -182,31 +188,31 @@ fn union(a: &[PathBuf], b: &[PathBuf]) -> Vec<PathBuf> {
     all
 }
 
-/// Judges one pipeline in every directory it may run in, and says where that leaves the shell.
-fn pipe(
+/// Assesses one pipeline in each directory in which it may run. Returns the directories of the shell after it.
+fn assess_pipeline(
     script: &Script,
     pipeline: &[usize],
     here: &[PathBuf],
     facts: &dyn Facts,
     found: &mut Assessment,
-) -> Places {
-    let stay = Places {
-        good: here.to_vec(),
-        bad: here.to_vec(),
-        unlikely: Vec::new(),
+) -> Directories {
+    let stay = Directories {
+        after_success: here.to_vec(),
+        after_failure: here.to_vec(),
+        after_unlikely_failure: Vec::new(),
     };
     if let [only] = pipeline
         && is_cd(&script.commands[*only])
     {
-        let (segment, target) = change(&script.commands[*only], here, facts);
+        let (segment, target) = assess_cd(&script.commands[*only], here, facts);
         let words = |cwd| expand(&script.commands[*only], &LocalFacts { facts, cwd }).words();
         found.expanded.extend(here.iter().map(|cwd| words(cwd)));
         found.segments.push(segment);
         return match target {
-            Some(target) => Places {
-                good: vec![target],
-                bad: Vec::new(),
-                unlikely: here.to_vec(),
+            Some(target) => Directories {
+                after_success: vec![target],
+                after_failure: Vec::new(),
+                after_unlikely_failure: here.to_vec(),
             },
             None => stay,
         };
@@ -222,7 +228,7 @@ fn pipe(
             .expanded
             .extend(ready.iter().map(ExpandedCommand::words));
         for (place, one) in ready.iter().enumerate() {
-            let segment = judge(one, &ready[..place], local);
+            let segment = assess_simple(one, &ready[..place], local);
             match merged.get_mut(place) {
                 None => merged.push(segment),
                 Some(before) => before.merge(segment),
@@ -237,8 +243,8 @@ fn is_cd(simple: &Simple) -> bool {
     simple.words.first().is_some_and(|word| word.raw == "cd")
 }
 
-/// `cd DIR` into the workspace; everything else of `cd` asks.
-fn change(simple: &Simple, here: &[PathBuf], facts: &dyn Facts) -> (Segment, Option<PathBuf>) {
+/// Assesses `cd`. It is proved only for a directory of the workspace that is written out.
+fn assess_cd(simple: &Simple, here: &[PathBuf], facts: &dyn Facts) -> (Segment, Option<PathBuf>) {
     let mut segment = Segment {
         span: simple.span.clone(),
         name: vec!["cd".to_owned()],

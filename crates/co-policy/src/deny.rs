@@ -1,4 +1,4 @@
-//! The short list of what needs a person to lift the rule first.
+//! Built-in deny rules. They refuse a command until the person lifts the rule in the settings.
 
 use std::path::Path;
 
@@ -8,23 +8,23 @@ use crate::wrappers::{self, FoundCommand};
 
 mod root;
 
-/// The names by which a person lifts a rule.
+/// Names of the rules, for the setting that lifts them.
 pub const NAMES: [&str; 4] = ["root-deletion", "raw-disk", "fork-bomb", "own-files"];
 
-/// A built-in deny rule that a command meets.
+/// A built-in deny rule that matches a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denied {
     pub rule: &'static str,
     pub why: String,
 }
 
-/// Programs that write, move or remove what they are given.
+/// Programs that change, move or remove their operands.
 const CHANGERS: [&str; 19] = [
     "rm", "rmdir", "unlink", "mv", "cp", "ln", "tee", "dd", "truncate", "shred", "chmod", "chown",
     "chattr", "touch", "install", "rsync", "sed", "perl", "patch",
 ];
 
-/// Programs that write to the device they are given.
+/// Programs that write to a device among their operands.
 const DISK_WRITERS: [&str; 13] = [
     "dd",
     "cp",
@@ -41,15 +41,15 @@ const DISK_WRITERS: [&str; 13] = [
     "hdparm",
 ];
 
-/// Checks one command, where it runs.
-pub(super) fn check(look: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
-    let mut denied = writes(look, local);
-    let Some((name, rest)) = look.words.split_first() else {
+/// Returns the rules that match a command.
+pub(super) fn check(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
+    let mut denied = writes(command, local);
+    let Some((name, rest)) = command.words.split_first() else {
         return denied;
     };
     let name = name.rsplit('/').next().unwrap_or(name);
-    let here = |path: &str| wrappers::path_from(look.dir.as_deref(), path);
-    if let Some(target) = root::deletion(name, rest, look.dir.as_deref(), local) {
+    let here = |path: &str| wrappers::path_from(command.dir.as_deref(), path);
+    if let Some(target) = root::deletion(name, rest, command.dir.as_deref(), local) {
         denied.push(Denied {
             rule: "root-deletion",
             why: format!("it would remove `{target}`"),
@@ -85,11 +85,11 @@ pub(super) fn check(look: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
     denied
 }
 
-/// What redirections write to.
-fn writes(look: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
+/// Returns the rules that match the targets of redirections.
+fn writes(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
     let mut denied = Vec::new();
-    for target in &look.writes {
-        let here = wrappers::path_from(look.dir.as_deref(), target);
+    for target in &command.writes {
+        let here = wrappers::path_from(command.dir.as_deref(), target);
         if is_disk(&here) {
             denied.push(Denied {
                 rule: "raw-disk",

@@ -1,12 +1,12 @@
-//! A proved command, rewritten from the words and paths that were checked.
+//! A proved command, rewritten from the words and paths that the policy checked.
 //!
-//! bash reads the rewritten text, not the text that was judged: every word is quoted as it was expanded, and every
-//! program is named by the path that the facts checked. Nothing is left for bash to expand or to find.
+//! bash runs the rewritten text, not the original. Every word is expanded and quoted, and every program is named by its
+//! checked path, so that bash expands and looks up nothing.
 
 use std::path::PathBuf;
 
-/// A command that is proved to only look. Only [`super::decide`] makes one. The executor takes it as it is and does not
-/// start it outside the read-only confinement while the system can confine commands.
+/// A command that is proved to only read. Only [`crate::decide`] makes one. The executor runs it unchanged and, if the
+/// system can confine commands, only in the read-only confinement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proved {
     original: String,
@@ -14,7 +14,7 @@ pub struct Proved {
     env: Vec<(String, String)>,
 }
 
-/// One rewritten simple command. Only the policy makes one.
+/// One simple command of it, rewritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
     /// The operator before this command.
@@ -60,7 +60,7 @@ impl Proved {
         })
     }
 
-    /// Returns the text that was judged, for people.
+    /// Returns the original text, for the person.
     pub fn original(&self) -> &str {
         &self.original
     }
@@ -70,7 +70,7 @@ impl Proved {
         &self.script
     }
 
-    /// Returns the variables that are set for it.
+    /// Returns the environment variables that the command needs.
     pub fn env(&self) -> &[(String, String)] {
         &self.env
     }
@@ -80,11 +80,11 @@ impl Proved {
 pub(super) const PIPE: &str = " | ";
 
 impl Rewritten {
-    /// Writes a command: the assignments before it, its words in quotes, the redirections behind it.
-    pub(super) fn new(runs: &CommandTarget, before: &str, words: &[String], after: &str) -> Self {
+    /// Rewrites a command from its assignments, quoted words and redirections.
+    pub(super) fn new(target: &CommandTarget, before: &str, words: &[String], after: &str) -> Self {
         let all = words.join(" ");
         let name = words.first().map_or("", String::as_str);
-        let (text, replaces) = match runs {
+        let (text, replaces) = match target {
             CommandTarget::Builtin => (format!("{before}{all}{after}"), false),
             CommandTarget::Program(path) => {
                 let (path, rest) = (quoted(&path.to_string_lossy()), words.get(1..));
@@ -109,7 +109,7 @@ impl Rewritten {
     }
 }
 
-/// Returns a word of bash that is exactly this text.
+/// Quotes a text for bash.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -119,9 +119,9 @@ mod tests {
     use super::*;
 
     fn script(commands: &[(CommandTarget, &'static str, &[&str])]) -> String {
-        let rewrite = |(runs, join, words): &(CommandTarget, &'static str, &[&str])| {
+        let rewrite = |(target, join, words): &(CommandTarget, &'static str, &[&str])| {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-            let rewritten = Rewritten::new(runs, "", &words, "");
+            let rewritten = Rewritten::new(target, "", &words, "");
             Rewritten { join, ..rewritten }
         };
         let commands: Vec<Rewritten> = commands.iter().map(rewrite).collect();

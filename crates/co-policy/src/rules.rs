@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::text::has_word;
+
 /// What a person may set of the policy. Rules are token patterns: `cargo test` covers `cargo test --lib`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicySettings {
@@ -207,9 +209,9 @@ pub fn offer(words: &[String]) -> Option<Pattern> {
         .any(|p| Some(p.trim()) == pair.as_deref());
     let length = if three {
         3
-    } else if arity.two.programs.split_whitespace().any(|p| p == program) {
+    } else if has_word(&arity.two.programs, program) {
         2
-    } else if arity.programs.split_whitespace().any(|p| p == program) {
+    } else if has_word(&arity.programs, program) {
         arity.words
     } else {
         return None;

@@ -61,6 +61,11 @@ pub(super) fn first_hidden(text: &str) -> Option<(usize, char)> {
         .find(|(_, c)| !matches!(c, ' ' | '\t' | '\n') && is_hidden(*c))
 }
 
+/// True if a list of words with spaces between them contains a word.
+pub(super) fn has_word(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == word)
+}
+
 /// Returns `text` with control, zero-width and bidirectional characters escaped.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! The verdict: an assessment weighed against a person's rules.
+//! Turns an assessment and the person's rules into a verdict.
 
 use crate::assessment::{Assessment, Segment};
 use crate::git::HARDENING;
@@ -6,7 +6,7 @@ use crate::proved::Proved;
 use crate::reason::Reason;
 use crate::rules::{self, Pattern};
 
-/// What may become of a command.
+/// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Allow(Grant),
@@ -18,14 +18,14 @@ pub enum Verdict {
     },
 }
 
-/// On whose word a command runs unasked.
+/// The permission by which a command runs without approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// Proved to only look: it runs in the read-only level.
+    /// The command is proved to only read. It runs in the read-only confinement.
     Proof(Proved),
-    /// co itself reads; no process starts.
+    /// co reads a file itself; no process starts.
     InProcess,
-    /// The person's own rule: it runs in the session's backend.
+    /// A rule of the person allows it. It runs in the confinement of the chat.
     Rule { rule: String },
 }
 
@@ -34,9 +34,9 @@ pub enum Grant {
 pub struct ApprovalQuestion {
     pub reasons: Vec<Reason>,
     pub destructive: bool,
-    /// What `always` may offer besides this very command.
+    /// The prefix that the answer `always` may allow, besides this exact command.
     pub prefix: Option<Pattern>,
-    /// No deny rule could be tried on it, so it asks whatever else is allowed.
+    /// True if a part could not be read, so that deny rules cannot match it. No permission skips such a question.
     pub unread: bool,
 }
 
@@ -63,20 +63,22 @@ impl ApprovalQuestion {
     }
 }
 
-/// A person's rules, read and ready.
+/// The person's rules, parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// None is all that the tables know.
+    /// Programs that may be proved; `None` for all programs in the tables.
     pub safe: Option<Vec<Pattern>>,
     pub allow: Vec<Pattern>,
     pub ask: Vec<Pattern>,
     pub deny: Vec<Pattern>,
-    /// Names of built-in deny rules that do not hold.
+    /// Names of built-in deny rules that the person lifted.
     pub lifted: Vec<String>,
+    /// Rules that the person saved for the workspace.
     pub saved: Vec<Pattern>,
 }
 
-/// Decides: deny rules, then ask rules, then session, saved and configured rules, then the proof.
+/// Decides about a command: deny rules first, then ask rules, then rules of the chat, saved and configured rules, then the
+/// proof.
 pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict {
     if found.command.trim().is_empty() {
         return Verdict::Deny {
@@ -113,7 +115,11 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
         match covering(segment) {
             Some(rule) => by_rule.push(rule.to_string()),
             None if proved(segment, rules) => by_proof += usize::from(!segment.is_cd),
-            None => reasons.extend(why(segment, rules, own().any(|rule| near(rule, segment)))),
+            None => reasons.extend(why(
+                segment,
+                rules,
+                own().any(|rule| matches_words(rule, segment)),
+            )),
         }
     }
     if reasons.is_empty() && !found.segments.is_empty() {
@@ -192,7 +198,7 @@ fn matching<'a>(
     })
 }
 
-/// The words with the program's directory taken away: `/bin/rm` is `rm` to a rule that forbids.
+/// Returns the words without the program's directory: a rule about `rm` also matches `/bin/rm`.
 fn by_name(words: &[String]) -> Option<Vec<String>> {
     let (_, name) = words.first()?.rsplit_once('/')?;
     let mut words = words.to_vec();
@@ -220,22 +226,22 @@ fn proved(segment: &Segment, rules: &Rules) -> bool {
 fn listed(segment: &Segment, rules: &Rules) -> bool {
     match &rules.safe {
         None => true,
-        // `cd` is no program: it is as safe as what stands beside it.
+        // `cd` starts no program. It is as safe as the commands around it.
         Some(safe) if segment.is_cd => !safe.is_empty(),
         Some(safe) => safe.iter().any(|pattern| pattern.covers(&segment.name)),
     }
 }
 
-/// True where a rule was meant for this command and something in it kept the rule from it.
-fn near(rule: &Pattern, segment: &Segment) -> bool {
+/// True if a rule matches the command's words, even if something else keeps the rule from covering it.
+fn matches_words(rule: &Pattern, segment: &Segment) -> bool {
     segment
         .words
         .as_ref()
         .is_some_and(|words| rule.covers(words))
 }
 
-fn why(segment: &Segment, rules: &Rules, near: bool) -> Vec<Reason> {
-    if near {
+fn why(segment: &Segment, rules: &Rules, by_rule: bool) -> Vec<Reason> {
+    if by_rule {
         return segment.uncovered.clone();
     }
     if segment.unproved.is_empty() && !listed(segment, rules) {
@@ -265,7 +271,7 @@ fn unique(reasons: Vec<Reason>) -> Vec<Reason> {
     kept
 }
 
-/// A prefix, and only where the command would then run.
+/// Returns a prefix for `always`, if the command runs with it.
 fn offer(found: &Assessment) -> Option<Pattern> {
     let [segment] = found.segments.as_slice() else {
         return None;
@@ -278,7 +284,7 @@ fn offer(found: &Assessment) -> Option<Pattern> {
 }
 
 fn env(found: &Assessment) -> Vec<(String, String)> {
-    /// Else go fetches the version that a module asks for.
+    /// Otherwise go downloads the version that a module requires.
     const GO: [(&str, &str); 1] = [("GOTOOLCHAIN", "local")];
     let mut env = vec![("LC_ALL", found.locale)];
     if found.segments.iter().any(|segment| segment.git) {

@@ -1,6 +1,6 @@
-//! Looks through wrappers: which commands does `sudo env bash -c '…'` come to, and where do they run?
+//! Finds the commands that other commands start: `sudo env bash -c '…'`.
 //!
-//! Only for deny and ask rules and for what the float says: a wrapper itself always asks.
+//! Deny rules, ask rules and the question to the person use the result. The proof does not: a wrapper requires approval.
 
 use std::ops::Range;
 
@@ -10,42 +10,45 @@ mod table;
 
 use table::Wrapper;
 
+/// Commands nested more deeply are not searched.
 const MAX_DEPTH: usize = 6;
+/// More commands than this are not searched.
 const MAX_FOUND: usize = 400;
 
-/// A command found, with the targets it redirects to.
+/// A command inside another one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FoundCommand {
     pub words: Vec<String>,
+    /// The targets of redirections that write.
     pub writes: Vec<String>,
-    /// The directory it runs in, as a `cd` or an option before it was written; none is where the whole runs.
+    /// The directory that an earlier `cd` or option names, as written; `None` without one.
     pub dir: Option<String>,
 }
 
-/// What is in a command.
+/// All commands inside a command.
 #[derive(Debug, Default)]
 pub(super) struct NestedCommands {
-    /// Every command in order, wrappers and what they would run.
+    /// Wrappers and the commands that they start, in order.
     pub commands: Vec<FoundCommand>,
-    /// There may be more: something was too long, too many or too deep to be looked into.
+    /// True if a part is too long, too large or nested too deeply to be searched.
     pub incomplete: bool,
 }
 
-/// Returns what is in a script.
+/// Returns the commands in a script.
 pub(super) fn commands_in_script(script: &bash::Script) -> NestedCommands {
     let mut found = NestedCommands::default();
-    found.list(script, None, 0);
+    found.add_script(script, None, 0);
     found
 }
 
-/// Returns what is in an argument vector.
+/// Returns the commands in an argument vector.
 pub(super) fn commands_in_argv(argv: &[String]) -> NestedCommands {
     let mut found = NestedCommands::default();
-    found.push(argv, None, 0);
+    found.add_words(argv, None, 0);
     found
 }
 
-/// Returns a path as it is from `at`, both as written.
+/// Joins a directory and a path, both as written.
 pub(super) fn path_from(dir: Option<&str>, path: &str) -> String {
     match dir {
         Some(dir) if !path.starts_with(['/', '~', '$']) => format!("{dir}/{path}"),
@@ -54,11 +57,11 @@ pub(super) fn path_from(dir: Option<&str>, path: &str) -> String {
 }
 
 impl NestedCommands {
-    /// Notes commands that run one after the other, each `cd` moving those behind it.
-    fn list(&mut self, script: &bash::Script, dir: Option<String>, depth: usize) {
+    /// Adds the commands of a script. Each `cd` sets the directory of the commands after it.
+    fn add_script(&mut self, script: &bash::Script, dir: Option<String>, depth: usize) {
         self.incomplete |= script.incomplete;
         let (mut here, mut before) = (dir.clone(), dir);
-        // The subshells around a command, and where the shell outside of each is.
+        // The subshells around a command, with the directories of the shell outside of each.
         let mut outer: Vec<(&Range<usize>, Option<String>, Option<String>)> = Vec::new();
         for command in &script.commands {
             let holds = |shell: &&Range<usize>| {
@@ -74,9 +77,9 @@ impl NestedCommands {
                     .into_iter()
                     .map(|it| (it, here.clone(), before.clone())),
             );
-            let look = found_command(command, here.clone());
-            let moved = cd_target(&look.words).map(str::to_owned);
-            self.note(look, depth);
+            let command = found_command(command, here.clone());
+            let moved = cd_target(&command.words).map(str::to_owned);
+            self.add(command, depth);
             match moved.as_deref() {
                 Some("-") => std::mem::swap(&mut here, &mut before),
                 Some(to) => before = here.replace(path_from(here.as_deref(), to)),
@@ -85,32 +88,32 @@ impl NestedCommands {
         }
     }
 
-    fn push(&mut self, words: &[String], dir: Option<&str>, depth: usize) {
+    fn add_words(&mut self, words: &[String], dir: Option<&str>, depth: usize) {
         if words.is_empty() {
             return;
         }
-        let look = FoundCommand {
+        let command = FoundCommand {
             words: words.to_vec(),
             writes: Vec::new(),
             dir: dir.map(str::to_owned),
         };
-        self.note(look, depth);
+        self.add(command, depth);
     }
 
-    /// Notes a command and what it would run.
-    fn note(&mut self, look: FoundCommand, depth: usize) {
+    /// Adds a command and the commands that it starts.
+    fn add(&mut self, command: FoundCommand, depth: usize) {
         if depth > MAX_DEPTH || self.commands.len() > MAX_FOUND {
             self.incomplete = true;
             return;
         }
-        let (words, dir) = (look.words.clone(), look.dir.clone());
-        self.commands.push(look);
+        let (words, dir) = (command.words.clone(), command.dir.clone());
+        self.commands.push(command);
         if let Some((name, rest)) = words.split_first() {
-            self.inner(name, rest, dir.as_deref(), depth);
+            self.add_inner(name, rest, dir.as_deref(), depth);
         }
     }
 
-    fn inner(&mut self, name: &str, rest: &[String], dir: Option<&str>, depth: usize) {
+    fn add_inner(&mut self, name: &str, rest: &[String], dir: Option<&str>, depth: usize) {
         let base = name.rsplit('/').next().unwrap_or(name);
         match base {
             "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" => {
@@ -123,27 +126,27 @@ impl NestedCommands {
                         .find(|word| !word.starts_with('-'))
                 });
                 if let Some(text) = text {
-                    self.text(text, dir, depth);
+                    self.add_text(text, dir, depth);
                 }
             }
-            "eval" => self.text(&rest.join(" "), dir, depth),
+            "eval" => self.add_text(&rest.join(" "), dir, depth),
             "trap" => {
                 if let Some(text) = rest.iter().find(|word| !word.starts_with('-')) {
-                    self.text(text, dir, depth);
+                    self.add_text(text, dir, depth);
                 }
             }
-            "find" | "fd" | "fdfind" => self.executed(rest, dir, depth),
+            "find" | "fd" | "fdfind" => self.add_executed(rest, dir, depth),
             _ => {
                 if let Some(wrapper) = table::lookup(base) {
-                    self.wrapped(wrapper, rest, dir, depth);
+                    self.add_wrapped(wrapper, rest, dir, depth);
                 }
             }
         }
     }
 
-    fn wrapped(&mut self, wrapper: &Wrapper, rest: &[String], dir: Option<&str>, depth: usize) {
+    fn add_wrapped(&mut self, wrapper: &Wrapper, rest: &[String], dir: Option<&str>, depth: usize) {
         for text in values(wrapper.texts, rest) {
-            self.text(&text, dir, depth);
+            self.add_text(&text, dir, depth);
         }
         let own = skip_options(wrapper, rest);
         let moved = values(wrapper.dirs, &rest[..rest.len() - own.len()]).pop();
@@ -155,17 +158,17 @@ impl NestedCommands {
             words = &words[1..];
         }
         if wrapper.joins {
-            self.text(&words.join(" "), dir.as_deref(), depth);
+            self.add_text(&words.join(" "), dir.as_deref(), depth);
             return;
         }
         // An option of the wrapper after its operands, `flock f -c …`, was read as text above.
         if words.first().is_some_and(|word| !word.starts_with('-')) {
-            self.push(words, dir.as_deref(), depth + 1);
+            self.add_words(words, dir.as_deref(), depth + 1);
         }
     }
 
-    /// What follows `-exec` and its like, up to `;` or `+`.
-    fn executed(&mut self, words: &[String], dir: Option<&str>, depth: usize) {
+    /// Adds the commands after `-exec` and similar actions, up to `;` or `+`.
+    fn add_executed(&mut self, words: &[String], dir: Option<&str>, depth: usize) {
         const ACTIONS: [&str; 8] = [
             "-exec",
             "-execdir",
@@ -183,22 +186,22 @@ impl NestedCommands {
                     .iter()
                     .position(|word| word == ";" || word == "+")
                     .unwrap_or(rest.len());
-                self.push(&rest[..end], dir, depth + 1);
+                self.add_words(&rest[..end], dir, depth + 1);
             }
         }
     }
 
-    fn text(&mut self, text: &str, dir: Option<&str>, depth: usize) {
+    fn add_text(&mut self, text: &str, dir: Option<&str>, depth: usize) {
         if depth >= MAX_DEPTH {
             self.incomplete = true;
             return;
         }
         let script = bash::parse(text);
-        self.list(&script, dir.map(str::to_owned), depth + 1);
+        self.add_script(&script, dir.map(str::to_owned), depth + 1);
     }
 }
 
-/// Skips a wrapper's own options, and assignments where it takes them.
+/// Skips a wrapper's own options, and its assignments if it takes any.
 fn skip_options<'a>(wrapper: &Wrapper, words: &'a [String]) -> &'a [String] {
     let valued = |word: &str| {
         [wrapper.valued, wrapper.texts, wrapper.dirs]
@@ -221,7 +224,7 @@ fn skip_options<'a>(wrapper: &Wrapper, words: &'a [String]) -> &'a [String] {
     words.get(at..).unwrap_or_default()
 }
 
-/// The values of options, wherever they stand: in the next word or attached.
+/// Returns the values of options, from the next word or attached.
 fn values(options: &str, words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for (place, word) in words.iter().enumerate() {
@@ -241,7 +244,7 @@ fn values(options: &str, words: &[String]) -> Vec<String> {
     found
 }
 
-/// `-qc`: a cluster of letters that ends in one of the options.
+/// True for a group of letters that ends in one of the options: `-qc`.
 fn clustered(options: &str, word: &str) -> bool {
     word.len() > 2
         && word.strip_prefix('-').is_some_and(|letters| {
@@ -252,7 +255,7 @@ fn clustered(options: &str, word: &str) -> bool {
         })
 }
 
-/// Where a `cd` leads, as written; none for what is no `cd`.
+/// Returns the target of a `cd` as written; `None` for other commands.
 fn cd_target(words: &[String]) -> Option<&str> {
     let (name, rest) = words.split_first()?;
     if name != "cd" && name != "pushd" {
@@ -262,7 +265,7 @@ fn cd_target(words: &[String]) -> Option<&str> {
     Some(rest.iter().find(operand).map_or("~", String::as_str))
 }
 
-/// The words of one simple command as they will be, as well as that can be told.
+/// Returns a simple command with its words as far as they are known.
 fn found_command(command: &bash::Simple, dir: Option<String>) -> FoundCommand {
     let words: Vec<String> = command.words.iter().flat_map(|word| word.shown()).collect();
     let writes = command

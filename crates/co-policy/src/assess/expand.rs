@@ -1,4 +1,4 @@
-//! The words of a simple command as bash will expand them, and what stands around them.
+//! Expands the words, assignments and redirections of a simple command as bash does.
 
 use std::ops::Range;
 
@@ -10,31 +10,34 @@ use crate::proved::quoted;
 use crate::reason::Reason;
 use crate::word::{self, Word, WordPart};
 
-/// A simple command with its words expanded.
+/// A simple command after expansion.
 #[derive(Default)]
 pub(super) struct ExpandedCommand {
     pub(super) span: Range<usize>,
     pub(super) args: Vec<Arg>,
-    /// The same words as bash reads them when nothing is left to expand.
+    /// The same words, quoted so that bash has nothing left to expand.
     pub(super) quoted: Vec<String>,
-    /// The assignments before them and the redirections behind them, written likewise.
-    pub(super) before: String,
-    pub(super) after: String,
-    /// The words that its redirections name.
+    /// The assignments before the words, quoted in the same way.
+    pub(super) assignments: String,
+    /// The redirections after the words, quoted in the same way.
+    pub(super) redirections: String,
+    /// The targets of the redirections.
     pub(super) targets: Vec<Arg>,
-    pub(super) bare: bool,
+    /// True if the program's name is written without quotes and escapes.
+    pub(super) plain_name: bool,
     pub(super) problems: Vec<Reason>,
-    pub(super) builtin: bool,
+    /// True if a shell runs it, so that a builtin may have the name.
+    pub(super) in_shell: bool,
 }
 
 impl ExpandedCommand {
-    /// Returns its words and the targets of its redirections, as bash expands them.
+    /// Returns the words and the targets of the redirections.
     pub(super) fn words(&self) -> Vec<String> {
         let all = self.args.iter().chain(&self.targets);
         all.map(|arg| arg.text.clone()).collect()
     }
 
-    /// Returns what xargs must know of a command before it.
+    /// Returns the command as xargs sees it.
     pub(super) fn stage(&self) -> Option<PipelineStage<'_>> {
         let (first, args) = self.args.split_first()?;
         Some(PipelineStage {
@@ -65,12 +68,12 @@ fn arg(word: &Word, text: String, loose_glob: bool) -> Arg {
     }
 }
 
-/// Expands the words of a command as bash will, and notes what around them is not harmless.
+/// Expands a command. Reasons against its assignments, globs and redirections go into `problems`.
 pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> ExpandedCommand {
     let mut ready = ExpandedCommand {
         span: simple.span.clone(),
-        bare: simple.words.first().is_some_and(|word| word.bare),
-        builtin: true,
+        plain_name: simple.words.first().is_some_and(|word| word.bare),
+        in_shell: true,
         ..ExpandedCommand::default()
     };
     for word in &simple.words {
@@ -79,7 +82,7 @@ pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> ExpandedCommand {
     for (name, value) in &simple.assignments {
         let plain = value.literal().filter(|value| harmless(name, value));
         if let Some(value) = plain {
-            ready.before += &format!("{name}={} ", quoted(&value));
+            ready.assignments += &format!("{name}={} ", quoted(&value));
         } else {
             ready.problems.push(Reason::at(
                 format!("it sets `{name}` for the command"),
@@ -94,7 +97,7 @@ pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> ExpandedCommand {
             expand_word(target, local, &mut aside);
             ready.targets.extend(aside.args);
             let target = aside.quoted.concat();
-            ready.after += &format!(" {}{target}", redirect.operator);
+            ready.redirections += &format!(" {}{target}", redirect.operator);
         }
     }
     ready
@@ -146,7 +149,7 @@ fn expand_word(word: &Word, local: &LocalFacts, command: &mut ExpandedCommand) {
     }
 }
 
-/// Says which directory a glob tells the names of that may not be looked at, whatever becomes of them.
+/// Checks the directories that a glob lists, because the command shows their file names.
 fn listed(matches: &[String], word: &Word, local: &LocalFacts) -> Option<Reason> {
     let mut dirs: Vec<&str> = matches
         .iter()
@@ -162,7 +165,7 @@ fn listed(matches: &[String], word: &Word, local: &LocalFacts) -> Option<Reason>
         .find_map(|dir| paths::check(local, dir, Use::Read, &word.span))
 }
 
-/// Variables that change how things look and nothing else.
+/// True for an assignment that only changes the format of the output.
 fn harmless(name: &str, value: &str) -> bool {
     if name.starts_with("LC_") || name == "LANG" {
         return is_plain_locale(value);
@@ -176,8 +179,8 @@ fn harmless(name: &str, value: &str) -> bool {
         || (name == "GIT_OPTIONAL_LOCKS" && value == "0")
 }
 
-/// True for a locale in which a byte below 128 is what it looks like: in Big5, GBK or Shift-JIS a `\` may be the
-/// second half of a character, and a script ends elsewhere than where it was read to end.
+/// True for a locale in which each byte below 128 is an ASCII character. In Big5, GBK or Shift-JIS a `\` may be the second
+/// half of a character, so that a quoted script ends at another place than the policy assumes.
 fn is_plain_locale(value: &str) -> bool {
     let (name, encoding) = value.split_once('.').unwrap_or((value, ""));
     let utf8 = ["utf-8", "utf8"].contains(&encoding.to_ascii_lowercase().as_str());

@@ -1,4 +1,4 @@
-//! One simple command: what of it is proved, and what a prefix rule may not cover.
+//! Assesses one simple command: the proof, and the reasons why no prefix rule covers it.
 
 use std::path::Path;
 
@@ -12,18 +12,19 @@ use crate::programs::{self, Special};
 use crate::proved::{CommandTarget, Rewritten, quoted};
 use crate::reason::Reason;
 use crate::special;
+use crate::text::has_word;
 use crate::wrappers::FoundCommand;
 
-/// Judges one command; `before` is what is piped into it.
-pub(super) fn judge(
+/// Assesses one command. `before` are the commands of the pipeline before it.
+pub(super) fn assess_simple(
     ready: &ExpandedCommand,
     before: &[ExpandedCommand],
     local: &LocalFacts,
 ) -> Segment {
     let mut segment = prove(ready, before, local);
-    // What is proved names nothing that a rule may not cover.
+    // A proved command names nothing that keeps a rule from covering it.
     if !segment.unproved.is_empty() {
-        coverage(ready, &mut segment, local);
+        add_uncovered(ready, &mut segment, local);
     }
     segment
 }
@@ -58,10 +59,10 @@ fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts
     let Some(table) = programs::lookup(&first.text) else {
         return segment;
     };
-    let tells = match args {
+    let asks_for_help = match args {
         [only] => match only.text.as_str() {
             "--version" => true,
-            // git would open a page of its manual.
+            // `git --help` opens a page of the manual.
             "--help" => first.text != "git",
             _ => false,
         },
@@ -69,7 +70,7 @@ fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts
     };
     let says = first.text == "echo";
     let builds = table.special == Some(Special::Version);
-    if tells && !builds && ready.problems.is_empty() {
+    if asks_for_help && !builds && ready.problems.is_empty() {
         return segment;
     }
     if first.text == "xargs" && !before.is_empty() {
@@ -92,7 +93,7 @@ fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts
     segment
 }
 
-/// Variables that hold no secret, as operands of `echo`.
+/// True if each variable in an operand of `echo` is known to hold no secret.
 fn is_plain_variable(text: &str) -> bool {
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -124,7 +125,7 @@ fn name(first: &str, args: &[Arg]) -> Vec<String> {
     }
 }
 
-/// The command word: a bare name that the tables know and that is found in a trusted place.
+/// Returns the target of the command's name. The name must be plain and in the tables, its program in a trusted place.
 fn program(
     ready: &ExpandedCommand,
     first: &Arg,
@@ -135,7 +136,7 @@ fn program(
     ];
     let ask = |text: String| Err(first.reason(text));
     let name = first.text.as_str();
-    if first.dynamic || first.loose_glob || !ready.bare {
+    if first.dynamic || first.loose_glob || !ready.plain_name {
         return ask("the program's name is not written plainly".to_owned());
     }
     if name.contains('/') {
@@ -146,7 +147,7 @@ fn program(
             "nothing is known of `{name}`, or it does more than look"
         ));
     };
-    if ready.builtin && BUILTINS.contains(&name) {
+    if ready.in_shell && BUILTINS.contains(&name) {
         return Ok(CommandTarget::Builtin);
     }
     let runs = match local.program(name) {
@@ -163,7 +164,7 @@ fn program(
     untrusted.into_iter().next().map_or(Ok(runs), Err)
 }
 
-/// Writes the command as it runs. xargs gets the path of its program too.
+/// Returns the command as bash runs it. For xargs it also contains the path of the program that xargs starts.
 fn rewrite(ready: &ExpandedCommand, runs: &CommandTarget, local: &LocalFacts) -> Rewritten {
     let mut words = ready.quoted.clone();
     if let Some((first, args)) = ready.args.split_first()
@@ -176,11 +177,11 @@ fn rewrite(ready: &ExpandedCommand, runs: &CommandTarget, local: &LocalFacts) ->
         };
         words[args.len() - inner.len()] = quoted(&path.to_string_lossy());
     }
-    Rewritten::new(runs, &ready.before, &words, &ready.after)
+    Rewritten::new(runs, &ready.assignments, &words, &ready.redirections)
 }
 
-/// What keeps a prefix rule from covering the command.
-fn coverage(ready: &ExpandedCommand, segment: &mut Segment, local: &LocalFacts) {
+/// Adds the reasons why no prefix rule covers the command.
+fn add_uncovered(ready: &ExpandedCommand, segment: &mut Segment, local: &LocalFacts) {
     if let Some(first) = ready.args.first()
         && !first.text.contains('/')
         && let ProgramFact::Untrusted(path) = local.program(&first.text)
@@ -202,51 +203,29 @@ fn coverage(ready: &ExpandedCommand, segment: &mut Segment, local: &LocalFacts) 
     }
 }
 
-/// True for what removes or overwrites things, which the question should say.
-pub(super) fn is_destructive(look: &FoundCommand) -> bool {
-    const DESTROYERS: [&str; 17] = [
-        "rm",
-        "rmdir",
-        "unlink",
-        "mv",
-        "dd",
-        "truncate",
-        "shred",
-        "wipefs",
-        "blkdiscard",
-        "kill",
-        "pkill",
-        "killall",
-        "chmod",
-        "chown",
-        "chattr",
-        "reboot",
-        "shutdown",
-    ];
-    const OF_GIT: [&str; 9] = [
-        "reset",
-        "clean",
-        "restore",
-        "filter-branch",
-        "gc",
-        "prune",
-        "rebase",
-        "checkout",
-        "rm",
-    ];
-    let Some(name) = look.words.first() else {
-        return !look.writes.iter().all(|target| target == "/dev/null");
+/// True for a command that removes or overwrites something. The question to the person says so.
+pub(super) fn is_destructive(command: &FoundCommand) -> bool {
+    const DESTROYERS: &str = "rm rmdir unlink mv dd truncate shred wipefs blkdiscard kill pkill killall chmod \
+        chown chattr reboot shutdown";
+    const OF_GIT: &str = "reset clean restore filter-branch gc prune rebase checkout rm";
+    let Some(name) = command.words.first() else {
+        return !command.writes.iter().all(|target| target == "/dev/null");
     };
     let name = name.rsplit('/').next().unwrap_or(name);
-    let has = |words: &[&str]| look.words.iter().any(|word| words.contains(&word.as_str()));
-    DESTROYERS.contains(&name)
+    let has = |words: &[&str]| {
+        command
+            .words
+            .iter()
+            .any(|word| words.contains(&word.as_str()))
+    };
+    has_word(DESTROYERS, name)
         || name.starts_with("mkfs")
-        || look.writes.iter().any(|target| {
+        || command.writes.iter().any(|target| {
             !target.starts_with("/dev/") && !target.bytes().all(|b| b.is_ascii_digit())
         })
         || match name {
             "git" => {
-                has(&OF_GIT)
+                command.words.iter().any(|word| has_word(OF_GIT, word))
                     || (has(&["push"])
                         && has(&[
                             "--force",
@@ -259,7 +238,7 @@ pub(super) fn is_destructive(look: &FoundCommand) -> bool {
                     || (has(&["stash"]) && has(&["drop", "clear"]))
             }
             "find" => has(&["-delete"]),
-            "sed" => look
+            "sed" => command
                 .words
                 .iter()
                 .any(|word| word.starts_with("-i") || word.starts_with("--in-place")),
@@ -273,9 +252,9 @@ mod tests {
     use crate::{bash, wrappers};
 
     #[test]
-    fn what_a_question_says_of_loss() {
-        let destructive = |command: &str| {
-            let found = wrappers::commands_in_script(&bash::parse(command));
+    fn destructive_commands() {
+        let destructive = |text: &str| {
+            let found = wrappers::commands_in_script(&bash::parse(text));
             found.commands.iter().any(is_destructive)
         };
         for command in [

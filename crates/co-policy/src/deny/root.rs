@@ -7,7 +7,7 @@ use crate::glob::Glob;
 use crate::paths;
 use crate::wrappers;
 
-/// Directories that a machine does not survive without.
+/// Directories below `/` that the system needs.
 const SYSTEM: [&str; 23] = [
     "bin",
     "boot",
@@ -34,10 +34,10 @@ const SYSTEM: [&str; 23] = [
     "private",
 ];
 
-/// Where the home directories are.
+/// The parents of home directories.
 const HOMES: [&str; 2] = ["home", "Users"];
 
-/// Returns the operand by which a command would remove what a machine or a person needs.
+/// Returns the operand by which a command removes the root, a system directory or the home directory.
 pub(super) fn deletion(
     name: &str,
     rest: &[String],
@@ -50,7 +50,7 @@ pub(super) fn deletion(
         .map(str::to_owned)
 }
 
-/// The operands that a command would remove or change with all below them; none where it removes nothing.
+/// Returns the operands that a command removes or changes recursively; `None` if it does neither.
 fn removed<'a>(name: &str, rest: &'a [String]) -> Option<Vec<&'a str>> {
     let flag = |letters: &[char], long: &str| {
         rest.iter().any(|word| {
@@ -78,34 +78,34 @@ fn removed<'a>(name: &str, rest: &'a [String]) -> Option<Vec<&'a str>> {
                 .map(|to| vec![to])
         }
         "mv" => Some(moved(rest)),
-        "find" => found(rest),
+        "find" => find_starts(rest),
         _ => None,
     }
 }
 
-/// What `mv` takes away: all but the place it goes to.
+/// Returns the operands of `mv` except the target.
 fn moved(rest: &[String]) -> Vec<&str> {
     let mut operands = Vec::new();
-    let mut told = false;
+    let mut has_target = false;
     let mut words = rest.iter().map(String::as_str);
     while let Some(word) = words.next() {
         if word == "-t" || word == "--target-directory" {
             words.next();
-            told = true;
+            has_target = true;
         } else if word.starts_with("-t") || word.starts_with("--target-directory=") {
-            told = true;
+            has_target = true;
         } else if !word.starts_with('-') {
             operands.push(word);
         }
     }
-    if !told {
+    if !has_target {
         operands.pop();
     }
     operands
 }
 
-/// Where a `find` that removes what it finds starts.
-fn found(rest: &[String]) -> Option<Vec<&str>> {
+/// Returns the start directories of a `find` that removes files.
+fn find_starts(rest: &[String]) -> Option<Vec<&str>> {
     const REMOVERS: [&str; 4] = ["rm", "shred", "unlink", "mv"];
     let base = |word: &String| {
         word.rsplit('/')
@@ -128,7 +128,7 @@ fn found(rest: &[String]) -> Option<Vec<&str>> {
     Some(if starts.is_empty() { vec!["."] } else { starts })
 }
 
-/// True for the root, a system directory or the home directory, or all that is in it.
+/// True for the root, a system directory, the home directory, or everything in one of them.
 fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
     let mut path = home(&wrappers::path_from(at, word));
     while let Some((before, last)) = path.rsplit_once('/')
@@ -164,14 +164,14 @@ fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
     }
 }
 
-/// True for a last component that stands for the directory itself or for all in it: ``, `.`, `*`, `.*`, `?*`, `.[!.]*`.
+/// True for a last component that means the directory or everything in it: ``, `.`, `*`, `.*`, `?*`, `.[!.]*`.
 fn is_all(last: &str) -> bool {
     last.is_empty()
         || last == "."
         || (last.contains('*') && last.chars().all(|c| "*.?[]!^".contains(c)))
 }
 
-/// Puts a place below `/home` where the home directory is written short.
+/// Replaces `~` and `$HOME` by a directory below `/home`.
 fn home(word: &str) -> String {
     const HOME: &str = "/home/~";
     for name in ["${HOME:?}", "${HOME}", "$HOME"] {

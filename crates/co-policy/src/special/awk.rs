@@ -2,6 +2,7 @@
 
 use crate::options::Parsed;
 use crate::reason::Reason;
+use crate::text::has_word;
 
 /// Names through which a program reaches files, processes or the environment.
 const REACHES_OUT: [&str; 16] = [
@@ -114,7 +115,7 @@ fn scan(program: &str) -> Result<(), &'static str> {
                 if state.braces == 0 && name.starts_with("print") {
                     return Err(UNKNOWN);
                 }
-                let before = match WORDS.split(' ').any(|word| word == name) {
+                let before = match has_word(WORDS, &name) {
                     true => Before::Either,
                     false => Before::Value,
                 };

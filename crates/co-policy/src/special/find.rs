@@ -5,6 +5,7 @@ use crate::facts::LocalFacts;
 use crate::glob::Glob;
 use crate::paths::{self, Use};
 use crate::reason::Reason;
+use crate::text::has_word;
 
 /// Tests and actions that take no value.
 const PLAIN: &str = "-print -print0 -ls -prune -quit -empty -readable -writable -executable -depth -d -xdev -mount \
@@ -18,10 +19,6 @@ const VALUED: &str = "-name -iname -path -ipath -wholename -iwholename -regex -i
 
 /// Tests whose value is a file.
 const FILED: [&str; 4] = ["-newer", "-anewer", "-cnewer", "-samefile"];
-
-fn has(list: &str, word: &str) -> bool {
-    list.split(' ').any(|listed| listed == word)
-}
 
 pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let mut reasons = Vec::new();
@@ -45,8 +42,10 @@ pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
         let text = arg.text.as_str();
         if arg.dynamic || arg.loose_glob {
             reasons.push(arg.unknown());
-        } else if has(PLAIN, text) {
-        } else if has(VALUED, text) || text.strip_prefix("-newer").is_some_and(|x| x.len() == 2) {
+        } else if has_word(PLAIN, text) {
+        } else if has_word(VALUED, text)
+            || text.strip_prefix("-newer").is_some_and(|x| x.len() == 2)
+        {
             match rest.next() {
                 Some(value) if value.dynamic || value.loose_glob => {
                     reasons.push(value.unknown());

@@ -2,79 +2,14 @@
 
 use crate::args::Arg;
 use crate::reason::Reason;
+use crate::text::has_word;
 
-const FLAGS: [&str; 22] = [
-    "-e",
-    "-f",
-    "-ef",
-    "-eF",
-    "-A",
-    "-Af",
-    "-a",
-    "-l",
-    "-el",
-    "-elf",
-    "-F",
-    "-H",
-    "-eH",
-    "-ejH",
-    "-w",
-    "-ww",
-    "-T",
-    "--forest",
-    "--no-headers",
-    "--headers",
-    "-efww",
-    "-eo",
-];
-const VALUED: [&str; 9] = [
-    "-p", "-u", "-U", "-C", "-t", "--pid", "--ppid", "--sort", "-G",
-];
-const COLUMNS: [&str; 43] = [
-    "pid",
-    "ppid",
-    "user",
-    "uid",
-    "ruser",
-    "euser",
-    "gid",
-    "group",
-    "comm",
-    "cmd",
-    "args",
-    "command",
-    "ucmd",
-    "pcpu",
-    "%cpu",
-    "pmem",
-    "%mem",
-    "stat",
-    "state",
-    "s",
-    "start",
-    "lstart",
-    "start_time",
-    "etime",
-    "etimes",
-    "time",
-    "cputime",
-    "tty",
-    "tt",
-    "rss",
-    "rsz",
-    "vsz",
-    "sz",
-    "size",
-    "nice",
-    "ni",
-    "pri",
-    "pgid",
-    "pgrp",
-    "sid",
-    "sess",
-    "nlwp",
-    "wchan",
-];
+const FLAGS: &str = "-e -f -ef -eF -A -Af -a -l -el -elf -F -H -eH -ejH -w -ww -T --forest --no-headers \
+    --headers -efww -eo";
+const VALUED: &str = "-p -u -U -C -t --pid --ppid --sort -G";
+const COLUMNS: &str = "pid ppid user uid ruser euser gid group comm cmd args command ucmd pcpu %cpu pmem %mem \
+    stat state s start lstart start_time etime etimes time cputime tty tt rss rsz vsz sz \
+    size nice ni pri pgid pgrp sid sess nlwp wchan";
 
 pub(super) fn check(args: &[Arg]) -> Vec<Reason> {
     let mut reasons = Vec::new();
@@ -84,7 +19,7 @@ pub(super) fn check(args: &[Arg]) -> Vec<Reason> {
         let bsd = !text.is_empty() && text.bytes().all(|b| b"auxwfjlvh".contains(&b));
         let fine = match text {
             "-o" | "-eo" | "--format" => rest.next().is_some_and(|value| columns(&value.text)),
-            _ if VALUED.contains(&text) => rest
+            _ if has_word(VALUED, text) => rest
                 .next()
                 .is_some_and(|value| !value.dynamic && !value.text.starts_with('-')),
             _ if text.starts_with("--sort=")
@@ -93,7 +28,7 @@ pub(super) fn check(args: &[Arg]) -> Vec<Reason> {
             {
                 true
             }
-            _ => FLAGS.contains(&text) || bsd,
+            _ => has_word(FLAGS, text) || bsd,
         };
         if !fine || arg.dynamic {
             reasons.push(arg.reason(format!(
@@ -110,6 +45,6 @@ fn columns(list: &str) -> bool {
         .all(|column| {
             let name = column.split_once('=').map_or(column, |(name, _)| name);
             let name = name.split_once(':').map_or(name, |(name, _)| name);
-            COLUMNS.contains(&name)
+            has_word(COLUMNS, name)
         })
 }

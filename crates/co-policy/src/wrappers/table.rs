@@ -1,7 +1,8 @@
-//! Programs that run another, and where in their words it stands.
+//! Wrappers: programs that start another program, and its position among their words.
 
-/// How a wrapper's words are laid out; its other options take no value in the next word.
+/// The layout of a wrapper's words. Options in none of the lists take no value in the next word.
 pub(super) struct Wrapper {
+    /// Names of the programs, with spaces between them.
     pub(super) names: &'static str,
     /// Options with a value in the next word.
     pub(super) valued: &'static str,
@@ -9,11 +10,11 @@ pub(super) struct Wrapper {
     pub(super) texts: &'static str,
     /// Options whose value is the directory it runs in.
     pub(super) dirs: &'static str,
-    /// Operands before the command: a duration, a lock file.
+    /// Number of operands before the command, such as a duration or a lock file.
     pub(super) before: usize,
-    /// True where `NAME=value` may stand before the command.
+    /// True if `NAME=value` may stand before the command.
     pub(super) assigns: bool,
-    /// True where its words together are shell text.
+    /// True if the words of the command together are shell text.
     pub(super) joins: bool,
 }
 
@@ -150,7 +151,7 @@ const WRAPPERS: [Wrapper; 21] = [
     },
 ];
 
-/// Returns how the words of a wrapper are laid out; none for what is no wrapper.
+/// Returns the layout of a wrapper; `None` for other programs.
 pub(super) fn lookup(name: &str) -> Option<&'static Wrapper> {
     let named = |wrapper: &&Wrapper| wrapper.names.split(' ').any(|own| own == name);
     WRAPPERS.iter().find(named)

@@ -8,6 +8,7 @@ use crate::options::{self, Parsed};
 use crate::programs;
 use crate::secret_names as names;
 use crate::special::find::name_filters;
+use crate::text::has_word;
 
 /// What is known of the files that a command lists.
 pub(super) struct Listing {
@@ -96,7 +97,7 @@ pub(super) fn only<'a>(
     allowed: &str,
 ) -> Option<Parsed<'a>> {
     let parsed = options::parse(name, programs::lookup(name)?, stage.args.get(from..)?);
-    let fine = |option: &String| allowed.split_whitespace().any(|it| it == option);
+    let fine = |option: &String| has_word(allowed, option);
     parsed
         .options
         .iter()
