@@ -1,8 +1,8 @@
-//! Bash text to a flat list of simple commands with the operators between them.
+//! Parses bash into a flat list of simple commands and the operators between them.
 //!
-//! The grammar only proposes where words and operators are. Each word is read again here with
-//! bash's own quoting rules, and what lies between words must be blank, so a form that is not
-//! understood is refused and never guessed at. Knows nothing of programs or files.
+//! The grammar only proposes the positions of words and operators. [`crate::word`] reads each word again by bash's quoting
+//! rules, and text between words must be blank. A form that is not understood is refused. This module knows no programs
+//! and no files.
 
 use std::cell::RefCell;
 
@@ -26,7 +26,7 @@ thread_local! {
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
-/// Reads `source` as `bash --noprofile --norc -c` would.
+/// Parses `source` as `bash --noprofile --norc -c` does.
 pub fn parse(source: &str) -> Script {
     let mut script = Script::default();
     if source.chars().count() > MAX_CHARS {
@@ -77,10 +77,10 @@ pub fn parse(source: &str) -> Script {
     script
 }
 
-/// The same text with a letter for each byte that is not ASCII: places stay, and words are read from the text.
+/// Replaces each byte that is not ASCII by a letter. Offsets stay, and words are read from the original text.
 ///
-/// The grammar's scanner looks characters up in a table of the C library that ends at 255: a wider one made it
-/// read memory that was not its own, and the process ended.
+/// The grammar's scanner calls C functions such as `isspace`, which accept values up to 255. A larger character made it
+/// read outside a table and crash.
 fn ascii(text: &str) -> Vec<u8> {
     let letter = |byte: u8| if byte.is_ascii() { byte } else { b'x' };
     text.bytes().map(letter).collect()

@@ -1,6 +1,6 @@
-//! Glob patterns of bash and of `find -name`: `*`, `?`, `[…]`, backslash.
+//! Globs of bash and of `find -name`: `*`, `?`, `[…]` and backslash.
 
-/// A compiled pattern.
+/// A parsed glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     tokens: Vec<Token>,
@@ -18,7 +18,7 @@ enum Token {
 }
 
 impl Glob {
-    /// Reads a pattern; an unclosed `[` is a plain character, as in bash.
+    /// Parses a glob. A `[` without `]` is a plain character, as in bash.
     pub fn new(source: &str) -> Self {
         let chars: Vec<char> = source.chars().collect();
         let mut tokens = Vec::new();
@@ -45,7 +45,7 @@ impl Glob {
         Self { tokens }
     }
 
-    /// Splits at the slashes, for a walk directory by directory.
+    /// Splits the glob at its slashes, one part for each directory.
     pub fn segments(&self) -> Vec<Self> {
         self.tokens
             .split(|token| *token == Token::Char('/'))
@@ -55,7 +55,7 @@ impl Glob {
             .collect()
     }
 
-    /// Returns the text where the pattern is only text.
+    /// Returns the text of a glob without wildcards.
     pub fn literal(&self) -> Option<String> {
         self.tokens
             .iter()
@@ -66,15 +66,15 @@ impl Glob {
             .collect()
     }
 
-    /// True where a name that starts with a dot may match at all.
+    /// True if the glob starts with a dot. Only such a glob matches names that start with a dot.
     pub fn wants_dot(&self) -> bool {
         matches!(self.tokens.first(), Some(Token::Char('.')))
     }
 
-    /// True if one name may match both patterns, letters of either case alike.
+    /// True if one name may match both globs. The case of letters is ignored.
     ///
-    /// If one begins with `*` and the other ends with it, this returns false, because such matches are accidental:
-    /// `id_a.rs` matches both `*.rs` and `id_*`.
+    /// Returns false if one starts with `*` and the other ends with it. Such a common name is accidental: `id_a.rs` matches
+    /// both `*.rs` and `id_*`.
     pub fn meets(&self, other: &Self) -> bool {
         let (a, b) = (&self.tokens, &other.tokens);
         let many = |token: Option<&Token>| token == Some(&Token::Many);
@@ -84,7 +84,7 @@ impl Glob {
         {
             return false;
         }
-        // `rest[j]`: one text may match what is left of `a` and `b[j..]`.
+        // `rest[j]` is true if one text can match both the rest of `a` and `b[j..]`.
         let mut rest = vec![false; b.len() + 1];
         for i in (0..=a.len()).rev() {
             let after = std::mem::replace(&mut rest, vec![false; b.len() + 1]);
@@ -106,13 +106,13 @@ impl Glob {
         rest[0]
     }
 
-    /// True if a name may match, letters of either case alike.
+    /// True if a name may match. The case of letters is ignored.
     pub fn may_match(&self, name: &str) -> bool {
         let tokens = name.chars().map(Token::Char).collect();
         self.meets(&Self { tokens })
     }
 
-    /// Whole-string match.
+    /// True if the glob matches the whole name.
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut t, mut n) = (0, 0);
@@ -146,7 +146,7 @@ impl Glob {
     }
 }
 
-/// Reads a class after its `[`: the token and how many characters it took.
+/// Reads a class after its `[`. Returns the token and the number of characters read.
 fn class(rest: &[char]) -> Option<(Token, usize)> {
     let mut at = 0;
     let not = matches!(rest.first(), Some('!' | '^'));
@@ -169,8 +169,7 @@ fn class(rest: &[char]) -> Option<(Token, usize)> {
             return None;
         }
         if c == '[' && matches!(rest.get(at + 1), Some(':' | '.' | '=')) {
-            // With a named class the whole is taken as any character, which can only widen what is looked at,
-            // negated or not.
+            // A class with a name, such as `[:alpha:]`, is read as any character. This can only add matches.
             let kind = rest[at + 1];
             let end = rest[at + 2..]
                 .windows(2)

@@ -1,21 +1,21 @@
-//! Text as a person sees it: what is invisible, and lines that continue.
+//! Helpers for text: invisible characters, continued lines, lists of words.
 
-/// Text whose continued lines were joined, with where the cuts were.
+/// Text with its continued lines joined.
 #[derive(Debug, Default)]
 pub(super) struct Joined {
     pub text: String,
-    /// Byte offsets into `text` at which two bytes were removed.
+    /// Byte offsets in `text` at which a backslash and a newline were removed.
     pub removed: Vec<usize>,
 }
 
 impl Joined {
-    /// Returns where a byte of the joined text stood before.
+    /// Returns the offset in the original text of a byte of the joined text.
     pub(super) fn original(&self, at: usize) -> usize {
         at + 2 * self.removed.iter().filter(|cut| **cut <= at).count()
     }
 }
 
-/// Removes each backslash-newline that bash removes before it makes words.
+/// Joins continued lines as bash does before it splits words.
 pub(super) fn join_lines(source: &str) -> Joined {
     if !source.contains("\\\n") {
         return Joined {
@@ -55,7 +55,7 @@ pub(super) fn join_lines(source: &str) -> Joined {
     joined
 }
 
-/// Returns the first character that a person does not see as it is.
+/// Returns the first invisible or control character, with its offset.
 pub(super) fn first_hidden(text: &str) -> Option<(usize, char)> {
     text.char_indices()
         .find(|(_, c)| !matches!(c, ' ' | '\t' | '\n') && is_hidden(*c))

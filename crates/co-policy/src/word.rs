@@ -1,37 +1,37 @@
-//! One word of bash: quote removal, globs, literal brace lists.
+//! Reads one word of bash: quotes, globs, variables and literal brace lists.
 //!
-//! Knows nothing of the grammar around it: a span of text either reads whole as one word or is opaque.
+//! A span of text is either one word that is understood whole, or opaque.
 
 use std::ops::Range;
 
 use crate::{glob, proved};
 
-/// A word as bash will see it.
+/// A word of bash.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
     pub span: Range<usize>,
-    /// One form a brace alternative; exactly one without braces.
+    /// The words to which braces expand; one without braces.
     pub forms: Vec<Vec<WordPart>>,
-    /// Why the word cannot be known.
+    /// A reason, if the word is not understood.
     pub opaque: Option<&'static str>,
-    /// True where nothing in it is quoted or escaped.
+    /// True if nothing in it is quoted or escaped.
     pub bare: bool,
     /// The word as it was written.
     pub raw: String,
 }
 
-/// A stretch of a word.
+/// A part of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WordPart {
     Text { text: String, quoted: bool },
     Variable(String),
 }
 
-/// Brace lists that come to more words than this are opaque.
+/// A word whose braces expand to more words is opaque.
 const MAX_FORMS: usize = 64;
 
 impl Word {
-    /// Returns the word if it is one literal without globs.
+    /// Returns the text of the word if it has no braces, globs or variables.
     pub fn literal(&self) -> Option<String> {
         let [form] = self.forms.as_slice() else {
             return None;
@@ -42,8 +42,8 @@ impl Word {
         literal(form)
     }
 
-    /// Returns the words it comes to, as well as that can be told: globs and variables stay as written.
-    pub fn shown(&self) -> Vec<String> {
+    /// Returns the words to which it expands. Globs and variables stay as written.
+    pub fn expansions(&self) -> Vec<String> {
         if self.opaque.is_some() {
             return vec![self.raw.replace(['"', '\'', '\\'], "")];
         }
@@ -62,7 +62,7 @@ impl Word {
     }
 }
 
-/// Returns the text of a form that holds no variable.
+/// Returns the text of a form without variables.
 pub(super) fn literal(form: &[WordPart]) -> Option<String> {
     let mut all = String::new();
     for piece in form {
@@ -74,7 +74,7 @@ pub(super) fn literal(form: &[WordPart]) -> Option<String> {
     Some(all)
 }
 
-/// Returns a form as bash reads it when only the variables in it are left to expand, each to one word.
+/// Quotes a form so that bash expands only its variables, each to a part of the same word.
 pub(super) fn quoted(form: &[WordPart]) -> String {
     let pieces = form.iter().map(|piece| match piece {
         WordPart::Text { text, .. } => proved::quoted(text),
@@ -83,7 +83,7 @@ pub(super) fn quoted(form: &[WordPart]) -> String {
     pieces.collect()
 }
 
-/// True where an unquoted `*`, `?` or closed `[` may expand.
+/// True if the form contains an unquoted `*`, `?` or `[…]`.
 pub(super) fn has_glob(form: &[WordPart]) -> bool {
     let unquoted = |c: char| {
         form.iter().position(
@@ -95,7 +95,7 @@ pub(super) fn has_glob(form: &[WordPart]) -> bool {
         || (unquoted('[').is_some() && unquoted(']').is_some())
 }
 
-/// Returns the glob a form is.
+/// Returns the form as a glob.
 pub(super) fn pattern(form: &[WordPart]) -> glob::Glob {
     let mut source = String::new();
     for piece in form {
@@ -111,7 +111,7 @@ pub(super) fn pattern(form: &[WordPart]) -> glob::Glob {
     glob::Glob::new(&source)
 }
 
-/// True for what bash takes as the name of a variable.
+/// True for the name of a shell variable.
 pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars
@@ -145,7 +145,7 @@ pub(super) fn split(source: &str, span: Range<usize>) -> Vec<Range<usize>> {
     words
 }
 
-/// Reads `source[span]`, which must be one whole word.
+/// Reads one whole word.
 pub(super) fn read(source: &str, span: Range<usize>) -> Word {
     let raw = source.get(span.clone()).unwrap_or_default();
     let mut scan = WordScanner {
@@ -171,10 +171,11 @@ pub(super) fn read(source: &str, span: Range<usize>) -> Word {
 
 #[derive(Debug, Clone)]
 enum WordToken {
+    /// A character; true if it is quoted.
     Char(char, bool),
     Variable(String),
-    /// An empty pair of quotes keeps an otherwise empty word.
-    Nothing,
+    /// The start of quotes. A word that is only `''` still exists.
+    Quotes,
 }
 
 struct WordScanner<'a> {
@@ -216,7 +217,7 @@ impl WordScanner<'_> {
 
     fn single(&mut self) {
         self.bare = false;
-        self.items.push(WordToken::Nothing);
+        self.items.push(WordToken::Quotes);
         loop {
             match self.chars.next() {
                 Some('\'') => return,
@@ -228,7 +229,7 @@ impl WordScanner<'_> {
 
     fn double(&mut self) {
         self.bare = false;
-        self.items.push(WordToken::Nothing);
+        self.items.push(WordToken::Quotes);
         loop {
             match self.chars.next() {
                 Some('"') => return,
@@ -284,8 +285,8 @@ impl WordScanner<'_> {
     }
 }
 
-/// Expands brace lists as bash does. Braces that are neither wholly plain lists nor wholly plain text are opaque: bash
-/// may close a list at another `}` than it seems.
+/// Expands brace lists as bash does. Braces are opaque unless all of them are plain lists or all are plain text, because
+/// bash may end a list at another `}`.
 fn expand(items: &[WordToken]) -> (Vec<Vec<WordPart>>, Option<&'static str>) {
     const WHY: &str = "it holds braces that are more than a plain list";
     let opaque = || (vec![collect(items)], Some(WHY));
@@ -341,8 +342,8 @@ fn collect(items: &[WordToken]) -> Vec<WordPart> {
                 quoted: *quoted,
             }),
             (WordToken::Variable(name), _) => pieces.push(WordPart::Variable(name.clone())),
-            (WordToken::Nothing, Some(WordPart::Text { quoted: true, .. })) => {}
-            (WordToken::Nothing, _) => pieces.push(WordPart::Text {
+            (WordToken::Quotes, Some(WordPart::Text { quoted: true, .. })) => {}
+            (WordToken::Quotes, _) => pieces.push(WordPart::Text {
                 text: String::new(),
                 quoted: true,
             }),

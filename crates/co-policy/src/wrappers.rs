@@ -267,13 +267,17 @@ fn cd_target(words: &[String]) -> Option<&str> {
 
 /// Returns a simple command with its words as far as they are known.
 fn found_command(command: &bash::Simple, dir: Option<String>) -> FoundCommand {
-    let words: Vec<String> = command.words.iter().flat_map(|word| word.shown()).collect();
+    let words: Vec<String> = command
+        .words
+        .iter()
+        .flat_map(|word| word.expansions())
+        .collect();
     let writes = command
         .redirects
         .iter()
         .filter(|redirect| redirect.operator.contains('>'))
         .filter_map(|redirect| redirect.target.as_ref())
-        .flat_map(|word| word.shown())
+        .flat_map(|word| word.expansions())
         .collect();
     FoundCommand { words, writes, dir }
 }

@@ -196,7 +196,7 @@ fn listed(script: &Script) -> Option<Vec<(String, Option<Vec<String>>)>> {
             .iter()
             .map(|word| {
                 let spread = word.forms.len() > 1 && !word.raw.contains('$');
-                (spread || word.literal().is_some()).then(|| word.shown())
+                (spread || word.literal().is_some()).then(|| word.expansions())
             })
             .collect::<Option<Vec<_>>>()
             .map(|words| words.concat());
@@ -205,7 +205,7 @@ fn listed(script: &Script) -> Option<Vec<(String, Option<Vec<String>>)>> {
         };
         let name = match first.forms.as_slice() {
             [_] => first.literal()?,
-            _ => first.shown().first()?.clone(),
+            _ => first.expansions().first()?.clone(),
         };
         // `eval` runs its expanded words; a name with `[` may start an array.
         if name == "eval" || name.contains('[') {

@@ -1,16 +1,16 @@
-//! Forms of the shell that are refused, and what a person calls them.
+//! Forms of the shell that are refused, with their names for the person.
 
 use std::ops::Range;
 
 use tree_sitter::Node;
 
-/// Words that are none of a simple command where one may start.
+/// Reserved words, which cannot be the name of a simple command.
 pub(super) const RESERVED: [&str; 23] = [
     "!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while", "((",
 ];
 
-/// True where a function's body runs the function itself, piped or in the background.
+/// True if the body of a function runs the function itself, in a pipeline or in the background.
 pub(super) fn calls_itself(function: Node, source: &str) -> bool {
     let Some(name) = function.child_by_field_name("name") else {
         return false;
@@ -27,7 +27,7 @@ pub(super) fn calls_itself(function: Node, source: &str) -> bool {
     calls > 1 || (calls == 1 && (text.contains('&') || text.contains('|')))
 }
 
-/// What a person calls a kind of node.
+/// Describes a kind of node for the person.
 pub(super) fn describe(kind: &str) -> String {
     let what = match kind {
         "command_substitution" => "it runs a command inside a word",
@@ -53,7 +53,7 @@ pub(super) fn describe(kind: &str) -> String {
     what.to_owned()
 }
 
-/// Nodes that touch are one word to bash, whatever the grammar made of them.
+/// Adds a node's span. Nodes without a blank between them are one word for bash.
 pub(super) fn push_or_extend(words: &mut Vec<Range<usize>>, here: Range<usize>) {
     match words.last_mut() {
         Some(last) if last.end == here.start => last.end = here.end,
@@ -61,7 +61,7 @@ pub(super) fn push_or_extend(words: &mut Vec<Range<usize>>, here: Range<usize>) 
     }
 }
 
-/// True for an operator with the whole descriptor that bash would read before it, and nothing else.
+/// True if the operator contains the whole descriptor that bash reads before it, and nothing else.
 pub(super) fn operator_is_whole(before: &str, operator: &str) -> bool {
     let descriptor = operator.split(['<', '>', '&']).next().unwrap_or_default();
     if !descriptor.chars().all(|c| c.is_ascii_digit()) {
@@ -71,7 +71,7 @@ pub(super) fn operator_is_whole(before: &str, operator: &str) -> bool {
         .rsplit([' ', '\t', '\n', ';', '&', '|', '<', '>'])
         .next();
     let word = word.unwrap_or_default();
-    // To bash `{x}>` is a redirection whole, and `{x}` no argument.
+    // For bash, all of `{x}>` is a redirection and `{x}` is no argument.
     if word.ends_with('}') {
         return false;
     }

@@ -1,4 +1,4 @@
-//! The grammar's tree to simple commands: every node is known or refused, and no text is left over.
+//! Reads simple commands from the grammar's tree. Every node is known or refused, and no text is skipped.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use crate::word::{self, Word};
 
 /// Deeper syntax trees are refused.
 const MAX_DEPTH: usize = 200;
-/// Nodes that a shell of its own runs.
+/// Kinds of nodes that a subshell runs.
 const SUBSHELLS: [&str; 3] = ["subshell", "command_substitution", "process_substitution"];
 
-/// What a walk over the tree meets, in the order of the text.
+/// A command or operator, in the order of the text.
 enum ScriptEvent {
     Command(usize),
     Operator(&'static str, Range<usize>),
@@ -24,12 +24,12 @@ pub(super) struct ScriptReader<'a> {
     source: &'a str,
     events: Vec<ScriptEvent>,
     script: Script,
-    /// The command read last that stands by itself, not inside a word of another.
+    /// The last command that is not inside a word of another command.
     last: Option<usize>,
 }
 
 impl<'a> ScriptReader<'a> {
-    /// A reader of `source` that adds to what is known of it.
+    /// A reader that adds to `script`.
     pub(super) fn new(source: &'a str, script: Script) -> Self {
         Self {
             source,
@@ -40,7 +40,7 @@ impl<'a> ScriptReader<'a> {
     }
 
     fn refuse(&mut self, why: impl Into<String>, span: Range<usize>) {
-        // Salvaged pieces may overlap; a reason must still name bytes that are there.
+        // Spans of refused forms may overlap, but a reason must name bytes that exist.
         let span = match self.source.get(span.clone()) {
             Some(_) => span,
             None => 0..self.source.len(),
@@ -83,7 +83,7 @@ impl<'a> ScriptReader<'a> {
         deep
     }
 
-    /// Refuses text that no node accounts for.
+    /// Refuses text between nodes that is not blank.
     fn gap(&mut self, gap: Range<usize>, newlines: bool) {
         let blank = |c: char| matches!(c, ' ' | '\t') || (newlines && c == '\n');
         if gap.start < gap.end && !self.source[gap.clone()].chars().all(blank) {
@@ -100,7 +100,7 @@ impl<'a> ScriptReader<'a> {
             "test_command" if !self.source[span.clone()].starts_with("[[") => {
                 let index = self.script.commands.len();
                 self.bracket(span);
-                self.salvage_inner(node, depth);
+                self.add_nested(node, depth);
                 self.last = Some(index);
             }
             "comment" => self.comment(&span),
@@ -117,18 +117,18 @@ impl<'a> ScriptReader<'a> {
             "|" => self.events.push(ScriptEvent::Operator("|", span)),
             other => {
                 self.refuse(describe(other), span);
-                self.salvage(node, depth);
+                self.add_refused(node, depth);
             }
         }
     }
 
-    /// True after a line end that no backslash takes away.
+    /// True at the start of a line, except after a continued line.
     fn begins_line(&self, at: usize) -> bool {
         let before = self.source[..at].trim_end_matches([' ', '\t']);
         before.ends_with('\n') && !before.ends_with("\\\n")
     }
 
-    /// A comment must be one to bash too: at the start of a word, up to the end of its line.
+    /// Refuses a comment that bash would not read as one: it must start a word and end with its line.
     fn comment(&mut self, span: &Range<usize>) {
         let before = self.source[..span.start].chars().next_back();
         let starts = before.is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|'));
@@ -163,7 +163,7 @@ impl<'a> ScriptReader<'a> {
                     });
                     last = Some(index);
                     self.redirect(child, index);
-                    self.salvage_inner(child, depth);
+                    self.add_nested(child, depth);
                 }
                 _ => {
                     self.statement(child, depth + 1);
@@ -173,7 +173,7 @@ impl<'a> ScriptReader<'a> {
         }
         self.gap(at..node.end_byte(), false);
         if let Some(index) = last {
-            self.settle_words(index);
+            self.sort_words(index);
         }
         self.last = last;
     }
@@ -217,15 +217,15 @@ impl<'a> ScriptReader<'a> {
             operator,
             target,
         });
-        // The grammar takes words after a redirection's target for more targets; to bash they are arguments.
+        // The grammar reads words after a redirection's target as more targets. For bash they are arguments.
         for extra in words {
             let extra = self.word(extra);
             self.script.commands[index].words.push(extra);
         }
     }
 
-    /// Puts the words in order; to bash those like `x=1` before the name are assignments, after a redirection too.
-    fn settle_words(&mut self, index: usize) {
+    /// Sorts the words of a command. Words such as `x=1` before the name are assignments, also after a redirection.
+    fn sort_words(&mut self, index: usize) {
         let simple = &self.script.commands[index];
         let goes_on = |word: &Word| {
             let end = |redirect: &Redirect| redirect.span.end == word.span.start;
@@ -277,13 +277,13 @@ impl<'a> ScriptReader<'a> {
                 }
             }
         }
-        self.salvage_inner(node, depth);
+        self.add_nested(node, depth);
         self.gap(at..node.end_byte(), false);
         for span in words {
             let word = self.word(span);
             self.script.commands[index].words.push(word);
         }
-        self.settle_words(index);
+        self.sort_words(index);
         let first = self.script.commands[index].words.first();
         if let Some(word) = first
             && word.bare
@@ -298,7 +298,7 @@ impl<'a> ScriptReader<'a> {
         self.last = Some(index);
     }
 
-    /// `[ … ]` is a command like any other, which the grammar takes for an expression.
+    /// Reads `[ … ]`: a command for bash, an expression for the grammar.
     fn bracket(&mut self, span: Range<usize>) {
         let words = word::split(self.source, span.clone());
         if !self.source[span.clone()].starts_with("[ ") {
@@ -340,8 +340,8 @@ impl<'a> ScriptReader<'a> {
         word
     }
 
-    /// Collects the commands inside a form that is refused, for the rules that must see them all.
-    fn salvage(&mut self, node: Node, depth: usize) {
+    /// Adds the commands inside a refused form, because rules apply to all commands.
+    fn add_refused(&mut self, node: Node, depth: usize) {
         if depth > MAX_DEPTH || self.script.commands.len() > 4 * MAX_COMMANDS {
             self.script.incomplete = true;
             return;
@@ -359,7 +359,7 @@ impl<'a> ScriptReader<'a> {
                         let word = word::read(self.source, child.byte_range());
                         self.script.loose.push(word);
                     }
-                    self.salvage(child, depth + 1);
+                    self.add_refused(child, depth + 1);
                 }
             }
         }
@@ -368,9 +368,9 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    /// Looks for commands inside the words and redirections of one that was read already: in substitutions, and
-    /// behind the start of a here-document, where the grammar puts the rest of its line.
-    fn salvage_inner(&mut self, node: Node, depth: usize) {
+    /// Adds the commands inside the words and redirections of a command: in substitutions, and after the start of a
+    /// here-document, where the grammar puts the rest of the line.
+    fn add_nested(&mut self, node: Node, depth: usize) {
         if self.is_too_deep(depth, &node.byte_range()) {
             return;
         }
@@ -379,14 +379,14 @@ impl<'a> ScriptReader<'a> {
             match child.kind() {
                 "command" => self.command(child, depth + 1),
                 "redirected_statement" => self.redirected(child, depth + 1),
-                "ERROR" => self.salvage(child, depth + 1),
-                kind if SUBSHELLS.contains(&kind) => self.salvage(child, depth + 1),
-                _ => self.salvage_inner(child, depth + 1),
+                "ERROR" => self.add_refused(child, depth + 1),
+                kind if SUBSHELLS.contains(&kind) => self.add_refused(child, depth + 1),
+                _ => self.add_nested(child, depth + 1),
             }
         }
     }
 
-    /// Turns the events into pipelines.
+    /// Joins the events into pipelines and returns the script.
     pub(super) fn finish(mut self) -> Script {
         let mut join = Join::Then;
         let mut piped = false;

@@ -1,4 +1,4 @@
-//! A script as a list of simple commands.
+//! The types of a parsed script.
 
 use std::ops::Range;
 
@@ -9,26 +9,26 @@ use crate::word::Word;
 /// More simple commands than this are refused.
 pub(super) const MAX_COMMANDS: usize = 50;
 
-/// What was read of a command.
+/// A parsed command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
-    /// Every simple command found, in order; where `refusals` is not empty, as far as they could be made out.
+    /// All simple commands in order. With `refusals`, those that could be found.
     pub commands: Vec<Simple>,
-    /// Words of forms that are refused, outside of any command: those that a loop goes through.
+    /// Words outside of any command in forms that are refused, such as the words of a `for` loop.
     pub loose: Vec<Word>,
-    /// The and-or lists of pipelines, by index into `commands`; meaningless where there are refusals.
+    /// The pipelines, as indexes into `commands`. Not valid with `refusals`.
     pub pipelines: Vec<(Join, Vec<usize>)>,
-    /// Why the text is not understood whole.
+    /// Reasons why a part of the text is not understood.
     pub refusals: Vec<Reason>,
-    /// Something in it was not looked into, for its length, its number or its depth.
+    /// True if a part is too long, too large or nested too deeply to be read.
     pub incomplete: bool,
-    /// True where a function calls itself in a pipeline or in the background.
+    /// True if a function calls itself in a pipeline or in the background.
     pub fork_bomb: bool,
-    /// Where a shell of its own runs a part of it, the outer ones first: a `cd` in there moves nothing behind it.
+    /// Spans that a subshell runs, outer spans first. A `cd` in them does not affect the commands after them.
     pub subshells: Vec<Range<usize>>,
 }
 
-/// What connects a pipeline to the one before it.
+/// The operator between a pipeline and the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Join {
     Then,
@@ -45,7 +45,7 @@ pub struct Simple {
     pub redirects: Vec<Redirect>,
 }
 
-/// A redirection, its operator with the descriptor before it: `2>`.
+/// A redirection. The operator includes the descriptor: `2>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
     pub span: Range<usize>,
@@ -54,7 +54,7 @@ pub struct Redirect {
 }
 
 impl Script {
-    /// Moves every span back to the text as it was before continued lines were joined.
+    /// Changes each span to the text before continued lines were joined.
     pub(super) fn shift(&mut self, joined: &text::Joined) {
         let fix = |span: &mut Range<usize>| {
             *span = joined.original(span.start)..joined.original(span.end);

@@ -174,7 +174,7 @@ fn finds_commands_inside_what_it_refuses() {
     let names: Vec<String> = script
         .commands
         .iter()
-        .flat_map(|command| command.words[0].shown())
+        .flat_map(|command| command.words[0].expansions())
         .collect();
     for name in ["a", "b", "c", "e", "g"] {
         assert!(
