@@ -1,4 +1,4 @@
-//! Which paths may be read unasked: inside the workspace, regular, not secret.
+//! Checks paths: a command may read regular files of the workspace that are not secret.
 
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::glob::Glob;
 use crate::reason::Reason;
 use crate::secret_names::{self as names, secret};
 
-/// What an operand will be used for.
+/// The use of a path by a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// A file or a directory.
@@ -18,7 +18,7 @@ pub enum Use {
     ReadFile,
 }
 
-/// Says why a path may not be read unasked; nothing where it may.
+/// Returns a reason if reading the path requires approval.
 pub fn check(local: &LocalFacts, path: &str, wanted: Use, span: &Range<usize>) -> Option<Reason> {
     if path == "/dev/null" {
         return None;
@@ -49,7 +49,7 @@ pub(crate) fn check_arg(local: &LocalFacts, arg: &Arg, wanted: Use) -> Option<Re
     check(local, &arg.text, wanted, &arg.span)
 }
 
-/// Takes `.` and `..` away as text.
+/// Removes `.` and `..` from the text of a path.
 pub fn normalize_lexically(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for component in path.components() {
@@ -62,8 +62,7 @@ pub fn normalize_lexically(path: &Path) -> PathBuf {
     whole
 }
 
-/// True if a glob of a search (`-g '.env'`, `--include='*.pem'`) can match a secret that the search
-/// would pass over without it, or picks secrets.
+/// True if a glob option of a search can add secret files to it: `-g '.env'`, `--include='*.pem'`.
 pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
     let finds = |form: &str| {
         let pattern = Glob::new(form);
@@ -88,10 +87,10 @@ pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
         })
 }
 
-/// Kinds of files that are searched anyway, secret or not.
+/// Extensions of files that a search reads even if they are secret.
 const ORDINARY: [&str; 5] = [".json", ".yaml", ".yml", ".toml", ".*"];
 
-/// Spreads one list of braces; anything deeper is read as any name.
+/// Expands one list of braces. A more complex glob becomes `*`, which matches any name.
 fn alternatives(glob: &str) -> Vec<String> {
     let Some((before, rest)) = glob.split_once('{') else {
         return vec![glob.to_owned()];

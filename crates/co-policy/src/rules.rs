@@ -1,23 +1,23 @@
-//! Rules of a person's own: patterns of words, and how long a prefix `always` may offer.
+//! The person's rules: patterns of words, and the prefix that the answer `always` may allow.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::text::has_word;
 
-/// What a person may set of the policy. Rules are token patterns: `cargo test` covers `cargo test --lib`.
+/// The person's settings of the policy. Rules are patterns of words: `cargo test` covers `cargo test --lib`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicySettings {
-    /// Given, it replaces the built-in list of programs; the option tables still apply.
+    /// Programs that may be proved; `None` for all programs in the tables. The option tables apply to both.
     pub safe_commands: Option<Vec<String>>,
     pub allow: Vec<String>,
     pub ask: Vec<String>,
     pub deny: Vec<String>,
-    /// Names of built-in deny rules that the person lifted.
+    /// Names of built-in deny rules that do not apply.
     pub deny_lifted: Vec<String>,
 }
 
-/// A rule: the words a command starts with, or one whole command after `= `.
+/// A rule: the first words of a command, or one whole command after `= `.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pattern(Form);
 
@@ -27,7 +27,7 @@ enum Form {
     Exact(String),
 }
 
-/// Why a rule cannot be read.
+/// An error in the text of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("a rule is empty; write the words a command starts with, for example `cargo test`")]
@@ -41,17 +41,17 @@ pub enum Error {
 }
 
 impl Pattern {
-    /// The rule for this very command and nothing else.
+    /// A rule for exactly this command.
     pub fn exact(command: &str) -> Self {
         Self(Form::Exact(command.trim().to_owned()))
     }
 
-    /// The rule for every command that starts with these words.
+    /// A rule for all commands that start with these words.
     pub fn prefix<S: Into<String>>(words: impl IntoIterator<Item = S>) -> Self {
         Self(Form::Prefix(words.into_iter().map(Into::into).collect()))
     }
 
-    /// True where the words of one simple command start with the pattern; `*` stands for any one word.
+    /// True if the words of a simple command start with the pattern. `*` matches any one word.
     pub fn covers(&self, words: &[String]) -> bool {
         match &self.0 {
             Form::Prefix(prefix) => {
@@ -65,7 +65,7 @@ impl Pattern {
         }
     }
 
-    /// True where the pattern is this whole command.
+    /// True if the pattern is exactly this command.
     pub fn is_exactly(&self, command: &str) -> bool {
         matches!(&self.0, Form::Exact(text) if text == command.trim())
     }
@@ -99,7 +99,7 @@ impl FromStr for Pattern {
     }
 }
 
-/// Splits a rule into words with the quotes of a shell and nothing else of it.
+/// Splits a rule into words. It knows the quotes of a shell and refuses its operators.
 fn split(text: &str) -> Result<Vec<String>, Error> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -151,13 +151,13 @@ impl<'de> serde::Deserialize<'de> for Pattern {
     }
 }
 
-/// Joins words so that a rule reads the same words again: a bare `*` stays one.
+/// Joins words into the text of a rule. `*` stays without quotes.
 pub fn join<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word.as_ref(), "*")).collect();
     quoted.join(" ")
 }
 
-/// Joins words so that a shell reads the same words again.
+/// Joins words into a command for a shell.
 pub fn shell_join<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word.as_ref(), "")).collect();
     quoted.join(" ")
@@ -194,7 +194,7 @@ static ARITY: std::sync::LazyLock<ArityFile> = std::sync::LazyLock::new(|| {
         .expect("the built-in table is tested to parse")
 });
 
-/// Returns the prefix that `always` may offer for a command, no shorter than its sub-command.
+/// Returns the prefix that `always` may allow for a command. It contains the sub-command.
 pub fn offer(words: &[String]) -> Option<Pattern> {
     let program = words.first()?.as_str();
     let plain = |word: &String| {

@@ -1,22 +1,22 @@
-//! The format in which a person's lasting rules for one workspace are kept.
+//! The formats of two files: the rules that a person saved for a workspace, and the workspace's own rules.
 
 use crate::rules::Pattern;
 
-/// The rules of one workspace.
+/// The rules that a person saved for one workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedRules {
-    /// The workspace's path, for a person who looks into the file.
+    /// The path of the workspace, for a person who reads the file.
     pub workspace: String,
     #[serde(default)]
     pub allow: Vec<Pattern>,
 }
 
 impl SavedRules {
-    /// Reads a file's text.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// What the reader says of a text that is not such a file.
+    /// Returns the parser's message.
     pub fn read(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|error| error.message().to_owned())
     }
@@ -27,7 +27,7 @@ impl SavedRules {
     }
 }
 
-/// What a workspace's own file may say: only what tightens.
+/// The rules in a workspace's own file. They can only make the policy stricter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceRules {
@@ -38,10 +38,10 @@ pub struct WorkspaceRules {
 }
 
 impl WorkspaceRules {
-    /// Reads a file's text.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence's worth of words.
+    /// Returns the parser's message.
     pub fn read(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|error| error.message().to_owned())
     }

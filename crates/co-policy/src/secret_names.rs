@@ -1,9 +1,9 @@
-//! The names under which credentials are kept. Only names: no file is read, see [`super::content`].
+//! Recognizes secret files by their names. It reads no file.
 
 use std::path::{Component, Path};
 
-/// Returns the first component that has the name of a secret. A directory such as `src/secrets` may also hold source
-/// text, which is none.
+/// Returns the first component of a path that names a secret. Source text in a directory such as `src/secrets` is no
+/// secret.
 pub fn secret(path: &Path) -> Option<&str> {
     let file = path.file_name().and_then(|name| name.to_str());
     let source = file.is_some_and(is_source);
@@ -15,13 +15,13 @@ pub fn secret(path: &Path) -> Option<&str> {
     })
 }
 
-/// True for the name of a directory that holds secrets in one project and source text in another.
+/// True for the name of a directory that contains secrets in one project and source text in another.
 pub fn holds_source(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     lower == "secrets" || lower.starts_with("credentials")
 }
 
-/// True for the names under which credentials are kept.
+/// True for the name of a secret file or directory.
 pub fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let lower = lower.as_str();
@@ -79,7 +79,7 @@ pub fn is_secret(name: &str) -> bool {
         .contains(&lower)
 }
 
-/// Returns what tells one dotenv file from another: `.env.local`, `.env-prod` and `prod.env`.
+/// Returns the variable part in the name of a dotenv file: `.env.local`, `.env-prod`, `prod.env`.
 fn dotenv(lower: &str) -> Option<&str> {
     match lower.strip_prefix(".env") {
         Some(rest) if rest.is_empty() || rest.starts_with(['.', '-']) => Some(rest),
@@ -87,7 +87,7 @@ fn dotenv(lower: &str) -> Option<&str> {
     }
 }
 
-/// True for the private keys of SSH, with any suffix: `id_rsa`, `id_rsa.bak`, `id_ed25519-work`.
+/// True for the name of an SSH private key, with any suffix: `id_rsa`, `id_rsa.bak`, `id_ed25519-work`.
 pub fn is_key(lower: &str) -> bool {
     let kinds = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss"];
     let rest = kinds.iter().find_map(|kind| lower.strip_prefix(kind));
@@ -95,7 +95,7 @@ pub fn is_key(lower: &str) -> bool {
     rest.is_some_and(suffix) && !lower.ends_with(".pub")
 }
 
-/// True for source and text: `id_rsa_test.go` holds a key only if its content says so.
+/// True for the name of a source or text file, such as `id_rsa_test.go`. Only its content can make it a secret.
 pub fn is_source(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     const KINDS: [&str; 20] = [
@@ -107,11 +107,11 @@ pub fn is_source(name: &str) -> bool {
         .is_some_and(|(_, kind)| KINDS.contains(&kind))
 }
 
-/// Patterns of the names that a search passes over unless a glob names them.
+/// Globs of secret names that a search skips unless its glob names them.
 pub const HIDDEN: &str = ".env .env.* .env-* .env.local .env.dev .env.development .env.prod .env.production .env.staging \
     .env.test .envrc .netrc _netrc .npmrc .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .git .ssh .aws \
     .gnupg .kube .docker .azure";
-/// Patterns of the other names.
+/// Globs of the other secret names.
 pub const PLAIN: &str = "*.pem *.key *.p12 *.pfx *.kdbx *.tfstate *.keystore *.jks *.env id_* id_rsa credentials* secrets \
     credentials.json secrets.yaml secrets.yml secrets.json secrets.toml kubeconfig";
 
