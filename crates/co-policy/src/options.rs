@@ -1,6 +1,6 @@
-//! Splits the words of a program into options and operands by its table.
+//! Splits the words of a program into options and operands, and checks both by the program's table.
 //!
-//! Knows no program by name: the tables of [`crate::programs`] do.
+//! Knowledge of single programs belongs in the tables, see [`crate::programs`].
 
 use std::ops::Range;
 
@@ -10,21 +10,22 @@ use crate::paths::{self, Use};
 use crate::programs::{Effect, Known, Operands, Program, Takes};
 use crate::reason::Reason;
 
-/// An option's value, with where it stands.
+/// An option's value with its span.
 pub(super) type Spelled = (String, Range<usize>);
 
-/// What a walk over the words found.
+/// The options and operands of a program.
 #[derive(Debug, Default)]
 pub(super) struct Parsed<'a> {
     pub operands: Vec<&'a Arg>,
     /// The number of operands before `--`, if there is one.
     pub dashes: Option<usize>,
-    /// Options by their spelling, with the value where they take one.
+    /// Options as written, each with its value if it takes one.
     pub options: Vec<(String, Option<Spelled>)>,
     pub reasons: Vec<Reason>,
 }
 
 impl Parsed<'_> {
+    /// True if one of these options is given.
     pub(super) fn has(&self, names: &[&str]) -> bool {
         self.options
             .iter()
@@ -37,30 +38,30 @@ impl Parsed<'_> {
     }
 }
 
-/// Reads `args` by `program`'s table.
+/// Splits `args` by the table of `program`.
 pub(super) fn parse<'a>(name: &'a str, program: &'a Program, args: &'a [Arg]) -> Parsed<'a> {
-    let mut walk = Walk {
+    let mut parser = ArgsParser {
         name,
         program,
         rest: args.iter(),
         open: false,
         parsed: Parsed::default(),
     };
-    walk.run();
-    walk.parsed
+    parser.run();
+    parser.parsed
 }
 
-/// A walk over the words of one command.
-struct Walk<'a> {
+/// The state while the words are split.
+struct ArgsParser<'a> {
     name: &'a str,
     program: &'a Program,
     rest: std::slice::Iter<'a, Arg>,
-    /// The last option could have a value, and got none: a `--` after it may be that value.
+    /// True if the last option can have a value and has none: a `--` after it may be that value.
     open: bool,
     parsed: Parsed<'a>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ArgsParser<'a> {
     fn run(&mut self) {
         let (mut only_operands, mut doubtful) = (false, false);
         while let Some(arg) = self.rest.next() {
@@ -111,7 +112,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `-F:` of awk, `-c16` of xxd: one letter with its value.
+    /// Reads one letter with its value: `-F:` of awk, `-c16` of xxd.
     fn letter(&mut self, arg: &'a Arg) {
         let text = arg.text.as_str();
         let letter: String = text.chars().take(2).collect();
@@ -124,7 +125,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `-la`: each letter is an option, up to one that takes the rest for its value.
+    /// Reads `-la`: each letter is an option, and the first that takes a value takes the rest.
     fn cluster(&mut self, arg: &'a Arg) {
         let text = arg.text.as_str();
         for (at, c) in text.char_indices().skip(1) {
@@ -146,13 +147,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes one option, with its value from the same word or the next.
+    /// Adds one option. Its value comes from the same word or the next.
     fn take(&mut self, known: Known, option: &str, value: Option<&str>, arg: &'a Arg) {
         let takes = match known {
             Known::Asks(effect) => {
-                return self
-                    .parsed
-                    .ask(arg, format!("`{} {option}` {}", self.name, says(effect)));
+                return self.parsed.ask(
+                    arg,
+                    format!("`{} {option}` {}", self.name, describe(effect)),
+                );
             }
             Known::Fine(takes) => takes,
         };
@@ -186,7 +188,7 @@ impl<'a> Walk<'a> {
         self.parsed.options.push((option, value));
     }
 
-    /// True for text that the program could take for an option, if the table is wrong about the one before it.
+    /// True for text that could be an option, if the table is wrong about the option before it.
     fn dashed(&self, text: &str) -> bool {
         let mut chars = text.strip_prefix('-').unwrap_or_default().chars();
         chars.next().is_some_and(|c| {
@@ -216,10 +218,10 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A glob that a search is given can aim it at secrets.
-fn globs(name: &str, parsed: &mut Parsed) {
+/// Refuses the globs by which a search would read secret files.
+fn check_globs(name: &str, parsed: &mut Parsed) {
     const GLOBS: [&str; 4] = ["-g", "--glob", "--iglob", "--include"];
-    // grep searches hidden files anyway; rg does so only where a glob names them.
+    // grep searches hidden files without a glob; rg searches only those that a glob names.
     let hidden_too = name != "rg";
     let found = parsed
         .options
@@ -240,7 +242,7 @@ fn globs(name: &str, parsed: &mut Parsed) {
     parsed.reasons.extend(found);
 }
 
-fn says(effect: Effect) -> &'static str {
+fn describe(effect: Effect) -> &'static str {
     match effect {
         Effect::Writes => "writes or changes something",
         Effect::Runs => "runs another program",
@@ -251,7 +253,7 @@ fn says(effect: Effect) -> &'static str {
     }
 }
 
-/// Checks what the options and operands name, by the table.
+/// Checks the files that options and operands name.
 pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &LocalFacts) {
     for (option, value) in &parsed.options {
         if let (true, Some((value, span))) = (option.ends_with(" FILE"), value) {
@@ -260,7 +262,7 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &
                 .extend(paths::check(local, value, Use::Read, span));
         }
     }
-    globs(name, parsed);
+    check_globs(name, parsed);
     if let Some(max) = program.max
         && let Some(extra) = parsed.operands.get(max)
     {
@@ -292,7 +294,7 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &
             Operands::RegularFiles => Use::ReadFile,
             Operands::Files | Operands::Pattern => Use::Read,
         };
-        // Standard input is nothing, a pipe, or a file that was looked at itself.
+        // Standard input is empty, a pipe, or a file that was checked with its redirection.
         if operand.text == "-" || operand.text == "/dev/stdin" {
             continue;
         }

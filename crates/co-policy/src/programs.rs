@@ -1,20 +1,20 @@
-//! The option tables: what each known program may be given unasked.
+//! The tables of known programs and their options.
 //!
-//! The tables are the TOML files beside this one; `programs/README.md` says how to read and extend
-//! them. An option that is not in its program's table asks.
+//! The tables are TOML files in `programs/`; the README there explains them. An option that is not in its program's table
+//! requires approval.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// What an option does with what stands after it.
+/// The value of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     Nothing,
     /// Text, attached or in the next word.
     Value,
-    /// A file that is read, attached or in the next word.
+    /// A file to read, attached or in the next word.
     File,
     /// Text, attached or in the next word if there is one.
     UnlessLast,
@@ -24,7 +24,7 @@ pub enum Takes {
     Pair,
 }
 
-/// Why an option asks.
+/// The effect for which an option requires approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     Writes,
@@ -36,31 +36,33 @@ pub enum Effect {
     Follows,
 }
 
-/// An option of a program.
+/// The table entry of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
+    /// The option is safe.
     Fine(Takes),
+    /// The option requires approval.
     Asks(Effect),
 }
 
-/// What the operands of a program are.
+/// The meaning of a program's operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operands {
-    /// Each one is read.
+    /// Files to read.
     #[default]
     Files,
-    /// Each one is read and must not be a directory.
+    /// Files to read, no directories.
     RegularFiles,
     Text,
     None,
-    /// The first one is a pattern, unless an option of `pattern_options` gave it; the rest are read.
+    /// A pattern, unless one of `pattern_options` is given, then files to read.
     Pattern,
-    /// Names of revisions, or paths: only what leaves the workspace or is secret asks.
+    /// Revisions or paths, which must not leave the workspace or be secret.
     Git,
 }
 
-/// A program whose operands or options are a language of their own.
+/// A program with its own checks in [`crate::special`], because a table cannot describe its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Special {
@@ -91,32 +93,34 @@ pub enum Special {
     Yq,
 }
 
-/// A program as its table describes it.
+/// The table of a program.
 #[derive(Debug)]
 pub struct Program {
     pub options: HashMap<String, Known>,
     pub operands: Operands,
+    /// Number of operands that are read. One more would be written.
     pub max: Option<usize>,
-    /// `-20` is a count.
+    /// True if `-20` is a count.
     pub numeric: bool,
-    /// `-la` is `-l -a`.
+    /// True if `-la` is `-l -a`.
     pub cluster: bool,
-    /// False where a letter's value is the next word whatever follows the letter, as long as that is no number.
+    /// False if the value of a letter is always the next word, except for a number.
     pub attaches: bool,
-    /// Options end at the first operand.
+    /// True if options end at the first operand.
     pub options_first: bool,
+    /// Options that give the pattern, so that all operands are files.
     pub pattern_options: Vec<String>,
-    /// Programs that it runs by their bare names, whatever it is given.
+    /// Programs that it always starts by their names.
     pub starts: Vec<String>,
     pub special: Option<Special>,
-    /// False where it tells no more of a file than its name and sizes.
+    /// False if it prints no more of a file than its name and sizes.
     pub reads_content: bool,
-    /// True where xargs may run it at all.
+    /// True if xargs may start it.
     pub xargs: bool,
 }
 
 impl Program {
-    /// True where some option writes or runs something, so that a file name must not become an option.
+    /// True if an option writes or runs something, so that no file name may become an option.
     pub fn has_dangerous_options(&self) -> bool {
         self.options
             .values()
@@ -124,12 +128,12 @@ impl Program {
     }
 }
 
-/// Returns the table of a program; git's sub-commands are `git status` and so on.
+/// Returns the table of a program. Each sub-command of git has its own: `git status`.
 pub fn lookup(name: &str) -> Option<&'static Program> {
     PROGRAMS.get(name)
 }
 
-/// Returns every name the tables know.
+/// Returns the names of all programs in the tables.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PROGRAMS.keys().map(String::as_str)
 }
