@@ -1,4 +1,4 @@
-//! git: which sub-commands only look, and what must be set so that the repository runs nothing.
+//! Checks git: sub-commands that only read, and variables that stop the repository from starting programs.
 
 use std::path::Path;
 
@@ -12,9 +12,8 @@ use crate::secret_names as names;
 
 mod contents;
 
-/// Variables that must be set for git to run unasked: no locks, no lazy fetch, no pager, no
-/// file-system monitor, no hooks, no signature programs, no stray bare repository, no look into
-/// submodules.
+/// Variables for each proved git command: no locks, no fetch, no pager, no file-system monitor, no hooks, no signature
+/// programs, no hidden bare repository, no submodules.
 pub const HARDENING: [(&str, &str); 14] = [
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_NO_LAZY_FETCH", "1"),
@@ -32,10 +31,10 @@ pub const HARDENING: [(&str, &str); 14] = [
     ("GIT_CONFIG_VALUE_4", "dirty"),
 ];
 
-/// Sub-commands whose own sub-command is part of their name.
+/// Sub-commands that have sub-commands of their own.
 const TWO_WORDS: [&str; 4] = ["stash", "worktree", "reflog", "remote"];
 
-/// Returns `git status` and where its words start, from the words after `git`.
+/// Returns the name with the sub-command, such as `git status`, and the index of the word after it.
 pub(super) fn subcommand(args: &[Arg]) -> Option<(String, usize)> {
     let skip = args
         .iter()
@@ -89,7 +88,7 @@ pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     reasons
 }
 
-/// `git config --get user.name` and the like.
+/// Allows only `git config --get user.name` and similar forms.
 fn config(args: &[Arg]) -> Vec<Reason> {
     let words: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
     match words.as_slice() {
@@ -100,7 +99,7 @@ fn config(args: &[Arg]) -> Vec<Reason> {
     }
 }
 
-/// With an operand and without a listing option, `git branch` and `git tag` create.
+/// Refuses operands of `git branch` and `git tag` without a listing option, because they create something.
 fn lists_only(special: Option<Special>, parsed: &mut Parsed, name: &str) {
     let listing: &[&str] = match special {
         Some(Special::GitBranch) => &[

@@ -1,4 +1,4 @@
-//! The git commands that print the contents of files, and the paths that limit them.
+//! Checks the git commands that print contents of files: none may print a secret.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use crate::args::Arg;
 use crate::facts::{FileKind, LocalFacts};
 use crate::options::Parsed;
 
-/// Options of diffs that print no contents.
+/// Options with which a diff prints no contents.
 const NAMES: [&str; 12] = [
     "--name-only",
     "--name-status",
@@ -22,7 +22,7 @@ const NAMES: [&str; 12] = [
     "-s",
 ];
 
-/// Options that print contents also where they are not the default, or beside names.
+/// Options that print contents even with one of the options above.
 const PATCH: [&str; 22] = [
     "-p",
     "-u",
@@ -48,7 +48,7 @@ const PATCH: [&str; 22] = [
     "--follow",
 ];
 
-/// Options of `git grep` that print no lines.
+/// Options with which `git grep` prints no lines.
 const GREP_NAMES: [&str; 9] = [
     "-l",
     "-L",
@@ -61,7 +61,7 @@ const GREP_NAMES: [&str; 9] = [
     "--quiet",
 ];
 
-/// Commands that paths limit. Others that print contents ignore paths, or read them otherwise.
+/// Commands that print contents only of the given paths. The others ignore paths or read them differently.
 const LIMITED: [&str; 6] = [
     "git diff",
     "git diff-tree",
@@ -71,8 +71,8 @@ const LIMITED: [&str; 6] = [
     "git grep",
 ];
 
-/// Returns a secret whose contents a command may print, as a reason to ask. Secrets are found by the names that git
-/// tracks or ever tracked.
+/// Returns a reason if a command may print the contents of a secret. Secrets are the secret names that git tracks or ever
+/// tracked.
 pub(super) fn secret(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<String> {
     let prints = prints(name, parsed);
     if prints || ["git show", "git cat-file", "git blame"].contains(&name) {
@@ -125,7 +125,7 @@ fn prints(name: &str, parsed: &Parsed) -> bool {
     }
 }
 
-/// True for a file of a revision, whose name was looked at: `HEAD:src/main.rs`.
+/// True for a file of a revision, such as `HEAD:src/main.rs`. Its name is checked elsewhere.
 fn is_path(operand: &str) -> bool {
     let named = |(revision, path): (&str, &str)| !revision.is_empty() && !path.is_empty();
     !operand.contains('{') && operand.split_once(':').is_some_and(named)
@@ -144,8 +144,8 @@ fn patterns(name: &str, parsed: &Parsed) -> usize {
     usize::from(name == "git grep" && !parsed.has(&["-e"]))
 }
 
-/// Returns whether the file that an operand names is secret by its content in the work tree: `HEAD:auth.json`. Git reads
-/// the path from the top of the work tree or from the current directory.
+/// True if an operand names a file that is secret by its content in the work tree: `HEAD:auth.json`. The path starts at
+/// the top of the work tree or in the current directory.
 fn is_secret(operand: &str, local: &LocalFacts) -> bool {
     let path = operand.rsplit(':').next().unwrap_or(operand);
     let here = local.path(".").inside;
@@ -156,7 +156,7 @@ fn is_secret(operand: &str, local: &LocalFacts) -> bool {
         .any(|from| local.facts.path(from, path).secret)
 }
 
-/// Returns the paths that limit a command, below the workspace; none if it may print any file.
+/// Returns the paths to which a command is limited, relative to the workspace; `None` if it may print any file.
 fn limits(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<Vec<PathBuf>> {
     if !LIMITED.contains(&name) || parsed.has(&["--full-diff", "--follow"]) {
         return None;
@@ -195,8 +195,8 @@ fn existing(text: &str, local: &LocalFacts) -> Option<PathBuf> {
     limit(text, local).filter(|_| exists && !range)
 }
 
-/// Returns whether a revision may be a file or a directory of its own: `HEAD:src`, `1234567`, `x-g1234567`. Git prints
-/// that file whatever the paths are, and starts the paths at that directory.
+/// True if a revision may name a file or directory: `HEAD:src`, `1234567`, `x-g1234567`. Git ignores the paths for such a
+/// file and starts them at such a directory.
 fn is_object(revision: &str) -> bool {
     let hash = |part: &str| {
         let digits = part.strip_prefix('g').unwrap_or(part);

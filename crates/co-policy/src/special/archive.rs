@@ -1,4 +1,4 @@
-//! tar and gzip: the forms that list an archive or print what was packed.
+//! Checks tar and gzip: the forms that list an archive or print its contents.
 
 use crate::args::Arg;
 use crate::facts::LocalFacts;
@@ -7,12 +7,12 @@ use crate::reason::Reason;
 use crate::secret_names::secret;
 use crate::special::trusted::trusted;
 
-/// What tar runs to unpack.
+/// Programs that tar may start to unpack.
 const UNPACKERS: [&str; 8] = [
     "gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress",
 ];
 
-/// `tar tf FILE [MEMBER…]`, with `v` and the letters of packers: no other option, no archive of another host.
+/// Allows only `tar tf FILE [MEMBER…]`, with `v` and the letters of packers, for an archive on this host.
 pub(super) fn tar(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let lists = |arg: &Arg| {
         let letters = arg.text.strip_prefix('-').unwrap_or(&arg.text);
@@ -46,7 +46,7 @@ pub(super) fn tar(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     reasons
 }
 
-/// `gzip -l FILE…`, `gzip -cd FILE…` and `zcat FILE…`, which is a script that runs the second.
+/// Allows only `gzip -l FILE…`, `gzip -cd FILE…` and `zcat FILE…`, which is a script that runs gzip.
 pub(super) fn gzip(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     let files = match (name, args) {
         ("zcat", files) => files,
@@ -66,7 +66,7 @@ pub(super) fn gzip(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason> 
         _ => Vec::new(),
     };
     for file in files {
-        // Without its ending it would look for another file.
+        // For a name without the extension, gzip reads another file.
         let packed = [".gz", ".tgz", ".Z"]
             .iter()
             .any(|end| file.text.ends_with(end));
@@ -83,7 +83,7 @@ fn read(file: &Arg, local: &LocalFacts) -> Option<Reason> {
     if file.dynamic || file.loose_glob || file.text.starts_with('-') {
         return Some(file.unknown());
     }
-    // What is packed may be a secret as well.
+    // The packed file may be a secret, too.
     let unpacked = file
         .text
         .rsplit_once('.')

@@ -1,10 +1,10 @@
-//! awk: programs that only compare, compute and print to standard output.
+//! Checks awk: programs that only compare, compute and print to standard output.
 
 use crate::options::Parsed;
 use crate::reason::Reason;
 use crate::text::has_word;
 
-/// Names through which a program reaches files, processes or the environment.
+/// Names by which a program can reach files, processes or the environment.
 const REACHES_OUT: [&str; 16] = [
     "system", "getline", "close", "fflush", "ENVIRON", "ARGV", "ARGC", "ARGIND", "PROCINFO",
     "SYMTAB", "FUNCTAB", "BINMODE", "function", "func", "nextfile", "adump",
@@ -22,27 +22,27 @@ pub(super) fn check(parsed: &mut Parsed) {
     }
 }
 
-/// What the last token was, which decides whether a `/` divides or starts a pattern.
+/// The kind of the last token. It decides if a `/` divides or starts a pattern.
 #[derive(PartialEq)]
 enum Before {
     Value,
     Operator,
-    /// Where awks read a `/` either way, or where it is not known how all of them read it.
+    /// Versions of awk disagree about a `/` after the token, or may disagree.
     Either,
 }
 
-/// Words of the language, and its functions, which may stand without parentheses. After them a `/` may start a pattern
-/// in some awk: `length /x/` is a division for one and a length beside a pattern for another.
+/// Keywords and functions that need no parentheses. After them, a `/` starts a pattern in some versions of awk: `length /x/`
+/// is a division in one and a length beside a pattern in another.
 const WORDS: &str = "BEGIN BEGINFILE END ENDFILE break case continue default delete do else exit for if in next \
     print printf return switch while and asort asorti atan2 bindtextdomain compl cos dcgettext \
     dcngettext exp gensub gsub index int intdiv isarray length log lshift match mkbool mktime or \
     patsplit rand rshift sin split sprintf sqrt srand strftime strtonum sub substr systime \
     tolower toupper typeof xor";
 
-/// What a scan over the program has state.
+/// The state of the scan.
 struct ScanState {
     before: Before,
-    /// The last token was a string or a pattern.
+    /// True if the last token was a string or a pattern.
     after_text: bool,
     braces: usize,
     parens: usize,
@@ -54,7 +54,7 @@ impl ScanState {
         (self.before, self.after_text) = (before, is_text);
     }
 
-    /// True where a `>` compares: outside of actions, or in parentheses, where no awk reads a redirection.
+    /// True if a `>` compares: outside of actions or in parentheses, where no awk reads a redirection.
     fn compares(&self) -> bool {
         self.brackets == 0 && (self.braces == 0 || self.parens > 0)
     }
@@ -111,7 +111,7 @@ fn scan(program: &str) -> Result<(), &'static str> {
                 if REACHES_OUT.contains(&name.as_str()) {
                     return Err(PIPES);
                 }
-                // Outside of an action nothing prints; there a `>` compares.
+                // `print` exists only in actions. Outside of them a `>` compares.
                 if state.braces == 0 && name.starts_with("print") {
                     return Err(UNKNOWN);
                 }
@@ -159,7 +159,7 @@ fn scan(program: &str) -> Result<(), &'static str> {
         let before = match c {
             ')' | '$' => Before::Either,
             ']' => Before::Value,
-            // Behind `)` and some words, but no pattern, the end of the line is passed over.
+            // After `)` and some keywords, but not after a pattern, awk ignores the end of the line.
             '\n' if state.before == Before::Either && !state.after_text => Before::Either,
             _ => Before::Operator,
         };
@@ -172,7 +172,7 @@ fn scan(program: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The characters from `at` on that are of one kind.
+/// Returns the characters of one kind that start at `at`.
 fn run(chars: &[char], at: usize, kind: impl Fn(char) -> bool) -> String {
     chars[at..]
         .iter()
@@ -181,14 +181,14 @@ fn run(chars: &[char], at: usize, kind: impl Fn(char) -> bool) -> String {
         .collect()
 }
 
-/// Skips to behind the unescaped `close`; a class in a pattern may not hide one.
+/// Returns the index after the unescaped `close`. A class in a pattern may not contain one.
 fn skip(chars: &[char], mut at: usize, close: char) -> Option<usize> {
     loop {
         match *chars.get(at)? {
             '\\' => at += 1,
             '\n' => return None,
             '[' if close == '/' => {
-                // Where a class ends is told alike by all only for a plain one.
+                // All versions of awk agree only about the end of a plain class.
                 let inside = chars[at + 1..].split(|c| *c == ']').next()?;
                 let members = inside.strip_prefix(&['^']).unwrap_or(inside);
                 if members.is_empty() || inside.iter().any(|c| matches!(c, '/' | '[' | '\\')) {

@@ -1,4 +1,4 @@
-//! find: paths, then an expression of which only looking and printing is known to be safe.
+//! Checks find: its paths, and an expression that only tests and prints.
 
 use crate::args::Arg;
 use crate::facts::LocalFacts;
@@ -80,9 +80,9 @@ fn describe(text: &str) -> String {
     }
 }
 
-/// Returns the patterns one of which every name found must match; none where any name may be found.
+/// Returns globs of which each found name matches one; `None` if find can return any name.
 pub(crate) fn name_filters(args: &[Arg]) -> Option<Vec<Glob>> {
-    // `-not -path X` can only leave names out.
+    // `-not -path X` only excludes names.
     let mut args = args.to_vec();
     let excludes =
         |three: &[Arg]| matches!(three[0].text.as_str(), "!" | "-not") && three[1].text == "-path";
@@ -94,7 +94,7 @@ pub(crate) fn name_filters(args: &[Arg]) -> Option<Vec<Glob>> {
         .iter()
         .any(|arg| matches!(arg.text.as_str(), "-o" | "-or" | "!" | "-not" | "," | "("))
     {
-        // Only a plain row of alternatives keeps the meaning "one of these names".
+        // Only a plain list of alternatives means "one of these names".
         return alternatives(args);
     }
     let names = values(args);
@@ -112,7 +112,7 @@ fn values(args: &[Arg]) -> Vec<Glob> {
         .collect()
 }
 
-/// `\( -name A -o -name B \)` with nothing else but tests before and after it.
+/// Reads `\( -name A -o -name B \)`, with only tests before and after it.
 fn alternatives(args: &[Arg]) -> Option<Vec<Glob>> {
     let from = args
         .iter()

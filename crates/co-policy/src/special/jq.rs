@@ -1,4 +1,4 @@
-//! jq and yq: filters that reach neither the environment nor other files.
+//! Checks jq and yq: filters that read neither the environment nor other files.
 
 use crate::facts::FileKind;
 use crate::facts::LocalFacts;
@@ -29,19 +29,19 @@ const YQ: [&str; 8] = [
     "modulemeta",
 ];
 
-/// What one yq takes for a function wherever it stands: its reader looks for no end of a word.
+/// Functions that one yq finds even inside a longer word.
 const YQ_ANYWHERE: [&str; 4] = ["load", "env", "system", "eval"];
 
-/// Words by which a filter may go on for ever.
+/// Words with which a filter may never end.
 const ENDLESS: [&str; 6] = ["repeat", "while", "until", "infinite", "def", "label"];
-/// A longer number counts for too long.
+/// A loop to a number with more digits takes too long.
 const MAX_DIGITS: usize = 7;
 
 pub(super) fn check(parsed: &mut Parsed) {
     filter(parsed, 0, &JQ);
 }
 
-/// `yq eval FILTER FILE` of one yq is `yq FILTER FILE` of the other.
+/// Checks yq. `yq eval FILTER FILE` of one yq is `yq FILTER FILE` of the other.
 pub(super) fn check_yq(parsed: &mut Parsed, local: &LocalFacts) {
     let verb = parsed
         .operands
@@ -54,7 +54,7 @@ pub(super) fn check_yq(parsed: &mut Parsed, local: &LocalFacts) {
     let Some(&filter) = parsed.operands.first() else {
         return;
     };
-    // It reads a file of that name instead, if there is one.
+    // If a file has the name of the filter, yq reads the file.
     let read = paths::check_arg(local, filter, Use::Read);
     let is_file = local.path(&filter.text).kind != FileKind::Missing;
     parsed
@@ -73,7 +73,7 @@ fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
     let Some(&filter) = parsed.operands.get(place) else {
         return;
     };
-    // `$` and its name are two words, with or without a blank between them.
+    // `$` and its name are two words, with or without a space between them.
     let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
     if let Some(name) = filter
         .text
@@ -90,7 +90,7 @@ fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
     }
 }
 
-/// True where nothing in a filter repeats without an end.
+/// True if nothing in a filter repeats without an end.
 fn ends(filter: &str) -> bool {
     let mut words = filter
         .split(|c: char| !(c.is_alphanumeric() || c == '_'))
@@ -100,7 +100,7 @@ fn ends(filter: &str) -> bool {
         word.starts_with(|c: char| c.is_ascii_digit())
             && (word.len() > MAX_DIGITS || word.contains(['e', 'E']))
     };
-    // With an argument it may come to itself again and again.
+    // With an argument, `recurse` may never end.
     let recurses = filter
         .split("recurse")
         .skip(1)

@@ -1,4 +1,4 @@
-//! Programs whose words are a small language of their own.
+//! Checks for programs that an option table cannot describe, because their words are a small language.
 
 mod archive;
 mod awk;
@@ -19,7 +19,7 @@ use crate::options::{self, Parsed};
 use crate::programs::{Program, Special};
 use crate::reason::Reason;
 
-/// Checks a command by its table and by what its program's own language says.
+/// Checks a command by its table and by the rules of its program.
 pub(super) fn check(
     name: &str,
     program: &Program,
@@ -56,7 +56,7 @@ pub(super) fn check(
     }
 }
 
-/// `command -v NAME…` only tells; every other form runs something.
+/// Allows only `command -v NAME…`, which prints; the other forms start a program.
 fn command_v(args: &[Arg]) -> Vec<Reason> {
     let tells = args
         .first()
@@ -71,7 +71,7 @@ fn command_v(args: &[Arg]) -> Vec<Reason> {
     vec![Reason::whole("`command` runs another program")]
 }
 
-/// `date` sets the clock unless its operand is a format.
+/// Refuses operands of `date` that are no format, because they set the clock.
 fn date(parsed: &mut Parsed) {
     for operand in parsed.operands.clone() {
         if !operand.text.starts_with('+') {
@@ -80,7 +80,7 @@ fn date(parsed: &mut Parsed) {
     }
 }
 
-/// `seq` counts to numbers that are written plainly and are not too large.
+/// Refuses numbers of `seq` that are large or not written plainly.
 fn seq(args: &[Arg], parsed: &mut Parsed) {
     let digits = |text: &str, most: usize| {
         !text.is_empty() && text.len() <= most && text.bytes().all(|b| b.is_ascii_digit())
@@ -104,7 +104,7 @@ fn seq(args: &[Arg], parsed: &mut Parsed) {
     }
 }
 
-/// To `strings` a word that starts with `@` is a file with more options.
+/// Refuses `@file` words of `strings`, which name files with more options.
 fn response_files(args: &[Arg], parsed: &mut Parsed) {
     if let Some(arg) = args.iter().find(|arg| arg.text.starts_with('@')) {
         parsed.ask(

@@ -1,4 +1,4 @@
-//! printf of bash, which can set variables and thereby run things.
+//! Checks printf of bash, which can set variables and so run commands.
 
 use crate::args::Arg;
 use crate::reason::Reason;

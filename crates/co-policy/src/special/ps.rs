@@ -1,4 +1,4 @@
-//! ps: never the form that prints environments.
+//! Checks ps: no form that prints environments.
 
 use crate::args::Arg;
 use crate::reason::Reason;

@@ -1,4 +1,4 @@
-//! sed: a script that only selects, edits and prints its stream.
+//! Checks sed: scripts that only select, edit and print lines.
 
 use crate::options::Parsed;
 use crate::reason::Reason;
@@ -26,7 +26,7 @@ pub(super) fn check(parsed: &mut Parsed) {
             )),
         }
     }
-    // `D` starts again without reading where a newline is left: what makes newlines would go on for ever.
+    // `D` restarts the script without reading a line if a newline is left. With a command that adds newlines it never ends.
     if names.contains('D') && names.contains(['G', 'g', 'x', 's', 'y']) {
         parsed
             .reasons
@@ -34,7 +34,7 @@ pub(super) fn check(parsed: &mut Parsed) {
     }
 }
 
-/// The names of a script's commands; none where one is not of those that touch nothing but the stream.
+/// Returns the names of a script's commands; `None` if one of them does more than edit the stream.
 fn commands(script: &str) -> Option<String> {
     let chars: Vec<char> = script.chars().collect();
     let mut names = String::new();
@@ -85,7 +85,7 @@ fn digits(chars: &[char], mut at: usize) -> usize {
     at
 }
 
-/// Skips `1,20`, `$`, `/re/I`, `\,re,`, `0~3`, `+4` and the `!` after them.
+/// Skips addresses, such as `1,20`, `$`, `/re/I`, `\,re,`, `0~3`, `+4`, and the `!` after them.
 fn addresses(chars: &[char], mut at: usize) -> Option<usize> {
     for place in 0..2 {
         at = address(chars, at)?;
@@ -138,8 +138,8 @@ fn flags(chars: &[char], mut at: usize, allowed: &str) -> usize {
     at
 }
 
-/// Skips up to and over an unescaped `close`. A bracket expression that hides one is refused, since
-/// versions of sed differ in it.
+/// Returns the index after the unescaped `close`. A bracket expression that contains one is refused, because versions of
+/// sed differ.
 fn regex(chars: &[char], mut at: usize, close: char) -> Option<usize> {
     let mut bracket = false;
     loop {

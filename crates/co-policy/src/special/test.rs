@@ -1,4 +1,4 @@
-//! `test` and `[`: only operators that look, and only at files that may be looked at.
+//! Checks `test` and `[`: operators that only read, and the paths that they read.
 
 use crate::args::Arg;
 use crate::facts::LocalFacts;

@@ -1,9 +1,9 @@
-//! Programs that other programs start.
+//! Checks the programs that other programs start.
 
 use crate::facts::{LocalFacts, ProgramFact};
 use crate::reason::Reason;
 
-/// Says which of the programs that `name` runs others can change.
+/// Returns a reason for each program that `name` starts and that other users can change.
 pub(crate) fn trusted<S: AsRef<str>>(
     name: &str,
     programs: &[S],

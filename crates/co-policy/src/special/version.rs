@@ -1,4 +1,4 @@
-//! `cargo --version` and its like: what the tools that build things say of themselves.
+//! Checks build tools, of which only `cargo --version` and similar forms are proved.
 
 use crate::args::Arg;
 use crate::facts::LocalFacts;
@@ -6,8 +6,8 @@ use crate::programs::Program;
 use crate::reason::Reason;
 use crate::special::trusted::trusted;
 
-/// Files by which a workspace chooses which version of a tool runs, and from where. Not `package.json`: it
-/// names a version of what the person has installed, and every project of that language has one.
+/// Files by which a workspace chooses the version and path of a tool. `package.json` is not one of them: it only chooses
+/// among versions that the person installed, and every project of that language has one.
 const CHOOSERS: [&str; 16] = [
     "rust-toolchain",
     "rust-toolchain.toml",
@@ -27,7 +27,7 @@ const CHOOSERS: [&str; 16] = [
     ".volta",
 ];
 
-/// One word that only asks, and nothing in the workspace that chooses who answers.
+/// Allows one word that asks for the version, if no file of the workspace chooses the program.
 pub(super) fn check(
     name: &str,
     program: &Program,

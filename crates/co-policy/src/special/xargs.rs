@@ -1,4 +1,4 @@
-//! xargs: a lister, filters, then a program that only reads.
+//! Checks xargs: a program that lists files, filters, then a program that only reads.
 
 use crate::args::{Arg, PipelineStage};
 use crate::facts::LocalFacts;
@@ -9,17 +9,17 @@ use crate::special::trusted::trusted;
 
 mod listing;
 
-use listing::{Listing, listing, only};
+use listing::{Listing, listing, parse_allowed};
 
-/// Filters that hand on lines they got, whole.
+/// Filters that print whole lines of their input.
 const FILTERS: [&str; 7] = ["sort", "head", "tail", "grep", "uniq", "egrep", "fgrep"];
 
-/// Options of filters that change no line. grep has its own list, because its `-d` and `-n` mean something else.
+/// Options of filters that change no line. grep has its own list, because its `-d` and `-n` have other meanings.
 const GREP_LINES: &str = "-v -i -y -E -F -G -P -w -x -e -s -a -m -z -q --invert-match --ignore-case --extended-regexp \
     --fixed-strings --perl-regexp --word-regexp --line-regexp --text";
 const OTHER_LINES: &str = "-n -u -r -V -f -d -h -R -z -q -k -t -i -s --unique --reverse --lines";
 
-/// Without a pipeline there is nothing that xargs would be handed.
+/// Refuses xargs outside of a pipeline, where its input is unknown.
 pub(super) fn check(args: &[Arg], _local: &LocalFacts) -> Vec<Reason> {
     let span = args.first().map_or(0..0, |arg| arg.span.clone());
     vec![Reason::at(
@@ -28,7 +28,7 @@ pub(super) fn check(args: &[Arg], _local: &LocalFacts) -> Vec<Reason> {
     )]
 }
 
-/// Checks `xargs` as the last but known stage of a pipeline.
+/// Checks xargs after other commands of a pipeline.
 pub(crate) fn check_pipeline(
     before: &[PipelineStage],
     args: &[Arg],
@@ -75,7 +75,7 @@ pub(crate) fn check_pipeline(
             .any(|arg| matches!(arg.text.as_str(), "-0" | "--null" | "-0r" | "-r0"));
     let mut parsed = options::parse(name, program, inner);
     options::check(name, program, &mut parsed, local);
-    // A file may be called `-f`: only names that start with a path, or that follow `--`, are no options.
+    // A file may be called `-f`. Only names after `--` or with a directory before them are no options.
     let prefixed = listing.prefixed || inner.iter().any(|arg| arg.text == "--");
     if program.has_dangerous_options() && !prefixed {
         parsed.reasons.push(Reason::at(
@@ -84,19 +84,19 @@ pub(crate) fn check_pipeline(
         ));
     }
     if parsed.reasons.is_empty() && (program.reads_content || !prefixed) {
-        // A search of whatever is there reads no more than a recursive one, which runs unasked.
+        // A search through all files reads no more than a recursive search, which is proved.
         let searches = program.operands == programs::Operands::Pattern && !listing.narrow;
         let reads = program.reads_content;
         listing.regular |= !reads;
         let secrets = reads && !searches;
         parsed
             .reasons
-            .extend(survey(&listing, secrets, local, &span));
+            .extend(check_listed_files(&listing, secrets, local, &span));
     }
     parsed.reasons
 }
 
-/// Splits off xargs' own options: the program and its words.
+/// Skips the options of xargs. Returns the program and its words.
 pub(crate) fn inner(args: &[Arg]) -> Option<(&str, &[Arg])> {
     let mut at = 0;
     loop {
@@ -105,7 +105,7 @@ pub(crate) fn inner(args: &[Arg]) -> Option<(&str, &[Arg])> {
         match text {
             "-0" | "-r" | "-t" | "--null" | "--no-run-if-empty" | "-0r" | "-r0" => at += 1,
             "-n" | "-L" | "-I" | "-P" => at += 2,
-            // Any other delimiter cuts names into new ones.
+            // Any other delimiter splits names into new ones.
             "-d" if args.get(at + 1).is_some_and(|arg| arg.text == "\\n") => at += 2,
             "-d\\n" => at += 1,
             _ if text.starts_with("-I") => at += 1,
@@ -121,7 +121,7 @@ pub(crate) fn inner(args: &[Arg]) -> Option<(&str, &[Arg])> {
     }
 }
 
-/// True where `-I` names what is more than a whole word of the program's: `.e{}v`, or what the program is called.
+/// True if the text of `-I` is a part of a word, as in `.e{}v`, or of the program's name.
 fn inside_a_word(own: &[Arg], name: &str, inner: &[Arg]) -> bool {
     let mut replaced = Vec::new();
     for (place, arg) in own.iter().enumerate() {
@@ -139,19 +139,19 @@ fn inside_a_word(own: &[Arg], name: &str, inner: &[Arg]) -> bool {
     })
 }
 
-/// True for a filter that reads no file and prints whole lines of its input, unchanged.
+/// True for a filter that reads no file and prints whole lines of its input.
 fn filters_lines(stage: &PipelineStage) -> bool {
     let greps = stage.name.ends_with("grep");
     let options = if greps { GREP_LINES } else { OTHER_LINES };
-    let Some(parsed) = only(stage.name, stage, 0, options) else {
+    let Some(parsed) = parse_allowed(stage.name, stage, 0, options) else {
         return false;
     };
     let pattern = usize::from(greps && !parsed.has(&["-e"]));
     FILTERS.contains(&stage.name) && parsed.operands.len() <= pattern
 }
 
-/// A reader must not be handed a secret, nor a link that leaves the workspace.
-fn survey(
+/// Returns a reason if the program would read a secret or a file outside the workspace.
+fn check_listed_files(
     listing: &Listing,
     secrets: bool,
     local: &LocalFacts,
@@ -164,20 +164,20 @@ fn survey(
                 "it would read what is in `{root}`, outside the workspace"
             ));
         }
-        let survey = match listing.tracked {
+        let risky = match listing.tracked {
             true => local.facts.risky_tracked_files(local.cwd),
             false => local.facts.risky_files(&local.cwd.join(root)),
         };
-        if !survey.complete {
+        if !risky.complete {
             let why = match listing.tracked {
                 true => "the files that git tracks are too many, or git does not list them",
                 false => "there are too many files to tell what would be read",
             };
             return say(why.to_owned());
         }
-        let odd = survey.irregular.iter().filter(|_| !listing.regular);
-        let misread = survey.unsafe_names.iter().filter(|_| !listing.zeros);
-        let hit = survey
+        let odd = risky.irregular.iter().filter(|_| !listing.regular);
+        let misread = risky.unsafe_names.iter().filter(|_| !listing.zeros);
+        let hit = risky
             .secret
             .iter()
             .filter(|_| secrets)

@@ -1,4 +1,4 @@
-//! What stands before xargs: the programs that list files and nothing but files, and where.
+//! Programs before xargs that print nothing but file names, and the files that they list.
 
 use std::path::Path;
 
@@ -10,23 +10,26 @@ use crate::secret_names as names;
 use crate::special::find::name_filters;
 use crate::text::has_word;
 
-/// What is known of the files that a command lists.
+/// The files that a command lists.
 pub(super) struct Listing {
+    /// The directories that contain the files.
     pub(super) roots: Vec<String>,
+    /// Globs of which each name matches one; `None` for any name.
     pub(super) names: Option<Vec<Glob>>,
-    /// True where every path printed starts with a directory, so none starts with `-`.
+    /// True if each path starts with a directory, so that none starts with `-`.
     pub(super) prefixed: bool,
+    /// True if only regular files are listed.
     pub(super) regular: bool,
-    /// True where names are handed over between zero bytes, so none is taken apart.
+    /// True if names end with a zero byte, so that xargs splits none.
     pub(super) zeros: bool,
-    /// True where only files that git tracks are listed.
+    /// True if only files that git tracks are listed.
     pub(super) tracked: bool,
-    /// True where some files are picked by what they are called, hidden ones too.
+    /// True if files are selected by their names, hidden files included.
     pub(super) narrow: bool,
 }
 
-/// Options with which nothing is printed but paths, as they are. `--format`, `--path-separator`, `--label` and
-/// `--line-prefix` would print what they are told.
+/// Options that only print unchanged paths. `--format`, `--path-separator`, `--label` and `--line-prefix` would print other
+/// text.
 const FD: &str = "-H -I -u -s -i -g -F -a -p -0 -1 --hidden --no-ignore --no-ignore-vcs --no-ignore-parent --unrestricted \
     --case-sensitive --ignore-case --glob --regex --fixed-strings --absolute-path --relative-path --full-path --print0 \
     --prune --one-file-system --strip-cwd-prefix --no-follow --no-require-git -t -e -d -E -S -j --type --extension \
@@ -46,7 +49,7 @@ const GIT_DIFF: &str = "--name-only --cached --staged --merge-base --diff-filter
 const LS_FILES: &str = "-c --cached -m --modified -d --deleted -o --others -i --ignored -x --exclude --exclude-standard \
     --no-empty-directory --deduplicate -z";
 
-/// Returns what a command lists; none where it may print anything else.
+/// Returns the files that a command lists; `None` if it may print other text.
 pub(super) fn listing(stage: &PipelineStage) -> Option<Listing> {
     let secret = |text: &str| names::secret(Path::new(text.trim_end_matches('*'))).is_some();
     if stage.args.iter().any(|arg| secret(&arg.text)) {
@@ -55,31 +58,31 @@ pub(super) fn listing(stage: &PipelineStage) -> Option<Listing> {
     match stage.name {
         "find" => find(stage),
         "fd" | "fdfind" => {
-            let parsed = only(stage.name, stage, 0, FD)?;
+            let parsed = parse_allowed(stage.name, stage, 0, FD)?;
             let narrow = parsed.has(&["-H", "-u", "--hidden", "--unrestricted"]);
             let listing = Listing::below(parsed.operands.get(1..));
             Some(Listing { narrow, ..listing })
         }
         "rg" => {
-            let parsed = only("rg", stage, 0, RG)?;
+            let parsed = parse_allowed("rg", stage, 0, RG)?;
             let files = parsed.has(&["--files"]);
             let lists = files || parsed.has(&["-l", "--files-with-matches"]);
             let skip = usize::from(!files && !parsed.has(&["-e", "--regexp"]));
             lists.then(|| Listing::below(parsed.operands.get(skip..)))
         }
         "grep" => {
-            let parsed = only("grep", stage, 0, GREP)?;
+            let parsed = parse_allowed("grep", stage, 0, GREP)?;
             let skip = usize::from(!parsed.has(&["-e", "--regexp"]));
             let lists = parsed.has(&["-l", "--files-with-matches"]);
             lists.then(|| Listing::below(parsed.operands.get(skip..)))
         }
         "git" => match stage.args.first().map(|arg| arg.text.as_str()) {
             Some("ls-files") => {
-                let parsed = only("git ls-files", stage, 1, LS_FILES)?;
+                let parsed = parse_allowed("git ls-files", stage, 1, LS_FILES)?;
                 Listing::of_git(&parsed)
             }
             Some("diff") => {
-                let parsed = only("git diff", stage, 1, GIT_DIFF)?;
+                let parsed = parse_allowed("git diff", stage, 1, GIT_DIFF)?;
                 let lists = parsed.has(&["--name-only"]);
                 lists.then(|| Listing::below(None))
             }
@@ -89,8 +92,8 @@ pub(super) fn listing(stage: &PipelineStage) -> Option<Listing> {
     }
 }
 
-/// Reads a command's words, `from` one on; none where an option is not one of `allowed`.
-pub(super) fn only<'a>(
+/// Parses the words of a command after the first `from`. Returns `None` if an option is not in `allowed`.
+pub(super) fn parse_allowed<'a>(
     name: &'a str,
     stage: &PipelineStage<'a>,
     from: usize,
@@ -146,7 +149,7 @@ fn find(stage: &PipelineStage) -> Option<Listing> {
 }
 
 impl Listing {
-    /// Whatever is below some operands; below the directory it runs in where there are none.
+    /// All files below the operands, or below the working directory if there are none.
     fn below(operands: Option<&[&Arg]>) -> Self {
         let roots = operands.unwrap_or_default();
         let roots = roots.iter().map(|arg| arg.text.clone()).collect();
@@ -169,18 +172,18 @@ impl Listing {
         self
     }
 
-    /// What `git ls-files` lists.
+    /// The files that `git ls-files` lists.
     fn of_git(parsed: &Parsed) -> Option<Self> {
         let untracked = parsed.has(&["-o", "--others", "-i", "--ignored"]);
         let paths: Vec<&str> = parsed.operands.iter().map(|arg| &*arg.text).collect();
         if untracked {
-            // Patterns may lead up as well.
+            // Patterns may name parent directories, too.
             let leads_up = paths
                 .iter()
                 .any(|path| path.contains(':') || path.split('/').any(|part| part == ".."));
             return (!leads_up).then(|| Self::below(None));
         }
-        // `*.rs` is met by the whole path, so by the name as well.
+        // If `*.rs` matches the whole path, it matches the name, too.
         let endings: Option<Vec<Glob>> = paths
             .iter()
             .map(|path| {
