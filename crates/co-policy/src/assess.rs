@@ -27,22 +27,26 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
     let facts = &CachedFacts::new(facts);
     let local = &LocalFacts { facts, cwd };
     let script = bash::parse(command);
-    let mut found = Assessment {
+    let mut assessment = Assessment {
         command: command.to_owned(),
         refusals: script.refusals.clone(),
         locale: facts.locale(),
         ..Assessment::default()
     };
     if script.fork_bomb {
-        found.denied.push(Denied {
+        assessment.denied.push(Denied {
             rule: "fork-bomb",
             why: "a function that starts itself again and again fills the machine".to_owned(),
         });
     }
-    record_commands(&mut found, wrappers::commands_in_script(&script), local);
-    found.refusals.extend(check_location(local));
-    if found.refusals.is_empty() {
-        assess_pipelines(&script, local, &mut found);
+    record_commands(
+        &mut assessment,
+        wrappers::commands_in_script(&script),
+        local,
+    );
+    assessment.refusals.extend(check_location(local));
+    if assessment.refusals.is_empty() {
+        assess_pipelines(&script, local, &mut assessment);
     } else {
         let loose = Simple {
             words: script.loose.clone(),
@@ -50,26 +54,26 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
         };
         let all = script.commands.iter().chain([&loose]);
         let words = |simple| expand(simple, local).words();
-        found.expanded = all.map(words).collect();
+        assessment.expanded = all.map(words).collect();
     }
-    found
+    assessment
 }
 
 /// Assesses an argument vector, which starts without a shell.
 pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment {
     let facts = &CachedFacts::new(facts);
     let local = &LocalFacts { facts, cwd };
-    let mut found = Assessment {
+    let mut assessment = Assessment {
         command: rules::shell_join(argv),
         locale: facts.locale(),
         ..Assessment::default()
     };
     if argv.iter().all(|word| word.trim().is_empty()) {
-        found.command.clear();
-        return found;
+        assessment.command.clear();
+        return assessment;
     }
     if let Some((_, c)) = argv.iter().find_map(|word| crate::text::first_hidden(word)) {
-        found.refusals.push(Reason::whole(format!(
+        assessment.refusals.push(Reason::whole(format!(
             "it holds an invisible or control character ({})",
             c.escape_unicode()
         )));
@@ -89,17 +93,17 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
             }
         })
         .collect();
-    record_commands(&mut found, wrappers::commands_in_argv(argv), local);
-    found.refusals.extend(check_location(local));
+    record_commands(&mut assessment, wrappers::commands_in_argv(argv), local);
+    assessment.refusals.extend(check_location(local));
     let ready = ExpandedCommand {
-        span: 0..found.command.len(),
+        span: 0..assessment.command.len(),
         quoted: argv.iter().map(|word| quoted(word)).collect(),
         args,
         plain_name: true,
         ..ExpandedCommand::default()
     };
-    found.segments.push(assess_simple(&ready, &[], local));
-    found
+    assessment.segments.push(assess_simple(&ready, &[], local));
+    assessment
 }
 
 /// Refuses a command that runs outside the workspace: it may read there without an argument.
@@ -109,16 +113,20 @@ fn check_location(local: &LocalFacts) -> Option<Reason> {
 }
 
 /// Records every command inside the command, for deny and ask rules.
-fn record_commands(found: &mut Assessment, nested: wrappers::NestedCommands, local: &LocalFacts) {
-    found.unread = nested.incomplete;
+fn record_commands(
+    assessment: &mut Assessment,
+    nested: wrappers::NestedCommands,
+    local: &LocalFacts,
+) {
+    assessment.unread = nested.incomplete;
     for command in nested.commands {
         for denied in deny::check(&command, local) {
-            if !found.denied.contains(&denied) {
-                found.denied.push(denied);
+            if !assessment.denied.contains(&denied) {
+                assessment.denied.push(denied);
             }
         }
-        found.destructive |= is_destructive(&command);
-        found.all_commands.push(command.words);
+        assessment.destructive |= is_destructive(&command);
+        assessment.all_commands.push(command.words);
     }
 }
 
@@ -131,7 +139,7 @@ struct Directories {
 }
 
 /// Assesses the pipelines in order and follows each `cd`.
-fn assess_pipelines(script: &Script, local: &LocalFacts, found: &mut Assessment) {
+fn assess_pipelines(script: &Script, local: &LocalFacts, assessment: &mut Assessment) {
     let mut directories = Directories {
         after_success: vec![local.cwd.to_owned()],
         after_failure: Vec::new(),
@@ -151,9 +159,9 @@ fn assess_pipelines(script: &Script, local: &LocalFacts, found: &mut Assessment)
         } else {
             here
         };
-        let first = found.segments.len();
-        let after = assess_pipeline(script, pipeline, &here, local.facts, found);
-        for (place, segment) in found.segments[first..].iter_mut().enumerate() {
+        let first = assessment.segments.len();
+        let after = assess_pipeline(script, pipeline, &here, local.facts, assessment);
+        for (place, segment) in assessment.segments[first..].iter_mut().enumerate() {
             if let Some(rewritten) = &mut segment.rewritten {
                 rewritten.join = match join {
                     _ if place > 0 => PIPE,
@@ -194,7 +202,7 @@ fn assess_pipeline(
     pipeline: &[usize],
     here: &[PathBuf],
     facts: &dyn Facts,
-    found: &mut Assessment,
+    assessment: &mut Assessment,
 ) -> Directories {
     let stay = Directories {
         after_success: here.to_vec(),
@@ -206,8 +214,10 @@ fn assess_pipeline(
     {
         let (segment, target) = assess_cd(&script.commands[*only], here, facts);
         let words = |cwd| expand(&script.commands[*only], &LocalFacts { facts, cwd }).words();
-        found.expanded.extend(here.iter().map(|cwd| words(cwd)));
-        found.segments.push(segment);
+        assessment
+            .expanded
+            .extend(here.iter().map(|cwd| words(cwd)));
+        assessment.segments.push(segment);
         return match target {
             Some(target) => Directories {
                 after_success: vec![target],
@@ -224,7 +234,7 @@ fn assess_pipeline(
             .iter()
             .map(|index| expand(&script.commands[*index], local))
             .collect();
-        found
+        assessment
             .expanded
             .extend(ready.iter().map(ExpandedCommand::words));
         for (place, one) in ready.iter().enumerate() {
@@ -235,7 +245,7 @@ fn assess_pipeline(
             }
         }
     }
-    found.segments.append(&mut merged);
+    assessment.segments.append(&mut merged);
     stay
 }
 

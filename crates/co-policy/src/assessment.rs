@@ -1,4 +1,4 @@
-//! The assessment of a command: [`crate::assess`] makes it, [`crate::decide`] turns it into a verdict.
+//! The assessment of a command: [`crate::assess()`] makes it, [`crate::decide`] turns it into a verdict.
 
 use std::ops::Range;
 

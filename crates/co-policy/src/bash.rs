@@ -1,6 +1,6 @@
 //! Parses bash into a flat list of simple commands and the operators between them.
 //!
-//! The grammar only proposes the positions of words and operators. [`crate::word`] reads each word again by bash's quoting
+//! The grammar only proposes the positions of words and operators. The module `word` reads each word again by bash's quoting
 //! rules, and text between words must be blank. A form that is not understood is refused. This module knows no programs
 //! and no files.
 

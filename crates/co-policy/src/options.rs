@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::args::Arg;
 use crate::facts::LocalFacts;
 use crate::paths::{self, Use};
-use crate::programs::{Effect, Known, Operands, Program, Takes};
+use crate::programs::{Effect, Operands, OptionRule, OptionValue, Program};
 use crate::reason::Reason;
 
 /// An option's value with its span.
@@ -100,7 +100,7 @@ impl<'a> ArgsParser<'a> {
         } else if text.starts_with("--") {
             let (long, value) = text.split_once('=').unwrap_or((text, ""));
             match self.program.options.get(long) {
-                Some(Known::Fine(Takes::Nothing | Takes::Pair)) | None => {
+                Some(OptionRule::Safe(OptionValue::Nothing | OptionValue::Pair)) | None => {
                     self.unlisted(long, arg);
                 }
                 Some(known) => self.take(*known, long, Some(value), arg),
@@ -117,10 +117,10 @@ impl<'a> ArgsParser<'a> {
         let text = arg.text.as_str();
         let letter: String = text.chars().take(2).collect();
         match self.program.options.get(&letter) {
-            Some(known @ Known::Fine(Takes::Value)) => {
+            Some(known @ OptionRule::Safe(OptionValue::Text)) => {
                 self.take(*known, &letter, Some(&text[letter.len()..]), arg);
             }
-            Some(known @ Known::Asks(_)) => self.take(*known, &letter, None, arg),
+            Some(known @ OptionRule::Asks(_)) => self.take(*known, &letter, None, arg),
             _ => self.unlisted(text, arg),
         }
     }
@@ -133,8 +133,10 @@ impl<'a> ArgsParser<'a> {
             let tail = &text[at + c.len_utf8()..];
             match self.program.options.get(&letter) {
                 None => return self.unlisted(&letter, arg),
-                Some(Known::Fine(Takes::Nothing)) => self.parsed.options.push((letter, None)),
-                Some(Known::Fine(_))
+                Some(OptionRule::Safe(OptionValue::Nothing)) => {
+                    self.parsed.options.push((letter, None))
+                }
+                Some(OptionRule::Safe(_))
                     if !self.program.attaches && !tail.bytes().all(|b| b.is_ascii_digit()) =>
                 {
                     return self.unlisted(text, arg);
@@ -148,27 +150,27 @@ impl<'a> ArgsParser<'a> {
     }
 
     /// Adds one option. Its value comes from the same word or the next.
-    fn take(&mut self, known: Known, option: &str, value: Option<&str>, arg: &'a Arg) {
+    fn take(&mut self, known: OptionRule, option: &str, value: Option<&str>, arg: &'a Arg) {
         let takes = match known {
-            Known::Asks(effect) => {
+            OptionRule::Asks(effect) => {
                 return self.parsed.ask(
                     arg,
                     format!("`{} {option}` {}", self.name, describe(effect)),
                 );
             }
-            Known::Fine(takes) => takes,
+            OptionRule::Safe(takes) => takes,
         };
         let attached = value.map(|value| (value.to_owned(), arg.span.clone()));
         let (option, value) = match takes {
-            Takes::Nothing => (option.to_owned(), None),
-            Takes::Attached => {
+            OptionValue::Nothing => (option.to_owned(), None),
+            OptionValue::Attached => {
                 self.open = attached.is_none();
                 (option.to_owned(), attached)
             }
-            Takes::UnlessLast if attached.is_none() && self.rest.len() == 0 => {
+            OptionValue::UnlessLast if attached.is_none() && self.rest.len() == 0 => {
                 (option.to_owned(), None)
             }
-            Takes::Pair => {
+            OptionValue::Pair => {
                 let Some(_name) = self.next(option, arg) else {
                     return;
                 };
@@ -177,11 +179,15 @@ impl<'a> ArgsParser<'a> {
                 };
                 (option.to_owned(), Some(value))
             }
-            Takes::Value | Takes::File | Takes::UnlessLast => {
+            OptionValue::Text | OptionValue::File | OptionValue::UnlessLast => {
                 let Some(value) = attached.or_else(|| self.next(option, arg)) else {
                     return;
                 };
-                let file = if takes == Takes::File { " FILE" } else { "" };
+                let file = if takes == OptionValue::File {
+                    " FILE"
+                } else {
+                    ""
+                };
                 (format!("{option}{file}"), Some(value))
             }
         };

@@ -10,10 +10,10 @@ use serde::Deserialize;
 
 /// The value of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum OptionValue {
     Nothing,
     /// Text, attached or in the next word.
-    Value,
+    Text,
     /// A file to read, attached or in the next word.
     File,
     /// Text, attached or in the next word if there is one.
@@ -38,9 +38,9 @@ pub enum Effect {
 
 /// The table entry of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum OptionRule {
     /// The option is safe.
-    Fine(Takes),
+    Safe(OptionValue),
     /// The option requires approval.
     Asks(Effect),
 }
@@ -62,7 +62,7 @@ pub enum Operands {
     Git,
 }
 
-/// A program with its own checks in [`crate::special`], because a table cannot describe its words.
+/// A program with its own checks in the module `special`, because a table cannot describe its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Special {
@@ -96,7 +96,7 @@ pub enum Special {
 /// The table of a program.
 #[derive(Debug)]
 pub struct Program {
-    pub options: HashMap<String, Known>,
+    pub options: HashMap<String, OptionRule>,
     pub operands: Operands,
     /// Number of operands that are read. One more would be written.
     pub max: Option<usize>,
@@ -124,7 +124,7 @@ impl Program {
     pub fn has_dangerous_options(&self) -> bool {
         self.options
             .values()
-            .any(|known| matches!(known, Known::Asks(Effect::Writes | Effect::Runs)))
+            .any(|known| matches!(known, OptionRule::Asks(Effect::Writes | Effect::Runs)))
     }
 }
 
@@ -202,21 +202,21 @@ fn yes() -> bool {
 }
 
 impl ProgramEntry {
-    fn lists(&self) -> [(&str, Known); 12] {
+    fn lists(&self) -> [(&str, OptionRule); 12] {
         use Effect::{Follows, Hangs, Leaks, Network, Runs, Writes};
         [
-            (&self.flags, Known::Fine(Takes::Nothing)),
-            (&self.values, Known::Fine(Takes::Value)),
-            (&self.files, Known::Fine(Takes::File)),
-            (&self.unless_last, Known::Fine(Takes::UnlessLast)),
-            (&self.attached, Known::Fine(Takes::Attached)),
-            (&self.pairs, Known::Fine(Takes::Pair)),
-            (&self.writes, Known::Asks(Writes)),
-            (&self.runs, Known::Asks(Runs)),
-            (&self.hangs, Known::Asks(Hangs)),
-            (&self.network, Known::Asks(Network)),
-            (&self.leaks, Known::Asks(Leaks)),
-            (&self.follows, Known::Asks(Follows)),
+            (&self.flags, OptionRule::Safe(OptionValue::Nothing)),
+            (&self.values, OptionRule::Safe(OptionValue::Text)),
+            (&self.files, OptionRule::Safe(OptionValue::File)),
+            (&self.unless_last, OptionRule::Safe(OptionValue::UnlessLast)),
+            (&self.attached, OptionRule::Safe(OptionValue::Attached)),
+            (&self.pairs, OptionRule::Safe(OptionValue::Pair)),
+            (&self.writes, OptionRule::Asks(Writes)),
+            (&self.runs, OptionRule::Asks(Runs)),
+            (&self.hangs, OptionRule::Asks(Hangs)),
+            (&self.network, OptionRule::Asks(Network)),
+            (&self.leaks, OptionRule::Asks(Leaks)),
+            (&self.follows, OptionRule::Asks(Follows)),
         ]
     }
 }

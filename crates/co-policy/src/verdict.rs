@@ -79,27 +79,27 @@ pub struct Rules {
 
 /// Decides about a command: deny rules first, then ask rules, then rules of the chat, saved and configured rules, then the
 /// proof.
-pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict {
-    if found.command.trim().is_empty() {
+pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdict {
+    if assessment.command.trim().is_empty() {
         return Verdict::Deny {
             why: "the command is empty".to_owned(),
             rule: "empty".to_owned(),
         };
     }
-    if let Some(denied) = denied(found, rules) {
+    if let Some(denied) = denied(assessment, rules) {
         return denied;
     }
-    let asked = asked(found, rules);
+    let asked = asked(assessment, rules);
     if !asked.is_empty() {
         return Verdict::Ask(ApprovalQuestion {
             reasons: asked,
-            destructive: found.destructive,
+            destructive: assessment.destructive,
             prefix: None,
-            unread: found.unread,
+            unread: assessment.unread,
         });
     }
-    let own = || session.iter().chain(&rules.saved).chain(&rules.allow);
-    if let Some(rule) = own().find(|rule| rule.is_exactly(&found.command)) {
+    let own = || chat.iter().chain(&rules.saved).chain(&rules.allow);
+    if let Some(rule) = own().find(|rule| rule.is_exactly(&assessment.command)) {
         return Verdict::Allow(Grant::Rule {
             rule: rule.to_string(),
         });
@@ -108,10 +108,10 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
         let words = segment.words.as_ref()?;
         own().find(|rule| segment.uncovered.is_empty() && rule.covers(words))
     };
-    let mut reasons = found.refusals.clone();
+    let mut reasons = assessment.refusals.clone();
     let mut by_rule = Vec::new();
     let mut by_proof = 0;
-    for segment in &found.segments {
+    for segment in &assessment.segments {
         match covering(segment) {
             Some(rule) => by_rule.push(rule.to_string()),
             None if proved(segment, rules) => by_proof += usize::from(!segment.is_cd),
@@ -122,13 +122,13 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
             )),
         }
     }
-    if reasons.is_empty() && !found.segments.is_empty() {
-        if by_rule.is_empty() && (by_proof > 0 || found.segments.iter().all(|s| s.is_cd)) {
-            if found.in_process {
+    if reasons.is_empty() && !assessment.segments.is_empty() {
+        if by_rule.is_empty() && (by_proof > 0 || assessment.segments.iter().all(|s| s.is_cd)) {
+            if assessment.in_process {
                 return Verdict::Allow(Grant::InProcess);
             }
-            let commands = found.segments.iter().map(|it| it.rewritten.as_ref());
-            if let Some(proved) = Proved::new(&found.command, commands, env(found)) {
+            let commands = assessment.segments.iter().map(|it| it.rewritten.as_ref());
+            if let Some(proved) = Proved::new(&assessment.command, commands, env(assessment)) {
                 return Verdict::Allow(Grant::Proof(proved));
             }
             return Verdict::Ask(ApprovalQuestion::because(
@@ -145,14 +145,14 @@ pub fn decide(found: &Assessment, rules: &Rules, session: &[Pattern]) -> Verdict
     }
     Verdict::Ask(ApprovalQuestion {
         reasons: unique(reasons),
-        destructive: found.destructive,
-        prefix: offer(found),
-        unread: found.unread,
+        destructive: assessment.destructive,
+        prefix: offer(assessment),
+        unread: assessment.unread,
     })
 }
 
-fn denied(found: &Assessment, rules: &Rules) -> Option<Verdict> {
-    let built_in = found
+fn denied(assessment: &Assessment, rules: &Rules) -> Option<Verdict> {
+    let built_in = assessment
         .denied
         .iter()
         .find(|denied| !rules.lifted.iter().any(|name| name == denied.rule));
@@ -162,8 +162,8 @@ fn denied(found: &Assessment, rules: &Rules) -> Option<Verdict> {
             rule: denied.rule.to_owned(),
         });
     }
-    let mut own = rules.deny.iter().chain(&found.workspace_deny);
-    if found.unread {
+    let mut own = rules.deny.iter().chain(&assessment.workspace_deny);
+    if assessment.unread {
         let rule = own.next()?;
         return Some(Verdict::Deny {
             why: format!(
@@ -172,7 +172,7 @@ fn denied(found: &Assessment, rules: &Rules) -> Option<Verdict> {
             rule: rule.to_string(),
         });
     }
-    let rule = matching(found, own)?;
+    let rule = matching(assessment, own)?;
     Some(Verdict::Deny {
         why: format!("the rule `{rule}` forbids it"),
         rule: rule.to_string(),
@@ -180,21 +180,25 @@ fn denied(found: &Assessment, rules: &Rules) -> Option<Verdict> {
 }
 
 fn matching<'a>(
-    found: &Assessment,
+    assessment: &Assessment,
     rules: impl Iterator<Item = &'a Pattern>,
 ) -> Option<&'a Pattern> {
     let segments = || {
-        found
+        assessment
             .segments
             .iter()
             .filter_map(|segment| segment.words.as_ref())
     };
     let mut rules = rules;
     rules.find(|rule| {
-        rule.is_exactly(&found.command)
-            || found.all_commands.iter().chain(segments()).any(|words| {
-                rule.covers(words) || by_name(words).is_some_and(|words| rule.covers(&words))
-            })
+        rule.is_exactly(&assessment.command)
+            || assessment
+                .all_commands
+                .iter()
+                .chain(segments())
+                .any(|words| {
+                    rule.covers(words) || by_name(words).is_some_and(|words| rule.covers(&words))
+                })
     })
 }
 
@@ -206,14 +210,17 @@ fn by_name(words: &[String]) -> Option<Vec<String>> {
     Some(words)
 }
 
-fn asked(found: &Assessment, rules: &Rules) -> Vec<Reason> {
+fn asked(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
     let mut reasons = Vec::new();
-    if let Some(broken) = &found.workspace_error {
+    if let Some(broken) = &assessment.workspace_error {
         reasons.push(Reason::whole(format!(
             "the workspace's `.co/policy.toml` cannot be read, so everything asks: {broken}"
         )));
     }
-    if let Some(rule) = matching(found, rules.ask.iter().chain(&found.workspace_ask)) {
+    if let Some(rule) = matching(
+        assessment,
+        rules.ask.iter().chain(&assessment.workspace_ask),
+    ) {
         reasons.push(Reason::whole(format!("the rule `{rule}` says to ask")));
     }
     reasons
@@ -272,25 +279,25 @@ fn unique(reasons: Vec<Reason>) -> Vec<Reason> {
 }
 
 /// Returns a prefix for `always`, if the command runs with it.
-fn offer(found: &Assessment) -> Option<Pattern> {
-    let [segment] = found.segments.as_slice() else {
+fn offer(assessment: &Assessment) -> Option<Pattern> {
+    let [segment] = assessment.segments.as_slice() else {
         return None;
     };
     let words = segment.words.as_ref()?;
-    if !found.refusals.is_empty() || !segment.uncovered.is_empty() || segment.is_cd {
+    if !assessment.refusals.is_empty() || !segment.uncovered.is_empty() || segment.is_cd {
         return None;
     }
     rules::offer(words).filter(|pattern| pattern.covers(words))
 }
 
-fn env(found: &Assessment) -> Vec<(String, String)> {
+fn env(assessment: &Assessment) -> Vec<(String, String)> {
     /// Otherwise go downloads the version that a module requires.
     const GO: [(&str, &str); 1] = [("GOTOOLCHAIN", "local")];
-    let mut env = vec![("LC_ALL", found.locale)];
-    if found.segments.iter().any(|segment| segment.git) {
+    let mut env = vec![("LC_ALL", assessment.locale)];
+    if assessment.segments.iter().any(|segment| segment.git) {
         env.extend(HARDENING);
     }
-    if found
+    if assessment
         .segments
         .iter()
         .any(|s| s.name.first().is_some_and(|name| name == "go"))

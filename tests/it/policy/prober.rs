@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use co_policy::programs::{self, Known, Operands, Takes};
+use co_policy::programs::{self, Operands, OptionRule, OptionValue};
 
 use super::world::World;
 
@@ -158,16 +158,16 @@ fn text_of(file: &mut File) -> String {
 }
 
 /// Says what is wrong with one row of a table; `tried` counts the rows that could be compared.
-fn probe(prober: &Prober, option: &str, takes: Takes, tried: &mut usize) -> Option<String> {
+fn probe(prober: &Prober, option: &str, takes: OptionValue, tried: &mut usize) -> Option<String> {
     let program = programs::lookup(&prober.words.join(" ")).unwrap();
     let found = prober.value_of(option)?;
     *tried += 1;
     let right = match takes {
-        Takes::Nothing => found == Value::No,
+        OptionValue::Nothing => found == Value::No,
         // A value that may be missing can only stand in the same word.
-        Takes::Attached => found == Value::SameWord || found == Value::No && option.len() > 2,
+        OptionValue::Attached => found == Value::SameWord || found == Value::No && option.len() > 2,
         // What one program reads as a file is an operand to the other, and checked alike.
-        Takes::File if program.operands == Operands::Files => true,
+        OptionValue::File if program.operands == Operands::Files => true,
         _ => found == Value::NextWord,
     };
     (!right).then(|| {
@@ -188,7 +188,7 @@ fn compare(name: &str, world: &World) -> (usize, String) {
         return (tried, wrong);
     };
     for (option, known) in &program.options {
-        if let Known::Fine(takes) = known
+        if let OptionRule::Safe(takes) = known
             && let Some(text) = probe(&prober, option, *takes, &mut tried)
         {
             let _infallible = writeln!(wrong, "{text}");
@@ -225,7 +225,7 @@ fn a_wrong_row_is_found() {
     let world = World::new();
     let dir = world.home.join("empty");
     std::fs::create_dir(&dir).unwrap();
-    let wrong = |name: &str, option: &str, takes: Takes| {
+    let wrong = |name: &str, option: &str, takes: OptionValue| {
         let prober = Prober::new(name, &dir).unwrap();
         let mut tried = 0;
         let found = probe(&prober, option, takes, &mut tried).is_some();
@@ -233,13 +233,14 @@ fn a_wrong_row_is_found() {
         found
     };
     for (name, option, right) in [
-        ("sort", "-k", Takes::Value),
-        ("sort", "-r", Takes::Nothing),
-        ("grep", "--color", Takes::Attached),
-        ("grep", "-e", Takes::Value),
+        ("sort", "-k", OptionValue::Text),
+        ("sort", "-r", OptionValue::Nothing),
+        ("grep", "--color", OptionValue::Attached),
+        ("grep", "-e", OptionValue::Text),
     ] {
-        for takes in [Takes::Value, Takes::Nothing] {
-            let fits = takes == right || right == Takes::Attached && takes == Takes::Nothing;
+        for takes in [OptionValue::Text, OptionValue::Nothing] {
+            let fits =
+                takes == right || right == OptionValue::Attached && takes == OptionValue::Nothing;
             assert_eq!(
                 wrong(name, option, takes),
                 !fits,

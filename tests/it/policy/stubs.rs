@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use co::tool::judge::{Bench, Judge};
 use co_exec::Program;
-use co_policy::programs::{self, Known};
+use co_policy::programs::{self, OptionRule};
 use co_policy::{Grant, PolicySettings, Verdict};
 
 use super::differential::Random;
@@ -142,7 +142,7 @@ impl Lines {
         let mut options: Vec<&String> = programs::lookup(name)
             .into_iter()
             .flat_map(|program| &program.options)
-            .filter(|(_, known)| matches!(known, Known::Fine(_)))
+            .filter(|(_, known)| matches!(known, OptionRule::Safe(_)))
             .map(|(option, _)| option)
             .collect();
         options.sort_unstable();
