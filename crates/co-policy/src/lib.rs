@@ -1,8 +1,4 @@
-//! What may run unasked, and why: pure over the facts it is given.
-//!
-//! [`review::assess`] reads a command and says of each part what is proved, what is not, and what no
-//! rule may cover; [`verdict::decide`] weighs that against a person's rules. Nothing here looks at a
-//! file or starts a process: [`facts::Facts`] answers what must be known of the world.
+#![doc = include_str!("../README.md")]
 
 mod args;
 pub mod assess;
