@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::BadCall;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
-use co_policy::paths::Use;
+use co_policy::paths::PathUse;
 
 /// How long one look may take.
 pub const LONGEST: Duration = Duration::from_secs(30);
@@ -102,10 +102,10 @@ impl Look {
         }
     }
 
-    pub(super) fn wanted(&self) -> Use {
+    pub(super) fn wanted(&self) -> PathUse {
         match self {
-            Self::Read(_) => Use::ReadFile,
-            Self::List(_) | Self::Search(_) => Use::Read,
+            Self::Read(_) => PathUse::ReadFile,
+            Self::List(_) | Self::Search(_) => PathUse::Read,
         }
     }
 

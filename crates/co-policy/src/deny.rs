@@ -43,13 +43,13 @@ const DISK_WRITERS: [&str; 13] = [
 
 /// Returns the rules that match a command.
 pub(super) fn check(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
-    let mut denied = writes(command, local);
+    let mut denied = check_writes(command, local);
     let Some((name, rest)) = command.words.split_first() else {
         return denied;
     };
     let name = name.rsplit('/').next().unwrap_or(name);
     let here = |path: &str| wrappers::path_from(command.dir.as_deref(), path);
-    if let Some(target) = root::deletion(name, rest, command.dir.as_deref(), local) {
+    if let Some(target) = root::deleted_operand(name, rest, command.dir.as_deref(), local) {
         denied.push(Denied {
             rule: "root-deletion",
             why: format!("it would remove `{target}`"),
@@ -79,14 +79,14 @@ pub(super) fn check(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
                 fact.co_file || (whole && fact.holds_co_files)
             });
         if let Some(own) = own {
-            denied.push(own_file(own));
+            denied.push(own_file_rule(own));
         }
     }
     denied
 }
 
 /// Returns the rules that match the targets of redirections.
-fn writes(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
+fn check_writes(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
     let mut denied = Vec::new();
     for target in &command.writes {
         let here = wrappers::path_from(command.dir.as_deref(), target);
@@ -96,13 +96,13 @@ fn writes(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
                 why: format!("it would write to the disk `{target}`"),
             });
         } else if !target.is_empty() && local.path(&here).co_file {
-            denied.push(own_file(target));
+            denied.push(own_file_rule(target));
         }
     }
     denied
 }
 
-fn own_file(path: &str) -> Denied {
+fn own_file_rule(path: &str) -> Denied {
     Denied {
         rule: "own-files",
         why: format!("it would change `{path}`, by which co itself is held in check"),

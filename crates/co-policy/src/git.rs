@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::args::Arg;
 use crate::facts::LocalFacts;
 use crate::options::{self, Parsed};
-use crate::paths::{self, Use};
+use crate::paths::{self, PathUse};
 use crate::programs::{self, Special};
 use crate::reason::Reason;
 use crate::secret_names as names;
@@ -75,21 +75,21 @@ pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
         .map(Reason::whole)
         .collect();
     if program.special == Some(Special::GitConfig) {
-        reasons.extend(config(&args[used..]));
+        reasons.extend(check_config(&args[used..]));
         return reasons;
     }
     let mut parsed = options::parse(&name, program, &args[used..]);
-    lists_only(program.special, &mut parsed, &name);
-    values(&mut parsed);
-    operands(&name, &mut parsed, local);
-    reasons.extend(contents::secret(&name, &parsed, local).map(Reason::whole));
+    check_listing(program.special, &mut parsed, &name);
+    check_values(&mut parsed);
+    check_operands(&name, &mut parsed, local);
+    reasons.extend(contents::printed_secret(&name, &parsed, local).map(Reason::whole));
     options::check(&name, program, &mut parsed, local);
     reasons.append(&mut parsed.reasons);
     reasons
 }
 
 /// Allows only `git config --get user.name` and similar forms.
-fn config(args: &[Arg]) -> Vec<Reason> {
+fn check_config(args: &[Arg]) -> Vec<Reason> {
     let words: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
     match words.as_slice() {
         ["user.name" | "user.email"] | ["--get" | "get", "user.name" | "user.email"] => Vec::new(),
@@ -100,7 +100,7 @@ fn config(args: &[Arg]) -> Vec<Reason> {
 }
 
 /// Refuses operands of `git branch` and `git tag` without a listing option, because they create something.
-fn lists_only(special: Option<Special>, parsed: &mut Parsed, name: &str) {
+fn check_listing(special: Option<Special>, parsed: &mut Parsed, name: &str) {
     let listing: &[&str] = match special {
         Some(Special::GitBranch) => &[
             "--list",
@@ -133,7 +133,7 @@ fn lists_only(special: Option<Special>, parsed: &mut Parsed, name: &str) {
 }
 
 /// Checks option values: a format with signatures runs another program, and a path may name a secret.
-fn values(parsed: &mut Parsed) {
+fn check_values(parsed: &mut Parsed) {
     const SIGNATURES: [&str; 5] = ["%G", "%+G", "%-G", "% G", "signature"];
     for (option, value) in &parsed.options {
         let Some((value, span)) = value else { continue };
@@ -146,18 +146,18 @@ fn values(parsed: &mut Parsed) {
 }
 
 /// Checks operands, which are revisions and paths: they must not name a secret or leave the workspace.
-fn operands(name: &str, parsed: &mut Parsed, local: &LocalFacts) {
+fn check_operands(name: &str, parsed: &mut Parsed, local: &LocalFacts) {
     let pattern = name == "git grep" && !parsed.has(&["-e"]);
     for operand in parsed.operands.iter().skip(usize::from(pattern)) {
         let text = operand.text.as_str();
-        let named = secret(text).or_else(|| aims_at_secret(text));
+        let named = secret(text).or_else(|| may_match_secret(text));
         parsed
             .reasons
             .extend(named.map(|text| operand.reason(text)));
         for piece in text.split(':') {
             let leaves = piece.starts_with('/') || piece.split('/').any(|part| part == "..");
             if leaves {
-                let outside = paths::check(local, piece, Use::Read, &operand.span);
+                let outside = paths::check(local, piece, PathUse::Read, &operand.span);
                 parsed.reasons.extend(outside);
             }
         }
@@ -165,7 +165,7 @@ fn operands(name: &str, parsed: &mut Parsed, local: &LocalFacts) {
 }
 
 /// Returns a reason if a pathspec may match a secret: it can be a glob, and its magic can change its meaning.
-fn aims_at_secret(text: &str) -> Option<String> {
+fn may_match_secret(text: &str) -> Option<String> {
     let path = text.rsplit(':').next().unwrap_or(text);
     let magic = text.starts_with(":(");
     let pattern = path.contains(['*', '?', '[', '\\']);

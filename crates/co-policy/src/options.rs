@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::args::Arg;
 use crate::facts::LocalFacts;
-use crate::paths::{self, Use};
+use crate::paths::{self, PathUse};
 use crate::programs::{Effect, Operands, OptionRule, OptionValue, Program};
 use crate::reason::Reason;
 
@@ -44,7 +44,7 @@ pub(super) fn parse<'a>(name: &'a str, program: &'a Program, args: &'a [Arg]) ->
         name,
         program,
         rest: args.iter(),
-        open: false,
+        may_lack_value: false,
         parsed: Parsed::default(),
     };
     parser.run();
@@ -57,7 +57,7 @@ struct ArgsParser<'a> {
     program: &'a Program,
     rest: std::slice::Iter<'a, Arg>,
     /// True if the last option can have a value and has none: a `--` after it may be that value.
-    open: bool,
+    may_lack_value: bool,
     parsed: Parsed<'a>,
 }
 
@@ -66,16 +66,16 @@ impl<'a> ArgsParser<'a> {
         let (mut only_operands, mut doubtful) = (false, false);
         while let Some(arg) = self.rest.next() {
             let text = arg.text.as_str();
-            let open = std::mem::take(&mut self.open);
+            let lacks_value = std::mem::take(&mut self.may_lack_value);
             if arg.dynamic {
                 self.parsed.reasons.push(arg.unknown());
-            } else if doubtful && self.dashed(text) {
-                self.unlisted(text, arg);
+            } else if doubtful && self.may_be_option(text) {
+                self.ask_unknown_option(text, arg);
             } else if only_operands || text == "-" || !text.starts_with('-') {
                 self.parsed.operands.push(arg);
                 only_operands |= self.program.options_first;
             } else if text == "--" {
-                (only_operands, doubtful) = (true, open);
+                (only_operands, doubtful) = (true, lacks_value);
                 self.parsed.dashes = Some(self.parsed.operands.len());
             } else if !(self.program.numeric && text[1..].bytes().all(|b| b.is_ascii_digit())) {
                 self.option(arg);
@@ -83,7 +83,7 @@ impl<'a> ArgsParser<'a> {
         }
     }
 
-    fn unlisted(&mut self, option: &str, arg: &Arg) {
+    fn ask_unknown_option(&mut self, option: &str, arg: &Arg) {
         self.parsed.ask(
             arg,
             format!(
@@ -96,32 +96,32 @@ impl<'a> ArgsParser<'a> {
     fn option(&mut self, arg: &'a Arg) {
         let text = arg.text.as_str();
         if let Some(known) = self.program.options.get(text) {
-            self.take(*known, text, None, arg);
+            self.add_option(*known, text, None, arg);
         } else if text.starts_with("--") {
             let (long, value) = text.split_once('=').unwrap_or((text, ""));
             match self.program.options.get(long) {
                 Some(OptionRule::Safe(OptionValue::Nothing | OptionValue::Pair)) | None => {
-                    self.unlisted(long, arg);
+                    self.ask_unknown_option(long, arg);
                 }
-                Some(known) => self.take(*known, long, Some(value), arg),
+                Some(known) => self.add_option(*known, long, Some(value), arg),
             }
         } else if self.program.cluster {
             self.cluster(arg);
         } else {
-            self.letter(arg);
+            self.single_letter(arg);
         }
     }
 
     /// Reads one letter with its value: `-F:` of awk, `-c16` of xxd.
-    fn letter(&mut self, arg: &'a Arg) {
+    fn single_letter(&mut self, arg: &'a Arg) {
         let text = arg.text.as_str();
         let letter: String = text.chars().take(2).collect();
         match self.program.options.get(&letter) {
             Some(known @ OptionRule::Safe(OptionValue::Text)) => {
-                self.take(*known, &letter, Some(&text[letter.len()..]), arg);
+                self.add_option(*known, &letter, Some(&text[letter.len()..]), arg);
             }
-            Some(known @ OptionRule::Asks(_)) => self.take(*known, &letter, None, arg),
-            _ => self.unlisted(text, arg),
+            Some(known @ OptionRule::Asks(_)) => self.add_option(*known, &letter, None, arg),
+            _ => self.ask_unknown_option(text, arg),
         }
     }
 
@@ -132,25 +132,25 @@ impl<'a> ArgsParser<'a> {
             let letter = format!("-{c}");
             let tail = &text[at + c.len_utf8()..];
             match self.program.options.get(&letter) {
-                None => return self.unlisted(&letter, arg),
+                None => return self.ask_unknown_option(&letter, arg),
                 Some(OptionRule::Safe(OptionValue::Nothing)) => {
                     self.parsed.options.push((letter, None))
                 }
                 Some(OptionRule::Safe(_))
                     if !self.program.attaches && !tail.bytes().all(|b| b.is_ascii_digit()) =>
                 {
-                    return self.unlisted(text, arg);
+                    return self.ask_unknown_option(text, arg);
                 }
                 Some(known) => {
                     let value = (!tail.is_empty()).then_some(tail);
-                    return self.take(*known, &letter, value, arg);
+                    return self.add_option(*known, &letter, value, arg);
                 }
             }
         }
     }
 
     /// Adds one option. Its value comes from the same word or the next.
-    fn take(&mut self, known: OptionRule, option: &str, value: Option<&str>, arg: &'a Arg) {
+    fn add_option(&mut self, known: OptionRule, option: &str, value: Option<&str>, arg: &'a Arg) {
         let takes = match known {
             OptionRule::Asks(effect) => {
                 return self.parsed.ask(
@@ -164,23 +164,23 @@ impl<'a> ArgsParser<'a> {
         let (option, value) = match takes {
             OptionValue::Nothing => (option.to_owned(), None),
             OptionValue::Attached => {
-                self.open = attached.is_none();
+                self.may_lack_value = attached.is_none();
                 (option.to_owned(), attached)
             }
             OptionValue::UnlessLast if attached.is_none() && self.rest.len() == 0 => {
                 (option.to_owned(), None)
             }
             OptionValue::Pair => {
-                let Some(_name) = self.next(option, arg) else {
+                let Some(_name) = self.next_value(option, arg) else {
                     return;
                 };
-                let Some(value) = self.next(option, arg) else {
+                let Some(value) = self.next_value(option, arg) else {
                     return;
                 };
                 (option.to_owned(), Some(value))
             }
             OptionValue::Text | OptionValue::File | OptionValue::UnlessLast => {
-                let Some(value) = attached.or_else(|| self.next(option, arg)) else {
+                let Some(value) = attached.or_else(|| self.next_value(option, arg)) else {
                     return;
                 };
                 let file = if takes == OptionValue::File {
@@ -195,7 +195,7 @@ impl<'a> ArgsParser<'a> {
     }
 
     /// True for text that could be an option, if the table is wrong about the option before it.
-    fn dashed(&self, text: &str) -> bool {
+    fn may_be_option(&self, text: &str) -> bool {
         let mut chars = text.strip_prefix('-').unwrap_or_default().chars();
         chars.next().is_some_and(|c| {
             c == '-' || c.is_alphabetic() || self.program.options.contains_key(&format!("-{c}"))
@@ -203,12 +203,12 @@ impl<'a> ArgsParser<'a> {
     }
 
     /// Returns the next word as a value.
-    fn next(&mut self, option: &str, arg: &Arg) -> Option<Spelled> {
+    fn next_value(&mut self, option: &str, arg: &Arg) -> Option<Spelled> {
         match self.rest.next() {
             Some(next) if next.dynamic || next.loose_glob => {
                 self.parsed.reasons.push(next.unknown());
             }
-            Some(next) if self.dashed(&next.text) => {
+            Some(next) if self.may_be_option(&next.text) => {
                 self.parsed.ask(
                     next,
                     format!("`{}` after `{option}` may be an option", next.text),
@@ -265,7 +265,7 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &
         if let (true, Some((value, span))) = (option.ends_with(" FILE"), value) {
             parsed
                 .reasons
-                .extend(paths::check(local, value, Use::Read, span));
+                .extend(paths::check(local, value, PathUse::Read, span));
         }
     }
     check_globs(name, parsed);
@@ -297,8 +297,8 @@ pub(super) fn check(name: &str, program: &Program, parsed: &mut Parsed, local: &
                 continue;
             }
             Operands::Pattern if place < skip => continue,
-            Operands::RegularFiles => Use::ReadFile,
-            Operands::Files | Operands::Pattern => Use::Read,
+            Operands::RegularFiles => PathUse::ReadFile,
+            Operands::Files | Operands::Pattern => PathUse::Read,
         };
         // Standard input is empty, a pipe, or a file that was checked with its redirection.
         if operand.text == "-" || operand.text == "/dev/stdin" {

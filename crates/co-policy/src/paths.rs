@@ -11,7 +11,7 @@ use crate::secret_names::{self as names, secret};
 
 /// The use of a path by a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum PathUse {
     /// A file or a directory.
     Read,
     /// A file; a directory would be walked with links followed.
@@ -19,7 +19,12 @@ pub enum Use {
 }
 
 /// Returns a reason if reading the path requires approval.
-pub fn check(local: &LocalFacts, path: &str, wanted: Use, span: &Range<usize>) -> Option<Reason> {
+pub fn check(
+    local: &LocalFacts,
+    path: &str,
+    wanted: PathUse,
+    span: &Range<usize>,
+) -> Option<Reason> {
     if path == "/dev/null" {
         return None;
     }
@@ -39,13 +44,13 @@ pub fn check(local: &LocalFacts, path: &str, wanted: Use, span: &Range<usize>) -
     match (fact.kind, wanted) {
         _ if fact.secret => say(format!("`{path}` may contain a secret")),
         (FileKind::Special, _) => say(format!("`{path}` is not a regular file")),
-        (FileKind::Directory, Use::ReadFile) => say(format!("`{path}` is a directory")),
+        (FileKind::Directory, PathUse::ReadFile) => say(format!("`{path}` is a directory")),
         _ => None,
     }
 }
 
 /// Checks the path that one word of a command names.
-pub(crate) fn check_arg(local: &LocalFacts, arg: &Arg, wanted: Use) -> Option<Reason> {
+pub(crate) fn check_arg(local: &LocalFacts, arg: &Arg, wanted: PathUse) -> Option<Reason> {
     check(local, &arg.text, wanted, &arg.span)
 }
 
@@ -71,11 +76,12 @@ pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
                 .split(' ')
                 .any(|name| pattern.meets(&Glob::new(name)))
         };
-        let wide = pattern.matches("main") || ORDINARY.iter().any(|ext| form.ends_with(ext));
+        let wide =
+            pattern.matches("main") || SEARCHED_EXTENSIONS.iter().any(|ext| form.ends_with(ext));
         meets(names::HIDDEN) && !(hidden_too && wide) || meets(names::PLAIN) && !wide
     };
     !glob.starts_with('!')
-        && alternatives(glob).iter().any(|form| {
+        && expand_braces(glob).iter().any(|form| {
             let (dirs, last) = form
                 .trim_end_matches('/')
                 .rsplit_once('/')
@@ -88,10 +94,10 @@ pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
 }
 
 /// Extensions of files that a search reads even if they are secret.
-const ORDINARY: [&str; 5] = [".json", ".yaml", ".yml", ".toml", ".*"];
+const SEARCHED_EXTENSIONS: [&str; 5] = [".json", ".yaml", ".yml", ".toml", ".*"];
 
 /// Expands one list of braces. A more complex glob becomes `*`, which matches any name.
-fn alternatives(glob: &str) -> Vec<String> {
+fn expand_braces(glob: &str) -> Vec<String> {
     let Some((before, rest)) = glob.split_once('{') else {
         return vec![glob.to_owned()];
     };
@@ -119,12 +125,12 @@ pub(crate) fn check_unknown_word(local: &LocalFacts, arg: &Arg) -> Option<Reason
         .chain(parts)
         .chain(attached)
         .filter(|part| !part.is_empty() && !url(part))
-        .find_map(|part| possible_path_problem(local, part))
+        .find_map(|part| path_problem(local, part))
         .map(|text| arg.reason(text))
 }
 
 /// Returns the problem with a text, if it is a path.
-fn possible_path_problem(local: &LocalFacts, path: &str) -> Option<String> {
+fn path_problem(local: &LocalFacts, path: &str) -> Option<String> {
     let outside = Some(format!("`{path}` is outside the workspace"));
     if path.starts_with('~') {
         return outside;

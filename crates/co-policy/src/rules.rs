@@ -195,7 +195,7 @@ static ARITY: std::sync::LazyLock<ArityFile> = std::sync::LazyLock::new(|| {
 });
 
 /// Returns the prefix that `always` may allow for a command. It contains the sub-command.
-pub fn offer(words: &[String]) -> Option<Pattern> {
+pub fn prefix_for_always(words: &[String]) -> Option<Pattern> {
     let program = words.first()?.as_str();
     let plain = |word: &String| {
         !word.starts_with('-') && !word.contains(['*', '=', '/', '\n']) && !word.is_empty()
@@ -244,7 +244,7 @@ mod tests {
             ("cargo test --lib", Some("cargo test")),
         ];
         for (command, expected) in cases {
-            let offered = offer(&words(command)).map(|pattern| pattern.to_string());
+            let offered = prefix_for_always(&words(command)).map(|pattern| pattern.to_string());
             assert_eq!(offered.as_deref(), expected, "{command}");
         }
     }

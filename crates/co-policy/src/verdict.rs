@@ -86,10 +86,10 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
             rule: "empty".to_owned(),
         };
     }
-    if let Some(denied) = denied(assessment, rules) {
+    if let Some(denied) = deny_verdict(assessment, rules) {
         return denied;
     }
-    let asked = asked(assessment, rules);
+    let asked = ask_reasons(assessment, rules);
     if !asked.is_empty() {
         return Verdict::Ask(ApprovalQuestion {
             reasons: asked,
@@ -114,8 +114,8 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
     for segment in &assessment.segments {
         match covering(segment) {
             Some(rule) => by_rule.push(rule.to_string()),
-            None if proved(segment, rules) => by_proof += usize::from(!segment.is_cd),
-            None => reasons.extend(why(
+            None if is_proved(segment, rules) => by_proof += usize::from(!segment.is_cd),
+            None => reasons.extend(reasons_against(
                 segment,
                 rules,
                 own().any(|rule| matches_words(rule, segment)),
@@ -128,7 +128,9 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
                 return Verdict::Allow(Grant::InProcess);
             }
             let commands = assessment.segments.iter().map(|it| it.rewritten.as_ref());
-            if let Some(proved) = Proved::new(&assessment.command, commands, env(assessment)) {
+            if let Some(proved) =
+                Proved::new(&assessment.command, commands, required_env(assessment))
+            {
                 return Verdict::Allow(Grant::Proof(proved));
             }
             return Verdict::Ask(ApprovalQuestion::because(
@@ -146,12 +148,12 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
     Verdict::Ask(ApprovalQuestion {
         reasons: unique(reasons),
         destructive: assessment.destructive,
-        prefix: offer(assessment),
+        prefix: prefix_for_always(assessment),
         unread: assessment.unread,
     })
 }
 
-fn denied(assessment: &Assessment, rules: &Rules) -> Option<Verdict> {
+fn deny_verdict(assessment: &Assessment, rules: &Rules) -> Option<Verdict> {
     let built_in = assessment
         .denied
         .iter()
@@ -172,14 +174,14 @@ fn denied(assessment: &Assessment, rules: &Rules) -> Option<Verdict> {
             rule: rule.to_string(),
         });
     }
-    let rule = matching(assessment, own)?;
+    let rule = matching_rule(assessment, own)?;
     Some(Verdict::Deny {
         why: format!("the rule `{rule}` forbids it"),
         rule: rule.to_string(),
     })
 }
 
-fn matching<'a>(
+fn matching_rule<'a>(
     assessment: &Assessment,
     rules: impl Iterator<Item = &'a Pattern>,
 ) -> Option<&'a Pattern> {
@@ -197,27 +199,28 @@ fn matching<'a>(
                 .iter()
                 .chain(segments())
                 .any(|words| {
-                    rule.covers(words) || by_name(words).is_some_and(|words| rule.covers(&words))
+                    rule.covers(words)
+                        || without_directory(words).is_some_and(|words| rule.covers(&words))
                 })
     })
 }
 
 /// Returns the words without the program's directory: a rule about `rm` also matches `/bin/rm`.
-fn by_name(words: &[String]) -> Option<Vec<String>> {
+fn without_directory(words: &[String]) -> Option<Vec<String>> {
     let (_, name) = words.first()?.rsplit_once('/')?;
     let mut words = words.to_vec();
     words[0] = name.to_owned();
     Some(words)
 }
 
-fn asked(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
+fn ask_reasons(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
     let mut reasons = Vec::new();
     if let Some(broken) = &assessment.workspace_error {
         reasons.push(Reason::whole(format!(
             "the workspace's `.co/policy.toml` cannot be read, so everything asks: {broken}"
         )));
     }
-    if let Some(rule) = matching(
+    if let Some(rule) = matching_rule(
         assessment,
         rules.ask.iter().chain(&assessment.workspace_ask),
     ) {
@@ -226,11 +229,11 @@ fn asked(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
     reasons
 }
 
-fn proved(segment: &Segment, rules: &Rules) -> bool {
-    segment.unproved.is_empty() && listed(segment, rules)
+fn is_proved(segment: &Segment, rules: &Rules) -> bool {
+    segment.unproved.is_empty() && is_safe_program(segment, rules)
 }
 
-fn listed(segment: &Segment, rules: &Rules) -> bool {
+fn is_safe_program(segment: &Segment, rules: &Rules) -> bool {
     match &rules.safe {
         None => true,
         // `cd` starts no program. It is as safe as the commands around it.
@@ -247,11 +250,11 @@ fn matches_words(rule: &Pattern, segment: &Segment) -> bool {
         .is_some_and(|words| rule.covers(words))
 }
 
-fn why(segment: &Segment, rules: &Rules, by_rule: bool) -> Vec<Reason> {
+fn reasons_against(segment: &Segment, rules: &Rules, by_rule: bool) -> Vec<Reason> {
     if by_rule {
         return segment.uncovered.clone();
     }
-    if segment.unproved.is_empty() && !listed(segment, rules) {
+    if segment.unproved.is_empty() && !is_safe_program(segment, rules) {
         let name = segment.name.first().map(String::as_str).unwrap_or_default();
         return vec![Reason::at(
             format!("`{name}` is not in `shell_safe_commands`"),
@@ -279,7 +282,7 @@ fn unique(reasons: Vec<Reason>) -> Vec<Reason> {
 }
 
 /// Returns a prefix for `always`, if the command runs with it.
-fn offer(assessment: &Assessment) -> Option<Pattern> {
+fn prefix_for_always(assessment: &Assessment) -> Option<Pattern> {
     let [segment] = assessment.segments.as_slice() else {
         return None;
     };
@@ -287,10 +290,10 @@ fn offer(assessment: &Assessment) -> Option<Pattern> {
     if !assessment.refusals.is_empty() || !segment.uncovered.is_empty() || segment.is_cd {
         return None;
     }
-    rules::offer(words).filter(|pattern| pattern.covers(words))
+    rules::prefix_for_always(words).filter(|pattern| pattern.covers(words))
 }
 
-fn env(assessment: &Assessment) -> Vec<(String, String)> {
+fn required_env(assessment: &Assessment) -> Vec<(String, String)> {
     /// Otherwise go downloads the version that a module requires.
     const GO: [(&str, &str); 1] = [("GOTOOLCHAIN", "local")];
     let mut env = vec![("LC_ALL", assessment.locale)];

@@ -148,23 +148,23 @@ pub(super) fn split(source: &str, span: Range<usize>) -> Vec<Range<usize>> {
 /// Reads one whole word.
 pub(super) fn read(source: &str, span: Range<usize>) -> Word {
     let raw = source.get(span.clone()).unwrap_or_default();
-    let mut scan = WordScanner {
+    let mut scanner = WordScanner {
         chars: raw.chars().peekable(),
-        items: Vec::new(),
+        tokens: Vec::new(),
         opaque: None,
         bare: true,
         before: None,
     };
-    scan.run();
-    let (forms, braces) = match scan.opaque {
-        None => expand(&scan.items),
-        Some(_) => (vec![collect(&scan.items)], None),
+    scanner.scan();
+    let (forms, braces) = match scanner.opaque {
+        None => expand_braces(&scanner.tokens),
+        Some(_) => (vec![join_tokens(&scanner.tokens)], None),
     };
     Word {
         span,
         forms,
-        opaque: scan.opaque.or(braces),
-        bare: scan.bare,
+        opaque: scanner.opaque.or(braces),
+        bare: scanner.bare,
         raw: raw.to_owned(),
     }
 }
@@ -180,7 +180,7 @@ enum WordToken {
 
 struct WordScanner<'a> {
     chars: std::iter::Peekable<std::str::Chars<'a>>,
-    items: Vec<WordToken>,
+    tokens: Vec<WordToken>,
     opaque: Option<&'static str>,
     bare: bool,
     before: Option<char>,
@@ -191,11 +191,11 @@ impl WordScanner<'_> {
         self.opaque.get_or_insert(why);
     }
 
-    fn run(&mut self) {
+    fn scan(&mut self) {
         while let Some(c) = self.chars.next() {
             match c {
-                '\'' => self.single(),
-                '"' => self.double(),
+                '\'' => self.single_quotes(),
+                '"' => self.double_quotes(),
                 '\\' => self.escape(),
                 '`' => self.fail("it runs a command inside a word"),
                 '$' => self.dollar(false),
@@ -209,27 +209,27 @@ impl WordScanner<'_> {
                     self.fail("part of it is not understood");
                 }
                 c if !c.is_ascii() => self.fail("it holds an unquoted character outside ASCII"),
-                c => self.items.push(WordToken::Char(c, false)),
+                c => self.tokens.push(WordToken::Char(c, false)),
             }
             self.before = Some(c);
         }
     }
 
-    fn single(&mut self) {
+    fn single_quotes(&mut self) {
         self.bare = false;
-        self.items.push(WordToken::Quotes);
+        self.tokens.push(WordToken::Quotes);
         loop {
             match self.chars.next() {
                 Some('\'') => return,
-                Some(c) => self.items.push(WordToken::Char(c, true)),
+                Some(c) => self.tokens.push(WordToken::Char(c, true)),
                 None => return self.fail("a quote is not closed"),
             }
         }
     }
 
-    fn double(&mut self) {
+    fn double_quotes(&mut self) {
         self.bare = false;
-        self.items.push(WordToken::Quotes);
+        self.tokens.push(WordToken::Quotes);
         loop {
             match self.chars.next() {
                 Some('"') => return,
@@ -238,14 +238,14 @@ impl WordScanner<'_> {
                 Some('\\') => match self.chars.peek().copied() {
                     Some(c @ ('$' | '`' | '"' | '\\')) => {
                         self.chars.next();
-                        self.items.push(WordToken::Char(c, true));
+                        self.tokens.push(WordToken::Char(c, true));
                     }
                     Some('\n') => {
                         self.chars.next();
                     }
-                    _ => self.items.push(WordToken::Char('\\', true)),
+                    _ => self.tokens.push(WordToken::Char('\\', true)),
                 },
-                Some(c) => self.items.push(WordToken::Char(c, true)),
+                Some(c) => self.tokens.push(WordToken::Char(c, true)),
                 None => return self.fail("a quote is not closed"),
             }
         }
@@ -255,7 +255,7 @@ impl WordScanner<'_> {
         self.bare = false;
         match self.chars.next() {
             Some('\n') => {}
-            Some(c) if c.is_ascii() => self.items.push(WordToken::Char(c, true)),
+            Some(c) if c.is_ascii() => self.tokens.push(WordToken::Char(c, true)),
             Some(_) => self.fail("it holds an unquoted character outside ASCII"),
             None => self.fail("it ends in a backslash"),
         }
@@ -265,7 +265,7 @@ impl WordScanner<'_> {
         match self.chars.peek().copied() {
             Some('?') => {
                 self.chars.next();
-                self.items.push(WordToken::Variable("?".to_owned()));
+                self.tokens.push(WordToken::Variable("?".to_owned()));
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let mut name = String::new();
@@ -275,9 +275,9 @@ impl WordScanner<'_> {
                     name.push(c);
                     self.chars.next();
                 }
-                self.items.push(WordToken::Variable(name));
+                self.tokens.push(WordToken::Variable(name));
             }
-            Some('"' | ' ' | '|' | ')') if quoted => self.items.push(WordToken::Char('$', true)),
+            Some('"' | ' ' | '|' | ')') if quoted => self.tokens.push(WordToken::Char('$', true)),
             Some('(' | '`') => self.fail("it runs a command inside a word"),
             Some('\'' | '"') => self.fail("it holds a `$'…'` or `$\"…\"` string"),
             _ => self.fail("it computes a word that nobody has seen"),
@@ -287,22 +287,22 @@ impl WordScanner<'_> {
 
 /// Expands brace lists as bash does. Braces are opaque unless all of them are plain lists or all are plain text, because
 /// bash may end a list at another `}`.
-fn expand(items: &[WordToken]) -> (Vec<Vec<WordPart>>, Option<&'static str>) {
+fn expand_braces(tokens: &[WordToken]) -> (Vec<Vec<WordPart>>, Option<&'static str>) {
     const WHY: &str = "it holds braces that are more than a plain list";
-    let opaque = || (vec![collect(items)], Some(WHY));
+    let opaque = || (vec![join_tokens(tokens)], Some(WHY));
     let is =
         |c: char| move |item: &WordToken| matches!(item, WordToken::Char(it, false) if *it == c);
-    let count = |c: char| items.iter().filter(|item| is(c)(item)).count();
+    let count = |c: char| tokens.iter().filter(|item| is(c)(item)).count();
     let has_list = count('{') > 0 && count(',') > 0;
     // bash expands braces first: `$a{b,c}` is `$ab $ac`.
-    let computed = items
+    let computed = tokens
         .iter()
         .any(|item| matches!(item, WordToken::Variable(_)));
     if count('{') > 0 && count('{') != count('}') || has_list && computed {
         return opaque();
     }
     let mut forms: Vec<Vec<WordToken>> = vec![Vec::new()];
-    let mut rest = items;
+    let mut rest = tokens;
     while let Some(open) = rest.iter().position(is('{')) {
         let Some(close) = rest.iter().position(is('}')).filter(|close| *close > open) else {
             return opaque();
@@ -326,13 +326,13 @@ fn expand(items: &[WordToken]) -> (Vec<Vec<WordPart>>, Option<&'static str>) {
             .collect();
         rest = &rest[close + 1..];
     }
-    let whole = |form: &Vec<WordToken>| collect(&[form, rest].concat());
+    let whole = |form: &Vec<WordToken>| join_tokens(&[form, rest].concat());
     (forms.iter().map(whole).collect(), None)
 }
 
-fn collect(items: &[WordToken]) -> Vec<WordPart> {
+fn join_tokens(tokens: &[WordToken]) -> Vec<WordPart> {
     let mut pieces: Vec<WordPart> = Vec::new();
-    for item in items {
+    for item in tokens {
         match (item, pieces.last_mut()) {
             (WordToken::Char(c, q), Some(WordPart::Text { text, quoted })) if q == quoted => {
                 text.push(*c)

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::args::{Arg, PipelineStage};
 use crate::bash::{Redirect, Simple};
 use crate::facts::LocalFacts;
-use crate::paths::{self, Use};
+use crate::paths::{self, PathUse};
 use crate::proved::quoted;
 use crate::reason::Reason;
 use crate::word::{self, Word, WordPart};
@@ -59,7 +59,7 @@ impl ExpandedCommand {
     }
 }
 
-fn arg(word: &Word, text: String, loose_glob: bool) -> Arg {
+fn new_arg(word: &Word, text: String, loose_glob: bool) -> Arg {
     Arg {
         text,
         span: word.span.clone(),
@@ -70,37 +70,39 @@ fn arg(word: &Word, text: String, loose_glob: bool) -> Arg {
 
 /// Expands a command. Reasons against its assignments, globs and redirections go into `problems`.
 pub(super) fn expand(simple: &Simple, local: &LocalFacts) -> ExpandedCommand {
-    let mut ready = ExpandedCommand {
+    let mut command = ExpandedCommand {
         span: simple.span.clone(),
         plain_name: simple.words.first().is_some_and(|word| word.bare),
         in_shell: true,
         ..ExpandedCommand::default()
     };
     for word in &simple.words {
-        expand_word(word, local, &mut ready);
+        expand_word(word, local, &mut command);
     }
     for (name, value) in &simple.assignments {
-        let plain = value.literal().filter(|value| harmless(name, value));
+        let plain = value
+            .literal()
+            .filter(|value| is_harmless_assignment(name, value));
         if let Some(value) = plain {
-            ready.assignments += &format!("{name}={} ", quoted(&value));
+            command.assignments += &format!("{name}={} ", quoted(&value));
         } else {
-            ready.problems.push(Reason::at(
+            command.problems.push(Reason::at(
                 format!("it sets `{name}` for the command"),
                 simple.span.clone(),
             ));
         }
     }
     for redirect in &simple.redirects {
-        ready.problems.extend(redirection(redirect, local));
+        command.problems.extend(check_redirection(redirect, local));
         if let Some(target) = &redirect.target {
-            let mut aside = ExpandedCommand::default();
-            expand_word(target, local, &mut aside);
-            ready.targets.extend(aside.args);
-            let target = aside.quoted.concat();
-            ready.redirections += &format!(" {}{target}", redirect.operator);
+            let mut expanded = ExpandedCommand::default();
+            expand_word(target, local, &mut expanded);
+            command.targets.extend(expanded.args);
+            let target = expanded.quoted.concat();
+            command.redirections += &format!(" {}{target}", redirect.operator);
         }
     }
-    ready
+    command
 }
 
 /// Expands one word and adds its results to the command.
@@ -116,12 +118,12 @@ fn expand_word(word: &Word, local: &LocalFacts, command: &mut ExpandedCommand) {
             command.quoted.push(word::quoted(form));
             command.args.push(Arg {
                 dynamic: true,
-                ..arg(word, word.raw.clone(), false)
+                ..new_arg(word, word.raw.clone(), false)
             });
             continue;
         };
         if !word::has_glob(form) {
-            command.add(arg(word, text, false));
+            command.add(new_arg(word, text, false));
             continue;
         }
         let loose = matches!(form.first(), Some(WordPart::Text { text, quoted: false }) if text.starts_with(['*', '?', '[']));
@@ -133,10 +135,12 @@ fn expand_word(word: &Word, local: &LocalFacts, command: &mut ExpandedCommand) {
             continue;
         };
         if matches.is_empty() {
-            command.add(arg(word, text, loose));
+            command.add(new_arg(word, text, loose));
             continue;
         }
-        command.problems.extend(listed(&matches, word, local));
+        command
+            .problems
+            .extend(check_listed_dirs(&matches, word, local));
         for text in matches {
             if text.starts_with('-') {
                 command.ask(
@@ -144,13 +148,13 @@ fn expand_word(word: &Word, local: &LocalFacts, command: &mut ExpandedCommand) {
                     format!("the glob matches a file that looks like an option: `{text}`"),
                 );
             }
-            command.add(arg(word, text, loose));
+            command.add(new_arg(word, text, loose));
         }
     }
 }
 
 /// Checks the directories that a glob lists, because the command shows their file names.
-fn listed(matches: &[String], word: &Word, local: &LocalFacts) -> Option<Reason> {
+fn check_listed_dirs(matches: &[String], word: &Word, local: &LocalFacts) -> Option<Reason> {
     let mut dirs: Vec<&str> = matches
         .iter()
         .map(|path| path.trim_end_matches('/').rsplit_once('/'))
@@ -162,11 +166,11 @@ fn listed(matches: &[String], word: &Word, local: &LocalFacts) -> Option<Reason>
         .collect();
     dirs.dedup();
     dirs.into_iter()
-        .find_map(|dir| paths::check(local, dir, Use::Read, &word.span))
+        .find_map(|dir| paths::check(local, dir, PathUse::Read, &word.span))
 }
 
 /// True for an assignment that only changes the format of the output.
-fn harmless(name: &str, value: &str) -> bool {
+fn is_harmless_assignment(name: &str, value: &str) -> bool {
     if name.starts_with("LC_") || name == "LANG" {
         return is_plain_locale(value);
     }
@@ -188,7 +192,7 @@ fn is_plain_locale(value: &str) -> bool {
     matches!(value, "" | "C" | "POSIX") || (utf8 && name.chars().all(plain))
 }
 
-fn redirection(redirect: &Redirect, local: &LocalFacts) -> Option<Reason> {
+fn check_redirection(redirect: &Redirect, local: &LocalFacts) -> Option<Reason> {
     let ask = |text: String| Some(Reason::at(text, redirect.span.clone()));
     let Some(target) = redirect.target.as_ref().and_then(Word::literal) else {
         return ask("a redirection is not understood".to_owned());
@@ -196,7 +200,7 @@ fn redirection(redirect: &Redirect, local: &LocalFacts) -> Option<Reason> {
     match (redirect.operator.as_str(), target.as_str()) {
         (">" | "1>" | "2>" | "&>", "/dev/null") => None,
         ("2>&", "1") | (">&" | "1>&", "2") => None,
-        ("<" | "0<", file) => paths::check(local, file, Use::ReadFile, &redirect.span),
+        ("<" | "0<", file) => paths::check(local, file, PathUse::ReadFile, &redirect.span),
         ("<&" | "0<&", _) => ask("a redirection is not understood".to_owned()),
         _ => ask(format!("it writes to `{target}`")),
     }

@@ -17,40 +17,40 @@ use crate::wrappers::FoundCommand;
 
 /// Assesses one command. `before` are the commands of the pipeline before it.
 pub(super) fn assess_simple(
-    ready: &ExpandedCommand,
+    command: &ExpandedCommand,
     before: &[ExpandedCommand],
     local: &LocalFacts,
 ) -> Segment {
-    let mut segment = prove(ready, before, local);
+    let mut segment = prove(command, before, local);
     // A proved command names nothing that keeps a rule from covering it.
     if !segment.unproved.is_empty() {
-        add_uncovered(ready, &mut segment, local);
+        add_uncovered(command, &mut segment, local);
     }
     segment
 }
 
-fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts) -> Segment {
+fn prove(command: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts) -> Segment {
     let mut segment = Segment {
-        span: ready.span.clone(),
-        unproved: ready.problems.clone(),
-        uncovered: ready.problems.clone(),
+        span: command.span.clone(),
+        unproved: command.problems.clone(),
+        uncovered: command.problems.clone(),
         ..Segment::default()
     };
-    let Some((first, args)) = ready.args.split_first() else {
-        let reason = Reason::at("there is no program in it", ready.span.clone());
+    let Some((first, args)) = command.args.split_first() else {
+        let reason = Reason::at("there is no program in it", command.span.clone());
         segment.unproved.push(reason.clone());
         segment.uncovered.push(reason);
         return segment;
     };
-    segment.words = ready
+    segment.words = command
         .args
         .iter()
         .map(|arg| (!arg.dynamic).then(|| arg.text.clone()))
         .collect();
     segment.git = first.text == "git";
-    segment.name = name(&first.text, args);
-    match program(ready, first, local) {
-        Ok(runs) => segment.rewritten = Some(rewrite(ready, &runs, local)),
+    segment.name = command_name(&first.text, args);
+    match resolve_program(command, first, local) {
+        Ok(target) => segment.rewritten = Some(rewrite(command, &target, local)),
         Err(reason) => {
             segment.unproved.push(reason);
             return segment;
@@ -68,9 +68,8 @@ fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts
         },
         _ => false,
     };
-    let says = first.text == "echo";
-    let builds = table.special == Some(Special::Version);
-    if asks_for_help && !builds && ready.problems.is_empty() {
+    let is_build_tool = table.special == Some(Special::Version);
+    if asks_for_help && !is_build_tool && command.problems.is_empty() {
         return segment;
     }
     if first.text == "xargs" && !before.is_empty() {
@@ -80,10 +79,10 @@ fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts
             .extend(special::xargs::check_pipeline(&stages, args, local));
         return segment;
     }
-    if says {
+    if first.text == "echo" {
         segment.unproved.extend(
             args.iter()
-                .filter(|arg| arg.dynamic && !is_plain_variable(&arg.text))
+                .filter(|arg| arg.dynamic && !has_only_harmless_variables(&arg.text))
                 .map(|arg| arg.reason(format!("`{}` may hold a secret", arg.text))),
         );
     }
@@ -94,7 +93,7 @@ fn prove(ready: &ExpandedCommand, before: &[ExpandedCommand], local: &LocalFacts
 }
 
 /// True if each variable in an operand of `echo` is known to hold no secret.
-fn is_plain_variable(text: &str) -> bool {
+fn has_only_harmless_variables(text: &str) -> bool {
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         let tail = &rest[at + 1..];
@@ -114,7 +113,7 @@ fn is_plain_variable(text: &str) -> bool {
     true
 }
 
-fn name(first: &str, args: &[Arg]) -> Vec<String> {
+fn command_name(first: &str, args: &[Arg]) -> Vec<String> {
     let sub = (first == "git").then(|| git::subcommand(args)).flatten();
     match sub {
         Some((name, _)) => name.split(' ').map(str::to_owned).collect(),
@@ -126,8 +125,8 @@ fn name(first: &str, args: &[Arg]) -> Vec<String> {
 }
 
 /// Returns the target of the command's name. The name must be plain and in the tables, its program in a trusted place.
-fn program(
-    ready: &ExpandedCommand,
+fn resolve_program(
+    command: &ExpandedCommand,
     first: &Arg,
     local: &LocalFacts,
 ) -> Result<CommandTarget, Reason> {
@@ -136,7 +135,7 @@ fn program(
     ];
     let ask = |text: String| Err(first.reason(text));
     let name = first.text.as_str();
-    if first.dynamic || first.loose_glob || !ready.plain_name {
+    if first.dynamic || first.loose_glob || !command.plain_name {
         return ask("the program's name is not written plainly".to_owned());
     }
     if name.contains('/') {
@@ -147,10 +146,10 @@ fn program(
             "nothing is known of `{name}`, or it does more than look"
         ));
     };
-    if ready.in_shell && BUILTINS.contains(&name) {
+    if command.in_shell && BUILTINS.contains(&name) {
         return Ok(CommandTarget::Builtin);
     }
-    let runs = match local.program(name) {
+    let target = match local.program(name) {
         ProgramFact::Trusted(path) => CommandTarget::Program(path),
         ProgramFact::Missing => CommandTarget::Missing,
         ProgramFact::Untrusted(path) => {
@@ -160,16 +159,16 @@ fn program(
             ));
         }
     };
-    let untrusted = special::trusted::trusted(name, &table.starts, local);
-    untrusted.into_iter().next().map_or(Ok(runs), Err)
+    let untrusted = special::trusted::check_started_programs(name, &table.starts, local);
+    untrusted.into_iter().next().map_or(Ok(target), Err)
 }
 
 /// Returns the command as bash runs it. For xargs it also contains the path of the program that xargs starts.
-fn rewrite(ready: &ExpandedCommand, runs: &CommandTarget, local: &LocalFacts) -> Rewritten {
-    let mut words = ready.quoted.clone();
-    if let Some((first, args)) = ready.args.split_first()
+fn rewrite(command: &ExpandedCommand, target: &CommandTarget, local: &LocalFacts) -> Rewritten {
+    let mut words = command.quoted.clone();
+    if let Some((first, args)) = command.args.split_first()
         && first.text == "xargs"
-        && let Some((name, inner)) = special::xargs::inner(args)
+        && let Some((name, inner)) = special::xargs::inner_command(args)
     {
         let path = match local.program(name) {
             ProgramFact::Trusted(path) | ProgramFact::Untrusted(path) => path,
@@ -177,12 +176,12 @@ fn rewrite(ready: &ExpandedCommand, runs: &CommandTarget, local: &LocalFacts) ->
         };
         words[args.len() - inner.len()] = quoted(&path.to_string_lossy());
     }
-    Rewritten::new(runs, &ready.assignments, &words, &ready.redirections)
+    Rewritten::new(target, &command.assignments, &words, &command.redirections)
 }
 
 /// Adds the reasons why no prefix rule covers the command.
-fn add_uncovered(ready: &ExpandedCommand, segment: &mut Segment, local: &LocalFacts) {
-    if let Some(first) = ready.args.first()
+fn add_uncovered(command: &ExpandedCommand, segment: &mut Segment, local: &LocalFacts) {
+    if let Some(first) = command.args.first()
         && !first.text.contains('/')
         && let ProgramFact::Untrusted(path) = local.program(&first.text)
     {
@@ -192,7 +191,7 @@ fn add_uncovered(ready: &ExpandedCommand, segment: &mut Segment, local: &LocalFa
             path.display()
         )));
     }
-    for (place, arg) in ready.args.iter().enumerate() {
+    for (place, arg) in command.args.iter().enumerate() {
         if arg.dynamic {
             segment.uncovered.push(arg.unknown());
         } else if place > 0 {

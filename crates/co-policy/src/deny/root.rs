@@ -38,20 +38,20 @@ const SYSTEM: [&str; 23] = [
 const HOMES: [&str; 2] = ["home", "Users"];
 
 /// Returns the operand by which a command removes the root, a system directory or the home directory.
-pub(super) fn deletion(
+pub(super) fn deleted_operand(
     name: &str,
     rest: &[String],
     at: Option<&str>,
     local: &LocalFacts,
 ) -> Option<String> {
-    removed(name, rest)?
+    removed_operands(name, rest)?
         .into_iter()
         .find(|word| is_root(word, at, local))
         .map(str::to_owned)
 }
 
 /// Returns the operands that a command removes or changes recursively; `None` if it does neither.
-fn removed<'a>(name: &str, rest: &'a [String]) -> Option<Vec<&'a str>> {
+fn removed_operands<'a>(name: &str, rest: &'a [String]) -> Option<Vec<&'a str>> {
     let flag = |letters: &[char], long: &str| {
         rest.iter().any(|word| {
             (long.starts_with(word.as_str()) && word.len() > 2)
@@ -77,14 +77,14 @@ fn removed<'a>(name: &str, rest: &'a [String]) -> Option<Vec<&'a str>> {
                 .filter(|_| deletes)
                 .map(|to| vec![to])
         }
-        "mv" => Some(moved(rest)),
+        "mv" => Some(moved_operands(rest)),
         "find" => find_starts(rest),
         _ => None,
     }
 }
 
 /// Returns the operands of `mv` except the target.
-fn moved(rest: &[String]) -> Vec<&str> {
+fn moved_operands(rest: &[String]) -> Vec<&str> {
     let mut operands = Vec::new();
     let mut has_target = false;
     let mut words = rest.iter().map(String::as_str);
@@ -130,9 +130,9 @@ fn find_starts(rest: &[String]) -> Option<Vec<&str>> {
 
 /// True for the root, a system directory, the home directory, or everything in one of them.
 fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
-    let mut path = home(&wrappers::path_from(at, word));
+    let mut path = expand_home(&wrappers::path_from(at, word));
     while let Some((before, last)) = path.rsplit_once('/')
-        && is_all(last)
+        && means_all(last)
     {
         let length = before.len();
         if length == 0 {
@@ -140,7 +140,7 @@ fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
         }
         path.truncate(length);
     }
-    if is_all(&path) {
+    if means_all(&path) {
         ".".clone_into(&mut path);
     }
     let whole = match path.starts_with('/') {
@@ -165,14 +165,14 @@ fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
 }
 
 /// True for a last component that means the directory or everything in it: ``, `.`, `*`, `.*`, `?*`, `.[!.]*`.
-fn is_all(last: &str) -> bool {
+fn means_all(last: &str) -> bool {
     last.is_empty()
         || last == "."
         || (last.contains('*') && last.chars().all(|c| "*.?[]!^".contains(c)))
 }
 
 /// Replaces `~` and `$HOME` by a directory below `/home`.
-fn home(word: &str) -> String {
+fn expand_home(word: &str) -> String {
     const HOME: &str = "/home/~";
     for name in ["${HOME:?}", "${HOME}", "$HOME"] {
         if let Some(rest) = word.strip_prefix(name)

@@ -7,7 +7,7 @@ use crate::facts::{FileKind, LocalFacts};
 use crate::options::Parsed;
 
 /// Options with which a diff prints no contents.
-const NAMES: [&str; 12] = [
+const WITHOUT_CONTENTS: [&str; 12] = [
     "--name-only",
     "--name-status",
     "--stat",
@@ -23,7 +23,7 @@ const NAMES: [&str; 12] = [
 ];
 
 /// Options that print contents even with one of the options above.
-const PATCH: [&str; 22] = [
+const WITH_CONTENTS: [&str; 22] = [
     "-p",
     "-u",
     "--patch",
@@ -49,7 +49,7 @@ const PATCH: [&str; 22] = [
 ];
 
 /// Options with which `git grep` prints no lines.
-const GREP_NAMES: [&str; 9] = [
+const GREP_WITHOUT_LINES: [&str; 9] = [
     "-l",
     "-L",
     "-c",
@@ -62,7 +62,7 @@ const GREP_NAMES: [&str; 9] = [
 ];
 
 /// Commands that print contents only of the given paths. The others ignore paths or read them differently.
-const LIMITED: [&str; 6] = [
+const LIMITED_BY_PATHS: [&str; 6] = [
     "git diff",
     "git diff-tree",
     "git log",
@@ -73,8 +73,8 @@ const LIMITED: [&str; 6] = [
 
 /// Returns a reason if a command may print the contents of a secret. Secrets are the secret names that git tracks or ever
 /// tracked.
-pub(super) fn secret(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<String> {
-    let prints = prints(name, parsed);
+pub(super) fn printed_secret(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<String> {
+    let prints = prints_contents(name, parsed);
     if prints || ["git show", "git cat-file", "git blame"].contains(&name) {
         let mut operands = operands(name, parsed).iter();
         if let Some(operand) = operands.find(|it| is_secret(&it.text, local)) {
@@ -91,7 +91,7 @@ pub(super) fn secret(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<
     if secrets.is_empty() {
         return None;
     }
-    let limits = limits(name, parsed, local);
+    let limits = limiting_paths(name, parsed, local);
     let printed = |secret: &&PathBuf| {
         let below = |path: &PathBuf| secret.starts_with(path) || path.starts_with(secret);
         limits.as_ref().is_none_or(|paths| paths.iter().any(below))
@@ -103,20 +103,20 @@ pub(super) fn secret(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<
     ))
 }
 
-fn prints(name: &str, parsed: &Parsed) -> bool {
+fn prints_contents(name: &str, parsed: &Parsed) -> bool {
     match name {
         "git diff" | "git diff-tree" | "git range-diff" | "git stash show" => {
-            parsed.has(&PATCH) || !parsed.has(&NAMES)
+            parsed.has(&WITH_CONTENTS) || !parsed.has(&WITHOUT_CONTENTS)
         }
         "git show" => {
             let blobs =
                 !parsed.operands.is_empty() && parsed.operands.iter().all(|it| is_path(&it.text));
-            !blobs && (parsed.has(&PATCH) || !parsed.has(&NAMES))
+            !blobs && (parsed.has(&WITH_CONTENTS) || !parsed.has(&WITHOUT_CONTENTS))
         }
         "git log" | "git whatchanged" | "git reflog" | "git reflog show" | "git stash list" => {
-            parsed.has(&PATCH)
+            parsed.has(&WITH_CONTENTS)
         }
-        "git grep" => !parsed.has(&GREP_NAMES),
+        "git grep" => !parsed.has(&GREP_WITHOUT_LINES),
         "git cat-file" => {
             !parsed.has(&["-t", "-s", "-e"])
                 && !parsed.operands.last().is_some_and(|it| is_path(&it.text))
@@ -135,12 +135,12 @@ fn is_path(operand: &str) -> bool {
 fn operands<'a, 'b>(name: &str, parsed: &'a Parsed<'b>) -> &'a [&'b Arg] {
     parsed
         .operands
-        .get(patterns(name, parsed)..)
+        .get(pattern_count(name, parsed)..)
         .unwrap_or_default()
 }
 
 /// Returns the number of operands that are patterns.
-fn patterns(name: &str, parsed: &Parsed) -> usize {
+fn pattern_count(name: &str, parsed: &Parsed) -> usize {
     usize::from(name == "git grep" && !parsed.has(&["-e"]))
 }
 
@@ -157,30 +157,30 @@ fn is_secret(operand: &str, local: &LocalFacts) -> bool {
 }
 
 /// Returns the paths to which a command is limited, relative to the workspace; `None` if it may print any file.
-fn limits(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<Vec<PathBuf>> {
-    if !LIMITED.contains(&name) || parsed.has(&["--full-diff", "--follow"]) {
+fn limiting_paths(name: &str, parsed: &Parsed, local: &LocalFacts) -> Option<Vec<PathBuf>> {
+    if !LIMITED_BY_PATHS.contains(&name) || parsed.has(&["--full-diff", "--follow"]) {
         return None;
     }
     let operands = operands(name, parsed);
     // `git grep` ignores a `--` before its pattern.
     let dashes = parsed
         .dashes
-        .and_then(|before| before.checked_sub(patterns(name, parsed)));
+        .and_then(|before| before.checked_sub(pattern_count(name, parsed)));
     let path = |text: &str| match dashes {
-        Some(_) => limit(text, local),
-        None => existing(text, local),
+        Some(_) => plain_pathspec(text, local),
+        None => existing_path(text, local),
     };
     let first = dashes.or_else(|| operands.iter().position(|it| path(&it.text).is_some()))?;
     let (revisions, paths) = operands.split_at_checked(first)?;
     let commits = ["git log", "git whatchanged"].contains(&name);
-    if paths.is_empty() || !commits && revisions.iter().any(|it| is_object(&it.text)) {
+    if paths.is_empty() || !commits && revisions.iter().any(|it| may_name_object(&it.text)) {
         return None;
     }
     paths.iter().map(|it| path(&it.text)).collect()
 }
 
 /// Returns the path of a plain pathspec. The path need not exist now, because a revision may have it.
-fn limit(text: &str, local: &LocalFacts) -> Option<PathBuf> {
+fn plain_pathspec(text: &str, local: &LocalFacts) -> Option<PathBuf> {
     let plain = !text.contains([':', '*', '?', '[', '\\']);
     let inside = local.path(text).inside;
     let path = inside.filter(|_| plain)?.written;
@@ -189,15 +189,15 @@ fn limit(text: &str, local: &LocalFacts) -> Option<PathBuf> {
 
 /// Returns the path of an operand without `--`. It must exist: then git refuses a revision of the same name. Git does
 /// not look for files with the names of ranges and sets of parents.
-fn existing(text: &str, local: &LocalFacts) -> Option<PathBuf> {
+fn existing_path(text: &str, local: &LocalFacts) -> Option<PathBuf> {
     let exists = local.path(text).kind != FileKind::Missing;
     let range = text.contains('^') || text.contains("..");
-    limit(text, local).filter(|_| exists && !range)
+    plain_pathspec(text, local).filter(|_| exists && !range)
 }
 
 /// True if a revision may name a file or directory: `HEAD:src`, `1234567`, `x-g1234567`. Git ignores the paths for such a
 /// file and starts them at such a directory.
-fn is_object(revision: &str) -> bool {
+fn may_name_object(revision: &str) -> bool {
     let hash = |part: &str| {
         let digits = part.strip_prefix('g').unwrap_or(part);
         digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())

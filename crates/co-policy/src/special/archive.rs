@@ -2,10 +2,10 @@
 
 use crate::args::Arg;
 use crate::facts::LocalFacts;
-use crate::paths::{self, Use};
+use crate::paths::{self, PathUse};
 use crate::reason::Reason;
 use crate::secret_names::secret;
-use crate::special::trusted::trusted;
+use crate::special::trusted::check_started_programs;
 
 /// Programs that tar may start to unpack.
 const UNPACKERS: [&str; 8] = [
@@ -32,9 +32,9 @@ pub(super) fn tar(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
     if file.text.contains(':') {
         return vec![file.reason(format!("`{}` may be an archive on another host", file.text))];
     }
-    let mut reasons = trusted("tar", &UNPACKERS, local);
+    let mut reasons = check_started_programs("tar", &UNPACKERS, local);
     if file.text != "-" {
-        reasons.extend(read(file, local));
+        reasons.extend(check_file(file, local));
     }
     let strange = |arg: &&Arg| arg.dynamic || arg.loose_glob || arg.text.starts_with('-');
     reasons.extend(members.iter().find(strange).map(|arg| {
@@ -62,7 +62,7 @@ pub(super) fn gzip(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason> 
         }
     };
     let mut reasons = match name {
-        "zcat" => trusted(name, &["gzip"], local),
+        "zcat" => check_started_programs(name, &["gzip"], local),
         _ => Vec::new(),
     };
     for file in files {
@@ -73,13 +73,13 @@ pub(super) fn gzip(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason> 
         if !packed || file.text.starts_with('-') {
             reasons.push(file.reason(format!("`{}` is no packed file by its name", file.text)));
         } else {
-            reasons.extend(read(file, local));
+            reasons.extend(check_file(file, local));
         }
     }
     reasons
 }
 
-fn read(file: &Arg, local: &LocalFacts) -> Option<Reason> {
+fn check_file(file: &Arg, local: &LocalFacts) -> Option<Reason> {
     if file.dynamic || file.loose_glob || file.text.starts_with('-') {
         return Some(file.unknown());
     }
@@ -88,7 +88,7 @@ fn read(file: &Arg, local: &LocalFacts) -> Option<Reason> {
         .text
         .rsplit_once('.')
         .map_or(&*file.text, |(name, _)| name);
-    let path = |text: &str| paths::check(local, text, Use::ReadFile, &file.span);
+    let path = |text: &str| paths::check(local, text, PathUse::ReadFile, &file.span);
     path(&file.text).or_else(|| {
         let name = secret(std::path::Path::new(unpacked))?;
         Some(file.reason(format!("`{name}` looks like a secret")))

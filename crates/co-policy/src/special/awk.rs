@@ -5,7 +5,7 @@ use crate::reason::Reason;
 use crate::text::has_word;
 
 /// Names by which a program can reach files, processes or the environment.
-const REACHES_OUT: [&str; 16] = [
+const FORBIDDEN: [&str; 16] = [
     "system", "getline", "close", "fflush", "ENVIRON", "ARGV", "ARGC", "ARGIND", "PROCINFO",
     "SYMTAB", "FUNCTAB", "BINMODE", "function", "func", "nextfile", "adump",
 ];
@@ -24,7 +24,7 @@ pub(super) fn check(parsed: &mut Parsed) {
 
 /// The kind of the last token. It decides if a `/` divides or starts a pattern.
 #[derive(PartialEq)]
-enum Before {
+enum LastToken {
     Value,
     Operator,
     /// Versions of awk disagree about a `/` after the token, or may disagree.
@@ -33,7 +33,7 @@ enum Before {
 
 /// Keywords and functions that need no parentheses. After them, a `/` starts a pattern in some versions of awk: `length /x/`
 /// is a division in one and a length beside a pattern in another.
-const WORDS: &str = "BEGIN BEGINFILE END ENDFILE break case continue default delete do else exit for if in next \
+const KEYWORDS: &str = "BEGIN BEGINFILE END ENDFILE break case continue default delete do else exit for if in next \
     print printf return switch while and asort asorti atan2 bindtextdomain compl cos dcgettext \
     dcngettext exp gensub gsub index int intdiv isarray length log lshift match mkbool mktime or \
     patsplit rand rshift sin split sprintf sqrt srand strftime strtonum sub substr systime \
@@ -41,7 +41,7 @@ const WORDS: &str = "BEGIN BEGINFILE END ENDFILE break case continue default del
 
 /// The state of the scan.
 struct ScanState {
-    before: Before,
+    last: LastToken,
     /// True if the last token was a string or a pattern.
     after_text: bool,
     braces: usize,
@@ -50,8 +50,8 @@ struct ScanState {
 }
 
 impl ScanState {
-    fn push(&mut self, before: Before, is_text: bool) {
-        (self.before, self.after_text) = (before, is_text);
+    fn push(&mut self, last: LastToken, is_text: bool) {
+        (self.last, self.after_text) = (last, is_text);
     }
 
     /// True if a `>` compares: outside of actions or in parentheses, where no awk reads a redirection.
@@ -78,7 +78,7 @@ fn scan(program: &str) -> Result<(), &'static str> {
     const UNKNOWN: &str = "the awk program is not understood";
     let chars: Vec<char> = program.chars().collect();
     let mut state = ScanState {
-        before: Before::Operator,
+        last: LastToken::Operator,
         after_text: false,
         braces: 0,
         parens: 0,
@@ -90,15 +90,15 @@ fn scan(program: &str) -> Result<(), &'static str> {
         match c {
             '"' => {
                 at = skip(&chars, at + 1, '"').ok_or(UNKNOWN)?;
-                state.push(Before::Value, true);
+                state.push(LastToken::Value, true);
                 continue;
             }
-            '/' if state.before == Before::Operator => {
+            '/' if state.last == LastToken::Operator => {
                 at = skip(&chars, at + 1, '/').ok_or(UNKNOWN)?;
-                state.push(Before::Either, true);
+                state.push(LastToken::Either, true);
                 continue;
             }
-            '/' if state.before == Before::Either => return Err(UNKNOWN),
+            '/' if state.last == LastToken::Either => return Err(UNKNOWN),
             '#' => {
                 while chars.get(at).is_some_and(|c| *c != '\n') {
                     at += 1;
@@ -108,24 +108,24 @@ fn scan(program: &str) -> Result<(), &'static str> {
             c if c.is_ascii_alphabetic() || c == '_' => {
                 let name = run(&chars, at, |c| c.is_ascii_alphanumeric() || c == '_');
                 at += name.len();
-                if REACHES_OUT.contains(&name.as_str()) {
+                if FORBIDDEN.contains(&name.as_str()) {
                     return Err(PIPES);
                 }
                 // `print` exists only in actions. Outside of them a `>` compares.
                 if state.braces == 0 && name.starts_with("print") {
                     return Err(UNKNOWN);
                 }
-                let before = match has_word(WORDS, &name) {
-                    true => Before::Either,
-                    false => Before::Value,
+                let last = match has_word(KEYWORDS, &name) {
+                    true => LastToken::Either,
+                    false => LastToken::Value,
                 };
-                state.push(before, false);
+                state.push(last, false);
                 continue;
             }
             c if c.is_ascii_digit() || c == '.' => {
                 let number = run(&chars, at, |c| c.is_ascii_digit() || c == '.');
                 at += number.len();
-                state.push(Before::Value, false);
+                state.push(LastToken::Value, false);
                 continue;
             }
             '|' if next == Some('|') => at += 1,
@@ -156,14 +156,14 @@ fn scan(program: &str) -> Result<(), &'static str> {
             | '?' | ':' => {}
             _ => return Err(UNKNOWN),
         }
-        let before = match c {
-            ')' | '$' => Before::Either,
-            ']' => Before::Value,
+        let last = match c {
+            ')' | '$' => LastToken::Either,
+            ']' => LastToken::Value,
             // After `)` and some keywords, but not after a pattern, awk ignores the end of the line.
-            '\n' if state.before == Before::Either && !state.after_text => Before::Either,
-            _ => Before::Operator,
+            '\n' if state.last == LastToken::Either && !state.after_text => LastToken::Either,
+            _ => LastToken::Operator,
         };
-        state.push(before, false);
+        state.push(last, false);
         at += 1;
     }
     if state.braces + state.parens + state.brackets > 0 {

@@ -3,7 +3,7 @@
 use crate::args::Arg;
 use crate::facts::LocalFacts;
 use crate::glob::Glob;
-use crate::paths::{self, Use};
+use crate::paths::{self, PathUse};
 use crate::reason::Reason;
 use crate::text::has_word;
 
@@ -35,7 +35,7 @@ pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
         } else if arg.loose_glob {
             reasons.push(arg.reason("a glob may turn a file name into an option; write `./*`"));
         } else {
-            reasons.extend(paths::check_arg(local, arg, Use::Read));
+            reasons.extend(paths::check_arg(local, arg, PathUse::Read));
         }
     }
     while let Some(arg) = rest.next() {
@@ -51,7 +51,7 @@ pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
                     reasons.push(value.unknown());
                 }
                 Some(value) if text.starts_with("-newer") && !text.ends_with('t') => {
-                    reasons.extend(paths::check_arg(local, value, Use::Read));
+                    reasons.extend(paths::check_arg(local, value, PathUse::Read));
                 }
                 Some(_) => {}
                 None => reasons.push(arg.reason(format!("`find {text}` lacks its value"))),
@@ -59,7 +59,7 @@ pub(super) fn check(args: &[Arg], local: &LocalFacts) -> Vec<Reason> {
         } else if FILED.contains(&text) {
             match rest.next() {
                 Some(value) => {
-                    reasons.extend(paths::check_arg(local, value, Use::Read));
+                    reasons.extend(paths::check_arg(local, value, PathUse::Read));
                 }
                 None => reasons.push(arg.reason(format!("`find {text}` lacks its value"))),
             }

@@ -3,9 +3,9 @@
 use crate::facts::FileKind;
 use crate::facts::LocalFacts;
 use crate::options::Parsed;
-use crate::paths::{self, Use};
+use crate::paths::{self, PathUse};
 
-const JQ: [&str; 10] = [
+const FORBIDDEN_JQ: [&str; 10] = [
     "env",
     "ENV",
     "import",
@@ -18,7 +18,7 @@ const JQ: [&str; 10] = [
     "__prog_name",
 ];
 
-const YQ: [&str; 8] = [
+const FORBIDDEN_YQ: [&str; 8] = [
     "exec",
     "import",
     "include",
@@ -30,7 +30,7 @@ const YQ: [&str; 8] = [
 ];
 
 /// Functions that one yq finds even inside a longer word.
-const YQ_ANYWHERE: [&str; 4] = ["load", "env", "system", "eval"];
+const FORBIDDEN_YQ_PARTS: [&str; 4] = ["load", "env", "system", "eval"];
 
 /// Words with which a filter may never end.
 const ENDLESS: [&str; 6] = ["repeat", "while", "until", "infinite", "def", "label"];
@@ -38,7 +38,7 @@ const ENDLESS: [&str; 6] = ["repeat", "while", "until", "infinite", "def", "labe
 const MAX_DIGITS: usize = 7;
 
 pub(super) fn check(parsed: &mut Parsed) {
-    filter(parsed, 0, &JQ);
+    check_filter(parsed, 0, &FORBIDDEN_JQ);
 }
 
 /// Checks yq. `yq eval FILTER FILE` of one yq is `yq FILTER FILE` of the other.
@@ -50,18 +50,18 @@ pub(super) fn check_yq(parsed: &mut Parsed, local: &LocalFacts) {
     if verb {
         parsed.operands.remove(0);
     }
-    filter(parsed, 0, &YQ);
+    check_filter(parsed, 0, &FORBIDDEN_YQ);
     let Some(&filter) = parsed.operands.first() else {
         return;
     };
     // If a file has the name of the filter, yq reads the file.
-    let read = paths::check_arg(local, filter, Use::Read);
+    let read = paths::check_arg(local, filter, PathUse::Read);
     let is_file = local.path(&filter.text).kind != FileKind::Missing;
     parsed
         .reasons
         .extend(read.filter(|_| is_file || !filter.text.starts_with('.')));
     let text = filter.text.to_ascii_lowercase();
-    if let Some(name) = YQ_ANYWHERE.iter().find(|name| text.contains(**name)) {
+    if let Some(name) = FORBIDDEN_YQ_PARTS.iter().find(|name| text.contains(**name)) {
         parsed.ask(
             filter,
             format!("`{name}` in a filter may reach outside its input"),
@@ -69,7 +69,7 @@ pub(super) fn check_yq(parsed: &mut Parsed, local: &LocalFacts) {
     }
 }
 
-fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
+fn check_filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
     let Some(&filter) = parsed.operands.get(place) else {
         return;
     };
@@ -85,13 +85,13 @@ fn filter(parsed: &mut Parsed, place: usize, forbidden: &[&str]) {
             format!("the filter uses `{name}`, which reaches outside its input"),
         );
     }
-    if !ends(&filter.text) {
+    if !terminates(&filter.text) {
         parsed.ask(filter, "the filter may not end by itself");
     }
 }
 
 /// True if nothing in a filter repeats without an end.
-fn ends(filter: &str) -> bool {
+fn terminates(filter: &str) -> bool {
     let mut words = filter
         .split(|c: char| !(c.is_alphanumeric() || c == '_'))
         .filter(|word| !word.is_empty());
@@ -110,7 +110,7 @@ fn ends(filter: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::ends;
+    use super::terminates;
 
     #[test]
     fn filters_that_end() {
@@ -122,7 +122,7 @@ mod tests {
             ".. | .x?",
             "12345678",
         ] {
-            assert!(ends(filter), "{filter}");
+            assert!(terminates(filter), "{filter}");
         }
         for filter in [
             "repeat(1)",
@@ -135,7 +135,7 @@ mod tests {
             "recurse(.)",
             "recurse (.)",
         ] {
-            assert!(!ends(filter), "{filter}");
+            assert!(!terminates(filter), "{filter}");
         }
     }
 }

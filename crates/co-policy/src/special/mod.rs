@@ -32,7 +32,7 @@ pub(super) fn check(
         Some(Special::Ps) => ps::check(args),
         Some(Special::Echo) => Vec::new(),
         Some(Special::Printf) => printf::check(args),
-        Some(Special::CommandV) => command_v(args),
+        Some(Special::CommandV) => check_command_v(args),
         Some(Special::Xargs) => xargs::check(args, local),
         Some(Special::Git) => git::check(args, local),
         Some(Special::Gzip) => archive::gzip(name, args, local),
@@ -45,9 +45,9 @@ pub(super) fn check(
                 Some(Special::Awk) => awk::check(&mut parsed),
                 Some(Special::Jq) => jq::check(&mut parsed),
                 Some(Special::Yq) => jq::check_yq(&mut parsed, local),
-                Some(Special::Date) => date(&mut parsed),
-                Some(Special::Seq) => seq(args, &mut parsed),
-                Some(Special::Strings) => response_files(args, &mut parsed),
+                Some(Special::Date) => check_date(&mut parsed),
+                Some(Special::Seq) => check_seq(args, &mut parsed),
+                Some(Special::Strings) => check_response_files(args, &mut parsed),
                 _ => {}
             }
             options::check(name, program, &mut parsed, local);
@@ -57,7 +57,7 @@ pub(super) fn check(
 }
 
 /// Allows only `command -v NAME…`, which prints; the other forms start a program.
-fn command_v(args: &[Arg]) -> Vec<Reason> {
+fn check_command_v(args: &[Arg]) -> Vec<Reason> {
     let tells = args
         .first()
         .is_some_and(|arg| arg.text == "-v" || arg.text == "-V");
@@ -72,7 +72,7 @@ fn command_v(args: &[Arg]) -> Vec<Reason> {
 }
 
 /// Refuses operands of `date` that are no format, because they set the clock.
-fn date(parsed: &mut Parsed) {
+fn check_date(parsed: &mut Parsed) {
     for operand in parsed.operands.clone() {
         if !operand.text.starts_with('+') {
             parsed.ask(operand, "`date` sets the clock to what is not a `+FORMAT`");
@@ -81,7 +81,7 @@ fn date(parsed: &mut Parsed) {
 }
 
 /// Refuses numbers of `seq` that are large or not written plainly.
-fn seq(args: &[Arg], parsed: &mut Parsed) {
+fn check_seq(args: &[Arg], parsed: &mut Parsed) {
     let digits = |text: &str, most: usize| {
         !text.is_empty() && text.len() <= most && text.bytes().all(|b| b.is_ascii_digit())
     };
@@ -105,7 +105,7 @@ fn seq(args: &[Arg], parsed: &mut Parsed) {
 }
 
 /// Refuses `@file` words of `strings`, which name files with more options.
-fn response_files(args: &[Arg], parsed: &mut Parsed) {
+fn check_response_files(args: &[Arg], parsed: &mut Parsed) {
     if let Some(arg) = args.iter().find(|arg| arg.text.starts_with('@')) {
         parsed.ask(
             arg,

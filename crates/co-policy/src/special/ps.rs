@@ -18,7 +18,9 @@ pub(super) fn check(args: &[Arg]) -> Vec<Reason> {
         let text = arg.text.as_str();
         let bsd = !text.is_empty() && text.bytes().all(|b| b"auxwfjlvh".contains(&b));
         let fine = match text {
-            "-o" | "-eo" | "--format" => rest.next().is_some_and(|value| columns(&value.text)),
+            "-o" | "-eo" | "--format" => rest
+                .next()
+                .is_some_and(|value| are_known_columns(&value.text)),
             _ if has_word(VALUED, text) => rest
                 .next()
                 .is_some_and(|value| !value.dynamic && !value.text.starts_with('-')),
@@ -39,7 +41,7 @@ pub(super) fn check(args: &[Arg]) -> Vec<Reason> {
     reasons
 }
 
-fn columns(list: &str) -> bool {
+fn are_known_columns(list: &str) -> bool {
     list.split([',', ' '])
         .filter(|c| !c.is_empty())
         .all(|column| {

@@ -2,7 +2,7 @@
 
 use crate::args::Arg;
 use crate::facts::LocalFacts;
-use crate::paths::{self, Use};
+use crate::paths::{self, PathUse};
 use crate::reason::Reason;
 
 const FILE_TESTS: [&str; 18] = [
@@ -32,7 +32,7 @@ pub(super) fn check(name: &str, args: &[Arg], local: &LocalFacts) -> Vec<Reason>
         {
             reasons.push(arg.reason(format!("`{name} {text}` is not known to be safe")));
         } else if file && text != "]" {
-            let found = paths::check(local, text, Use::Read, &arg.span);
+            let found = paths::check(local, text, PathUse::Read, &arg.span);
             reasons.extend(found.filter(|reason| {
                 !reason.text.ends_with("looks like a secret")
                     && !reason.text.ends_with("regular file")

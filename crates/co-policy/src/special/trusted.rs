@@ -4,7 +4,7 @@ use crate::facts::{LocalFacts, ProgramFact};
 use crate::reason::Reason;
 
 /// Returns a reason for each program that `name` starts and that other users can change.
-pub(crate) fn trusted<S: AsRef<str>>(
+pub(crate) fn check_started_programs<S: AsRef<str>>(
     name: &str,
     programs: &[S],
     local: &LocalFacts,

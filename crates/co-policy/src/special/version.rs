@@ -4,11 +4,11 @@ use crate::args::Arg;
 use crate::facts::LocalFacts;
 use crate::programs::Program;
 use crate::reason::Reason;
-use crate::special::trusted::trusted;
+use crate::special::trusted::check_started_programs;
 
 /// Files by which a workspace chooses the version and path of a tool. `package.json` is not one of them: it only chooses
 /// among versions that the person installed, and every project of that language has one.
-const CHOOSERS: [&str; 16] = [
+const VERSION_FILES: [&str; 16] = [
     "rust-toolchain",
     "rust-toolchain.toml",
     ".tool-versions",
@@ -43,7 +43,7 @@ pub(super) fn check(
             "`{name}` is only known to look when it is asked for its version"
         ))];
     }
-    if let Some(path) = local.facts.find_upward(local.cwd, &CHOOSERS) {
+    if let Some(path) = local.facts.find_upward(local.cwd, &VERSION_FILES) {
         return vec![Reason::whole(format!(
             "`{}` may choose which `{name}` runs",
             path.display()
@@ -51,5 +51,5 @@ pub(super) fn check(
     }
     // `npm` is a script that `node` runs.
     let runs = (name == "npm").then_some("node");
-    trusted(name, runs.as_slice(), local)
+    check_started_programs(name, runs.as_slice(), local)
 }

@@ -5,7 +5,7 @@ use crate::facts::LocalFacts;
 use crate::options;
 use crate::programs;
 use crate::reason::Reason;
-use crate::special::trusted::trusted;
+use crate::special::trusted::check_started_programs;
 
 mod listing;
 
@@ -39,7 +39,7 @@ pub(crate) fn check_pipeline(
     let Some((lister, filters)) = before.split_first() else {
         return check(args, local);
     };
-    let Some((name, inner)) = inner(args) else {
+    let Some((name, inner)) = inner_command(args) else {
         return ask("`xargs` has an option that is not known to be safe".to_owned());
     };
     let Some(program) = programs::lookup(name).filter(|program| program.xargs) else {
@@ -49,15 +49,15 @@ pub(crate) fn check_pipeline(
     if own.iter().any(|arg| arg.dynamic || arg.loose_glob) {
         return ask("nobody knows yet what `xargs` will be told".to_owned());
     }
-    if inside_a_word(own, name, inner) {
+    if replaces_part_of_word(own, name, inner) {
         return ask("`xargs` would put names into the middle of a word".to_owned());
     }
-    let mut untrusted = trusted("xargs", &[name], local);
-    untrusted.extend(trusted(name, &program.starts, local));
+    let mut untrusted = check_started_programs("xargs", &[name], local);
+    untrusted.extend(check_started_programs(name, &program.starts, local));
     if !untrusted.is_empty() {
         return untrusted;
     }
-    if let Some(filter) = filters.iter().find(|f| !filters_lines(f)) {
+    if let Some(filter) = filters.iter().find(|f| !is_line_filter(f)) {
         return ask(format!(
             "what `{}` prints would become arguments",
             filter.name
@@ -97,7 +97,7 @@ pub(crate) fn check_pipeline(
 }
 
 /// Skips the options of xargs. Returns the program and its words.
-pub(crate) fn inner(args: &[Arg]) -> Option<(&str, &[Arg])> {
+pub(crate) fn inner_command(args: &[Arg]) -> Option<(&str, &[Arg])> {
     let mut at = 0;
     loop {
         let arg = args.get(at)?;
@@ -122,7 +122,7 @@ pub(crate) fn inner(args: &[Arg]) -> Option<(&str, &[Arg])> {
 }
 
 /// True if the text of `-I` is a part of a word, as in `.e{}v`, or of the program's name.
-fn inside_a_word(own: &[Arg], name: &str, inner: &[Arg]) -> bool {
+fn replaces_part_of_word(own: &[Arg], name: &str, inner: &[Arg]) -> bool {
     let mut replaced = Vec::new();
     for (place, arg) in own.iter().enumerate() {
         match arg.text.strip_prefix("-I") {
@@ -140,7 +140,7 @@ fn inside_a_word(own: &[Arg], name: &str, inner: &[Arg]) -> bool {
 }
 
 /// True for a filter that reads no file and prints whole lines of its input.
-fn filters_lines(stage: &PipelineStage) -> bool {
+fn is_line_filter(stage: &PipelineStage) -> bool {
     let greps = stage.name.ends_with("grep");
     let options = if greps { GREP_LINES } else { OTHER_LINES };
     let Some(parsed) = parse_allowed(stage.name, stage, 0, options) else {

@@ -144,7 +144,7 @@ fn find(stage: &PipelineStage) -> Option<Listing> {
         prefixed: true,
         regular,
         narrow: stage.args.iter().any(narrow),
-        ..Listing::below(None).at(roots)
+        ..Listing::below(None).with_roots(roots)
     })
 }
 
@@ -162,10 +162,10 @@ impl Listing {
             tracked: false,
             narrow: false,
         };
-        listing.at(roots)
+        listing.with_roots(roots)
     }
 
-    fn at(mut self, roots: Vec<String>) -> Self {
+    fn with_roots(mut self, roots: Vec<String>) -> Self {
         if !roots.is_empty() {
             self.roots = roots;
         }
