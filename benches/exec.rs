@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use co_exec::{
-    Caller, Confinement, Environment, Executor, Outcome, Program, Settings, Setup, Spec,
+    Caller, Confinement, Environment, ExecSettings, Executor, Outcome, Program, Setup, Spec,
 };
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 
@@ -50,8 +50,8 @@ async fn run() -> String {
     report
 }
 
-fn settings(dir: &Path, spill: u64) -> Settings {
-    let mut settings = Settings::new(dir.join("spill"));
+fn settings(dir: &Path, spill: u64) -> ExecSettings {
+    let mut settings = ExecSettings::new(dir.join("spill"));
     settings.spill_max = spill;
     settings.flood_max = 1 << 40;
     settings

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use co_exec::sandbox::Launcher;
-use co_exec::{Confinement, Shown};
+use co_exec::{Confinement, ShownSecrets};
 
 /// What is run: nothing, so that only the start is measured.
 const COMMAND: &str = "/bin/true";
@@ -50,7 +50,7 @@ fn main() {
     let writing = Confinement::Workspace {
         workspace: workspace.clone(),
         network: false,
-        shown: Shown::default(),
+        shown: ShownSecrets::default(),
     };
     let reading = Confinement::ReadOnly {
         workspace: workspace.clone(),

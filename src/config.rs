@@ -26,7 +26,7 @@ pub struct Config {
     /// What models cost, as far as the person says.
     pub prices: co_llm::Prices,
     pub policy: co_policy::PolicySettings,
-    exec: co_exec::Settings,
+    exec: co_exec::ExecSettings,
     /// A person's own commands get their shell and environment.
     pub run_inherits: bool,
     /// Seconds that a person's own command may run, 0 is no limit; none takes the ceiling.
@@ -99,7 +99,7 @@ impl Default for Config {
             llm: co_llm::ProviderSettings::default(),
             prices: co_llm::Prices::default(),
             policy: co_policy::PolicySettings::default(),
-            exec: co_exec::Settings::new(PathBuf::new()),
+            exec: co_exec::ExecSettings::new(PathBuf::new()),
             run_inherits: false,
             run_timeout: None,
             auto_confirm: false,
@@ -122,8 +122,8 @@ impl Default for Config {
 
 impl Config {
     /// Returns what the executor needs, spilling into `spill_dir`.
-    pub fn exec_settings(&self, spill_dir: PathBuf) -> co_exec::Settings {
-        co_exec::Settings {
+    pub fn exec_settings(&self, spill_dir: PathBuf) -> co_exec::ExecSettings {
+        co_exec::ExecSettings {
             spill_dir,
             ..self.exec.clone()
         }

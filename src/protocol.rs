@@ -7,7 +7,7 @@
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use co_exec::{Host, Patch, Size};
+use co_exec::{HostEnvironment, Patch, Size};
 use co_llm::transcript::{Context, Cost, Usage};
 
 /// Raised whenever a message changes its meaning; both sides refuse another's number.
@@ -112,7 +112,7 @@ pub struct RunOptions {
     /// `++timeout=`, seconds, 0 is no limit; none takes the setting `run_timeout`.
     pub timeout: Option<u64>,
     /// The shell and the environment of the person's Neovim at that moment.
-    pub host: Option<Host>,
+    pub host: Option<HostEnvironment>,
 }
 
 /// The environment of a person's own command.

@@ -14,7 +14,7 @@ use crate::editor::Target;
 use crate::error;
 use crate::protocol::{Level, RunOptions, ToEditor};
 use crate::tool::judge::workspace_of;
-use co_exec::{Input, Job, Size, Streams, Unwritten};
+use co_exec::{Input, InputError, Job, Size, Streams};
 
 /// What may be typed before the command has started.
 const TYPED: usize = 256;
@@ -128,9 +128,9 @@ impl Shell {
         let _ = self.act(run, Act::Resize(size));
     }
 
-    fn act(&self, run: u64, act: Act) -> Result<(), Unwritten> {
-        let running = self.runs.get(&run).ok_or(Unwritten::Closed)?;
-        running.acts.try_send(act).map_err(|_| Unwritten::Full)
+    fn act(&self, run: u64, act: Act) -> Result<(), InputError> {
+        let running = self.runs.get(&run).ok_or(InputError::Closed)?;
+        running.acts.try_send(act).map_err(|_| InputError::Full)
     }
 }
 
@@ -244,6 +244,6 @@ fn perform(services: &Services, input: Option<&Input>, act: Act) {
     }
 }
 
-fn unwritten(services: &Services, why: Unwritten) {
+fn unwritten(services: &Services, why: InputError) {
     services.notice(Level::Warn, format!("nothing was written: {why}"));
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::render;
 use super::services::Services;
 use co_exec::secrets;
-use co_exec::{Confinement, Program, Shown};
+use co_exec::{Confinement, Program, ShownSecrets};
 
 /// Returns the hidden secrets that a command names; none if nothing hides secrets from it.
 pub(super) async fn named(
@@ -47,10 +47,10 @@ pub async fn open_named(
 /// Opens these secrets for a command that is confined to the workspace.
 pub(super) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confinement {
     if let Confinement::Workspace { shown, .. } = &mut confinement
-        && *shown == Shown::Nothing
+        && *shown == ShownSecrets::Nothing
         && !secrets.is_empty()
     {
-        *shown = Shown::These(secrets);
+        *shown = ShownSecrets::These(secrets);
     }
     confinement
 }
@@ -73,7 +73,7 @@ pub(super) fn reason(secrets: &[PathBuf], workspace: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn held(shown: Shown) -> Confinement {
+    fn held(shown: ShownSecrets) -> Confinement {
         Confinement::Workspace {
             workspace: "/w".into(),
             network: false,
@@ -84,9 +84,12 @@ mod tests {
     #[test]
     fn only_a_confinement_that_hides_secrets_opens_some() {
         let env = || vec![PathBuf::from("/w/.env")];
-        assert_eq!(open(held(Shown::Nothing), env()), held(Shown::These(env())));
+        assert_eq!(
+            open(held(ShownSecrets::Nothing), env()),
+            held(ShownSecrets::These(env()))
+        );
         for other in [
-            held(Shown::Everything),
+            held(ShownSecrets::Everything),
             Confinement::Plain,
             Confinement::ReadOnly {
                 workspace: "/w".into(),
@@ -94,7 +97,10 @@ mod tests {
         ] {
             assert_eq!(open(other.clone(), env()), other);
         }
-        assert_eq!(open(held(Shown::Nothing), vec![]), held(Shown::Nothing));
+        assert_eq!(
+            open(held(ShownSecrets::Nothing), vec![]),
+            held(ShownSecrets::Nothing)
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::config::{self, Backend, Config, Layers, Read};
 use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
 use crate::tool::confinement::Isolation;
-use co_exec::Hold;
+use co_exec::LimitEnforcement;
 use co_exec::sandbox::Refused;
 
 /// What is asked of the doctor.
@@ -40,7 +40,7 @@ pub struct Probe {
     pub held: Result<(), Refused>,
     /// Whether that was found out.
     pub known: bool,
-    pub limits: Hold,
+    pub limits: LimitEnforcement,
     /// The version of Landlock, if there is one.
     pub landlock: Option<u32>,
 }
@@ -199,30 +199,30 @@ fn backend(probe: &Probe, config: &Config) -> Check {
 }
 
 /// Shows how the limits of a model's commands are enforced.
-fn limits(hold: &Hold, root: bool) -> Check {
+fn limits(hold: &LimitEnforcement, root: bool) -> Check {
     let watched = "co itself checks the memory and processes of a model's command";
     match hold {
-        Hold::Kernel(dir) => Check::ok(
+        LimitEnforcement::Kernel(dir) => Check::ok(
             "limits",
             format!(
                 "the kernel enforces the limits of memory and processes of a model's command, in {}",
                 dir.display()
             ),
         ),
-        Hold::Group(_) | Hold::Watched if root => Check::bad(
+        LimitEnforcement::Group(_) | LimitEnforcement::Watched if root => Check::bad(
             "limits",
             Level::Warn,
             format!("{watched}; a fork bomb that runs as root may first make the machine unusable"),
             "run Neovim as an ordinary user, or in a cgroup v2 with memory and pids controllers",
         ),
-        Hold::Group(dir) => Check::ok(
+        LimitEnforcement::Group(dir) => Check::ok(
             "limits",
             format!(
                 "{watched}, and kills its process tree in one call, in {}",
                 dir.display()
             ),
         ),
-        Hold::Watched => Check::ok(
+        LimitEnforcement::Watched => Check::ok(
             "limits",
             format!("{watched}; it cannot make a control group here"),
         ),

@@ -15,9 +15,9 @@ use tokio::sync::oneshot;
 use crate::config::{Backend, Config};
 use crate::tool::confinement::Isolation;
 use crate::tool::judge::workspace_of;
-use co_exec::guard::Guard;
+use co_exec::watchdog::Watchdog;
 use co_exec::{
-    Caller, Confinement, Environment, Executor, Job, Launcher, Outcome, Settings, Setup, Spec,
+    Caller, Confinement, Environment, ExecSettings, Executor, Job, Launcher, Outcome, Setup, Spec,
     detach_terminal,
 };
 use request::Request;
@@ -33,24 +33,24 @@ const REMOVAL: Duration = Duration::from_secs(30);
 pub struct Machine {
     pub config: Config,
     /// Those of `config`, for the executor.
-    pub settings: Settings,
+    pub settings: ExecSettings,
     pub launcher: Launcher,
 }
 
 /// Runs the command that the arguments after `exec` name, confined as they or the settings say.
-pub fn main(args: &[OsString], machine: Machine, guard: Guard) -> ExitCode {
+pub fn main(args: &[OsString], machine: Machine, watchdog: Watchdog) -> ExitCode {
     detach_terminal();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let code = match runtime {
-        Ok(runtime) => runtime.block_on(run(args, machine, guard)),
+        Ok(runtime) => runtime.block_on(run(args, machine, watchdog)),
         Err(error) => fail(&format!("cannot start a runtime: {error}")),
     };
     ExitCode::from(code)
 }
 
-async fn run(args: &[OsString], machine: Machine, guard: Guard) -> u8 {
+async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     let request = std::env::current_dir()
         .map_err(|error| {
             format!("cannot tell the working directory ({error}): go to one that exists")
@@ -97,7 +97,7 @@ async fn run(args: &[OsString], machine: Machine, guard: Guard) -> u8 {
         Err(error) => (fail(&error.to_string()), false),
     };
     if request.caller == Caller::Person {
-        guard.release();
+        watchdog.release();
     } else {
         executor.shutdown().await;
     }

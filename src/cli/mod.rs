@@ -15,10 +15,10 @@ use crate::app;
 use crate::config::{Config, Layers, Read};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
-use co_exec::Hold;
-use co_exec::guard::{self, Guard, Side, Until};
+use co_exec::LimitEnforcement;
 use co_exec::privacy;
 use co_exec::sandbox::{Launcher, OWN_PROGRAM, Refused};
+use co_exec::watchdog::{self, EndCondition, Role, Watchdog};
 
 const HELP: &str = "\
 co-nvim: the backend of co, an agent and a shell for Neovim
@@ -35,7 +35,7 @@ usage: co-nvim doctor [--json]
 Says what works here and what to do about the rest; fails where something will not work.
 ";
 
-/// What the process was asked to do, its own name left out. What starts commands does so below a guard.
+/// What the process was asked to do, its own name left out. What starts commands does so below a watchdog.
 pub fn main(args: &[OsString]) -> ExitCode {
     let words: Vec<String> = args
         .iter()
@@ -43,9 +43,9 @@ pub fn main(args: &[OsString]) -> ExitCode {
         .collect();
     match words.split_first() {
         None => {
-            let done = guarded(Until::EndOfInput, |guard| {
+            let done = with_watchdog(EndCondition::EndOfInput, |watchdog| {
                 let code = serve();
-                drop(guard);
+                drop(watchdog);
                 code
             });
             done.unwrap_or_else(|why| failed(&why))
@@ -54,7 +54,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
             print(&format!("{}\n{}", exec::USAGE, exec::HELP))
         }
         Some((command, _)) if command == "exec" => {
-            let done = guarded(Until::Done, |guard| exec(&args[1..], guard));
+            let done = with_watchdog(EndCondition::Done, |watchdog| exec(&args[1..], watchdog));
             done.unwrap_or_else(|why| ExitCode::from(exec::fail(&why)))
         }
         Some((command, rest)) => without_guard(command, rest.to_vec()),
@@ -65,15 +65,18 @@ fn asks_for_help(arg: &String) -> bool {
     arg == "--help" || arg == "-h"
 }
 
-/// Runs below a guard; returns the reason if that fails.
-fn guarded(until: Until, run: impl FnOnce(Guard) -> ExitCode) -> Result<ExitCode, String> {
+/// Runs below a watchdog; returns the reason if that fails.
+fn with_watchdog(
+    end: EndCondition,
+    run: impl FnOnce(Watchdog) -> ExitCode,
+) -> Result<ExitCode, String> {
     descriptors::check().map_err(|error| error.to_string())?;
     privacy::protect().map_err(|error| {
         format!("co-nvim cannot hide your keys from commands ({error}): allow it to call prctl")
     })?;
-    match guard::divide(until) {
-        Ok(Side::Guarded(guard)) => Ok(run(guard)),
-        Ok(Side::Guard(code)) => Ok(code),
+    match watchdog::split_process(end) {
+        Ok(Role::Supervised(watchdog)) => Ok(run(watchdog)),
+        Ok(Role::Watchdog(code)) => Ok(code),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -180,7 +183,7 @@ impl Here {
     }
 }
 
-fn exec(args: &[OsString], guard: Guard) -> ExitCode {
+fn exec(args: &[OsString], watchdog: Watchdog) -> ExitCode {
     let machine = Here::find().and_then(|here| {
         Ok(exec::Machine {
             settings: here.config.exec_settings(here.paths.spill_dir()?),
@@ -189,7 +192,7 @@ fn exec(args: &[OsString], guard: Guard) -> ExitCode {
         })
     });
     match machine {
-        Ok(machine) => exec::main(args, machine, guard),
+        Ok(machine) => exec::main(args, machine, watchdog),
         Err(error) => ExitCode::from(exec::fail(&error.to_string())),
     }
 }
@@ -243,7 +246,7 @@ fn probe() -> doctor::Probe {
                 sandbox: launcher.support().words(),
                 held: launcher.check(),
                 known: !launcher.probe_failed(),
-                limits: Hold::find(),
+                limits: LimitEnforcement::find(),
                 landlock: launcher.support().abi,
             }
         }
@@ -251,7 +254,7 @@ fn probe() -> doctor::Probe {
             sandbox: error.to_string(),
             held: Err(Refused(error.to_string())),
             known: true,
-            limits: Hold::find(),
+            limits: LimitEnforcement::find(),
             landlock: None,
         },
     }

@@ -58,7 +58,7 @@ pub fn help_environment() -> String {
         ),
         (
             "and what |co-shell_env_allow| names, by default:",
-            co_exec::Settings::new("/".into()).env_allow.join(", "),
+            co_exec::ExecSettings::new("/".into()).env_allow.join(", "),
         ),
         ("A command of |:Co!| sees also:", lists.personal.join(", ")),
         ("and with `++pty`:", lists.terminal.join(", ")),

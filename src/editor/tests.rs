@@ -139,7 +139,7 @@ async fn an_output_that_fills_frames_keeps_no_other_from_its_turn() {
 /// Of more than a frame takes.
 async fn long_output() -> Arc<Screen> {
     let bench = tempfile::tempdir().unwrap();
-    let settings = co_exec::Settings::new(bench.path().join("spill"));
+    let settings = co_exec::ExecSettings::new(bench.path().join("spill"));
     let executor = co_exec::Executor::new(co_exec::Setup::new(settings)).unwrap();
     let job = executor.start(seq(bench.path())).await.unwrap();
     let screen = job.screen();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::config::{Backend, Config, Network};
 use co_exec::sandbox::{Launcher, Refused};
-use co_exec::{Confinement, Shown};
+use co_exec::{Confinement, ShownSecrets};
 
 /// What the person chose and what the kernel can do.
 #[derive(Debug, Clone)]
@@ -89,8 +89,8 @@ impl Isolation {
             workspace: workspace.to_owned(),
             network: self.network,
             shown: match self.hide_secrets {
-                true => Shown::Nothing,
-                false => Shown::Everything,
+                true => ShownSecrets::Nothing,
+                false => ShownSecrets::Everything,
             },
         };
         match self.backend {

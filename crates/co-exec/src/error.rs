@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-/// Why a command did not start. What a command that ran came to is an [`super::Outcome`].
+/// Why a command did not start. What a command that ran came to is an [`crate::outcome::Outcome`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no command to run: give one")]

@@ -10,17 +10,20 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use super::cgroup::{Group, Place};
-use super::env::{self, Sources};
-use super::limits::{PerCommand, PerProcess};
-use super::process::{self, Plan, Started};
-use super::supervisor::{Keepers, Parts};
-use super::tree;
-use super::{
-    Caller, Confinement, Error, Job, Launcher, Settings, Spec, Streams, UNTIL_IT_ENDS, children,
-    job, login, procfs, sandbox, spill, status,
-};
+use crate::command::{Caller, Confinement, Spec, UNTIL_IT_ENDS};
+use crate::error::Error;
+use crate::job::{self, Job};
+use crate::limits::{CommandLimits, ProcessLimits};
+use crate::output::{spill, status};
+use crate::process::cgroup::{Group, GroupsDirectory};
+use crate::process::env::{self, Sources};
+use crate::process::start::{self, StartRequest, Started};
+use crate::process::streams::Streams;
+use crate::process::supervisor::{JobTasks, NewJob};
+use crate::process::{children, job_processes, login, procfs};
+use crate::sandbox::{self, Launcher};
 use crate::secrets::Survey;
+use crate::settings::ExecSettings;
 
 /// How often ended orphans are reaped at most.
 const SWEEP: Duration = Duration::from_millis(100);
@@ -32,7 +35,7 @@ const REMOVAL: Duration = Duration::from_millis(400);
 /// What an executor is made of.
 #[derive(Debug)]
 pub struct Setup {
-    pub settings: Settings,
+    pub settings: ExecSettings,
     /// Confines and limits commands. Without it, co refuses every [`Confinement`] but plain, and
     /// only checks the limits of a model's commands.
     pub launcher: Option<Launcher>,
@@ -45,7 +48,7 @@ pub struct Setup {
 
 impl Setup {
     /// An executor on its own: this process's environment, no sandbox, no limits.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: ExecSettings) -> Self {
         Self {
             settings,
             launcher: None,
@@ -59,20 +62,20 @@ impl Setup {
 #[derive(Debug, Clone)]
 pub struct Executor {
     inner: Arc<Inner>,
-    settings: Arc<Settings>,
+    settings: Arc<ExecSettings>,
 }
 
 #[derive(Debug)]
 struct Inner {
     launcher: Option<Launcher>,
-    groups: OnceLock<Option<Place>>,
+    groups: OnceLock<Option<GroupsDirectory>>,
     env: Vec<(OsString, OsString)>,
     /// A part of the names of its commands' output files. Each executor has its own.
     token: String,
     sole: bool,
     next: AtomicU64,
     root: CancellationToken,
-    keepers: Keepers,
+    job_tasks: JobTasks,
     login_path: OnceCell<Option<String>>,
 }
 
@@ -96,8 +99,8 @@ impl Executor {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(std::io::Error::from)
             .map_err(system("become the one who reaps orphans"))?;
-        hear_full_files()
-            .and_then(|()| hear_ignored())
+        survive_file_size_signal()
+            .and_then(|()| reset_ignored_signals())
             .map_err(system("hear signals"))?;
         let token = token();
         let (dir, age, total) = (
@@ -119,7 +122,7 @@ impl Executor {
             next: AtomicU64::new(1),
             root: CancellationToken::new(),
             sole,
-            keepers: Keepers::default(),
+            job_tasks: JobTasks::default(),
             login_path: OnceCell::new(),
         });
         let child = signal(SignalKind::child()).map_err(system("hear of ended children"))?;
@@ -135,7 +138,7 @@ impl Executor {
     ///
     /// # Errors
     /// A setting is out of range.
-    pub fn with(&self, settings: Settings) -> Result<Self, Error> {
+    pub fn with(&self, settings: ExecSettings) -> Result<Self, Error> {
         settings.check()?;
         Ok(Self {
             inner: Arc::clone(&self.inner),
@@ -149,7 +152,7 @@ impl Executor {
     }
 
     /// Returns what a person set.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ExecSettings {
         &self.settings
     }
 
@@ -212,9 +215,9 @@ impl Executor {
             extra: &extra,
             terminal: matches!(streams, Streams::Terminal(_)),
         });
-        let limits = PerCommand::of(&self.settings, spec.caller, &spec.confinement);
+        let limits = CommandLimits::of(&self.settings, spec.caller, &spec.confinement);
         let group = self.group(number, &limits);
-        let started: Started = process::start(Plan {
+        let started: Started = start::start(StartRequest {
             program: &spec.program,
             shell: spec.environment.shell(),
             cwd: &spec.cwd,
@@ -227,7 +230,7 @@ impl Executor {
             launcher: inner.launcher.as_ref(),
             survey,
         })?;
-        let job = job::supervise(Parts {
+        let job = job::supervise(NewJob {
             started,
             streams,
             caller: spec.caller,
@@ -238,7 +241,7 @@ impl Executor {
             name,
             settings: Arc::clone(&self.settings),
             cancel: inner.root.child_token(),
-            keepers: inner.keepers.clone(),
+            job_tasks: inner.job_tasks.clone(),
         });
         if let (Some(input), Some(text)) = (job.input(), &spec.stdin) {
             // Nothing waits in it yet.
@@ -248,20 +251,20 @@ impl Executor {
     }
 
     /// Makes the control group of a command that has limits, if the system allows one.
-    fn group(&self, number: u64, limits: &PerCommand) -> Option<Group> {
+    fn group(&self, number: u64, limits: &CommandLimits) -> Option<Group> {
         if limits.is_empty() || self.inner.launcher.is_none() {
             return None;
         }
-        let place = self.inner.groups.get_or_init(Place::find);
+        let place = self.inner.groups.get_or_init(GroupsDirectory::find);
         place.as_ref()?.make(number, limits)
     }
 
     /// Returns the limits of each process. The number of processes is left to a control group that has one, and
     /// cannot be set without a launcher.
-    fn per_process(&self, limits: &PerCommand, group: Option<&Group>) -> PerProcess {
+    fn per_process(&self, limits: &CommandLimits, group: Option<&Group>) -> ProcessLimits {
         let grouped = group.is_some_and(Group::limits);
         let settable = self.inner.launcher.is_some() && !grouped;
-        PerProcess::of(&self.settings, limits.processes.filter(|_| settable))
+        ProcessLimits::of(&self.settings, limits.processes.filter(|_| settable))
     }
 
     fn timeout(&self, spec: &Spec) -> Result<Duration, Error> {
@@ -307,11 +310,11 @@ impl Executor {
     pub async fn shutdown(&self) {
         let inner = &self.inner;
         inner.root.cancel();
-        inner.keepers.tasks.close();
-        let _ = tokio::time::timeout(SHUTDOWN, inner.keepers.tasks.wait()).await;
+        inner.job_tasks.tasks.close();
+        let _ = tokio::time::timeout(SHUTDOWN, inner.job_tasks.tasks.wait()).await;
         if inner.sole {
             // No other work is left, so this may block.
-            tree::end_children(children::is_outside);
+            job_processes::end_children(children::is_outside);
         }
         self.finish_removals(REMOVAL).await;
     }
@@ -335,19 +338,19 @@ async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
         if inner.sole {
             children::sweep(children::is_outside);
         }
-        inner.keepers.swept.notify_waiters();
+        inner.job_tasks.swept.notify_waiters();
     }
 }
 
 /// Hears, and goes on after, a write beyond the limit of a file's size (`ulimit -f`): the write fails, and that is told.
-fn hear_full_files() -> std::io::Result<()> {
+fn survive_file_size_signal() -> std::io::Result<()> {
     // It is heard for as long as this process lives.
     signal(SignalKind::from_raw(nix::libc::SIGXFSZ)).map(drop)
 }
 
 /// Hears, and goes on ignoring, what this process was started to ignore: `nohup` does that, and every `&` in
 /// a script. A command would ignore it too, and no ^C reach it; what is heard it begins with anew.
-fn hear_ignored() -> std::io::Result<()> {
+fn reset_ignored_signals() -> std::io::Result<()> {
     let ignored = procfs::ignored();
     for kind in [
         SignalKind::hangup(),
@@ -365,10 +368,7 @@ fn hear_ignored() -> std::io::Result<()> {
 
 /// Returns a part of names that no other executor uses.
 fn token() -> String {
-    use std::hash::{BuildHasher, Hasher};
-    // Keyed from the system's randomness.
-    let random = || std::hash::RandomState::new().build_hasher().finish();
-    format!("{:016x}{:08x}", random(), std::process::id())
+    format!("{:016x}{:08x}", fastrand::u64(..), std::process::id())
 }
 
 #[cfg(test)]
@@ -377,7 +377,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_time_is_at_least_a_second_and_a_models_is_cut_to_the_ceiling() {
-        let mut settings = Settings::new("/nonexistent".into());
+        let mut settings = ExecSettings::new("/nonexistent".into());
         settings.max_timeout = Duration::from_secs(20);
         let executor = Executor::new(Setup::new(settings)).unwrap();
         let given = |caller, timeout| {

@@ -11,7 +11,7 @@ use rustix::io::FdFlags;
 /// # Errors
 /// The system refuses.
 #[expect(unsafe_code, reason = "the only safe form needs a runtime")]
-pub(super) fn hear_children() -> io::Result<()> {
+pub(crate) fn restore_child_signal() -> io::Result<()> {
     // SAFETY: what a signal does by default calls nothing of this program.
     unsafe { nix::sys::signal::signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
     Ok(())
@@ -21,14 +21,14 @@ pub(super) fn hear_children() -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel is older than Linux 5.9.
-pub(super) fn close(last: i32) -> io::Result<()> {
+pub(crate) fn close(last: i32) -> io::Result<()> {
     range(last, 0)
 }
 
 /// Keeps those descriptors from the programs that this process starts.
 ///
 /// Call it before any thread starts.
-pub(super) fn keep() {
+pub(crate) fn keep() {
     if range(2, libc::CLOSE_RANGE_CLOEXEC).is_err() {
         // Linux before 5.11 closes but does not mark.
         one_by_one();

@@ -5,16 +5,21 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::reader::Shared;
-use super::supervisor::{Parts, Supervisor};
-use super::{Feed, Input, Outcome, Reading, Screen, spill};
+use crate::outcome::Outcome;
+use crate::output::feed::Feed;
+use crate::output::reader::SharedOutput;
+use crate::output::reading::Reading;
+use crate::output::screen::Screen;
+use crate::output::spill;
+use crate::process::input::Input;
+use crate::process::supervisor::{NewJob, Supervisor};
 
 /// A command that runs. Dropping it cancels.
 #[derive(Debug)]
 pub struct Job {
     pid: i32,
     screen: Arc<Screen>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedOutput>,
     reading: Arc<Reading>,
     input: Option<Input>,
     cancel: CancellationToken,
@@ -73,24 +78,24 @@ impl Job {
 }
 
 /// Hands a started process over to a task of its own.
-pub(super) fn supervise(mut parts: Parts) -> Job {
-    let keep = parts.settings.screen_lines;
-    let shared = Arc::new(Shared::new(keep, parts.settings.max_output));
+pub(crate) fn supervise(mut new_job: NewJob) -> Job {
+    let keep = new_job.settings.screen_lines;
+    let shared = Arc::new(SharedOutput::new(keep, new_job.settings.max_output));
     let screen = Arc::new(Screen::new(Arc::clone(&shared), keep));
     let reading = Arc::new(Reading::new(
         Arc::clone(&shared),
-        parts.settings.max_output,
-        spill::path(&parts.settings.spill_dir, &parts.name),
-        parts.settings.spill_max,
+        new_job.settings.max_output,
+        spill::path(&new_job.settings.spill_dir, &new_job.name),
+        new_job.settings.spill_max,
     ));
-    let cancel = parts.cancel.clone();
-    let pid = parts.started.pid.as_raw_nonzero().get();
-    let tasks = parts.keepers.tasks.clone();
+    let cancel = new_job.cancel.clone();
+    let pid = new_job.started.pid.as_raw_nonzero().get();
+    let tasks = new_job.job_tasks.tasks.clone();
     let over = CancellationToken::new();
     let end = over.clone().drop_guard();
-    let fd = parts.started.input.take();
-    let input = fd.map(|fd| Input::start(fd, parts.streams, over));
-    let supervisor = Supervisor::new(parts, Arc::clone(&shared));
+    let fd = new_job.started.input.take();
+    let input = fd.map(|fd| Input::start(fd, new_job.streams, over));
+    let supervisor = Supervisor::new(new_job, Arc::clone(&shared));
     let supervisor = tasks.spawn(async move {
         let _end = end;
         supervisor.run().await

@@ -7,29 +7,30 @@ use std::io;
 use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, Confinement, Settings};
+use crate::command::{Caller, Confinement};
+use crate::settings::ExecSettings;
 
 /// The limits that the kernel enforces for each process of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PerProcess {
-    pub(super) cpu_seconds: Option<u64>,
-    pub(super) open_files: Option<u64>,
+pub(crate) struct ProcessLimits {
+    pub(crate) cpu_seconds: Option<u64>,
+    pub(crate) open_files: Option<u64>,
     /// Bytes.
-    pub(super) file_size: Option<u64>,
+    pub(crate) file_size: Option<u64>,
     /// Threads that the user may have beside the existing ones. Does not apply to root.
-    pub(super) more_threads: Option<u64>,
+    pub(crate) more_threads: Option<u64>,
 }
 
 /// The limits of a command together with all processes that it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct PerCommand {
+pub(crate) struct CommandLimits {
     /// Bytes.
-    pub(super) memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
     /// Processes and threads.
-    pub(super) processes: Option<u64>,
+    pub(crate) processes: Option<u64>,
     /// Bytes in its private temporary directory.
-    pub(super) disk: Option<u64>,
+    pub(crate) disk: Option<u64>,
 }
 
 /// A limit for which co killed a command.
@@ -44,9 +45,9 @@ pub enum Limit {
     Disk(u64),
 }
 
-impl PerCommand {
+impl CommandLimits {
     /// Returns the limits of a command: none if a person typed it.
-    pub(super) fn of(settings: &Settings, caller: Caller, confinement: &Confinement) -> Self {
+    pub(crate) fn of(settings: &ExecSettings, caller: Caller, confinement: &Confinement) -> Self {
         if caller == Caller::Person {
             return Self::default();
         }
@@ -64,7 +65,7 @@ impl PerCommand {
     }
 
     /// Returns whether there is no limit to check.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -73,10 +74,10 @@ fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 
-impl PerProcess {
+impl ProcessLimits {
     /// Returns the limits that a person set, and room for twice as many `processes` as the command may have: the
     /// user's other programs count too, and the command is ended by the number of its own.
-    pub(super) fn of(settings: &Settings, processes: Option<u64>) -> Self {
+    pub(crate) fn of(settings: &ExecSettings, processes: Option<u64>) -> Self {
         Self {
             cpu_seconds: settings.cpu_seconds,
             open_files: settings.open_files,
@@ -86,7 +87,7 @@ impl PerProcess {
     }
 
     /// Returns whether there is no limit to set.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
@@ -94,7 +95,7 @@ impl PerProcess {
     ///
     /// # Errors
     /// The system refuses a limit, which the error names.
-    pub(super) fn set(&self) -> Result<(), String> {
+    pub(crate) fn set(&self) -> Result<(), String> {
         let threads = self.more_threads.zip(threads());
         let threads = threads.map(|(more, there_are)| more.saturating_add(there_are));
         for (resource, name, value) in [
@@ -134,23 +135,6 @@ fn threads() -> Option<u64> {
 fn count_in(load: &str) -> Option<u64> {
     let count = load.split_ascii_whitespace().nth(3)?;
     count.split_once('/')?.1.parse().ok()
-}
-
-/// Returns three quarters of the machine's memory, in bytes; none if the size is unknown.
-pub(super) fn most_memory() -> Option<u64> {
-    let facts = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = facts
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024 / 4 * 3)
-}
-
-/// Returns enough processes and threads for a build that uses every processor, and few enough that co notices a fork
-/// bomb while the machine still responds.
-pub(super) fn most_processes() -> u64 {
-    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    512 + 64 * processors
 }
 
 impl fmt::Display for Limit {
@@ -199,12 +183,12 @@ mod tests {
 
     #[test]
     fn what_runs_unasked_gets_the_least() {
-        let mut settings = Settings::new("/nonexistent".into());
+        let mut settings = ExecSettings::new("/nonexistent".into());
         settings.memory = Some(1 << 20);
         settings.processes = None;
         let workspace = std::path::PathBuf::from("/w");
         let read_only = Confinement::ReadOnly { workspace };
-        let of = |caller, confinement: &_| PerCommand::of(&settings, caller, confinement);
+        let of = |caller, confinement: &_| CommandLimits::of(&settings, caller, confinement);
         let unasked = of(Caller::Agent, &read_only);
         assert_eq!(unasked.memory, Some(1 << 20));
         assert_eq!(unasked.processes, settings.unasked_processes);

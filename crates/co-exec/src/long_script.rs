@@ -1,18 +1,18 @@
 //! A script that is too long for an argument: bash reads it from a descriptor, which no program of the script inherits.
 
-use super::Program;
+use crate::command::Program;
 
 /// The most bytes of a script that is passed as an argument.
 const LONG: usize = 100 << 10;
 
 /// The descriptor.
-pub(super) const DESCRIPTOR: i32 = 3;
+pub(crate) const DESCRIPTOR: i32 = 3;
 
 /// The script that bash gets as its argument in place of the long one.
-pub(super) const READ: &str = "IFS= read -r -d '' -u 3 script; exec 3<&-; eval \"$script\"";
+pub(crate) const READ: &str = "IFS= read -r -d '' -u 3 script; exec 3<&-; eval \"$script\"";
 
 /// Returns the script of a program if it is too long for an argument.
-pub(super) fn of(program: &Program) -> Option<&str> {
+pub(crate) fn of(program: &Program) -> Option<&str> {
     match program {
         Program::Proved(proved) => Some(proved.script()).filter(|script| script.len() > LONG),
         Program::Shell(_) | Program::Argv(_) => None,

@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Error, limits};
+use crate::error::Error;
 
 /// Variables that say where toolchains are.
-pub(super) const TOOLCHAINS: &[&str] = &[
+pub(crate) const TOOLCHAINS: &[&str] = &[
     "CARGO_HOME",
     "RUSTUP_HOME",
     "GOPATH",
@@ -21,7 +21,7 @@ pub(super) const TOOLCHAINS: &[&str] = &[
 
 /// What a person may set of the executor.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct ExecSettings {
     /// Names and `PREFIX_*` that pass on top of the allowlist.
     pub env_allow: Vec<String>,
     /// Take PATH once from the login shell.
@@ -59,7 +59,7 @@ pub struct Settings {
     pub namespaces: bool,
 }
 
-impl Settings {
+impl ExecSettings {
     /// The defaults, spilling into `spill_dir`.
     pub fn new(spill_dir: PathBuf) -> Self {
         Self {
@@ -77,8 +77,8 @@ impl Settings {
             spill_dir,
             spill_age: Duration::from_secs(7 * 24 * 3600),
             spill_total: 1 << 30,
-            memory: limits::most_memory(),
-            processes: Some(limits::most_processes()),
+            memory: most_memory(),
+            processes: Some(most_processes()),
             tmp_size: Some(4 << 30),
             unasked_memory: Some(2 << 30),
             unasked_processes: Some(256),
@@ -90,7 +90,7 @@ impl Settings {
     }
 }
 
-impl Settings {
+impl ExecSettings {
     /// Checks every value against its range.
     ///
     /// # Errors
@@ -134,6 +134,23 @@ fn within(name: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<
         return Ok(());
     }
     Err(Error::Setting { name, value, range })
+}
+
+/// Returns three quarters of the machine's memory, in bytes; none if the size is unknown.
+fn most_memory() -> Option<u64> {
+    let facts = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = facts
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kibibytes * 1024 / 4 * 3)
+}
+
+/// Returns enough processes and threads for a build that uses every processor, and few enough that co notices a fork
+/// bomb while the machine still responds.
+fn most_processes() -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    512 + 64 * processors
 }
 
 /// Returns whether `name` is a variable's name or `PREFIX_*`.

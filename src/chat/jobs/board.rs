@@ -13,7 +13,7 @@ use crate::audit::Record;
 use crate::editor::Showing;
 use crate::protocol::ToEditor;
 use crate::tool::job_input::Line;
-use co_exec::{Input, Job, Outcome, Unwritten};
+use co_exec::{Input, InputError, Job, Outcome};
 
 /// The running jobs of every session of one backend, by the number of their run.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Board {
     }
 
     /// Writes to a job's standard input, and closes it if that is asked for; none where there is no such job.
-    pub fn input(&self, run: u64, data: Vec<u8>, close: bool) -> Option<Result<(), Unwritten>> {
+    pub fn input(&self, run: u64, data: Vec<u8>, close: bool) -> Option<Result<(), InputError>> {
         Some(self.post(run)?.write(data, close))
     }
 
@@ -85,8 +85,8 @@ impl Post {
     ///
     /// # Errors
     /// Too much waits already, or nobody will ever read it.
-    pub(super) fn write(&self, data: Vec<u8>, close: bool) -> Result<(), Unwritten> {
-        let input = self.input.as_ref().ok_or(Unwritten::Closed)?;
+    pub(super) fn write(&self, data: Vec<u8>, close: bool) -> Result<(), InputError> {
+        let input = self.input.as_ref().ok_or(InputError::Closed)?;
         let text = String::from_utf8_lossy(&data).into_owned();
         input.put(data, close)?;
         self.typed().push(&text);

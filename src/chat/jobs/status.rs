@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::advice::Conditions;
 use super::board::Post;
-use co_exec::{Outcome, Reading, Unwritten};
+use co_exec::{InputError, Outcome, Reading};
 
 /// Silence after which nothing more is waited for.
 const QUIET: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ impl Seen {
     ///
     /// # Errors
     /// Too much waits already, or nobody will ever read it.
-    pub(in crate::chat) fn write(&self, text: &str, close: bool) -> Result<(), Unwritten> {
+    pub(in crate::chat) fn write(&self, text: &str, close: bool) -> Result<(), InputError> {
         // What the return key of a terminal sends.
         let text = match self.post.is_terminal() {
             true => text.replace('\n', "\r"),

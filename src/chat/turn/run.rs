@@ -17,7 +17,7 @@ use crate::editor::Target;
 use crate::error;
 use crate::protocol::{State, ToEditor};
 use crate::tool::shell::{self, Run};
-use co_exec::{Confinement, Job, Shown};
+use co_exec::{Confinement, Job, ShownSecrets};
 use co_llm::transcript::{Call, Decision, Item, Outcome};
 
 /// Said to the model of a command that printed nothing and went well.
@@ -191,7 +191,7 @@ impl Turn {
         Conditions {
             confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
             hides: match &cleared.run.confinement {
-                Confinement::Workspace { shown, .. } => *shown != Shown::Everything,
+                Confinement::Workspace { shown, .. } => *shown != ShownSecrets::Everything,
                 _ => false,
             },
             backend: self.services.trial.name(),

@@ -11,7 +11,7 @@ async fn looked(args: Args, variables: &[(&str, &str)]) -> Vec<Check> {
         sandbox: "read-only sandbox".into(),
         held: Ok(()),
         known: true,
-        limits: Hold::Watched,
+        limits: LimitEnforcement::Watched,
         landlock: Some(5),
     };
     let env = |name: &str| {
@@ -169,7 +169,7 @@ fn a_trial_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
         sandbox: "no sandbox".into(),
         held: Err(Refused(why.into())),
         known: false,
-        limits: Hold::Watched,
+        limits: LimitEnforcement::Watched,
         landlock: Some(5),
     };
     let check = sandbox(&probe, &Config::default());
@@ -186,7 +186,7 @@ fn without_a_sandbox_the_advice_follows_the_setting() {
         sandbox: "this kernel has no Landlock".into(),
         held: Err(Refused("this kernel has no Landlock".into())),
         known: true,
-        limits: Hold::Watched,
+        limits: LimitEnforcement::Watched,
         landlock: Some(5),
     };
     let mut config = Config::default();
@@ -231,15 +231,15 @@ fn json_has_the_words_the_help_names() {
 
 #[test]
 fn it_says_how_limits_hold_and_warns_root() {
-    let group = Hold::Group("/sys/fs/cgroup/a".into());
-    let kernel = Hold::Kernel("/sys/fs/cgroup/a".into());
+    let group = LimitEnforcement::Group("/sys/fs/cgroup/a".into());
+    let kernel = LimitEnforcement::Kernel("/sys/fs/cgroup/a".into());
     for (hold, root, level) in [
         (&kernel, true, Level::Ok),
         (&kernel, false, Level::Ok),
         (&group, true, Level::Warn),
         (&group, false, Level::Ok),
-        (&Hold::Watched, true, Level::Warn),
-        (&Hold::Watched, false, Level::Ok),
+        (&LimitEnforcement::Watched, true, Level::Warn),
+        (&LimitEnforcement::Watched, false, Level::Ok),
     ] {
         let check = limits(hold, root);
         assert_eq!(check.level, level, "{check:?}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
-use co_exec::{Caller, Environment, Executor, Host, Settings, Setup, Size, Streams};
+use co_exec::{Caller, Environment, ExecSettings, Executor, HostEnvironment, Setup, Size, Streams};
 
 use super::Bench;
 
@@ -51,13 +51,13 @@ const HOSTS: &[(&str, &str)] = &[
 
 /// Returns what a person's command sees that gets `environment` of these variables, in a terminal or not.
 async fn given(
-    environment: impl FnOnce(Host) -> Environment,
+    environment: impl FnOnce(HostEnvironment) -> Environment,
     terminal: bool,
 ) -> BTreeMap<String, String> {
     let bench = Bench::with(|setup| setup.env = host(&[("OWN", "x"), ("HOME", "/own")]));
     let mut spec = bench.spec("env");
     spec.caller = Caller::Person;
-    spec.environment = environment(Host {
+    spec.environment = environment(HostEnvironment {
         shell: ["sh", "-c"].map(OsString::from).into(),
         variables: host(HOSTS),
     });
@@ -147,7 +147,7 @@ async fn their_own_shell_gets_the_command_as_its_last_word() {
     let bench = Bench::new();
     let mut spec = bench.spec("echo 'a  b' | cat");
     let words = |name: OsString| vec![name, "-l".into(), "-c".into()];
-    let host = |shell| Host {
+    let host = |shell| HostEnvironment {
         shell,
         variables: host(&[]),
     };
@@ -217,7 +217,7 @@ async fn path_from(shell: &str) -> String {
     let login = bench.path().join("login-shell");
     std::fs::write(&login, shell).expect("a script");
     std::fs::set_permissions(&login, PermissionsExt::from_mode(0o755)).expect("a mode");
-    let mut settings = Settings::new(bench.path().join("spill"));
+    let mut settings = ExecSettings::new(bench.path().join("spill"));
     settings.login_path = true;
     let executor = Executor::new(Setup {
         env: host(&[

@@ -3,11 +3,11 @@
 use std::process::Command;
 use std::time::Duration;
 
-use co_exec::{Caller, Confinement, Error, Limit, Settings};
+use co_exec::{Caller, Confinement, Error, ExecSettings, Limit};
 
 use super::{BINARY, Bench};
 
-fn limited(change: impl FnOnce(&mut Settings)) -> Bench {
+fn limited(change: impl FnOnce(&mut ExecSettings)) -> Bench {
     Bench::with_launcher(|setup| change(&mut setup.settings))
 }
 
@@ -148,7 +148,7 @@ fn a_limit_of_files_sizes_leaves_the_output_and_no_piece_of_its_file() {
     assert_eq!(kept.count(), 0);
 }
 
-type Change = fn(&mut Settings);
+type Change = fn(&mut ExecSettings);
 
 #[tokio::test]
 async fn limits_want_a_launcher_and_settings_have_ranges() {
@@ -184,7 +184,7 @@ async fn limits_want_a_launcher_and_settings_have_ranges() {
         }),
     ];
     for (expected, change) in changes {
-        let mut settings = Settings::new("/tmp".into());
+        let mut settings = ExecSettings::new("/tmp".into());
         assert!(settings.check().is_ok());
         change(&mut settings);
         let error = settings.check().unwrap_err().to_string();

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use co_exec::{
-    Caller, Confinement, Environment, Executor, Launcher, Outcome, Program, Settings, Setup, Spec,
+    Caller, Confinement, Environment, ExecSettings, Executor, Launcher, Outcome, Program, Setup,
+    Spec,
 };
 use tempfile::TempDir;
 
@@ -36,7 +37,7 @@ impl Bench {
 
     fn with(change: impl FnOnce(&mut Setup)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let mut setup = Setup::new(Settings::new(dir.path().join("spill")));
+        let mut setup = Setup::new(ExecSettings::new(dir.path().join("spill")));
         change(&mut setup);
         let executor = Executor::new(setup).expect("an executor");
         Self { executor, dir }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use co_exec::sandbox::Support;
-use co_exec::{Confinement, Error, Launcher, Outcome, Program, Shown, Spec};
+use co_exec::{Confinement, Error, Launcher, Outcome, Program, ShownSecrets, Spec};
 use co_policy::facts::{
     Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles, WorkspacePath,
 };
@@ -166,7 +166,7 @@ async fn a_proved_command_runs_in_the_read_only_sandbox_or_not_at_all() {
     let writes = Confinement::Workspace {
         workspace: place.workspace.clone(),
         network: false,
-        shown: Shown::Nothing,
+        shown: ShownSecrets::Nothing,
     };
     let confined = Bench::with_launcher(|_| {});
     for confinement in [Confinement::Plain, writes.clone()] {

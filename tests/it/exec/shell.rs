@@ -182,7 +182,7 @@ async fn what_cannot_be_confined_or_placed_does_not_run() {
         Confinement::Workspace {
             workspace,
             network: true,
-            shown: co_exec::Shown::default(),
+            shown: co_exec::ShownSecrets::default(),
         },
     ] {
         let mut spec = bench.spec("touch ran");

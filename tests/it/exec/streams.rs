@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use co_exec::{Caller, Executor, Feed, Input, Job, Outcome, Size, Streams, Unwritten};
+use co_exec::{Caller, Executor, Feed, Input, InputError, Job, Outcome, Size, Streams};
 
 use super::{Bench, alive, eventually};
 
@@ -125,7 +125,7 @@ async fn what_is_typed_arrives_and_a_new_size_is_told() {
     watched.until("over").await;
     let outcome = watched.job.outcome().await;
     assert_eq!(outcome.exit, Some(0));
-    assert_eq!(input.write(b"late".to_vec()), Err(Unwritten::Closed));
+    assert_eq!(input.write(b"late".to_vec()), Err(InputError::Closed));
 }
 
 #[tokio::test]
@@ -224,7 +224,7 @@ async fn an_open_input_is_written_to_and_closed() {
     let outcome = job.outcome().await;
     assert_eq!(outcome.output, "1:first\nsecond\nover\n");
     eventually("the end of the input", || {
-        input.write(b"late".to_vec()) == Err(Unwritten::Closed)
+        input.write(b"late".to_vec()) == Err(InputError::Closed)
     })
     .await;
 }
@@ -244,7 +244,7 @@ async fn a_command_that_reads_nothing_takes_no_memory_and_ends() {
         assert!(taken < 20, "more than a megabyte waits");
     }
     let rest = vec![b'x'; 60 << 10];
-    assert_eq!(input.put(rest, true), Err(Unwritten::Full));
+    assert_eq!(input.put(rest, true), Err(InputError::Full));
     // Nothing of that was taken, its end neither.
     assert_eq!(input.write(vec![b'x']), Ok(()));
     job.cancel();

@@ -15,7 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use co_exec::{
-    Caller, Confinement, Environment, Executor, Launcher, Outcome, Program, Settings, Setup, Spec,
+    Caller, Confinement, Environment, ExecSettings, Executor, Launcher, Outcome, Program, Setup,
+    Spec,
 };
 use co_policy::{Grant, Verdict};
 
@@ -311,7 +312,7 @@ fn executor(world: &World, run: &Path) -> Executor {
         env: env
             .map(|(name, value)| (OsString::from(name), value))
             .into(),
-        ..Setup::new(Settings::new(run.join("spill")))
+        ..Setup::new(ExecSettings::new(run.join("spill")))
     };
     Executor::new(setup).unwrap()
 }

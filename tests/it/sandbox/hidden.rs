@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use co_exec::{Confinement, Shown};
+use co_exec::{Confinement, ShownSecrets};
 
 use super::hostile::python;
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
@@ -153,7 +153,7 @@ fn secrets_made_after_the_first_command_are_hidden_from_the_next() {
 #[test]
 fn a_command_opens_what_it_is_shown() {
     let scene = furnished(None);
-    let reads = |shown: Shown, name: &str| {
+    let reads = |shown: ShownSecrets, name: &str| {
         let level = Confinement::Workspace {
             workspace: scene.ws.clone(),
             network: false,
@@ -162,16 +162,17 @@ fn a_command_opens_what_it_is_shown() {
         let done = scene.bash(&level, &format!("cat {name}"));
         stdout(&done) == "KEY=hunter2\n"
     };
-    let these =
-        |names: &[&str]| Shown::These(names.iter().map(|name| scene.ws.join(name)).collect());
+    let these = |names: &[&str]| {
+        ShownSecrets::These(names.iter().map(|name| scene.ws.join(name)).collect())
+    };
     assert!(reads(these(&[".env"]), ".env"));
     assert!(!reads(these(&[".env"]), "app/.env.production"));
     assert!(reads(
         these(&["secrets/database.yml"]),
         "secrets/database.yml"
     ));
-    assert!(reads(Shown::Everything, "app/.env.production"));
-    assert!(!reads(Shown::Nothing, ".env"));
+    assert!(reads(ShownSecrets::Everything, "app/.env.production"));
+    assert!(!reads(ShownSecrets::Nothing, ".env"));
 }
 
 #[test]

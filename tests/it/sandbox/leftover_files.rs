@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use co_exec::sandbox::Launcher;
-use co_exec::{Caller, Confinement, Environment, Executor, Program, Settings, Setup, Spec};
+use co_exec::{Caller, Confinement, Environment, ExecSettings, Executor, Program, Setup, Spec};
 use tempfile::TempDir;
 
 use super::hostile::python;
@@ -94,7 +94,7 @@ impl Bench {
         let launcher = Launcher::new(BACKEND.into(), dir.path().join("home"), Vec::new());
         let executor = Executor::new(Setup {
             launcher: Some(launcher),
-            ..Setup::new(Settings::new(dir.path().join("spill")))
+            ..Setup::new(ExecSettings::new(dir.path().join("spill")))
         });
         let executor = executor.unwrap();
         Self { dir, executor }

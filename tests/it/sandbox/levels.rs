@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use co_exec::sandbox::{Launcher, Support};
-use co_exec::{Confinement, Shown};
+use co_exec::{Confinement, ShownSecrets};
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
 use crate::support::{BACKEND, DEADLINE, proc};
@@ -293,7 +293,7 @@ fn a_home_that_is_the_workspace_keeps_its_secrets() {
     let writes = Confinement::Workspace {
         workspace: scene.home.clone(),
         network: false,
-        shown: Shown::default(),
+        shown: ShownSecrets::default(),
     };
     let refused = scene
         .launcher
@@ -321,7 +321,7 @@ fn without_landlock_every_way_is_refused_in_one_sentence() {
         Confinement::Workspace {
             workspace: "/usr".into(),
             network: true,
-            shown: Shown::default(),
+            shown: ShownSecrets::default(),
         },
     ];
     for level in levels {
@@ -391,7 +391,7 @@ fn the_temporary_directory_goes_with_the_guard() {
     );
     let done = command.output().unwrap();
     let tmp = PathBuf::from(stdout(&done).trim());
-    assert_eq!(wrapped.guard.as_ref().unwrap().path(), tmp);
+    assert_eq!(wrapped.tmp.as_ref().unwrap().path(), tmp);
     assert_eq!(fs::read_to_string(tmp.join("x")).unwrap(), "x\n");
     drop(wrapped);
     proc::wait_until(DEADLINE, "its removal", || (!tmp.exists()).then_some(()));

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use co_exec::sandbox::{Launcher, Support, Wrapped};
-use co_exec::{Confinement, Shown};
+use co_exec::{Confinement, ShownSecrets};
 
 use crate::support::BACKEND;
 
@@ -178,7 +178,7 @@ impl Scene {
         Confinement::Workspace {
             workspace: self.ws.clone(),
             network: false,
-            shown: Shown::default(),
+            shown: ShownSecrets::default(),
         }
     }
 
@@ -192,7 +192,7 @@ impl Scene {
         command.current_dir(&self.ws).stdin(Stdio::null());
         if let Some(user) = self.user {
             command.uid(user).gid(user);
-            if let Some(tmp) = &wrapped.guard {
+            if let Some(tmp) = &wrapped.tmp {
                 std::os::unix::fs::chown(tmp.path(), Some(user), Some(user)).unwrap();
             }
         }
@@ -206,7 +206,7 @@ impl Scene {
         argv: impl FnOnce(&Path) -> [String; 6],
     ) -> (Command, Wrapped) {
         let (mut command, mut wrapped) = self.confined(level, &[]);
-        let argv = argv(wrapped.guard.as_ref().unwrap().path());
+        let argv = argv(wrapped.tmp.as_ref().unwrap().path());
         command.args(&argv);
         wrapped.argv.extend(argv.map(OsString::from));
         (command, wrapped)

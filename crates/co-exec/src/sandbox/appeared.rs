@@ -14,12 +14,12 @@ const MOST: usize = 100_000;
 
 /// The state of some paths before a command.
 #[derive(Debug, Default)]
-pub(super) struct Watched(Vec<(PathBuf, BTreeSet<Trace>)>);
+pub(super) struct WatchedPaths(Vec<(PathBuf, BTreeSet<Trace>)>);
 
 /// One thing that a later program would run or follow, and the path to name to the person.
 type Trace = (PathBuf, String);
 
-impl Watched {
+impl WatchedPaths {
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
         let traced = paths.into_iter().map(|path| {
             let traces = traces(&path);
@@ -108,7 +108,7 @@ mod tests {
         fs::write(&stays, "").unwrap();
         let todo = git.join("rebase-merge/git-rebase-todo");
         fs::write(&todo, "pick 1\nexec make test\n").unwrap();
-        let watched = Watched::new(vec![
+        let watched = WatchedPaths::new(vec![
             made.clone(),
             replaced.clone(),
             stays.clone(),

@@ -12,12 +12,12 @@ mod tables;
 use nix::libc;
 use seccompiler::sock_filter;
 
-use super::plan::Level;
+use super::plan::SandboxLevel;
 
 /// What the filter depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub level: Level,
+pub(super) struct FilterConfig {
+    pub level: SandboxLevel,
     /// The version of Landlock that holds beside the filter.
     pub abi: i32,
     pub network: bool,
@@ -29,15 +29,15 @@ pub(super) struct Shape {
 #[derive(Debug, Clone, Copy)]
 struct Rule {
     call: i64,
-    when: When,
+    when: Condition,
     /// The condition on an argument.
-    and: When,
+    and: Condition,
     errno: i32,
 }
 
 /// What must hold of the low words of a call's arguments for it to be refused.
 #[derive(Debug, Clone, Copy)]
-enum When {
+enum Condition {
     Always,
     /// Some bit of the mask is set in the argument.
     AnyBit(u8, u32),
@@ -51,19 +51,19 @@ enum When {
 
 impl Rule {
     const fn always(call: i64) -> Self {
-        Self::new(call, When::Always)
+        Self::new(call, Condition::Always)
     }
 
-    const fn new(call: i64, when: When) -> Self {
+    const fn new(call: i64, when: Condition) -> Self {
         Self {
             call,
             when,
-            and: When::Always,
+            and: Condition::Always,
             errno: libc::EPERM,
         }
     }
 
-    const fn and(self, and: When) -> Self {
+    const fn and(self, and: Condition) -> Self {
         Self { and, ..self }
     }
 
@@ -98,8 +98,8 @@ const ARCH_AT: u32 = 4;
 /// So few numbers are compared one by one.
 const LEAF: usize = 4;
 
-/// The program for one shape, ready for the kernel.
-pub(super) fn program(shape: Shape) -> Vec<sock_filter> {
+/// The program for one config, ready for the kernel.
+pub(super) fn program(config: FilterConfig) -> Vec<sock_filter> {
     let mut code = vec![
         step(LOAD, ARCH_AT),
         jump(EQUAL, ARCH, 1, 0),
@@ -109,7 +109,7 @@ pub(super) fn program(shape: Shape) -> Vec<sock_filter> {
         jump(GREATER, tables::NEWEST, 0, 1),
         fail(libc::ENOSYS),
     ];
-    let mut rules = tables::rules(shape);
+    let mut rules = tables::rules(config);
     // Stable, so that the rules of one call stay in their order.
     rules.sort_by_key(|rule| rule.call);
     let calls: Vec<&[Rule]> = rules.chunk_by(|one, next| one.call == next.call).collect();
@@ -160,32 +160,32 @@ fn body(rule: Rule) -> Vec<sock_filter> {
 
 /// Returns the instructions that check an argument. If the condition is false, they skip the `rest` of the
 /// instructions after them.
-fn condition(when: When, rest: usize) -> Vec<sock_filter> {
+fn condition(when: Condition, rest: usize) -> Vec<sock_filter> {
     let skip = u8::try_from(rest).unwrap_or(u8::MAX);
     match when {
-        When::Always => Vec::new(),
-        When::AnyBit(argument, mask) => vec![
+        Condition::Always => Vec::new(),
+        Condition::AnyBit(argument, mask) => vec![
             step(LOAD, argument_at(argument)),
             jump(ANY_BIT, mask, 0, skip),
         ],
-        When::Masked(argument, mask, value) => vec![
+        Condition::Masked(argument, mask, value) => vec![
             step(LOAD, argument_at(argument)),
             step(AND, mask),
             jump(EQUAL, value, 0, skip),
         ],
-        When::In(argument, values) => {
+        Condition::In(argument, values) => {
             let mut steps = vec![step(LOAD, argument_at(argument))];
             // A match skips the jump for non-matches.
             steps.extend(each(values, 1));
             steps.push(step(ALWAYS, rest as u32));
             steps
         }
-        When::NotIn(argument, values) => {
+        Condition::NotIn(argument, values) => {
             let mut steps = vec![step(LOAD, argument_at(argument))];
             steps.extend(each(values, rest));
             steps
         }
-        When::Some(argument) => vec![
+        Condition::Some(argument) => vec![
             step(LOAD, argument_at(argument)),
             jump(EQUAL, 0, 0, 2),
             step(LOAD, argument_at(argument) + 4),

@@ -10,7 +10,7 @@ mod configured;
 #[cfg(test)]
 mod tests;
 
-pub(super) use configured::{Configured, Place};
+pub(super) use configured::{Configured, GitQuery};
 
 /// How deep the directories of submodules are looked for: their names may contain slashes.
 const DEPTH: usize = 4;
@@ -33,7 +33,7 @@ pub(super) struct Layout {
 
 /// The names in git's directories that a command that writes in the workspace may and may not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct SearchLimits {
     /// Directories of submodules. They are inside a protected directory, but a command may change them.
     pub writable: Vec<PathBuf>,
     /// Directories that contain protected names: a command must not rename them.
@@ -74,8 +74,8 @@ impl Layout {
     }
 
     /// Returns the limits for git's directories as they are now.
-    pub(super) fn limits(&self) -> Limits {
-        let mut limits = Limits::default();
+    pub(super) fn limits(&self) -> SearchLimits {
+        let mut limits = SearchLimits::default();
         let dot = self.workspace.join(".git");
         match &self.dirs {
             None if self.trusted => {
@@ -102,7 +102,7 @@ impl Layout {
     }
 }
 
-impl Limits {
+impl SearchLimits {
     /// Adds a git directory, its work trees and its submodules; `own` is the git directory of the workspace's work
     /// tree.
     fn repository(&mut self, dir: &Path, own: &Path, depth: usize) {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::plan::{Grant, Hidden, Level, Mounts, Right, Text};
+use super::plan::{Grant, Hidden, Mounts, PathBytes, Right, SandboxLevel};
 use super::{Refused, git, names};
 
 /// What is not under a directory that was listed is looked up again after this long.
@@ -25,15 +25,15 @@ pub(super) struct Grants {
     home: PathBuf,
     own: Vec<PathBuf>,
     root: bool,
-    kept: Mutex<Option<Arc<Kept>>>,
+    kept: Mutex<Option<Arc<WorkspacePaths>>>,
 }
 
 /// The command that they are for.
-pub(super) struct Place<'a> {
+pub(super) struct GrantRequest<'a> {
     pub workspace: &'a Path,
     pub tmp: &'a Path,
     pub env: &'a [(OsString, OsString)],
-    pub level: Level,
+    pub level: SandboxLevel,
     pub namespaces: bool,
     /// The workspace's secrets, which the command must not open.
     pub hidden: &'a [PathBuf],
@@ -41,7 +41,7 @@ pub(super) struct Place<'a> {
 
 /// What came of it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundPaths {
     pub grants: Vec<Grant>,
     pub mounts: Option<Mounts>,
     /// Paths to compare when the command has ended.
@@ -52,7 +52,7 @@ pub(super) struct Found {
 
 /// What does not depend on the level or the temporary directory.
 #[derive(Debug)]
-struct Kept {
+struct WorkspacePaths {
     workspace: PathBuf,
     named: Vec<tools::Named>,
     at: Instant,
@@ -81,22 +81,22 @@ impl Grants {
     ///
     /// # Errors
     /// Where the workspace is not there, or is itself a place of secrets.
-    pub(super) fn find(&self, place: &Place<'_>) -> Result<Found, Refused> {
+    pub(super) fn find(&self, place: &GrantRequest<'_>) -> Result<FoundPaths, Refused> {
         let kept = self.kept(place)?;
-        let mut found = Found::default();
+        let mut found = FoundPaths::default();
         let mut grants = BTreeSet::new();
         grants.extend(
             names::DEVICES
                 .iter()
-                .map(|path| Grant(Right::Device, Text::from(path))),
+                .map(|path| Grant(Right::Device, PathBytes::from(path))),
         );
         let reads = kept.reads.iter().cloned();
-        if place.level == Level::Workspace {
-            grants.insert(Grant(Right::Write, Text::from(place.tmp)));
+        if place.level == SandboxLevel::Workspace {
+            grants.insert(Grant(Right::Write, PathBytes::from(place.tmp)));
             writes::add(&kept, place, &mut found, &mut grants)?;
             found.grants = reads.map(Grant::executing).chain(grants).collect();
         } else {
-            grants.insert(Grant(Right::Keep, Text::from(place.tmp)));
+            grants.insert(Grant(Right::WriteNoExecute, PathBytes::from(place.tmp)));
             found.mounts = place.namespaces.then(|| kept.read_only(place.tmp));
             found.grants = reads.chain(grants).collect();
         }
@@ -106,7 +106,7 @@ impl Grants {
         Ok(found)
     }
 
-    fn kept(&self, place: &Place<'_>) -> Result<Arc<Kept>, Refused> {
+    fn kept(&self, place: &GrantRequest<'_>) -> Result<Arc<WorkspacePaths>, Refused> {
         let named = tools::named(place.env);
         let mut slot = self
             .kept
@@ -123,7 +123,7 @@ impl Grants {
         Ok(kept)
     }
 
-    fn look(&self, workspace: &Path, named: Vec<tools::Named>) -> Result<Kept, Refused> {
+    fn look(&self, workspace: &Path, named: Vec<tools::Named>) -> Result<WorkspacePaths, Refused> {
         let real = workspace.canonicalize().map_err(|error| {
             Refused(format!(
                 "{} cannot be entered ({error}): work in a directory that exists",
@@ -163,18 +163,18 @@ impl Grants {
             } else {
                 &avoid
             };
-            around(&path, Right::Read, avoid, &mut reads, &mut listed);
+            around(&path, Right::ReadExecute, avoid, &mut reads, &mut listed);
         }
         let own = [real.as_path()].into_iter().chain(git.outside());
         for path in own {
-            around(path, Right::See, &secrets, &mut reads, &mut listed);
+            around(path, Right::Read, &secrets, &mut reads, &mut listed);
         }
         if secrets.iter().any(|secret| secret.starts_with(&real)) {
             // The names at its top, and with them those of the secrets; never their contents.
-            reads.insert(Grant(Right::List, Text::from(&real)));
+            reads.insert(Grant(Right::List, PathBytes::from(&real)));
         }
         let reads = outermost(reads);
-        Ok(Kept {
+        Ok(WorkspacePaths {
             workspace: workspace.to_owned(),
             named,
             at: Instant::now(),
@@ -229,7 +229,7 @@ impl Grants {
     }
 }
 
-impl Kept {
+impl WorkspacePaths {
     fn serves(&self, workspace: &Path, named: &[tools::Named]) -> bool {
         self.at.elapsed() < KEPT
             && self.workspace == workspace
@@ -244,32 +244,36 @@ impl Kept {
     fn read_only(&self, tmp: &Path) -> Mounts {
         // A toolchain in the workspace has to run, as in a home directory.
         let runs = |path: &Path| path.metadata().is_ok_and(|meta| meta.mode() & 0o111 != 0);
-        let tools = |Grant(right, Text(path)): &Grant| {
-            *right == Right::Read && path.starts_with(&self.real) && runs(path)
+        let tools = |Grant(right, PathBytes(path)): &Grant| {
+            *right == Right::ReadExecute && path.starts_with(&self.real) && runs(path)
         };
         let workspace = (!self.reads.iter().any(tools)).then_some(&*self.real);
         Mounts {
-            writable: vec![Text::from(tmp)],
-            inert: workspace.into_iter().chain([tmp]).map(Text::from).collect(),
+            writable: vec![PathBytes::from(tmp)],
+            inert: workspace
+                .into_iter()
+                .chain([tmp])
+                .map(PathBytes::from)
+                .collect(),
             ..Mounts::default()
         }
     }
 
     /// Returns the secrets below the workspace, and what lies there of the places that are closed everywhere.
-    fn hidden(&self, place: &Place<'_>) -> Hidden {
+    fn hidden(&self, place: &GrantRequest<'_>) -> Hidden {
         let closed = self.secrets.iter();
         let closed = closed.filter(|path| path.starts_with(&self.real));
         let paths: BTreeSet<&PathBuf> = closed.chain(place.hidden).collect();
         Hidden {
-            by: Some(Text::from(place.tmp)),
-            paths: paths.into_iter().map(Text::from).collect(),
+            by: Some(PathBytes::from(place.tmp)),
+            paths: paths.into_iter().map(PathBytes::from).collect(),
         }
     }
 
     /// Returns the paths that git's configuration names.
-    fn configured(&self, place: &Place<'_>) -> Result<git::Configured, Refused> {
+    fn configured(&self, place: &GrantRequest<'_>) -> Result<git::Configured, Refused> {
         let ask = || {
-            git::Configured::ask(&git::Place {
+            git::Configured::ask(&git::GitQuery {
                 workspace: &self.real,
                 home: &self.home,
                 env: place.env,
@@ -292,7 +296,7 @@ fn around(
         return;
     }
     if !avoid.iter().any(|secret| secret.starts_with(root)) {
-        grants.insert(Grant(right, Text::from(root)));
+        grants.insert(Grant(right, PathBytes::from(root)));
         return;
     }
     listed.push(root.to_owned());

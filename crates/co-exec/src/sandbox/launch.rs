@@ -7,11 +7,11 @@ use std::process::{Command, ExitCode};
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::super::{inherited, long_script};
-use super::filter::{self, Shape};
-use super::plan::{Hidden, Level, Mounts, Plan, Text};
+use super::filter::{self, FilterConfig};
+use super::plan::{Hidden, Mounts, PathBytes, Plan, SandboxLevel};
 use super::support::Support;
 use super::{LAUNCH, mounts, rules};
+use crate::{inherited, long_script};
 
 /// The exit code of what could not be started, as a shell has it.
 const CANNOT_START: u8 = 126;
@@ -27,7 +27,7 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     }
     let said = match args.get(2).and_then(|it| Plan::decode(it)) {
         None => "this is how a confined command is started, not a command for people".to_owned(),
-        Some(plan) if plan.level == Level::Probe => return Some(tell(&probe())),
+        Some(plan) if plan.level == SandboxLevel::Probe => return Some(tell(&probe())),
         Some(plan) => run(&plan, &args[3..]),
     };
     // Nobody is left to tell where standard error itself is closed.
@@ -43,7 +43,7 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
     if let Err(why) = limit(plan) {
         return format!("the command was not started, because its limits could not be set: {why}");
     }
-    if plan.level != Level::Plain
+    if plan.level != SandboxLevel::Plain
         && let Err(why) = restrict(plan)
     {
         return format!("the command was not started, for it could not be confined: {why}");
@@ -80,13 +80,13 @@ fn restrict(plan: &Plan) -> Result<(), String> {
         .map_err(|e| format!("{} cannot be entered ({e})", plan.cwd().display()))?;
     drop_capabilities().map_err(|e| format!("capabilities stay ({e})"))?;
     rules::enter(plan)?;
-    let shape = Shape {
+    let config = FilterConfig {
         level: plan.level,
         abi: plan.abi,
         network: plan.network,
         mounted: plan.mounts.is_some(),
     };
-    seccompiler::apply_filter(&filter::program(shape)).map_err(|e| e.to_string())
+    seccompiler::apply_filter(&filter::program(config)).map_err(|e| e.to_string())
 }
 
 /// Gives up all capabilities, and the way to any by starting a program.
@@ -115,20 +115,20 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 fn probe() -> Support {
     let namespaces = mounts::enter(&Mounts {
         hidden: Hidden {
-            by: Some(Text::from("/dev")),
-            paths: vec![Text::from("/dev")],
+            by: Some(PathBytes::from("/dev")),
+            paths: vec![PathBytes::from("/dev")],
         },
         ..Mounts::default()
     });
     let capabilities = drop_capabilities();
     let landlock = rules::probe();
-    let shape = Shape {
-        level: Level::ReadOnly,
+    let config = FilterConfig {
+        level: SandboxLevel::ReadOnly,
         abi: 1,
         network: false,
         mounted: false,
     };
-    let seccomp = seccompiler::apply_filter(&filter::program(shape));
+    let seccomp = seccompiler::apply_filter(&filter::program(config));
     let why = [
         landlock.as_ref().err().cloned(),
         seccomp

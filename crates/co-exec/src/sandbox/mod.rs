@@ -27,15 +27,15 @@ use std::time::Duration;
 pub use launch::launch_main;
 pub use support::Support;
 pub use tmp::PrivateTmp;
-pub(super) use tmp::prune;
+pub(crate) use tmp::prune;
 
-use self::appeared::Watched;
-use self::grants::{Found, Grants, Place};
+use self::appeared::WatchedPaths;
+use self::grants::{FoundPaths, GrantRequest, Grants};
 use self::placeholder::Placeholders;
-use self::plan::{Level, Plan, Text};
+use self::plan::{PathBytes, Plan, SandboxLevel};
 use self::removal::Removals;
-use super::limits::PerProcess;
-use super::{Confinement, Shown};
+use crate::command::{Confinement, ShownSecrets};
+use crate::limits::ProcessLimits;
 use crate::secrets::{Survey, Surveys};
 
 /// The path of the running program. It stays valid if an update replaces the file, so the launcher is always of the
@@ -72,28 +72,28 @@ struct SandboxProbe {
 }
 
 /// The confinement and limits of a command, and its working directory.
-pub(super) struct Held<'a> {
-    pub(super) confinement: &'a Confinement,
-    pub(super) cwd: &'a Path,
-    pub(super) limits: PerProcess,
+pub(crate) struct LaunchRequest<'a> {
+    pub(crate) confinement: &'a Confinement,
+    pub(crate) cwd: &'a Path,
+    pub(crate) limits: ProcessLimits,
     /// The file through which the command enters its control group.
-    pub(super) group: Option<&'a Path>,
+    pub(crate) group: Option<&'a Path>,
     /// The secrets of the workspace. If not given, they are looked up.
-    pub(super) survey: Option<Arc<Survey>>,
+    pub(crate) survey: Option<Arc<Survey>>,
     /// True if the command reads its script from a descriptor.
-    pub(super) long_script: bool,
+    pub(crate) long_script: bool,
 }
 
 /// A command as it is to be spawned.
 #[derive(Debug)]
 pub struct Wrapped {
     pub argv: Vec<OsString>,
-    /// What the kernel will hold it to: `plain`, `read-only`, `workspace`.
+    /// What the kernel will prepare it to: `plain`, `read-only`, `workspace`.
     pub level: &'static str,
     /// The command's private TMPDIR. It is removed when this is dropped; see [`PrivateTmp`].
-    pub guard: Option<PrivateTmp>,
+    pub tmp: Option<PrivateTmp>,
     /// The files that other programs run or read as configuration.
-    watched: Watched,
+    watched: WatchedPaths,
     /// The placeholders that the command needs. Those that no other command needs are removed when this is dropped.
     _placeholders: Placeholders,
 }
@@ -107,7 +107,7 @@ impl Launcher {
     /// Creates a launcher that starts the program `exe`: [`OWN_PROGRAM`], or another one that calls [`launch_main`]
     /// first in its `main`.
     ///
-    /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which hold our
+    /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which prepare our
     /// configuration, state and data.
     pub fn new(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>) -> Self {
         Self {
@@ -182,14 +182,14 @@ impl Launcher {
     }
 
     /// Waits until the temporary directories of all commands that have ended are removed, up to `limit`.
-    pub(super) async fn finish_removals(&self, limit: Duration) {
+    pub(crate) async fn finish_removals(&self, limit: Duration) {
         self.removals.finished(limit).await;
     }
 
     /// Makes of a command line and its environment one that runs confined.
     ///
     /// # Errors
-    /// Where the kernel cannot hold it, or the workspace cannot be told from what must not be read.
+    /// Where the kernel cannot prepare it, or the workspace cannot be told from what must not be read.
     pub fn wrap(
         &self,
         confinement: &Confinement,
@@ -197,38 +197,38 @@ impl Launcher {
         env: &mut Vec<(OsString, OsString)>,
         cwd: &Path,
     ) -> Result<Wrapped, Refused> {
-        let held = Held {
+        let held = LaunchRequest {
             confinement,
             cwd,
-            limits: PerProcess::default(),
+            limits: ProcessLimits::default(),
             group: None,
             survey: None,
             long_script: false,
         };
-        self.hold(&held, argv, env)
+        self.prepare(&held, argv, env)
     }
 
     /// Makes of a command line and its environment one that runs confined and with limits.
-    pub(super) fn hold(
+    pub(crate) fn prepare(
         &self,
-        held: &Held<'_>,
+        held: &LaunchRequest<'_>,
         argv: Vec<OsString>,
         env: &mut Vec<(OsString, OsString)>,
     ) -> Result<Wrapped, Refused> {
         let (workspace, level, network) = match held.confinement {
             Confinement::Plain => return self.limited(held, argv),
-            Confinement::ReadOnly { workspace } => (workspace, Level::ReadOnly, false),
+            Confinement::ReadOnly { workspace } => (workspace, SandboxLevel::ReadOnly, false),
             Confinement::Workspace {
                 workspace, network, ..
-            } => (workspace, Level::Workspace, *network),
+            } => (workspace, SandboxLevel::Workspace, *network),
         };
         self.check()?;
-        let guard = private_tmp(&self.removals)?;
-        clean(env, guard.path());
+        let tmp = private_tmp(&self.removals)?;
+        clean(env, tmp.path());
         let hidden = self.hidden(held);
-        let place = Place {
+        let place = GrantRequest {
             workspace,
-            tmp: guard.path(),
+            tmp: tmp.path(),
             env,
             level,
             namespaces: self.namespaces && self.support().namespaces,
@@ -236,7 +236,7 @@ impl Launcher {
         };
         let mut wrapped = self.by_launcher(&place, network, held, argv)?;
         wrapped.level = level.name();
-        wrapped.guard = Some(guard);
+        wrapped.tmp = Some(tmp);
         Ok(wrapped)
     }
 
@@ -257,7 +257,9 @@ impl Launcher {
         let workspace = match confinement {
             Confinement::Plain => return None,
             Confinement::ReadOnly { workspace } => workspace,
-            Confinement::Workspace { shown, .. } if *shown == Shown::Everything => return None,
+            Confinement::Workspace { shown, .. } if *shown == ShownSecrets::Everything => {
+                return None;
+            }
             Confinement::Workspace { workspace, .. } => workspace,
         };
         let hides = self.hides_secrets();
@@ -265,7 +267,7 @@ impl Launcher {
     }
 
     /// Returns the secrets that a command must not open.
-    fn hidden(&self, held: &Held<'_>) -> Vec<PathBuf> {
+    fn hidden(&self, held: &LaunchRequest<'_>) -> Vec<PathBuf> {
         let given = held.survey.clone();
         let Some(survey) = given.or_else(|| self.survey(held.confinement)) else {
             return Vec::new();
@@ -281,18 +283,18 @@ impl Launcher {
     /// Returns the command line through the launcher, with the names that it cannot protect.
     fn by_launcher(
         &self,
-        place: &Place<'_>,
+        place: &GrantRequest<'_>,
         network: bool,
-        held: &Held<'_>,
+        held: &LaunchRequest<'_>,
         argv: Vec<OsString>,
     ) -> Result<Wrapped, Refused> {
-        let Found {
+        let FoundPaths {
             grants,
             mounts,
             watched,
             missing,
         } = self.grants.find(place)?;
-        let watched = Watched::new(watched);
+        let watched = WatchedPaths::new(watched);
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
             Refused(format!(
@@ -305,11 +307,11 @@ impl Launcher {
             level: place.level,
             abi: abi.unwrap_or(0),
             network,
-            cwd: Text::from(held.cwd),
+            cwd: PathBytes::from(held.cwd),
             grants,
             mounts,
             limits: held.limits,
-            group: held.group.map(Text::from),
+            group: held.group.map(PathBytes::from),
             long_script: held.long_script,
         };
         let plan = plan.encode().ok_or_else(|| {
@@ -326,19 +328,19 @@ impl Launcher {
     }
 
     /// Returns the command line of a command that has limits and is not confined.
-    fn limited(&self, held: &Held<'_>, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
+    fn limited(&self, held: &LaunchRequest<'_>, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
         if held.limits.is_empty() && held.group.is_none() {
             return Ok(Wrapped::plain(argv));
         }
         let plan = Plan {
-            level: Level::Plain,
+            level: SandboxLevel::Plain,
             abi: 0,
             network: true,
-            cwd: Text::from(held.cwd),
+            cwd: PathBytes::from(held.cwd),
             grants: Vec::new(),
             mounts: None,
             limits: held.limits,
-            group: held.group.map(Text::from),
+            group: held.group.map(PathBytes::from),
             long_script: held.long_script,
         };
         let plan = plan.encode().ok_or_else(|| {
@@ -364,9 +366,9 @@ impl Wrapped {
     fn plain(argv: Vec<OsString>) -> Self {
         Self {
             argv,
-            level: Level::Plain.name(),
-            guard: None,
-            watched: Watched::default(),
+            level: SandboxLevel::Plain.name(),
+            tmp: None,
+            watched: WatchedPaths::default(),
             _placeholders: Placeholders::default(),
         }
     }
@@ -378,7 +380,7 @@ impl Wrapped {
     }
 }
 
-impl Level {
+impl SandboxLevel {
     const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::limits::PerProcess;
+use crate::limits::ProcessLimits;
 
 /// The most bytes that Linux passes in a single argument, less some room.
 const ARGUMENT_MAX: usize = 120 * 1024;
@@ -15,17 +15,17 @@ const ARGUMENT_MAX: usize = 120 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
-    pub level: Level,
+    pub level: SandboxLevel,
     /// The Landlock version to ask the kernel for; it has been seen to have it.
     pub abi: i32,
     pub network: bool,
-    pub cwd: Text,
+    pub cwd: PathBytes,
     pub grants: Vec<Grant>,
     /// Given, the command gets a mount namespace of its own.
     pub mounts: Option<Mounts>,
-    pub limits: PerProcess,
+    pub limits: ProcessLimits,
     /// The file through which the command enters its control group.
-    pub group: Option<Text>,
+    pub group: Option<PathBytes>,
     /// True if the command reads its script from the descriptor of `long_script`.
     pub long_script: bool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Plan {
 /// The level without confinement, the two confined levels, and the probe that tests the kernel's support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Level {
+pub(super) enum SandboxLevel {
     Plain,
     ReadOnly,
     Workspace,
@@ -42,13 +42,13 @@ pub(super) enum Level {
 
 /// A path, and what may be done to it and all beneath it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Grant(pub Right, pub Text);
+pub(super) struct Grant(pub Right, pub PathBytes);
 
 impl Grant {
     /// Returns the same grant with execution of what may be read.
     pub(super) fn executing(self) -> Self {
         match self.0 {
-            Right::See => Self(Right::Read, self.1),
+            Right::Read => Self(Right::ReadExecute, self.1),
             _ => self,
         }
     }
@@ -62,16 +62,16 @@ pub(super) enum Right {
     List,
     /// Reading and listing, not executing.
     #[serde(rename = "s")]
-    See,
+    Read,
     /// Reading, listing, executing.
     #[serde(rename = "r")]
-    Read,
+    ReadExecute,
     /// Reading and writing what exists: device files.
     #[serde(rename = "d")]
     Device,
     /// Everything but making device files and executing.
     #[serde(rename = "k")]
-    Keep,
+    WriteNoExecute,
     /// Everything but making device files.
     #[serde(rename = "w")]
     Write,
@@ -81,12 +81,12 @@ pub(super) enum Right {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mounts {
-    pub writable: Vec<Text>,
+    pub writable: Vec<PathBytes>,
     /// Directories that may not be renamed, in the order of their depth.
-    pub pinned: Vec<Text>,
-    pub held: Vec<Text>,
+    pub pinned: Vec<PathBytes>,
+    pub held: Vec<PathBytes>,
     /// Directories in which nothing can be executed or loaded as code.
-    pub inert: Vec<Text>,
+    pub inert: Vec<PathBytes>,
     pub hidden: Hidden,
 }
 
@@ -95,28 +95,28 @@ pub(super) struct Mounts {
 #[serde(deny_unknown_fields)]
 pub(super) struct Hidden {
     /// A directory that is in use only after the mounts are made.
-    pub by: Option<Text>,
-    pub paths: Vec<Text>,
+    pub by: Option<PathBytes>,
+    pub paths: Vec<PathBytes>,
 }
 
 /// A path whose bytes survive JSON: each byte is one character.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Text(pub PathBuf);
+pub(super) struct PathBytes(pub PathBuf);
 
-impl<T: AsRef<OsStr> + ?Sized> From<&T> for Text {
+impl<T: AsRef<OsStr> + ?Sized> From<&T> for PathBytes {
     fn from(path: &T) -> Self {
         Self(PathBuf::from(path.as_ref()))
     }
 }
 
-impl Serialize for Text {
+impl Serialize for PathBytes {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let bytes = self.0.as_os_str().as_bytes();
         to.collect_str(&bytes.iter().map(|b| char::from(*b)).collect::<String>())
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for PathBytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(from)?;
         let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
@@ -151,17 +151,17 @@ mod tests {
         let bytes: Vec<u8> = (1..=255).collect();
         let path = PathBuf::from(OsString::from_vec(bytes));
         let plan = Plan {
-            level: Level::Workspace,
+            level: SandboxLevel::Workspace,
             abi: 7,
             network: true,
-            cwd: Text::from(&path),
-            grants: vec![Grant(Right::Write, Text::from(&path))],
+            cwd: PathBytes::from(&path),
+            grants: vec![Grant(Right::Write, PathBytes::from(&path))],
             mounts: Some(Mounts::default()),
-            limits: PerProcess {
+            limits: ProcessLimits {
                 open_files: Some(64),
-                ..PerProcess::default()
+                ..ProcessLimits::default()
             },
-            group: Some(Text::from(&path)),
+            group: Some(PathBytes::from(&path)),
             long_script: true,
         };
         let text = plan.encode().unwrap();
@@ -170,15 +170,18 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_an_argument_is_no_plan() {
-        let grant = Grant(Right::Read, Text::from("/a/rather/long/path/to/somewhere"));
+        let grant = Grant(
+            Right::ReadExecute,
+            PathBytes::from("/a/rather/long/path/to/somewhere"),
+        );
         let plan = Plan {
-            level: Level::ReadOnly,
+            level: SandboxLevel::ReadOnly,
             abi: 1,
             network: false,
-            cwd: Text::from("/"),
+            cwd: PathBytes::from("/"),
             grants: vec![grant; 10_000],
             mounts: None,
-            limits: PerProcess::default(),
+            limits: ProcessLimits::default(),
             group: None,
             long_script: false,
         };
@@ -188,13 +191,13 @@ mod tests {
     #[test]
     fn other_text_is_no_plan() {
         let plan = Plan {
-            level: Level::Probe,
+            level: SandboxLevel::Probe,
             abi: 0,
             network: false,
-            cwd: Text::from("/"),
+            cwd: PathBytes::from("/"),
             grants: Vec::new(),
             mounts: None,
-            limits: PerProcess::default(),
+            limits: ProcessLimits::default(),
             group: None,
             long_script: false,
         };

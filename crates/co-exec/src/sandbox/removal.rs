@@ -53,7 +53,7 @@ impl Removals {
 pub(super) fn remove_tree(root: &Path) {
     if let Ok(top) = rustix::fs::open(root, DIRECTORY, Mode::empty()) {
         let full = names(&top).filter(|name| !remove_one(&top, name));
-        let mut tree = Tree {
+        let mut tree = RemovalTree {
             full: full.collect(),
             top,
             moved: 0,
@@ -65,7 +65,7 @@ pub(super) fn remove_tree(root: &Path) {
     let _ = fs::remove_dir(root);
 }
 
-struct Tree {
+struct RemovalTree {
     top: OwnedFd,
     /// The directories in `top` that are not empty yet.
     full: Vec<CString>,
@@ -73,7 +73,7 @@ struct Tree {
     moved: u64,
 }
 
-impl Tree {
+impl RemovalTree {
     /// Removes a directory in `top`. Moves its non-empty directories to `top`.
     fn remove_dir(&mut self, name: &CStr) {
         let Ok(dir) = rustix::fs::openat(&self.top, name, DIRECTORY, Mode::empty()) else {

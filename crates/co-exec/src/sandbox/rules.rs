@@ -47,13 +47,13 @@ pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
         | AccessFs::Refer;
     let wanted = match right {
         Right::List => AccessFs::ReadDir.into(),
-        Right::See => see,
-        Right::Read => see | AccessFs::Execute,
+        Right::Read => see,
+        Right::ReadExecute => see | AccessFs::Execute,
         // What may be asked of them is on the filter's list.
         Right::Device => {
             AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
         }
-        Right::Keep => see | change,
+        Right::WriteNoExecute => see | change,
         Right::Write => see | change | AccessFs::Execute,
     };
     wanted & known
@@ -158,7 +158,7 @@ mod tests {
                 Handled::new(abi, true).files.contains(write),
                 "version {abi}"
             );
-            let read = rights(Right::Read, abi);
+            let read = rights(Right::ReadExecute, abi);
             assert_eq!(
                 read,
                 AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute

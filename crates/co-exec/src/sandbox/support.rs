@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Level, Plan, Text};
+use super::plan::{PathBytes, Plan, SandboxLevel};
 use super::{LAUNCH, Refused};
-use crate::limits::PerProcess;
+use crate::limits::ProcessLimits;
 
 /// The most characters of what a program said that are told on.
 const SAID_MAX: usize = 400;
@@ -44,13 +44,13 @@ impl Support {
     /// It gave no answer within `limit`: the reason, for a person.
     pub(super) fn probe(exe: &Path, limit: Duration) -> Result<Self, String> {
         let plan = Plan {
-            level: Level::Probe,
+            level: SandboxLevel::Probe,
             abi: 0,
             network: false,
-            cwd: Text::from("/"),
+            cwd: PathBytes::from("/"),
             grants: Vec::new(),
             mounts: Some(super::plan::Mounts::default()),
-            limits: PerProcess::default(),
+            limits: ProcessLimits::default(),
             group: None,
             long_script: false,
         };

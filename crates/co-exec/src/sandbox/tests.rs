@@ -32,7 +32,7 @@ fn the_command_follows_the_launcher_and_its_plan() {
     let plan = Plan::decode(&wrapped.argv[2]).unwrap();
     assert_eq!(
         (plan.level, plan.abi, plan.network),
-        (Level::ReadOnly, 7, false)
+        (SandboxLevel::ReadOnly, 7, false)
     );
 }
 
@@ -63,10 +63,10 @@ fn the_environment_loses_what_leads_out() {
 fn a_plain_command_is_limited_where_nothing_can_be_confined() {
     let mut env = vec![("NVIM".into(), "x".into())];
     let support = Support::none("nothing");
-    let held = Held {
-        limits: PerProcess {
+    let held = LaunchRequest {
+        limits: ProcessLimits {
             open_files: Some(64),
-            ..PerProcess::default()
+            ..ProcessLimits::default()
         },
         confinement: &Confinement::Plain,
         cwd: Path::new("/"),
@@ -75,11 +75,14 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
         long_script: false,
     };
     let argv = vec!["ls".into()];
-    let wrapped = launcher(support).hold(&held, argv, &mut env).unwrap();
+    let wrapped = launcher(support).prepare(&held, argv, &mut env).unwrap();
     assert_eq!(wrapped.level, "plain");
     let plan = Plan::decode(&wrapped.argv[2]).unwrap();
-    assert_eq!((plan.level, plan.limits), (Level::Plain, held.limits));
-    assert!(wrapped.guard.is_none() && env.len() == 1);
+    assert_eq!(
+        (plan.level, plan.limits),
+        (SandboxLevel::Plain, held.limits)
+    );
+    assert!(wrapped.tmp.is_none() && env.len() == 1);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn regex(source: &str) -> Regex {
 
 /// Returns the secret values in `text`, which a secret file called `name` contains.
 pub(super) fn values(name: &str, text: &str) -> BTreeSet<String> {
-    let mut found = Found::default();
+    let mut found = Extraction::default();
     if let Ok(json) = serde_json::from_str(text) {
         found.json("", &json);
         return found.values;
@@ -81,11 +81,11 @@ pub(super) fn values(name: &str, text: &str) -> BTreeSet<String> {
 }
 
 #[derive(Default)]
-struct Found {
+struct Extraction {
     values: BTreeSet<String>,
 }
 
-impl Found {
+impl Extraction {
     fn add(&mut self, value: &str) {
         if value.len() >= MIN {
             self.values

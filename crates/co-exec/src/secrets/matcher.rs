@@ -29,7 +29,7 @@ struct Patterns {
 
 /// A text in a normal form, with the place of each byte in the original.
 #[derive(Default)]
-struct View {
+struct NormalText {
     bytes: Vec<u8>,
     places: Vec<Range<usize>>,
 }
@@ -42,12 +42,12 @@ impl Matcher {
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Self, BuildError> {
         let (mut text, mut digits) = (Vec::new(), Vec::new());
         for value in values {
-            let normal = View::text(value).bytes;
+            let normal = NormalText::text(value).bytes;
             if normal.len() < MIN {
                 continue;
             }
             let reversed: String = value.chars().rev().collect();
-            text.push(View::text(&reversed).bytes);
+            text.push(NormalText::text(&reversed).bytes);
             text.extend((0..3).map(|shift| base64(value.as_bytes(), shift)));
             digits.push(hex(value.as_bytes()));
             text.push(normal);
@@ -64,10 +64,10 @@ impl Matcher {
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         if let Some(patterns) = &self.text {
-            patterns.find(&View::text(text), &mut found);
+            patterns.find(&NormalText::text(text), &mut found);
         }
         if let Some(patterns) = &self.digits {
-            patterns.find(&View::digits(text), &mut found);
+            patterns.find(&NormalText::digits(text), &mut found);
         }
         for range in &mut found {
             while !text.is_char_boundary(range.start) {
@@ -95,7 +95,7 @@ impl Patterns {
         Ok(Some(Self { forms, search }))
     }
 
-    fn find(&self, view: &View, found: &mut Vec<Range<usize>>) {
+    fn find(&self, view: &NormalText, found: &mut Vec<Range<usize>>) {
         let hits = self.search.find_overlapping_iter(&view.bytes);
         found.extend(hits.map(|hit| view.place(hit.start()..hit.end())));
         let bytes = view.bytes.as_slice();
@@ -115,7 +115,7 @@ fn part(form: &[u8], fits: impl Fn(usize) -> bool) -> Option<usize> {
     (MIN_PART..form.len()).rev().find(|length| fits(*length))
 }
 
-impl View {
+impl NormalText {
     /// Without blanks, line breaks and backslashes, in small letters, percent-encoding undone. Both alphabets of
     /// base64 become one.
     fn text(text: &str) -> Self {

@@ -28,11 +28,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Values {
     workspace: PathBuf,
     surveys: Surveys,
-    state: Mutex<State>,
+    state: Mutex<KnownValues>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct KnownValues {
     /// The number of this reading.
     reading: u64,
     files: HashMap<PathBuf, SecretFile>,
@@ -102,7 +102,7 @@ impl Values {
     }
 }
 
-impl State {
+impl KnownValues {
     /// Reads the files that have changed, and returns the values that the secret files hold.
     fn read_files(&mut self, survey: &Survey) -> BTreeSet<Arc<str>> {
         let mut before = std::mem::take(&mut self.files);

@@ -26,7 +26,7 @@ pub(super) enum Step {
     Delta(Value),
     /// Bytes as they are, where the stream is to be broken.
     Raw(Vec<u8>),
-    Hold(Gate),
+    LimitEnforcement(Gate),
     /// Nothing comes for a while, as from a model that is slow.
     Pause(Duration),
     /// The connection closes here, without an end.
@@ -118,7 +118,7 @@ impl Reply {
 
     /// Waits here until the gate is opened.
     pub(crate) fn hold(self, gate: &Gate) -> Self {
-        self.step(Step::Hold(gate.clone()))
+        self.step(Step::LimitEnforcement(gate.clone()))
     }
 
     /// Says nothing for `time`.

@@ -103,8 +103,10 @@ pub(super) fn answer(
         match step {
             Step::Delta(delta) => event(stream, &choice(delta, None))?,
             Step::Raw(bytes) => chunk(stream, bytes)?,
-            Step::Hold(gate) if !held(stream, gate, closing)? => return Ok(Ended::HungUp),
-            Step::Hold(_) => {}
+            Step::LimitEnforcement(gate) if !held(stream, gate, closing)? => {
+                return Ok(Ended::HungUp);
+            }
+            Step::LimitEnforcement(_) => {}
             Step::Pause(time) => std::thread::sleep(*time),
             Step::Cut => return Ok(Ended::Said),
         }
@@ -174,8 +176,10 @@ fn whole(stream: &mut TcpStream, reply: &Reply, closing: &dyn Fn() -> bool) -> i
                 let parts = delta["tool_calls"].as_array().into_iter().flatten();
                 parts.for_each(|part| gather(&mut calls, part));
             }
-            Step::Hold(gate) if !held(stream, gate, closing)? => return Ok(Ended::HungUp),
-            Step::Hold(_) | Step::Raw(_) | Step::Pause(_) => {}
+            Step::LimitEnforcement(gate) if !held(stream, gate, closing)? => {
+                return Ok(Ended::HungUp);
+            }
+            Step::LimitEnforcement(_) | Step::Raw(_) | Step::Pause(_) => {}
             Step::Cut => return Ok(Ended::Said),
         }
     }

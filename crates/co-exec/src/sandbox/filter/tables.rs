@@ -2,8 +2,8 @@
 
 use nix::libc::{self, *};
 
-use super::super::plan::Level;
-use super::{Rule, Shape, When};
+use super::super::plan::SandboxLevel;
+use super::{Condition, FilterConfig, Rule};
 
 /// The newest system call that was looked at; numbers from 424 on are the same everywhere.
 pub(super) const NEWEST: u32 = 470;
@@ -253,8 +253,8 @@ const OLD_MODES: &[(i64, u8)] = &[(SYS_chmod, 1), (SYS_mknod, 1), (SYS_creat, 1)
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_MODES: &[(i64, u8)] = &[];
 
-/// All rules of a shape.
-pub(super) fn rules(shape: Shape) -> Vec<Rule> {
+/// All rules of a config.
+pub(super) fn rules(config: FilterConfig) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::with_capacity(160);
     let whole = |calls: &[i64]| {
         calls
@@ -269,28 +269,31 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
     rules.extend(OPENS.iter().map(without_access));
     rules.extend(setuid());
     rules.extend(marks());
-    if shape.level != Level::Workspace || !shape.mounted {
+    if config.level != SandboxLevel::Workspace || !config.mounted {
         rules.extend(whole(ATTRIBUTES));
         rules.extend(whole(OLD_ATTRIBUTES));
     }
     rules.extend([
-        Rule::new(SYS_ioctl, When::NotIn(1, REQUESTS)).errno(ENOTTY),
-        Rule::new(SYS_clone, When::AnyBit(0, NAMESPACES)),
-        Rule::new(SYS_unshare, When::AnyBit(0, NAMESPACES | CLONE_NEWTIME)),
+        Rule::new(SYS_ioctl, Condition::NotIn(1, REQUESTS)).errno(ENOTTY),
+        Rule::new(SYS_clone, Condition::AnyBit(0, NAMESPACES)),
+        Rule::new(
+            SYS_unshare,
+            Condition::AnyBit(0, NAMESPACES | CLONE_NEWTIME),
+        ),
     ]);
     rules.extend(
         OF_OTHERS
             .iter()
-            .map(|(call, argument)| Rule::new(*call, When::NotIn(*argument, &[0]))),
+            .map(|(call, argument)| Rule::new(*call, Condition::NotIn(*argument, &[0]))),
     );
     rules.extend([
-        Rule::new(SYS_setpriority, When::In(0, &[PRIO_USER])),
-        Rule::new(SYS_ioprio_set, When::In(0, &[IOPRIO_WHO_USER])),
+        Rule::new(SYS_setpriority, Condition::In(0, &[PRIO_USER])),
+        Rule::new(SYS_ioprio_set, Condition::In(0, &[IOPRIO_WHO_USER])),
         // A lease blocks other programs that open the file; the second request reports changes in a directory; the
         // others change how the file is written.
         Rule::new(
             SYS_fcntl,
-            When::In(
+            Condition::In(
                 1,
                 &[
                     libc::F_SETLEASE as u32,
@@ -301,14 +304,14 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
             ),
         ),
     ]);
-    if shape.level != Level::Workspace {
+    if config.level != SandboxLevel::Workspace {
         rules.extend(locks());
     }
-    rules.extend(sockets(shape.network));
-    if shape.abi < 3 {
+    rules.extend(sockets(config.network));
+    if config.abi < 3 {
         rules.extend(truncation());
     }
-    if shape.abi < 6 {
+    if config.abi < 6 {
         rules.extend(signals());
     }
     rules
@@ -317,18 +320,18 @@ pub(super) fn rules(shape: Shape) -> Vec<Rule> {
 /// Refuses the access mode for neither reading nor writing: with it, Landlock allows every file to be opened.
 fn without_access((call, flags): &(i64, u8)) -> Rule {
     let mode = O_ACCMODE as u32;
-    Rule::new(*call, When::Masked(*flags, mode, mode))
+    Rule::new(*call, Condition::Masked(*flags, mode, mode))
 }
 
 /// Refuses setuid modes: anybody on the machine could run such a program with its owner's permissions.
 fn setuid() -> impl Iterator<Item = Rule> {
-    let sets = |argument: u8| When::AnyBit(argument, S_ISUID);
+    let sets = |argument: u8| Condition::AnyBit(argument, S_ISUID);
     let modes = MODES.iter().chain(OLD_MODES);
     let by_mode = modes.map(move |(call, mode)| Rule::new(*call, sets(*mode)));
     // The mode follows the flags, and is unused if no file is made.
     let made = (O_CREAT | O_TMPFILE & !O_DIRECTORY) as u32;
     let by_flags = OPENS.iter().map(move |(call, flags)| {
-        Rule::new(*call, When::AnyBit(*flags, made)).and(sets(flags + 1))
+        Rule::new(*call, Condition::AnyBit(*flags, made)).and(sets(flags + 1))
     });
     by_mode.chain(by_flags)
 }
@@ -337,8 +340,8 @@ fn setuid() -> impl Iterator<Item = Rule> {
 fn marks() -> [Rule; 2] {
     const LOCKS: &[u32] = &[RLIMIT_LOCKS];
     [
-        Rule::new(SYS_setrlimit, When::In(0, LOCKS)),
-        Rule::new(SYS_prlimit64, When::In(1, LOCKS)).and(When::Some(2)),
+        Rule::new(SYS_setrlimit, Condition::In(0, LOCKS)),
+        Rule::new(SYS_prlimit64, Condition::In(1, LOCKS)).and(Condition::Some(2)),
     ]
 }
 
@@ -355,22 +358,22 @@ fn locks() -> [Rule; 2] {
         // Cargo and Go take this error for a file system without locks, and continue.
         Rule::always(SYS_flock).errno(ENOSYS),
         // Programs give up on this error. For other errors, SQLite first retries, or reports a broken disk.
-        Rule::new(SYS_fcntl, When::In(1, TAKE)),
+        Rule::new(SYS_fcntl, Condition::In(1, TAKE)),
     ]
 }
 
 fn sockets(network: bool) -> Vec<Rule> {
     // A pair of datagram sockets can be pointed at any address later; of streams it cannot.
     let mut rules = vec![
-        Rule::new(SYS_socketpair, When::NotIn(0, &[AF_UNIX as u32])),
-        Rule::new(SYS_socketpair, When::Masked(1, 0xF, SOCK_DGRAM as u32)),
+        Rule::new(SYS_socketpair, Condition::NotIn(0, &[AF_UNIX as u32])),
+        Rule::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_DGRAM as u32)),
         // AF_UNIX takes it for the same.
-        Rule::new(SYS_socketpair, When::Masked(1, 0xF, SOCK_RAW as u32)),
+        Rule::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_RAW as u32)),
     ];
     if network {
         // The editor's socket, docker's and the buses' are AF_UNIX: whoever reaches one is out.
         let families = &[AF_INET as u32, AF_INET6 as u32];
-        rules.push(Rule::new(SYS_socket, When::NotIn(0, families)));
+        rules.push(Rule::new(SYS_socket, Condition::NotIn(0, families)));
     } else {
         rules.push(Rule::always(SYS_socket));
         rules.extend(PEERS.iter().map(|call| Rule::always(*call)));
@@ -382,7 +385,7 @@ fn sockets(network: bool) -> Vec<Rule> {
 fn truncation() -> Vec<Rule> {
     let emptying = (O_TRUNC | O_ACCMODE) as u32;
     let emptied = |(call, flags): &(i64, u8)| {
-        Rule::new(*call, When::Masked(*flags, emptying, O_TRUNC as u32))
+        Rule::new(*call, Condition::Masked(*flags, emptying, O_TRUNC as u32))
     };
     let mut rules = vec![Rule::always(SYS_truncate)];
     rules.extend(OPENS.iter().map(emptied));
@@ -394,11 +397,11 @@ fn truncation() -> Vec<Rule> {
 fn signals() -> Vec<Rule> {
     let harmless = &[0, SIGURG as u32];
     vec![
-        Rule::new(SYS_kill, When::NotIn(0, &[0])),
-        Rule::new(SYS_tgkill, When::NotIn(2, harmless)),
+        Rule::new(SYS_kill, Condition::NotIn(0, &[0])),
+        Rule::new(SYS_tgkill, Condition::NotIn(2, harmless)),
         Rule::always(SYS_tkill),
         Rule::always(SYS_rt_sigqueueinfo),
         Rule::always(SYS_rt_tgsigqueueinfo),
-        Rule::new(SYS_fcntl, When::In(1, &[libc::F_SETOWN as u32, 15])),
+        Rule::new(SYS_fcntl, Condition::In(1, &[libc::F_SETOWN as u32, 15])),
     ]
 }

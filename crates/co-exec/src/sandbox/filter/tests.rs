@@ -10,7 +10,7 @@ enum Answer {
     Kill,
 }
 
-fn answer(shape: Shape, arch: u32, number: i64, arguments: [u64; 6]) -> Answer {
+fn answer(config: FilterConfig, arch: u32, number: i64, arguments: [u64; 6]) -> Answer {
     let mut data = Vec::new();
     data.extend(u32::try_from(number).unwrap().to_le_bytes());
     data.extend(arch.to_le_bytes());
@@ -20,7 +20,7 @@ fn answer(shape: Shape, arch: u32, number: i64, arguments: [u64; 6]) -> Answer {
         let at = at as usize;
         u32::from_le_bytes(data[at..at + 4].try_into().unwrap())
     };
-    let code = program(shape);
+    let code = program(config);
     let (mut at, mut accumulator) = (0_usize, 0_u32);
     loop {
         let step = &code[at];
@@ -51,29 +51,29 @@ fn answer(shape: Shape, arch: u32, number: i64, arguments: [u64; 6]) -> Answer {
     }
 }
 
-const READ_ONLY: Shape = Shape {
-    level: Level::ReadOnly,
+const READ_ONLY: FilterConfig = FilterConfig {
+    level: SandboxLevel::ReadOnly,
     abi: 7,
     network: false,
     mounted: false,
 };
 
-fn check(shape: Shape, number: i64, arguments: &[u64], expected: Answer) {
+fn check(config: FilterConfig, number: i64, arguments: &[u64], expected: Answer) {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
-    let found = answer(shape, ARCH, number, all);
+    let found = answer(config, ARCH, number, all);
     assert_eq!(
         found, expected,
-        "call {number} with {arguments:?} at {shape:?}"
+        "call {number} with {arguments:?} at {config:?}"
     );
 }
 
-fn refused(shape: Shape, number: i64, arguments: &[u64]) {
-    check(shape, number, arguments, Answer::Errno(EPERM));
+fn refused(config: FilterConfig, number: i64, arguments: &[u64]) {
+    check(config, number, arguments, Answer::Errno(EPERM));
 }
 
-fn allowed(shape: Shape, number: i64, arguments: &[u64]) {
-    check(shape, number, arguments, Answer::Allow);
+fn allowed(config: FilterConfig, number: i64, arguments: &[u64]) {
+    check(config, number, arguments, Answer::Allow);
 }
 
 #[test]
@@ -89,11 +89,11 @@ fn what_programs_live_on_is_allowed() {
 
 #[test]
 fn attributes_are_changed_only_where_mounts_hold_them() {
-    let workspace = Shape {
-        level: Level::Workspace,
+    let workspace = FilterConfig {
+        level: SandboxLevel::Workspace,
         ..READ_ONLY
     };
-    let mounted = Shape {
+    let mounted = FilterConfig {
         mounted: true,
         ..workspace
     };
@@ -133,35 +133,35 @@ fn another_machine_a_twin_and_the_unknown_are_not_there() {
 #[test]
 fn nothing_is_opened_for_neither_reading_nor_writing() {
     for abi in 1..=9 {
-        for level in [Level::ReadOnly, Level::Workspace] {
-            let shape = Shape {
+        for level in [SandboxLevel::ReadOnly, SandboxLevel::Workspace] {
+            let config = FilterConfig {
                 level,
                 abi,
                 ..READ_ONLY
             };
             for flags in [O_ACCMODE, O_ACCMODE | O_TRUNC, O_ACCMODE | O_CLOEXEC] {
-                refused(shape, SYS_openat, &[0, 0, flags as u64]);
+                refused(config, SYS_openat, &[0, 0, flags as u64]);
                 #[cfg(target_arch = "x86_64")]
-                refused(shape, SYS_open, &[0, flags as u64]);
+                refused(config, SYS_open, &[0, flags as u64]);
             }
             for flags in [O_RDONLY, O_WRONLY, O_RDWR] {
-                allowed(shape, SYS_openat, &[0, 0, (flags | O_CLOEXEC) as u64]);
+                allowed(config, SYS_openat, &[0, 0, (flags | O_CLOEXEC) as u64]);
             }
-            check(shape, SYS_openat2, &[], Answer::Errno(ENOSYS));
+            check(config, SYS_openat2, &[], Answer::Errno(ENOSYS));
         }
     }
 }
 
 #[test]
 fn watches_are_absent_and_locks_are_where_files_may_be_written() {
-    let workspace = Shape {
-        level: Level::Workspace,
+    let workspace = FilterConfig {
+        level: SandboxLevel::Workspace,
         mounted: true,
         ..READ_ONLY
     };
-    for shape in [READ_ONLY, workspace] {
-        check(shape, SYS_inotify_init1, &[], Answer::Errno(ENOSYS));
-        check(shape, SYS_inotify_add_watch, &[], Answer::Errno(ENOSYS));
+    for config in [READ_ONLY, workspace] {
+        check(config, SYS_inotify_init1, &[], Answer::Errno(ENOSYS));
+        check(config, SYS_inotify_add_watch, &[], Answer::Errno(ENOSYS));
     }
     check(READ_ONLY, SYS_flock, &[], Answer::Errno(ENOSYS));
     allowed(workspace, SYS_flock, &[]);
@@ -176,8 +176,8 @@ fn watches_are_absent_and_locks_are_where_files_may_be_written() {
 
 #[test]
 fn nothing_becomes_setuid() {
-    let workspace = Shape {
-        level: Level::Workspace,
+    let workspace = FilterConfig {
+        level: SandboxLevel::Workspace,
         mounted: true,
         ..READ_ONLY
     };
@@ -186,12 +186,12 @@ fn nothing_becomes_setuid() {
         refused(workspace, SYS_fchmod, &[0, mode]);
         refused(workspace, SYS_fchmodat, &[0, 0, mode]);
         refused(workspace, 452, &[0, 0, mode]);
-        for shape in [workspace, READ_ONLY] {
-            refused(shape, SYS_mknodat, &[0, 0, mode]);
-            refused(shape, SYS_openat, &[0, 0, create, mode]);
-            refused(shape, SYS_openat, &[0, 0, nameless, mode]);
+        for config in [workspace, READ_ONLY] {
+            refused(config, SYS_mknodat, &[0, 0, mode]);
+            refused(config, SYS_openat, &[0, 0, create, mode]);
+            refused(config, SYS_openat, &[0, 0, nameless, mode]);
             // There is no mode then: it is whatever was in the register.
-            allowed(shape, SYS_openat, &[0, 0, O_DIRECTORY as u64, mode]);
+            allowed(config, SYS_openat, &[0, 0, O_DIRECTORY as u64, mode]);
         }
     }
     for mode in [0o755, 0o2755, 0o1777] {
@@ -214,7 +214,7 @@ fn the_limit_of_locks_stays_and_can_be_asked() {
 
 #[test]
 fn sockets_are_as_the_network_is() {
-    let network = Shape {
+    let network = FilterConfig {
         network: true,
         ..READ_ONLY
     };
@@ -304,7 +304,7 @@ fn priorities_are_one_s_own() {
 
 #[test]
 fn an_older_landlock_leaves_more_to_the_filter() {
-    let version = |abi| Shape { abi, ..READ_ONLY };
+    let version = |abi| FilterConfig { abi, ..READ_ONLY };
     let emptying = (O_RDONLY | O_TRUNC | O_CLOEXEC) as u64;
     let writing = (O_WRONLY | O_TRUNC) as u64;
     for abi in [1, 2] {
@@ -330,8 +330,8 @@ fn an_older_landlock_leaves_more_to_the_filter() {
 fn every_jump_lands_inside() {
     for abi in 1..=9 {
         for (network, mounted) in [(false, false), (true, true)] {
-            for level in [Level::ReadOnly, Level::Workspace] {
-                let code = program(Shape {
+            for level in [SandboxLevel::ReadOnly, SandboxLevel::Workspace] {
+                let code = program(FilterConfig {
                     level,
                     abi,
                     network,
@@ -357,16 +357,16 @@ fn every_rule_is_found_by_the_search() {
     for rule in tables::rules(READ_ONLY) {
         // No argument is in all the lists, and these have every bit that a mask asks for.
         let hit = match rule.when {
-            When::Always | When::NotIn(..) => u64::MAX,
-            When::AnyBit(_, mask) => mask.into(),
-            When::Masked(_, _, value) => value.into(),
-            When::In(_, values) => values[0].into(),
-            When::Some(_) => 1,
+            Condition::Always | Condition::NotIn(..) => u64::MAX,
+            Condition::AnyBit(_, mask) => mask.into(),
+            Condition::Masked(_, _, value) => value.into(),
+            Condition::In(_, values) => values[0].into(),
+            Condition::Some(_) => 1,
         };
         let mut arguments = [hit; 6];
         match rule.and {
-            When::AnyBit(argument, mask) => arguments[usize::from(argument)] = mask.into(),
-            When::Some(argument) => arguments[usize::from(argument)] = 1,
+            Condition::AnyBit(argument, mask) => arguments[usize::from(argument)] = mask.into(),
+            Condition::Some(argument) => arguments[usize::from(argument)] = 1,
             _ => {}
         }
         check(READ_ONLY, rule.call, &arguments, Answer::Errno(rule.errno));

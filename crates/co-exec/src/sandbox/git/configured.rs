@@ -21,7 +21,7 @@ const KEYS: &str = r"^(core\.hookspath|include\.path|includeif\..*\.path)$";
 const VARIABLES: [&str; 2] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"];
 
 /// The workspace, home directory and variables for which to ask git.
-pub(in super::super) struct Place<'a> {
+pub(in super::super) struct GitQuery<'a> {
     pub workspace: &'a Path,
     pub home: &'a Path,
     pub env: &'a [(OsString, OsString)],
@@ -32,7 +32,7 @@ pub(in super::super) struct Place<'a> {
 
 /// The configuration to read.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum ConfigSource<'a> {
     /// All configuration that applies in the workspace.
     Workspace,
     /// The configuration of the person and of the system.
@@ -55,19 +55,19 @@ impl Configured {
     ///
     /// # Errors
     /// Git cannot read its configuration.
-    pub(in super::super) fn ask(place: &Place<'_>) -> Result<Self, Refused> {
+    pub(in super::super) fn ask(query: &GitQuery<'_>) -> Result<Self, Refused> {
         let mut found = Self::default();
-        let Some(git) = program(place) else {
+        let Some(git) = program(query) else {
             return Ok(found);
         };
-        let mut todo = match found.read(place, &git, Source::Workspace) {
-            Err(_) if !place.trusted => found.read(place, &git, Source::Person)?,
+        let mut todo = match found.read(query, &git, ConfigSource::Workspace) {
+            Err(_) if !query.trusted => found.read(query, &git, ConfigSource::Person)?,
             todo => todo?,
         };
         // Git passes over a repository of another owner, who obeys it all the same: so its files are read as files.
-        for file in own_files(place.workspace) {
-            match found.read(place, &git, Source::File(&file)) {
-                Err(_) if !place.trusted => {}
+        for file in own_files(query.workspace) {
+            match found.read(query, &git, ConfigSource::File(&file)) {
+                Err(_) if !query.trusted => {}
                 more => todo.extend(more?),
             }
         }
@@ -76,7 +76,7 @@ impl Configured {
             if seen.len() == MOST || seen.contains(&file) || !file.is_file() {
                 continue;
             }
-            todo.extend(found.read(place, &git, Source::File(&file))?);
+            todo.extend(found.read(query, &git, ConfigSource::File(&file))?);
             seen.push(file);
         }
         Ok(found)
@@ -85,28 +85,28 @@ impl Configured {
     /// Reads one source; returns the included files that git did not read with it.
     fn read(
         &mut self,
-        place: &Place<'_>,
+        query: &GitQuery<'_>,
         git: &Path,
-        source: Source<'_>,
+        source: ConfigSource<'_>,
     ) -> Result<Vec<PathBuf>, Refused> {
         let mut command = Command::new(git);
         command.args(["config", "-z", "--show-origin", "--type=path"]);
-        if let Source::File(file) = source {
+        if let ConfigSource::File(file) = source {
             command.arg("--no-includes").arg("--file").arg(file);
         }
         command.args(["--get-regexp", KEYS]).env_clear();
         let known = |(name, _): &&(OsString, OsString)| VARIABLES.iter().any(|it| name == it);
         command.envs(
-            place
+            query
                 .env
                 .iter()
                 .filter(known)
                 .map(|(name, value)| (name, value)),
         );
-        command.env("HOME", place.home);
+        command.env("HOME", query.home);
         command.current_dir(match source {
-            Source::Person => Path::new("/"),
-            _ => place.workspace,
+            ConfigSource::Person => Path::new("/"),
+            _ => query.workspace,
         });
         let output = match support::output(&mut command, LIMIT) {
             Ok(Some(output)) if matches!(output.status.code(), Some(0 | 1)) => output,
@@ -122,16 +122,16 @@ impl Configured {
             };
             let (key, value) = (&entry[..end], OsStr::from_bytes(&entry[end + 1..]));
             if key == b"core.hookspath" {
-                let hooks = place.workspace.join(value);
+                let hooks = query.workspace.join(value);
                 if !self.hooks.contains(&hooks) {
                     self.hooks.push(hooks);
                 }
                 continue;
             }
             let origin = origin.strip_prefix(b"file:").unwrap_or_default();
-            let origin = place.workspace.join(OsStr::from_bytes(origin));
+            let origin = query.workspace.join(OsStr::from_bytes(origin));
             let target = origin.parent().unwrap_or(&origin).join(value);
-            if matches!(source, Source::File(_)) || key.starts_with(b"includeif.") {
+            if matches!(source, ConfigSource::File(_)) || key.starts_with(b"includeif.") {
                 unread.push(target.clone());
             }
             if !self.files.contains(&target) {
@@ -166,12 +166,12 @@ fn refused(why: &str) -> Refused {
 }
 
 /// Returns the person's git, never one in the workspace.
-fn program(place: &Place<'_>) -> Option<PathBuf> {
-    let path = place.env.iter().rev().find(|(name, _)| name == "PATH")?;
+fn program(query: &GitQuery<'_>) -> Option<PathBuf> {
+    let path = query.env.iter().rev().find(|(name, _)| name == "PATH")?;
     std::env::split_paths(&path.1)
         .filter(|dir| dir.is_absolute())
         .filter_map(|dir| dir.join("git").canonicalize().ok())
-        .filter(|git| !git.starts_with(place.workspace))
+        .filter(|git| !git.starts_with(query.workspace))
         .find(|git| {
             let meta = git.metadata();
             meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::super::git::{self, Configured, Layout, Limits};
-use super::super::plan::{Grant, Mounts, Right, Text};
+use super::super::git::{self, Configured, Layout, SearchLimits};
+use super::super::plan::{Grant, Mounts, PathBytes, Right};
 use super::super::{Refused, names};
-use super::{Found, Kept, Place, around};
+use super::{FoundPaths, GrantRequest, WorkspacePaths, around};
 
 /// The paths that are protected while a command writes.
-struct Still {
-    limits: Limits,
+struct ProtectedPaths {
+    limits: SearchLimits,
     /// Paths outside git's directories that other programs run or read as configuration.
     later: Vec<PathBuf>,
     /// All protected paths; they need not exist.
@@ -19,9 +19,9 @@ struct Still {
 
 /// Adds the paths that the command may write to `found` and `grants`.
 pub(super) fn add(
-    kept: &Kept,
-    place: &Place<'_>,
-    found: &mut Found,
+    kept: &WorkspacePaths,
+    place: &GrantRequest<'_>,
+    found: &mut FoundPaths,
     grants: &mut BTreeSet<Grant>,
 ) -> Result<(), Refused> {
     if kept.home.starts_with(&kept.real) {
@@ -34,38 +34,47 @@ pub(super) fn add(
     let layout = Layout::of(&kept.real);
     let mut writable = vec![kept.real.clone()];
     writable.extend(layout.outside().map(Path::to_owned));
-    let still = Still::new(kept, place, &layout, &writable)?;
+    let protected = ProtectedPaths::new(kept, place, &layout, &writable)?;
     if place.namespaces {
         for path in &writable {
             around(path, Right::Write, &kept.secrets, grants, &mut Vec::new());
         }
         // A protected file is no longer protected once somebody outside replaces it.
-        let held = still.all.iter().filter(|it| it.is_file());
+        let held = protected.all.iter().filter(|it| it.is_file());
         let git_dir = kept.real.join(".git");
         let git_dir = layout.outside().unwrap_or(&git_dir);
         let git_dir = git_dir.join("HEAD").is_file().then_some(git_dir);
-        let watched = still.later.iter().chain(&still.limits.watched).chain(held);
+        let watched = protected
+            .later
+            .iter()
+            .chain(&protected.limits.watched)
+            .chain(held);
         let watched: BTreeSet<&Path> = watched.map(PathBuf::as_path).chain(git_dir).collect();
         found.watched = watched.into_iter().map(Path::to_owned).collect();
-        found.mounts = Some(still.mounts(kept, writable, place.tmp));
-        found.missing = still.limits.obeyed;
+        found.mounts = Some(protected.mounts(kept, writable, place.tmp));
+        found.missing = protected.limits.obeyed;
     } else {
         let mut avoid = kept.secrets.clone();
-        avoid.extend(still.all);
-        for path in still.limits.allowed.iter().filter(|it| !it.is_symlink()) {
+        avoid.extend(protected.all);
+        for path in protected
+            .limits
+            .allowed
+            .iter()
+            .filter(|it| !it.is_symlink())
+        {
             around(path, Right::Write, &avoid, grants, &mut Vec::new());
         }
         avoid.push(kept.real.join(".git"));
-        avoid.extend(still.limits.pinned);
+        avoid.extend(protected.limits.pinned);
         around(&kept.real, Right::Write, &avoid, grants, &mut Vec::new());
     }
     Ok(())
 }
 
-impl Still {
+impl ProtectedPaths {
     fn new(
-        kept: &Kept,
-        place: &Place<'_>,
+        kept: &WorkspacePaths,
+        place: &GrantRequest<'_>,
         layout: &Layout,
         writable: &[PathBuf],
     ) -> Result<Self, Refused> {
@@ -96,7 +105,7 @@ impl Still {
         Ok(Self { limits, later, all })
     }
 
-    fn mounts(&self, kept: &Kept, mut writable: Vec<PathBuf>, tmp: &Path) -> Mounts {
+    fn mounts(&self, kept: &WorkspacePaths, mut writable: Vec<PathBuf>, tmp: &Path) -> Mounts {
         let roots = writable.clone();
         writable.extend(self.limits.writable.iter().cloned());
         writable.push(tmp.to_owned());
@@ -126,8 +135,8 @@ impl Still {
     }
 }
 
-fn texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<Text> {
-    paths.into_iter().map(Text::from).collect()
+fn texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<PathBytes> {
+    paths.into_iter().map(PathBytes::from).collect()
 }
 
 /// Returns the real path of the part that exists, and the rest as written.

@@ -1,0 +1,128 @@
+//! A person's own shell and variables, as their editor has them.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStringExt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Visitor};
+
+/// Environment variables: names and values.
+pub(crate) type Variables = Vec<(OsString, OsString)>;
+
+/// The source of a command's shell and variables.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Environment {
+    /// bash, and the allowlist of the executor's own variables.
+    #[default]
+    Executor,
+    /// bash, and the allowlist of these variables.
+    Restricted(HostEnvironment),
+    /// This shell and these variables, less those that never pass.
+    Inherit(HostEnvironment),
+}
+
+impl Environment {
+    /// Returns the variables to pick from, if they are not the executor's.
+    pub(crate) fn variables(&self) -> Option<&Variables> {
+        match self {
+            Self::Executor => None,
+            Self::Restricted(host) | Self::Inherit(host) => Some(&host.variables),
+        }
+    }
+
+    /// Returns whether all variables pass that may.
+    pub(crate) fn inherits(&self) -> bool {
+        matches!(self, Self::Inherit(_))
+    }
+
+    /// Returns the words before the command's text, if they are not bash's.
+    pub(crate) fn shell(&self) -> Option<&[OsString]> {
+        match self {
+            Self::Inherit(host) if !host.shell.is_empty() => Some(&host.shell),
+            _ => None,
+        }
+    }
+}
+
+/// A shell and variables. Their values may be secrets, so they are not for logs: [`Debug`](fmt::Debug) leaves them out.
+#[derive(Clone, Default, PartialEq)]
+pub struct HostEnvironment {
+    /// The shell and its flags; the command's text follows.
+    pub shell: Vec<OsString>,
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl fmt::Debug for HostEnvironment {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.variables.len();
+        write!(to, "HostEnvironment {{ {count} variables }}")
+    }
+}
+
+/// From `{ shell, variables }`: words, and `NAME=value` each, of any bytes.
+impl<'de> Deserialize<'de> for HostEnvironment {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Message {
+            #[serde(default)]
+            shell: Vec<Word>,
+            #[serde(default)]
+            variables: Vec<Word>,
+        }
+        let Message { shell, variables } = Message::deserialize(from)?;
+        let text = |Word(bytes)| OsString::from_vec(bytes);
+        let pair = |Word(mut bytes): Word| {
+            let at = memchr::memchr(b'=', &bytes)?;
+            let value = bytes.split_off(at + 1);
+            bytes.truncate(at);
+            Some((OsString::from_vec(bytes), OsString::from_vec(value)))
+        };
+        Ok(Self {
+            shell: shell.into_iter().map(text).collect(),
+            variables: variables.into_iter().filter_map(pair).collect(),
+        })
+    }
+}
+
+struct Word(Vec<u8>);
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Word;
+
+            fn expecting(&self, to: &mut fmt::Formatter) -> fmt::Result {
+                to.write_str("a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Word, E> {
+                Ok(Word(text.as_bytes().to_owned()))
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Word, E> {
+                Ok(Word(bytes.to_owned()))
+            }
+        }
+        from.deserialize_any(Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_come_as_lines_and_stay_out_of_logs() {
+        let json = r#"{ "shell": ["zsh", "-c"], "variables": ["A=b=c", "EMPTY=", "odd"] }"#;
+        let host: HostEnvironment = serde_json::from_str(json).unwrap();
+        assert_eq!(host.shell, ["zsh", "-c"]);
+        let expected = [("A", "b=c"), ("EMPTY", "")].map(|(k, v)| (k.into(), v.into()));
+        assert_eq!(host.variables, expected);
+        let shown = format!("{:?}", Environment::Inherit(host));
+        assert_eq!(shown, "Inherit(HostEnvironment { 2 variables })");
+        let none: HostEnvironment = serde_json::from_str("{}").unwrap();
+        assert_eq!(none, HostEnvironment::default());
+    }
+}

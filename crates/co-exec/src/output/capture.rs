@@ -1,0 +1,405 @@
+//! What is kept of a stream: its first bytes, its last lines, and exact counts of all of it.
+//!
+//! The last lines live in blocks that are read into directly and used again, so a flood costs one copy
+//! out of the pipe and one count of newlines. Nothing is decoded here.
+
+use std::collections::VecDeque;
+use std::io;
+
+use crate::output::text::Encoding;
+
+/// A block, and the most one read takes: what a pipe holds.
+pub(crate) const BLOCK: usize = 64 << 10;
+/// The first block: most commands print less, and never pay for more.
+const FIRST: usize = 4 << 10;
+/// Kept of the beginning and of the end at least, for the model.
+pub(crate) const HEAD: usize = 16 << 10;
+pub(crate) const TAIL: usize = 48 << 10;
+/// Kept of the end at most, however long the lines are.
+const MOST: usize = 4 << 20;
+/// Where a stream must hold a NUL byte to be binary.
+const BINARY: usize = 4 << 10;
+
+/// Bytes kept of a stream's beginning and of its end, for the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeadAndTailSizes {
+    pub(crate) head: usize,
+    pub(crate) tail: usize,
+}
+
+impl HeadAndTailSizes {
+    /// Returns what a model that reads `max` bytes of it needs, which is no more than that much of either end.
+    pub(crate) fn of(max: usize) -> Self {
+        Self {
+            head: (max / 5).max(HEAD),
+            tail: max.clamp(TAIL, MOST - BLOCK),
+        }
+    }
+
+    pub(crate) fn sum(self) -> usize {
+        self.head + self.tail
+    }
+}
+
+/// A bounded record of a stream.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    share: HeadAndTailSizes,
+    head: Vec<u8>,
+    blocks: VecDeque<Block>,
+    /// A block that was dropped, to be read into next.
+    spare: Option<Box<[u8]>>,
+    /// Lines to keep at the end.
+    keep: u64,
+    /// Bytes of the stream before the first block, and newlines among them.
+    dropped: u64,
+    dropped_lines: u64,
+    /// Whether the first block begins inside of a line.
+    dropped_inside: bool,
+    bytes: u64,
+    newlines: u64,
+    ends_in_newline: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    data: Box<[u8]>,
+    len: usize,
+    newlines: u64,
+}
+
+impl Block {
+    fn bytes(&self) -> &[u8] {
+        &self.data[..self.len]
+    }
+
+    fn full(&self) -> bool {
+        self.len == self.data.len()
+    }
+}
+
+/// What the model's view is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct HeadAndTail {
+    pub(crate) head: Vec<u8>,
+    /// Follows `head` at once if the two are all there is, else begins a line where it can.
+    pub(crate) tail: Vec<u8>,
+    pub(crate) bytes: u64,
+    pub(crate) lines: u64,
+    pub(crate) binary: bool,
+    pub(crate) encoding: Encoding,
+}
+
+impl HeadAndTail {
+    /// Returns whether nothing lies between the two.
+    pub(crate) fn whole(&self) -> bool {
+        (self.head.len() + self.tail.len()) as u64 == self.bytes
+    }
+}
+
+impl Capture {
+    /// Keeps `keep` lines, and what a model needs that reads `max` bytes.
+    pub(crate) fn new(keep: usize, max: usize) -> Self {
+        Self {
+            share: HeadAndTailSizes::of(max),
+            head: Vec::new(),
+            blocks: VecDeque::new(),
+            spare: None,
+            keep: keep as u64,
+            dropped: 0,
+            dropped_lines: 0,
+            dropped_inside: false,
+            bytes: 0,
+            newlines: 0,
+            ends_in_newline: true,
+        }
+    }
+
+    /// Takes in what one call of `read` puts into the space it is given; returns those bytes.
+    pub(crate) fn fill(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<&[u8]> {
+        if self.blocks.back().is_none_or(Block::full) {
+            self.drop_blocks();
+            let size = if self.bytes == 0 { FIRST } else { BLOCK };
+            let data = self.spare.take();
+            self.blocks.push_back(Block {
+                data: data.unwrap_or_else(|| vec![0; size].into_boxed_slice()),
+                len: 0,
+                newlines: 0,
+            });
+        }
+        let block = self
+            .blocks
+            .back_mut()
+            .expect("a block was just made sure of");
+        let start = block.len;
+        let count = read(&mut block.data[start..])?;
+        block.len += count;
+        let fresh = &block.data[start..block.len];
+        let newlines = memchr::memchr_iter(b'\n', fresh).count() as u64;
+        block.newlines += newlines;
+        self.newlines += newlines;
+        self.bytes += count as u64;
+        if let Some(last) = fresh.last() {
+            self.ends_in_newline = *last == b'\n';
+        }
+        let room = self.share.head - self.head.len();
+        self.head.extend_from_slice(&fresh[..room.min(count)]);
+        Ok(fresh)
+    }
+
+    /// Drops the blocks that nothing needs any more.
+    fn drop_blocks(&mut self) {
+        while self.blocks.len() > 1 {
+            let held = self.blocks.len() * BLOCK;
+            let first = &self.blocks[0];
+            let left = self.newlines - self.dropped_lines - first.newlines;
+            // A full block more than the tail: the last one is empty yet.
+            let enough = left > self.keep && held - BLOCK >= self.share.tail;
+            if !enough && held < MOST {
+                return;
+            }
+            if let Some(first) = self.blocks.pop_front() {
+                self.dropped += first.len as u64;
+                self.dropped_lines += first.newlines;
+                self.dropped_inside = first.bytes().last() != Some(&b'\n');
+                self.spare = (first.data.len() == BLOCK).then_some(first.data);
+            }
+        }
+    }
+
+    pub(crate) fn share(&self) -> HeadAndTailSizes {
+        self.share
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn newlines(&self) -> u64 {
+        self.newlines
+    }
+
+    /// Returns how many lines there are: an unfinished one counts.
+    pub(crate) fn lines(&self) -> u64 {
+        self.newlines + u64::from(!self.ends_in_newline)
+    }
+
+    pub(crate) fn encoding(&self) -> Encoding {
+        Encoding::of(&self.head)
+    }
+
+    /// Returns whether the stream is no text.
+    pub(crate) fn binary(&self) -> bool {
+        let start = &self.head[..self.head.len().min(BINARY)];
+        self.encoding() == Encoding::Utf8 && memchr::memchr(0, start).is_some()
+    }
+
+    /// Returns the bytes from `at` to `end` as far as they are still kept.
+    pub(crate) fn range(&self, at: u64, end: u64) -> Vec<u8> {
+        let mut found = Vec::new();
+        let mut start = self.dropped;
+        for block in &self.blocks {
+            let len = block.len as u64;
+            let from = at.clamp(start, start + len) - start;
+            let to = end.clamp(start, start + len) - start;
+            // Both are at most the length of a block.
+            found
+                .extend_from_slice(&block.bytes()[from as usize..(to as usize).max(from as usize)]);
+            start += len;
+        }
+        found
+    }
+
+    /// Returns where the last `lines` lines begin, at most `most` bytes before the end, and how many
+    /// newlines come before that.
+    pub(crate) fn last_lines(&self, lines: u64, most: u64) -> (u64, u64) {
+        let floor = self.bytes.saturating_sub(most).max(self.dropped);
+        // The newline that ends the last line begins none.
+        let mut wanted = lines + u64::from(self.ends_in_newline);
+        let mut passed = 0;
+        let mut end = self.bytes;
+        for block in self.blocks.iter().rev() {
+            let start = end - block.len as u64;
+            let from = usize::try_from(floor.saturating_sub(start)).unwrap_or(usize::MAX);
+            let bytes = block.bytes();
+            for at in memchr::memrchr_iter(b'\n', bytes) {
+                if at < from {
+                    break;
+                }
+                wanted -= 1;
+                if wanted == 0 {
+                    return (self.align(start + at as u64 + 1), self.newlines - passed);
+                }
+                passed += 1;
+            }
+            end = start;
+            if start <= floor {
+                break;
+            }
+        }
+        (self.align(floor), self.newlines - passed)
+    }
+
+    /// Returns whether what is kept from `at` on begins inside of a line.
+    pub(crate) fn inside(&self, at: u64) -> bool {
+        match self.encoding() {
+            // Halves of a character: not worth the care.
+            Encoding::Utf16 { .. } => false,
+            Encoding::Utf8 if at <= self.dropped => self.dropped_inside,
+            Encoding::Utf8 => self.range(at - 1, at) != b"\n",
+        }
+    }
+
+    /// Returns where the first whole one of the last `lines` lines begins that is still there, and its number (0 is the
+    /// first that was printed).
+    pub(crate) fn first_of(&self, lines: u64) -> (u64, u64) {
+        let (at, before) = self.last_lines(lines, u64::MAX);
+        if at > self.align(self.dropped) || self.dropped == 0 {
+            return (at, before);
+        }
+        // What is left begins inside of a line.
+        let kept = self.range(at, self.bytes);
+        match memchr::memchr(b'\n', &kept) {
+            Some(end) if end + 1 < kept.len() => (self.align(at + end as u64 + 1), before + 1),
+            _ => (at, before + 1),
+        }
+    }
+
+    /// Returns `at`, moved past the other half of a UTF-16 unit.
+    fn align(&self, at: u64) -> u64 {
+        match self.encoding() {
+            Encoding::Utf16 { .. } => at.next_multiple_of(2).min(self.bytes),
+            Encoding::Utf8 => at,
+        }
+    }
+
+    /// Returns the two ends of the stream.
+    pub(crate) fn head_and_tail(&self) -> HeadAndTail {
+        let head = self.head.clone();
+        let (bytes, binary) = (self.bytes, self.binary());
+        let tail = if bytes <= self.share.sum() as u64 {
+            self.range(head.len() as u64, bytes)
+        } else {
+            let start = bytes - self.share.tail as u64;
+            let tail = self.range(start, bytes);
+            let line = memchr::memchr(b'\n', &tail).map(|at| start + at as u64 + 1);
+            let line = self.align(line.filter(|at| *at < bytes).unwrap_or(start));
+            tail[(line - start) as usize..].to_vec()
+        };
+        HeadAndTail {
+            head,
+            tail,
+            bytes,
+            lines: self.lines(),
+            binary,
+            encoding: self.encoding(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capture(keep: usize, pieces: impl IntoIterator<Item = Vec<u8>>) -> Capture {
+        let mut capture = Capture::new(keep, 0);
+        for piece in pieces {
+            let mut rest = piece.as_slice();
+            while !rest.is_empty() {
+                let read = |space: &mut [u8]| io::Read::read(&mut rest, space);
+                capture.fill(read).unwrap();
+            }
+        }
+        capture
+    }
+
+    #[test]
+    fn a_short_stream_is_whole() {
+        let it = capture(100, [b"one\n".to_vec(), b"two".to_vec()]);
+        let ends = it.head_and_tail();
+        assert_eq!(
+            (ends.head.as_slice(), ends.tail.as_slice()),
+            (&b"one\ntwo"[..], &b""[..])
+        );
+        assert!(ends.whole() && !ends.binary);
+        assert_eq!((ends.bytes, ends.lines), (7, 2));
+        assert_eq!(it.last_lines(1, 100), (4, 1));
+        assert_eq!(it.last_lines(9, 100), (0, 0));
+        assert_eq!(it.last_lines(9, 2), (5, 1));
+        // As much as both ends hold.
+        assert!(
+            capture(100, [vec![b'\n'; HEAD + TAIL]])
+                .head_and_tail()
+                .whole()
+        );
+    }
+
+    #[test]
+    fn what_outgrows_the_first_block_is_whole_too() {
+        let stream: Vec<u8> = (0..=250).cycle().take(3 * FIRST).collect();
+        let few = capture(9, [stream[..FIRST - 1].to_vec()]);
+        assert_eq!((few.blocks.len(), few.blocks[0].data.len()), (1, FIRST));
+        let more = capture(9, [stream.clone()]);
+        assert_eq!(more.blocks.len(), 2);
+        assert_eq!(more.range(0, u64::MAX), stream);
+        // What is used again is of full size.
+        let long = capture(0, (0..40).map(|_| vec![b'\n'; BLOCK]));
+        assert!(long.blocks.iter().all(|it| it.data.len() == BLOCK));
+        assert!(long.spare.is_none_or(|it| it.len() == BLOCK));
+    }
+
+    #[test]
+    fn a_long_stream_keeps_its_ends_and_counts() {
+        let line = |n: u32| format!("line {n}\n").into_bytes();
+        let it = capture(1_000, (0..500_000).map(line));
+        let total: u64 = (0..500_000).map(|n| line(n).len() as u64).sum();
+        assert_eq!((it.bytes(), it.lines()), (total, 500_000));
+        let ends = it.head_and_tail();
+        assert!(ends.head.starts_with(b"line 0\n") && ends.head.len() == HEAD);
+        assert!(ends.tail.ends_with(b"line 499999\n") && ends.tail.starts_with(b"line "));
+        assert!(!ends.whole());
+        assert!(it.blocks.len() <= 3, "{}", it.blocks.len());
+        let (at, before) = it.last_lines(1_000, u64::MAX);
+        assert_eq!(before, 499_000);
+        assert!(it.range(at, total).starts_with(b"line 499000\n"));
+    }
+
+    #[test]
+    fn a_line_that_begins_in_a_dropped_block_is_not_counted_on() {
+        let stream = b"ab\n".repeat(5 * BLOCK);
+        // As many newlines as a block holds: what is left after a drop may begin inside of a line.
+        for keep in BLOCK / 3 - 1..=BLOCK / 3 + 2 {
+            let mut it = Capture::new(keep, 0);
+            let mut rest = &stream[..];
+            while !rest.is_empty() {
+                let read = |space: &mut [u8]| io::Read::read(&mut rest, space);
+                it.fill(read).unwrap();
+                // As at the end, which may come after any read.
+                it.fill(|_| Ok(0)).unwrap();
+                let lines = it.newlines().min(keep as u64);
+                let (at, before) = it.last_lines(lines, u64::MAX);
+                assert_eq!(at, before * 3, "{keep} at {}", it.bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn one_endless_line_stays_bounded() {
+        let it = capture(1_000, (0..400).map(|_| vec![b'x'; BLOCK]));
+        assert!(it.blocks.len() * BLOCK <= MOST + BLOCK);
+        assert_eq!((it.bytes(), it.lines()), (400 * BLOCK as u64, 1));
+        assert_eq!(it.head_and_tail().tail.len(), TAIL);
+    }
+
+    #[test]
+    fn nul_at_the_start_is_binary_unless_a_mark_says_utf16() {
+        assert!(capture(9, [b"a\0b".to_vec()]).binary());
+        assert!(!capture(9, [b"\xff\xfea\0".to_vec()]).binary());
+        let mut late = vec![b'x'; BINARY];
+        late.push(0);
+        assert!(!capture(9, [late]).binary());
+    }
+}

@@ -1,0 +1,127 @@
+//! What a run prints, as it is, for a terminal that understands it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::output::reader::SharedOutput;
+
+/// More than this not yet taken is a flood: no terminal can show it, and nobody read it.
+const FLOOD: u64 = 256 << 10;
+/// What is shown of a flood.
+const REST: u64 = 32 << 10;
+/// HeadAndTail an escape sequence that was cut, and its colours.
+const RESET: &str = "\x18\x1b[m";
+
+/// What a run prints, with its escape sequences. Bounded: who is slow misses the middle of a flood, and is told.
+#[derive(Debug)]
+pub struct Feed {
+    shared: Arc<SharedOutput>,
+    view: Mutex<FeedState>,
+}
+
+#[derive(Debug, Default)]
+struct FeedState {
+    at: u64,
+    /// The beginning of a character whose end is still to come.
+    partial: Vec<u8>,
+}
+
+impl Feed {
+    pub(crate) fn new(shared: Arc<SharedOutput>) -> Self {
+        Self {
+            shared,
+            view: Mutex::default(),
+        }
+    }
+
+    /// Waits until there is more to [`take`](Self::take); false once all was taken and the run is over.
+    pub async fn changed(&self) -> bool {
+        let pending = |_over| {
+            let at = self.view.lock().unwrap_or_else(PoisonError::into_inner).at;
+            self.shared.capture().bytes() > at
+        };
+        self.shared.until(pending).await
+    }
+
+    /// Returns what was printed since the last time, if anything; bytes that are no text are replaced.
+    pub fn take(&self) -> Option<String> {
+        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let (fresh, skipped) = {
+            let capture = self.shared.capture();
+            let end = capture.bytes();
+            let flood = end - view.at > FLOOD;
+            let from = if flood { end - REST } else { view.at };
+            let skipped = from - view.at;
+            view.at = end;
+            (capture.range(from, end), skipped)
+        };
+        if fresh.is_empty() {
+            return None;
+        }
+        let mut text = String::new();
+        if skipped > 0 {
+            view.partial.clear();
+            text.push_str(&format!("{RESET}\r\n… {skipped} bytes are not shown …\r\n"));
+        }
+        decode(&mut view.partial, &fresh, &mut text);
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// Appends `fresh` to `text`; the beginning of a character at its end waits in `partial`.
+fn decode(partial: &mut Vec<u8>, fresh: &[u8], text: &mut String) {
+    partial.extend_from_slice(fresh);
+    let bytes = std::mem::take(partial);
+    let mut chunks = bytes.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        text.push_str(chunk.valid());
+        let invalid = chunk.invalid();
+        let last = chunks.peek().is_none();
+        let unfinished = std::str::from_utf8(invalid).is_err_and(|it| it.error_len().is_none());
+        if last && unfinished {
+            partial.extend_from_slice(invalid);
+        } else if !invalid.is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_flood_begins_anew_and_says_what_is_not_there() {
+        let shared = Arc::new(SharedOutput::new(100, 0));
+        let feed = Feed::new(Arc::clone(&shared));
+        let print = |mut bytes: &[u8]| {
+            while !bytes.is_empty() {
+                let read = |space: &mut [u8]| std::io::Read::read(&mut bytes, space);
+                shared.capture().fill(read).unwrap();
+            }
+        };
+        print(b"a\xe6");
+        assert_eq!(feed.take().unwrap(), "a");
+        print(&vec![b'x'; FLOOD as usize + 1]);
+        let note = format!(
+            "{RESET}\r\n… {} bytes are not shown …\r\n",
+            FLOOD + 1 - REST
+        );
+        assert_eq!(feed.take().unwrap(), note + &"x".repeat(REST as usize));
+        print(&vec![b'x'; FLOOD as usize]);
+        assert_eq!(feed.take().unwrap().len() as u64, FLOOD);
+    }
+
+    #[test]
+    fn characters_that_come_in_pieces_are_whole() {
+        let (mut partial, mut text) = (Vec::new(), String::new());
+        for piece in ["ab漢字\x1b[1m".as_bytes(), b"\xff\xe6"] {
+            for byte in piece {
+                decode(&mut partial, &[*byte], &mut text);
+            }
+        }
+        assert_eq!(text, "ab漢字\x1b[1m\u{fffd}");
+        assert_eq!(partial, [0xe6]);
+        decode(&mut partial, b"x", &mut text);
+        assert_eq!(text, "ab漢字\x1b[1m\u{fffd}\u{fffd}x");
+    }
+}

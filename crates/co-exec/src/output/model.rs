@@ -1,0 +1,228 @@
+//! What a model reads of a command's output: bounded, plain, and exact about what it leaves out.
+
+use crate::output::capture::HeadAndTail;
+use crate::output::text::{Encoding, LONGEST, Line, Text};
+
+/// Lines alike but for digits that make a run worth folding, and how many stay at either end of it.
+const RUN: usize = 16;
+const SHOWN: usize = 2;
+
+/// The text, and whether it says less than the stream did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ModelText {
+    pub(crate) text: String,
+    pub(crate) lossy: bool,
+}
+
+/// A line, or what stands for some.
+#[derive(Debug, Default)]
+struct Fragment {
+    text: String,
+    bytes: u64,
+    lines: u64,
+}
+
+/// Returns at most `max` bytes of text: a fifth from the beginning, the rest from the end.
+///
+/// `place` says where the stream is, if it is kept.
+pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> ModelText {
+    if ends.binary {
+        return ModelText {
+            text: format!("binary output, {} bytes\n", ends.bytes),
+            lossy: true,
+        };
+    }
+    let encoding = ends.encoding;
+    let (front, back) = if ends.whole() {
+        let (all, folded) = fold(pieces(&[&ends.head, &ends.tail], encoding, true));
+        let size: usize = all.iter().map(|piece| piece.text.len()).sum();
+        if size <= max {
+            let note = folded
+                .then(|| place.map(|place| format!("[{place}]\n")))
+                .flatten()
+                .unwrap_or_default();
+            let text = all.iter().map(|piece| piece.text.as_str());
+            return ModelText {
+                text: text.chain([note.as_str()]).collect(),
+                lossy: folded,
+            };
+        }
+        (all, Vec::new())
+    } else {
+        let (front, _) = fold(pieces(&[&ends.head], encoding, false));
+        let (back, _) = fold(pieces(&[&ends.tail], encoding, true));
+        (front, back)
+    };
+    ModelText {
+        text: cut(ends, front, back, max, place.unwrap_or("not kept")),
+        lossy: true,
+    }
+}
+
+/// Returns the lines of a stretch; of the last one what there is, if the stretch ends the stream or has no other.
+fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Fragment> {
+    // No line is longer than what there is.
+    let longest = stretches.iter().map(|stretch| stretch.len()).sum::<usize>();
+    let mut text = Text::roomy(encoding, longest.max(LONGEST));
+    for stretch in stretches {
+        text.feed(stretch);
+    }
+    if to_end {
+        text.finish();
+    }
+    let whole = |line: Line| Fragment {
+        text: line.text + "\n",
+        bytes: line.raw,
+        lines: 1,
+    };
+    let mut found: Vec<Fragment> = text.take().into_iter().map(whole).collect();
+    if to_end || found.is_empty() {
+        found.extend(text.rest().map(|line| Fragment {
+            text: line.text,
+            bytes: line.raw,
+            lines: u64::from(to_end),
+        }));
+    }
+    found
+}
+
+/// Folds runs of lines that are alike but for digits; returns whether there were any.
+fn fold(pieces: Vec<Fragment>) -> (Vec<Fragment>, bool) {
+    let mut folded = Vec::with_capacity(pieces.len());
+    let mut any = false;
+    let mut run: Vec<Fragment> = Vec::new();
+    for piece in pieces {
+        if run
+            .first()
+            .is_some_and(|first| !alike(&first.text, &piece.text))
+        {
+            any |= close(&mut run, &mut folded);
+        }
+        run.push(piece);
+    }
+    any |= close(&mut run, &mut folded);
+    (folded, any)
+}
+
+fn close(run: &mut Vec<Fragment>, folded: &mut Vec<Fragment>) -> bool {
+    let long = run.len() >= RUN;
+    if long {
+        let last = run.split_off(run.len() - SHOWN);
+        let middle = run.split_off(SHOWN);
+        folded.append(run);
+        folded.push(Fragment {
+            text: format!("[{} more lines alike but for digits]\n", middle.len()),
+            bytes: middle.iter().map(|piece| piece.bytes).sum(),
+            lines: middle.len() as u64,
+        });
+        folded.extend(last);
+    } else {
+        folded.append(run);
+    }
+    long
+}
+
+/// Returns whether two lines differ in numbers only. Lines of nothing but numbers are data, and never do.
+fn alike(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    one.contains(char::is_alphabetic) && skeleton(one).eq(skeleton(other))
+}
+
+fn skeleton(text: &str) -> impl Iterator<Item = char> {
+    let mut digits = false;
+    text.chars().filter_map(move |c| {
+        let repeated = digits && c.is_ascii_digit();
+        digits = c.is_ascii_digit();
+        (!repeated).then_some(if digits { '0' } else { c })
+    })
+}
+
+/// Returns the beginning of `front`, what was left out, and the end of `back` (of `front`, if that is empty).
+fn cut(
+    ends: &HeadAndTail,
+    mut front: Vec<Fragment>,
+    mut back: Vec<Fragment>,
+    max: usize,
+    place: &str,
+) -> String {
+    let gap =
+        |lines: u64, bytes: u64| format!("[{lines} lines, {bytes} bytes left out; {place}]\n");
+    // The longest it can get; a line cut in two needs a newline more.
+    let room = max.saturating_sub(gap(ends.lines, ends.bytes).len() + 1);
+    let mut taken = 0;
+    let fits = front
+        .iter()
+        .take_while(|piece| {
+            taken += piece.text.len();
+            taken <= room / 5
+        })
+        .count();
+    let rest = front.split_off(fits);
+    if back.is_empty() {
+        back = rest;
+    } else if fits == 0 {
+        front.extend(rest.into_iter().next().map(|piece| start(piece, room / 5)));
+    }
+    if front.is_empty() && !back.is_empty() {
+        front.push(start(std::mem::take(&mut back[0]), room / 5));
+    }
+    let left = room - front.iter().map(|piece| piece.text.len()).sum::<usize>();
+    taken = 0;
+    let fits = back
+        .iter()
+        .rev()
+        .take_while(|piece| {
+            taken += piece.text.len();
+            taken <= left
+        })
+        .count();
+    let mut kept = back.split_off(back.len() - fits);
+    if let (true, Some(piece)) = (kept.is_empty(), back.pop()) {
+        kept.push(end(piece, left));
+    }
+    let shown = || front.iter().chain(&kept);
+    let bytes = ends.bytes
+        - shown()
+            .map(|piece| piece.bytes)
+            .sum::<u64>()
+            .min(ends.bytes);
+    let lines = ends.lines
+        - shown()
+            .map(|piece| piece.lines)
+            .sum::<u64>()
+            .min(ends.lines);
+    let mut text: String = front.iter().map(|piece| piece.text.as_str()).collect();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&gap(lines, bytes));
+    text.extend(kept.iter().map(|piece| piece.text.as_str()));
+    text
+}
+
+/// Returns the first bytes of a line that is too long.
+fn start(piece: Fragment, most: usize) -> Fragment {
+    let most = most.min(piece.text.len());
+    let to = (0..=most).rev().find(|at| piece.text.is_char_boundary(*at));
+    part(&piece.text[..to.unwrap_or(0)])
+}
+
+/// Returns the last bytes of a line that is too long.
+fn end(piece: Fragment, most: usize) -> Fragment {
+    let len = piece.text.len();
+    let from = (len.saturating_sub(most)..len).find(|at| piece.text.is_char_boundary(*at));
+    part(&piece.text[from.unwrap_or(len)..])
+}
+
+fn part(text: &str) -> Fragment {
+    Fragment {
+        bytes: text.len() as u64,
+        lines: 0,
+        text: text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

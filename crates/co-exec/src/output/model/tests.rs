@@ -1,0 +1,131 @@
+use super::*;
+use crate::output::capture::{HEAD, TAIL};
+
+fn ends(stream: &[u8]) -> HeadAndTail {
+    let lines = stream.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let open = stream.last().is_some_and(|byte| *byte != b'\n');
+    let (head, tail) = stream.split_at(stream.len().min(HEAD));
+    let from = tail.len().saturating_sub(TAIL);
+    let line = if from == 0 {
+        0
+    } else {
+        tail[from..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1)
+    };
+    HeadAndTail {
+        head: head.to_vec(),
+        tail: tail[from + line..].to_vec(),
+        bytes: stream.len() as u64,
+        lines: lines + u64::from(open),
+        binary: false,
+        encoding: Encoding::of(stream),
+    }
+}
+
+fn check(stream: &str, expected: &str) {
+    assert_eq!(view(&ends(stream.as_bytes()), 30_000, None).text, expected);
+}
+
+/// Returns the numbers of the line that says what was left out, and the text around it.
+fn left_out(text: &str) -> (u64, u64, &str, &str) {
+    let at = text
+        .lines()
+        .position(|line| line.contains("left out"))
+        .unwrap();
+    let line = text.lines().nth(at).unwrap();
+    let (front, back) = text.split_once(line).unwrap();
+    let numbers: Vec<u64> = line
+        .split([' ', '['])
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    (
+        numbers[0],
+        numbers[1],
+        front,
+        back.strip_prefix('\n').unwrap(),
+    )
+}
+
+#[test]
+fn short_output_is_what_it_is() {
+    check("", "");
+    check("hello\n", "hello\n");
+    check("hi", "hi");
+    check("a\r\nb\x1b[1mc\x1b[m", "a\nbc");
+}
+
+#[test]
+fn long_output_is_cut_at_line_ends_and_counted() {
+    let words = ["ant", "bee", "cat", "dog"];
+    for count in [2_000_u64, 6_000, 100_000] {
+        let stream: String = (0..count)
+            .map(|n| format!("{n} {}\n", words[n as usize % 4]))
+            .collect();
+        let view = view(
+            &ends(stream.as_bytes()),
+            10_000,
+            Some("all of it: /state/spill/1.out"),
+        );
+        assert!(view.lossy && view.text.len() <= 10_000 && view.text.len() > 9_800);
+        let (lines, bytes, front, back) = left_out(&view.text);
+        assert!(view.text.contains("/state/spill/1.out"));
+        assert!(stream.starts_with(front) && stream.ends_with(back));
+        let shown = front.lines().count() + back.lines().count();
+        assert_eq!(lines, count - shown as u64);
+        assert_eq!(bytes, (stream.len() - front.len() - back.len()) as u64);
+        assert!(
+            front.len() > 1_900 && front.len() <= 2_000,
+            "{}",
+            front.len()
+        );
+    }
+}
+
+#[test]
+fn a_line_without_end_is_cut_in_itself() {
+    for size in [40_000, 200_000] {
+        let stream = "é".repeat(size);
+        let view = view(&ends(stream.as_bytes()), 10_000, None);
+        assert!(view.text.len() <= 10_000, "{}", view.text.len());
+        let (_, bytes, front, back) = left_out(&view.text);
+        let shown = front.trim_end().len() + back.len();
+        assert_eq!(bytes, (stream.len() - shown) as u64);
+    }
+}
+
+#[test]
+fn runs_alike_but_for_digits_are_folded() {
+    let stream: String = (1..=100).map(|n| format!("Fetched {n} of 100\n")).collect();
+    check(
+        &format!("start\n{stream}end\n"),
+        "start\nFetched 1 of 100\nFetched 2 of 100\n[96 more lines alike but for digits]\n\
+         Fetched 99 of 100\nFetched 100 of 100\nend\n",
+    );
+    check(
+        &"y\n".repeat(20),
+        "y\ny\n[16 more lines alike but for digits]\ny\ny\n",
+    );
+    check(
+        &"y\n".repeat(RUN),
+        "y\ny\n[12 more lines alike but for digits]\ny\ny\n",
+    );
+}
+
+#[test]
+fn numbers_are_data_and_short_runs_stay() {
+    let numbers: String = (1..=100).map(|n| format!("{n}\n")).collect();
+    check(&numbers, &numbers);
+    let short: String = (1..=15).map(|n| format!("row {n}\n")).collect();
+    check(&short, &short);
+}
+
+#[test]
+fn binary_output_is_named_with_its_size() {
+    let ends = HeadAndTail {
+        binary: true,
+        ..ends(b"a\0b")
+    };
+    assert_eq!(view(&ends, 1_000, None).text, "binary output, 3 bytes\n");
+}

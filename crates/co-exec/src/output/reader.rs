@@ -1,0 +1,284 @@
+//! Reads a command's output as fast as it comes, into a bounded capture and a spill file.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::output::capture::{BLOCK, Capture};
+use crate::output::spill::{FinishedFile, Spill};
+use crate::settings::ExecSettings;
+
+/// Until a terminal that all programs had closed is tried again: one may have opened it.
+pub(crate) const AGAIN: Duration = Duration::from_millis(20);
+/// Bytes of output that are in memory only.
+const SPILLED: u64 = 16 << 10;
+/// Reads between two looks at other tasks: about a millisecond of a flood.
+const BURST: usize = 16;
+
+/// What the reader of a command's output shares with those who look at it.
+#[derive(Debug)]
+pub(crate) struct SharedOutput {
+    capture: Mutex<Capture>,
+    over: AtomicBool,
+    changed: Notify,
+    flood: Notify,
+    /// A sentence about the file with the output, once that has ended.
+    place: OnceLock<String>,
+}
+
+impl SharedOutput {
+    pub(crate) fn new(keep: usize, max: usize) -> Self {
+        Self {
+            capture: Mutex::new(Capture::new(keep, max)),
+            over: AtomicBool::new(false),
+            changed: Notify::new(),
+            flood: Notify::new(),
+            place: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn capture(&self) -> MutexGuard<'_, Capture> {
+        self.capture.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether nothing more will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Waits until `pending` holds, which is told whether the end has come; false where the end comes first.
+    pub(crate) async fn until(&self, pending: impl Fn(bool) -> bool) -> bool {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Before the look: what changes after it wakes this up.
+            changed.as_mut().enable();
+            let over = self.is_over();
+            if pending(over) {
+                return true;
+            }
+            if over {
+                return false;
+            }
+            changed.await;
+        }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    /// Says where the output is kept, before it is said to be over.
+    pub(crate) fn set_place(&self, place: String) {
+        // It is set once.
+        let _ = self.place.set(place);
+    }
+
+    /// Returns where the output is kept, in words, if it has ended and is kept.
+    pub(crate) fn place(&self) -> Option<&str> {
+        self.place.get().map(String::as_str)
+    }
+
+    /// Completes once more was printed than may be.
+    pub(crate) async fn flooded(&self) {
+        self.flood.notified().await;
+    }
+}
+
+/// Reads one command's output.
+pub(crate) struct OutputReader {
+    pub(crate) output: AsyncFd<OwnedFd>,
+    pub(crate) shared: Arc<SharedOutput>,
+    pub(crate) settings: Arc<ExecSettings>,
+    /// Names the spill file.
+    pub(crate) name: String,
+    pub(crate) spill: Option<Spill>,
+    /// HeadAndTail the reading before the output does.
+    pub(crate) stop: CancellationToken,
+}
+
+/// What one read came to.
+enum Step {
+    More(Option<Vec<u8>>),
+    Nothing,
+    End,
+}
+
+impl OutputReader {
+    /// Reads until the output ends, or the reading is to.
+    pub(crate) async fn run(&mut self) {
+        loop {
+            let stop = self.stop.clone();
+            let closed = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                ready = self.output.readable() => match ready {
+                    Ok(ready) => ready.ready().is_read_closed(),
+                    Err(_) => return,
+                },
+            };
+            for _ in 0..BURST {
+                match self.step() {
+                    Step::More(None) => {}
+                    Step::More(Some(bytes)) => tokio::select! {
+                        biased;
+                        // A disk that hangs must not hold up the end.
+                        () = stop.cancelled() => return,
+                        () = self.spill(bytes) => {}
+                    },
+                    // A terminal that a program opened again after all had closed it always counts as ready.
+                    Step::Nothing if closed => {
+                        tokio::select! {
+                            () = stop.cancelled() => return,
+                            () = tokio::time::sleep(AGAIN) => break,
+                        }
+                    }
+                    Step::Nothing => break,
+                    Step::End => return,
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        let mut capture = self.shared.capture();
+        let before = capture.bytes();
+        let output = &self.output;
+        let filled = capture.fill(|space| {
+            let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, space)?);
+            output.try_io(tokio::io::Interest::READABLE, read)
+        });
+        let fresh = match filled {
+            Ok([]) => return Step::End,
+            Ok(fresh) => fresh,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Step::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Step::More(None),
+            Err(_) => return Step::End,
+        };
+        let after = before + fresh.len() as u64;
+        let copy = match &self.spill {
+            Some(_) => Some(fresh.to_vec()),
+            // From here on the capture alone may not hold all of it.
+            None if after > SPILLED && self.settings.spill_max > 0 => Some(capture.range(0, after)),
+            None => None,
+        };
+        drop(capture);
+        self.shared.changed.notify_waiters();
+        if before <= self.settings.flood_max && after > self.settings.flood_max {
+            self.shared.flood.notify_one();
+        }
+        Step::More(copy)
+    }
+
+    async fn spill(&mut self, bytes: Vec<u8>) {
+        let settings = &self.settings;
+        let start = || Spill::start(&settings.spill_dir, &self.name, settings.spill_max);
+        self.spill.get_or_insert_with(start).write(bytes).await;
+    }
+
+    /// Returns the file that keeps the output; `needed` makes one where there is none yet.
+    pub(crate) async fn finish(&mut self, needed: bool) -> Option<FinishedFile> {
+        if self.spill.is_none() && needed && self.settings.spill_max > 0 {
+            let all = {
+                let capture = self.shared.capture();
+                capture.range(0, capture.bytes())
+            };
+            self.spill(all).await;
+        }
+        let total = self.shared.capture().bytes();
+        self.spill.take()?.finish(total).await
+    }
+
+    /// Goes on reading to nowhere, so that what still prints is not ended by a closed pipe.
+    pub(crate) async fn discard(&mut self) {
+        let mut space = vec![0; BLOCK];
+        loop {
+            let Ok(mut ready) = self.output.readable().await else {
+                return;
+            };
+            let closed = ready.ready().is_read_closed();
+            match ready.try_io(|fd| Ok(rustix::io::read(fd, &mut space[..])?)) {
+                Ok(Ok(0) | Err(_)) => return,
+                Ok(Ok(_)) => tokio::task::yield_now().await,
+                // As above: it counts as ready although nothing comes.
+                Err(_) if closed => tokio::time::sleep(AGAIN).await,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use tokio::io::Interest;
+
+    use super::*;
+    use crate::process::pty::Size;
+    use crate::process::{pty, start};
+
+    /// A terminal that all programs had closed, which was seen, and that one has opened again.
+    async fn reopened() -> (OutputReader, OwnedFd) {
+        let (terminal, own) = pty::open(Size {
+            columns: 80,
+            rows: 24,
+        })
+        .unwrap();
+        let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
+        rustix::io::ioctl_fionbio(&own, true).unwrap();
+        let output = start::register(own, Interest::READABLE).unwrap();
+        drop(terminal);
+        let seen = output.readable().await.unwrap();
+        assert!(seen.ready().is_read_closed());
+        drop(seen);
+        let program = rustix::pty::ioctl_tiocgptpeer(&output, flags).unwrap();
+        let reader = OutputReader {
+            output,
+            shared: Arc::new(SharedOutput::new(1000, 0)),
+            settings: Arc::new(ExecSettings::new(Path::new("/nonexistent").to_owned())),
+            name: "job".to_owned(),
+            spill: None,
+            stop: CancellationToken::new(),
+        };
+        (reader, program)
+    }
+
+    /// Says whether the rest of this thread went on beside `task`, which is given up in any case.
+    fn others_go_on(task: impl AsyncFnOnce(OutputReader) + Send + 'static) -> bool {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let (reader, _program) = reopened().await;
+                let moment = tokio::time::sleep(Duration::from_millis(100));
+                tokio::select! {
+                    biased;
+                    () = task(reader) => {}
+                    () = moment => {}
+                }
+            });
+            tell.send(())
+        });
+        told.recv_timeout(Duration::from_secs(20)).is_ok()
+    }
+
+    #[test]
+    fn a_terminal_that_was_opened_again_holds_up_nobody() {
+        assert!(others_go_on(async |mut reader| reader.discard().await));
+        assert!(others_go_on(async |mut reader| reader.run().await));
+    }
+}

@@ -1,0 +1,301 @@
+//! What a model reads of a command while it runs: what is new since the last time, bounded like an outcome.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::outcome::count_lines;
+use crate::output::capture::{HeadAndTail, HeadAndTailSizes};
+use crate::output::reader::SharedOutput;
+use crate::output::text::Encoding;
+use crate::output::{model, spill};
+
+/// A line that has not ended is read again from its start, unless it is longer than this.
+const OPEN_LINE: usize = 4 << 10;
+
+/// One reader's place in what a command prints.
+#[derive(Debug)]
+pub struct Reading {
+    shared: Arc<SharedOutput>,
+    /// Bytes of one piece at most.
+    max: usize,
+    /// Where the whole stream goes once it is long.
+    spill: PathBuf,
+    /// What that takes.
+    cap: u64,
+    place: Mutex<Position>,
+}
+
+/// How far was read, in bytes of the stream.
+#[derive(Debug, Default, Clone, Copy)]
+struct Position {
+    /// Where the next piece begins: at the start of a line that had not ended.
+    at: u64,
+    seen: u64,
+}
+
+impl Reading {
+    pub(crate) fn new(shared: Arc<SharedOutput>, max: usize, spill: PathBuf, cap: u64) -> Self {
+        Self {
+            shared,
+            max,
+            spill,
+            cap,
+            place: Mutex::default(),
+        }
+    }
+
+    /// Returns how much was printed so far, in words: `1 line`.
+    pub fn amount(&self) -> String {
+        count_lines(self.lines())
+    }
+
+    /// Returns how many lines were printed so far; an unfinished one counts.
+    fn lines(&self) -> u64 {
+        self.shared.capture().lines()
+    }
+
+    /// Returns whether nothing more will come.
+    pub fn is_over(&self) -> bool {
+        self.shared.is_over()
+    }
+
+    /// Waits until there is something new and nothing more came for `quiet`, or until the output is over.
+    pub async fn settled(&self, quiet: Duration) {
+        let seen = self.place().seen;
+        if !self.beyond(seen).await {
+            return;
+        }
+        loop {
+            let bytes = self.shared.capture().bytes();
+            match tokio::time::timeout(quiet, self.beyond(bytes)).await {
+                Ok(true) => {}
+                Ok(false) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Waits for more than `bytes` of output; false where it is over before that.
+    async fn beyond(&self, bytes: u64) -> bool {
+        let pending = |_over| self.shared.capture().bytes() > bytes;
+        self.shared.until(pending).await
+    }
+
+    /// Returns what was printed since the last time, if anything, and moves on.
+    pub fn next(&self) -> Option<String> {
+        let mut place = self.place();
+        let end = self.shared.capture().bytes();
+        (end > place.seen).then(|| self.read(&mut place))
+    }
+
+    /// Returns what there is from a line on (0 is the first one), if anything, and moves on.
+    pub fn from_line(&self, line: u64) -> Option<String> {
+        let mut place = self.place();
+        let (at, first) = {
+            let capture = self.shared.capture();
+            match capture.lines().saturating_sub(line) {
+                0 => return None,
+                _ if line == 0 => (0, 0),
+                lines => capture.first_of(lines),
+            }
+        };
+        place.at = at;
+        let text = self.read(&mut place);
+        if first <= line {
+            return Some(text);
+        }
+        let (last, all) = (first - 1, self.all());
+        Some(format!(
+            "[lines {line} to {last} are no longer at hand{all}]\n{text}"
+        ))
+    }
+
+    /// Where the stream is, in words, if it is anywhere.
+    fn kept(&self) -> Option<String> {
+        if self.is_over() {
+            return self.shared.place().map(str::to_owned);
+        }
+        let bytes = self.shared.capture().bytes();
+        let kept = self.spill.exists();
+        kept.then(|| spill::place_so_far(&self.spill, bytes, self.cap))
+    }
+
+    fn all(&self) -> String {
+        self.kept()
+            .map_or_else(String::new, |place| format!("; {place}"))
+    }
+
+    fn place(&self) -> MutexGuard<'_, Position> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, place: &mut Position) -> String {
+        let (fresh, end, share, encoding, binary) = {
+            let capture = self.shared.capture();
+            let end = capture.bytes();
+            let fresh = capture.range(place.at, end);
+            let share = capture.share();
+            (fresh, end, share, capture.encoding(), capture.binary())
+        };
+        let lost = end - place.at - fresh.len() as u64;
+        *place = Position {
+            at: resume(&fresh, end, encoding),
+            seen: end,
+        };
+        let ends = ends(fresh, share, encoding, binary);
+        let text = model::view(&ends, self.max, self.kept().as_deref()).text;
+        if lost == 0 {
+            return text;
+        }
+        let all = self.all();
+        format!("[{lost} bytes before this are no longer at hand{all}]\n{text}")
+    }
+}
+
+/// Returns where the next piece begins, after one that goes up to `end`.
+fn resume(fresh: &[u8], end: u64, encoding: Encoding) -> u64 {
+    let open = memchr::memrchr(b'\n', fresh).map_or(fresh.len(), |at| fresh.len() - at - 1);
+    let at = if open > OPEN_LINE {
+        end
+    } else {
+        end - open as u64
+    };
+    match encoding {
+        Encoding::Utf8 => at,
+        // The other half of the unit that ended the line.
+        Encoding::Utf16 { .. } => at.next_multiple_of(2).min(end),
+    }
+}
+
+fn ends(fresh: Vec<u8>, share: HeadAndTailSizes, encoding: Encoding, binary: bool) -> HeadAndTail {
+    let bytes = fresh.len() as u64;
+    let open = fresh.last().is_some_and(|last| *last != b'\n');
+    let lines = memchr::memchr_iter(b'\n', &fresh).count() as u64 + u64::from(open);
+    let (head, tail) = if fresh.len() <= share.sum() {
+        (fresh, Vec::new())
+    } else {
+        let tail = &fresh[fresh.len() - share.tail..];
+        let start = memchr::memchr(b'\n', tail).map_or(0, |at| at + 1);
+        let start = match encoding {
+            Encoding::Utf8 => start,
+            Encoding::Utf16 { .. } => start.next_multiple_of(2).min(tail.len()),
+        };
+        (fresh[..share.head].to_vec(), tail[start..].to_vec())
+    };
+    HeadAndTail {
+        head,
+        tail,
+        bytes,
+        lines,
+        binary,
+        encoding,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn reading(max: usize) -> Reading {
+        let shared = Arc::new(SharedOutput::new(1_000, max));
+        Reading::new(shared, max, "/nonexistent/spill".into(), 0)
+    }
+
+    fn print(reading: &Reading, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let read = |space: &mut [u8]| io::Read::read(&mut bytes, space);
+            reading.shared.capture().fill(read).unwrap();
+        }
+    }
+
+    #[test]
+    fn each_piece_is_what_is_new() {
+        let reading = reading(10_000);
+        assert_eq!(reading.next(), None);
+        print(&reading, b"one\ntwo\n");
+        assert_eq!(reading.next().unwrap(), "one\ntwo\n");
+        assert_eq!(reading.next(), None);
+        print(&reading, b"three\r\n");
+        assert_eq!(reading.next().unwrap(), "three\n");
+        assert_eq!(reading.lines(), 3);
+    }
+
+    #[test]
+    fn a_line_that_had_not_ended_is_told_again_with_its_end() {
+        let reading = reading(10_000);
+        print(&reading, "a\nName \u{6f22}".as_bytes());
+        assert_eq!(reading.next().unwrap(), "a\nName \u{6f22}");
+        print(&reading, &[0xe6]);
+        assert_eq!(reading.next().unwrap(), "Name \u{6f22}\u{fffd}");
+        print(&reading, &[0xbc, 0xa2, b'\n']);
+        assert_eq!(reading.next().unwrap(), "Name \u{6f22}\u{6f22}\n");
+        print(&reading, b"10 %\r20 %");
+        assert_eq!(reading.next().unwrap(), "20 %");
+        print(&reading, b"\r\x1b[2K\x1b[31mdone\x1b[m\n");
+        assert_eq!(reading.next().unwrap(), "done\n");
+    }
+
+    #[test]
+    fn any_line_can_be_gone_back_to() {
+        let reading = reading(10_000);
+        assert_eq!(reading.from_line(0), None);
+        print(&reading, b"a\nb\nc");
+        assert_eq!(reading.next().unwrap(), "a\nb\nc");
+        assert_eq!(reading.from_line(1).unwrap(), "b\nc");
+        assert_eq!(reading.from_line(0).unwrap(), "a\nb\nc");
+        assert_eq!(reading.from_line(3), None);
+        assert_eq!(reading.next(), None);
+    }
+
+    #[test]
+    fn much_is_cut_and_what_is_lost_is_said() {
+        let reading = reading(2_000);
+        let lines: String = (0..200_000).map(|n| format!("{n} {n}\n")).collect();
+        print(&reading, lines.as_bytes());
+        let piece = reading.next().unwrap();
+        assert!(piece.len() < 2_200, "{}", piece.len());
+        assert!(
+            piece.contains("no longer at hand") && piece.contains("left out"),
+            "{piece}"
+        );
+        assert!(piece.ends_with("199999 199999\n"), "{piece}");
+        assert_eq!(reading.next(), None);
+    }
+
+    #[test]
+    fn lines_that_are_gone_are_named() {
+        let reading = reading(4_000_000);
+        let lines: String = (0..400_000).map(|n| format!("{n} {n}\n")).collect();
+        print(&reading, lines.as_bytes());
+        let text = reading.from_line(1).unwrap();
+        let (said, rest) = text.split_once('\n').unwrap();
+        let last = said.strip_prefix("[lines 1 to ").unwrap();
+        let last: u64 = last.split(' ').next().unwrap().parse().unwrap();
+        assert!(said.ends_with("are no longer at hand]"), "{said}");
+        let next = last + 1;
+        assert!(
+            rest.starts_with(&format!("{next} {next}\n")),
+            "{}",
+            &rest[..40]
+        );
+        let whole = reading.from_line(399_999).unwrap();
+        assert_eq!(whole, "399999 399999\n");
+    }
+
+    #[test]
+    fn sixteen_bit_text_stays_whole() {
+        let reading = reading(10_000);
+        let units = |text: &str| {
+            text.encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<_>>()
+        };
+        print(&reading, &[0xff, 0xfe]);
+        print(&reading, &units("a\nb"));
+        assert!(reading.next().unwrap().ends_with("a\nb"));
+        print(&reading, &units("c\n"));
+        assert_eq!(reading.next().unwrap(), "bc\n");
+    }
+}

@@ -1,0 +1,251 @@
+//! What a screen shows of a run: patches to its lines, bounded however much is printed.
+//!
+//! While little is printed every line is shown. A flood shows its last screenful at each look, and
+//! once it is over the kept tail. Only what is shown is decoded.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::output::reader::SharedOutput;
+use crate::output::text::{Line, Text};
+
+/// More than this between two looks is a flood.
+const FLOOD_BYTES: u64 = 128 << 10;
+const FLOOD_LINES: u64 = 2_000;
+/// A screenful: lines, and bytes where they are long.
+const SCREENFUL: u64 = 100;
+const SCREENFUL_BYTES: u64 = 64 << 10;
+/// Stands for the beginning of a line that is not shown.
+const CUT: &str = "… ";
+/// Bytes of text in one patch of the kept tail: an editor takes in so much without being felt.
+const PIECE: usize = 64 << 10;
+/// Bytes of the stream decoded for the kept tail at a time.
+const STEP: u64 = 64 << 10;
+
+/// A change to what a screen shows of a run: its lines from `from` on are now `lines`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Patch {
+    /// How many lines of the run came before the first one shown.
+    pub skipped: u64,
+    /// Index, among the lines shown, of the first one that changes.
+    pub from: usize,
+    pub lines: Vec<String>,
+    /// Colours and styles of `lines`.
+    pub styles: Vec<Style>,
+}
+
+/// A styled stretch of one line of a [`Patch`].
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Style {
+    /// Index into [`Patch::lines`].
+    pub line: usize,
+    /// Bytes, end exclusive.
+    pub start: usize,
+    pub end: usize,
+    /// SGR parameters in force, normalised, e.g. `1;31` or `38;5;208`.
+    pub sgr: String,
+}
+
+/// What one screen shows of a run.
+#[derive(Debug)]
+pub struct Screen {
+    shared: Arc<SharedOutput>,
+    keep: u64,
+    view: Mutex<ScreenState>,
+}
+
+/// Where the screen stands in the stream.
+#[derive(Debug)]
+struct ScreenState {
+    text: Text,
+    /// Bytes of the stream decoded, or passed over.
+    at: u64,
+    skipped: u64,
+    /// Whole lines shown.
+    shown: usize,
+    /// There is more to show at the end than the last screenful.
+    gap: bool,
+    /// Whether a line that has not ended is shown.
+    open: bool,
+    phase: Phase,
+}
+
+#[derive(Debug, PartialEq)]
+enum Phase {
+    Live,
+    /// Handing out the kept tail; whole lines decoded and not yet taken.
+    Tail(VecDeque<Line>),
+    Done,
+}
+
+impl Screen {
+    pub(crate) fn new(shared: Arc<SharedOutput>, keep: usize) -> Self {
+        let text = Text::new(shared.capture().encoding());
+        Self {
+            shared,
+            keep: keep as u64,
+            view: Mutex::new(ScreenState {
+                text,
+                at: 0,
+                skipped: 0,
+                shown: 0,
+                gap: false,
+                open: false,
+                phase: Phase::Live,
+            }),
+        }
+    }
+
+    /// Waits until there is more to [`take`](Self::take); false once all was taken and the run is over.
+    pub async fn changed(&self) -> bool {
+        self.shared.until(|over| self.pending(over)).await
+    }
+
+    fn pending(&self, over: bool) -> bool {
+        let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        match view.phase {
+            Phase::Live => over || self.shared.capture().bytes() > view.at,
+            Phase::Tail(_) => true,
+            Phase::Done => false,
+        }
+    }
+
+    /// Returns the next patch, if what is shown changes.
+    pub fn take(&self) -> Option<Patch> {
+        // Before the look at the stream: what comes after the end is said was there by then.
+        let over = self.shared.is_over();
+        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        if view.phase == Phase::Done {
+            return None;
+        }
+        if matches!(view.phase, Phase::Tail(_)) {
+            return Some(self.tail(&mut view));
+        }
+        let (bytes, lines) = {
+            let capture = self.shared.capture();
+            if capture.binary() {
+                return binary(&mut view, capture.bytes(), over);
+            }
+            if view.at == 0 {
+                view.text = Text::new(capture.encoding());
+            }
+            let lines = capture.newlines() - view.skipped - view.shown as u64;
+            (capture.bytes() - view.at, lines)
+        };
+        let full = view.shown as u64 + lines > self.keep;
+        let flood = bytes > FLOOD_BYTES || lines > FLOOD_LINES || full;
+        if over && (flood || view.gap) {
+            self.restart(&mut view, self.keep, u64::MAX);
+            view.phase = Phase::Tail(VecDeque::new());
+            return Some(self.tail(&mut view));
+        }
+        if flood {
+            self.restart(&mut view, SCREENFUL, SCREENFUL_BYTES);
+            view.gap = true;
+        }
+        self.live(&mut view, over)
+    }
+
+    /// Shows the last lines only, from here on.
+    fn restart(&self, view: &mut ScreenState, lines: u64, bytes: u64) {
+        let capture = self.shared.capture();
+        (view.at, view.skipped) = capture.last_lines(lines, bytes);
+        view.text = Text::new(capture.encoding());
+        if capture.inside(view.at) {
+            view.text.feed(CUT.as_bytes());
+        }
+        view.shown = 0;
+        view.open = true;
+    }
+
+    fn live(&self, view: &mut ScreenState, over: bool) -> Option<Patch> {
+        let fresh = {
+            let capture = self.shared.capture();
+            capture.range(view.at, capture.bytes())
+        };
+        view.at += fresh.len() as u64;
+        view.text.feed(&fresh);
+        let last = over && self.shared.capture().bytes() == view.at;
+        if last {
+            view.text.finish();
+            view.phase = Phase::Done;
+        }
+        let from = view.shown;
+        let mut lines = view.text.take();
+        view.shown += lines.len();
+        let rest = view.text.rest();
+        let changed = !fresh.is_empty() && (!lines.is_empty() || rest.is_some() || view.open);
+        view.open = rest.is_some();
+        lines.extend(rest);
+        (changed || last && view.open).then(|| patch(view.skipped, from, lines))
+    }
+
+    /// Returns the next piece of the kept tail.
+    fn tail(&self, view: &mut ScreenState) -> Patch {
+        let mut size = 0;
+        let mut piece = Vec::new();
+        let Phase::Tail(mut ready) = std::mem::replace(&mut view.phase, Phase::Done) else {
+            unreachable!("only called while the tail is handed out");
+        };
+        loop {
+            while let Some(line) = ready.pop_front() {
+                size += line.text.len() + 1;
+                if size > PIECE && !piece.is_empty() {
+                    ready.push_front(line);
+                    view.phase = Phase::Tail(ready);
+                    return self.piece(view, piece);
+                }
+                piece.push(line);
+            }
+            let fresh = self.shared.capture().range(view.at, view.at + STEP);
+            if fresh.is_empty() {
+                return self.piece(view, piece);
+            }
+            view.at += fresh.len() as u64;
+            view.text.feed(&fresh);
+            ready.extend(view.text.take());
+            if self.shared.capture().bytes() == view.at {
+                view.text.finish();
+                ready.extend(view.text.rest());
+            }
+        }
+    }
+
+    fn piece(&self, view: &mut ScreenState, lines: Vec<Line>) -> Patch {
+        let from = view.shown;
+        view.shown += lines.len();
+        patch(view.skipped, from, lines)
+    }
+}
+
+fn binary(view: &mut ScreenState, bytes: u64, over: bool) -> Option<Patch> {
+    let changed = view.at != bytes;
+    view.at = bytes;
+    if over {
+        view.phase = Phase::Done;
+    }
+    changed.then(|| Patch {
+        lines: vec![format!("binary output, {bytes} bytes")],
+        ..Patch::default()
+    })
+}
+
+fn patch(skipped: u64, from: usize, lines: Vec<Line>) -> Patch {
+    let mut patch = Patch {
+        skipped,
+        from,
+        ..Patch::default()
+    };
+    for (index, line) in lines.into_iter().enumerate() {
+        patch
+            .styles
+            .extend(line.spans.into_iter().map(|span| Style {
+                line: index,
+                start: span.start,
+                end: span.end,
+                sgr: span.sgr.parameters(),
+            }));
+        patch.lines.push(line.text);
+    }
+    patch
+}

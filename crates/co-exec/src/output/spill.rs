@@ -1,0 +1,175 @@
+//! The output of commands on disk, each in a file that a thread of its own writes, and the directory of such files.
+
+mod file;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{mpsc, oneshot};
+
+use self::file::SpillFile;
+use crate::outcome::Gap;
+
+/// Pieces of one read each that may wait for the disk: 1 MiB, then the command waits too.
+const QUEUE: usize = 16;
+/// The time that a disk may take for the rest, and for each so many bytes of the last part.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE_BYTES: u64 = 100 << 20;
+const SUFFIX: &str = "out";
+/// HeadAndTail the name of the file that holds the last part while a command prints.
+const TAIL: &str = "tail";
+
+/// Returns where the output of a job is kept, if it is.
+pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.{SUFFIX}"))
+}
+
+/// The file of an output that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FinishedFile {
+    pub(crate) path: PathBuf,
+    /// The part that the file leaves out.
+    pub(crate) gap: Option<Gap>,
+}
+
+impl FinishedFile {
+    /// Returns what the file holds, and its name.
+    pub(crate) fn place(&self) -> String {
+        let path = self.path.display();
+        match self.gap {
+            Some(gap) => format!("all but {gap} of its middle: {path}"),
+            None => format!("all of it: {path}"),
+        }
+    }
+}
+
+/// Returns what the file holds of an output that goes on, with `bytes` printed so far, and its name.
+pub(crate) fn place_so_far(path: &Path, bytes: u64, cap: u64) -> String {
+    let path = path.display();
+    if bytes > cap / 2 {
+        format!("its beginning: {path}")
+    } else {
+        format!("all of it: {path}")
+    }
+}
+
+/// A message to the thread that writes.
+enum WriteMessage {
+    Bytes(Vec<u8>),
+    /// The output has ended after so many bytes.
+    End(u64),
+}
+
+/// A file being written on a thread of its own, so that a slow disk stalls nobody else.
+#[derive(Debug)]
+pub(crate) struct Spill {
+    queue: mpsc::Sender<WriteMessage>,
+    written: oneshot::Receiver<Option<FinishedFile>>,
+    cap: u64,
+}
+
+impl Spill {
+    /// Starts a file in `dir`, named after the job, of `cap` bytes.
+    pub(crate) fn start(dir: &Path, name: &str, cap: u64) -> Self {
+        let (queue, pieces) = mpsc::channel(QUEUE);
+        let path = path(dir, name);
+        let (tell, written) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("spill".to_owned());
+        // Where there is no thread to be had both channels close, and the end reports no file.
+        let _ = thread.spawn(move || tell.send(write(path, cap, pieces)));
+        Self {
+            queue,
+            written,
+            cap,
+        }
+    }
+
+    /// Queues the next bytes.
+    pub(crate) async fn write(&mut self, bytes: Vec<u8>) {
+        if !bytes.is_empty() {
+            // It fails once the file could not be written, which the end reports.
+            let _ = self.queue.send(WriteMessage::Bytes(bytes)).await;
+        }
+    }
+
+    /// Waits for the last write, within reason, of an output of `total` bytes.
+    ///
+    /// Returns none where the file could not be written, or a part of the output never came here.
+    pub(crate) async fn finish(self, total: u64) -> Option<FinishedFile> {
+        let Self {
+            queue,
+            written,
+            cap,
+        } = self;
+        let all = async {
+            let _ = queue.send(WriteMessage::End(total)).await;
+            written.await.ok().flatten()
+        };
+        let tail = u32::try_from(total.min(cap) / PATIENCE_BYTES).unwrap_or(u32::MAX);
+        let patience = PATIENCE.saturating_mul(tail.saturating_add(1));
+        tokio::time::timeout(patience, all).await.ok().flatten()
+    }
+}
+
+fn write(
+    path: PathBuf,
+    cap: u64,
+    mut pieces: mpsc::Receiver<WriteMessage>,
+) -> Option<FinishedFile> {
+    let failed = |error: io::Error| {
+        tracing::warn!(path = %path.display(), %error, "cannot keep a command's output");
+    };
+    let mut file = SpillFile::create(&path, cap).map_err(failed).ok()?;
+    let mut all = || loop {
+        match pieces.blocking_recv() {
+            Some(WriteMessage::Bytes(bytes)) => file.write(&bytes)?,
+            Some(WriteMessage::End(total)) if total == file.received() => return file.finish(),
+            Some(WriteMessage::End(_)) => return Err(io::Error::other("its end came too late")),
+            // Nobody waits for it any more.
+            None => return file.finish(),
+        }
+    };
+    match all() {
+        Ok(gap) => Some(FinishedFile { path, gap }),
+        Err(error) => {
+            failed(error);
+            // A piece of it is of no use to anybody, and the disk may be full.
+            file::remove(&path);
+            None
+        }
+    }
+}
+
+/// Removes the files of `dir` that are older than `age`, then the oldest beyond `total` bytes.
+pub(crate) fn prune(dir: &Path, age: Duration, total: u64) {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return;
+    };
+    let ours = |path: &Path| {
+        path.extension()
+            .is_some_and(|it| it == SUFFIX || it == TAIL)
+    };
+    let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
+        .flatten()
+        .filter(|entry| ours(&entry.path()))
+        .filter_map(|entry| {
+            let facts = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+            Some((facts.modified().ok()?, facts.len(), entry.path()))
+        })
+        .collect();
+    files.sort_unstable_by(|one, other| other.cmp(one));
+    let now = SystemTime::now();
+    let mut kept = 0_u64;
+    for (changed, size, path) in files {
+        let old = now.duration_since(changed).is_ok_and(|it| it > age);
+        kept = kept.saturating_add(size);
+        if old || kept > total {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

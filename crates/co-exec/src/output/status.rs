@@ -1,0 +1,289 @@
+//! How a command ended, in words.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::command::Program;
+use crate::outcome::{Background, Outcome, count_lines};
+
+/// How many of the processes left running a line for a person names.
+const NAMES_IN_STATUS: usize = 3;
+
+/// Programs whose exit 1 means "nothing found" or "they differ".
+const SEARCH_PROGRAMS: &[&str] = &["grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp"];
+
+impl Outcome {
+    /// Returns one line for a person: how it ended, how long it took and how many lines it printed.
+    pub fn status(&self) -> String {
+        line(self)
+    }
+}
+
+/// Returns one line for a person.
+pub(crate) fn line(outcome: &Outcome) -> String {
+    let how = explain(outcome).unwrap_or_else(|| "exit 0".to_owned());
+    let after = match outcome.timed_out {
+        true => String::new(),
+        false => format!(", after {}", time(outcome.wall)),
+    };
+    let more = left(outcome, NAMES_IN_STATUS)
+        .into_iter()
+        .chain(appeared(outcome));
+    let gap = outcome
+        .gap
+        .map(|gap| format!("not kept: {gap} of its middle"));
+    let more: String = more.chain(gap).map(|it| format!("; {it}")).collect();
+    format!("{how}{after}, {}{more}", count_lines(outcome.lines))
+}
+
+/// Returns what was still running at its end, `most` of it by name, and what became of that, if anything was.
+pub(crate) fn left(outcome: &Outcome, most: usize) -> Option<String> {
+    let name = |it: &Background| format!("{} (pid {})", it.name, it.pid);
+    let mut names: Vec<_> = outcome.background.iter().take(most).map(name).collect();
+    let more = outcome.background.len() - names.len();
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    let fate = if outcome.kept { "kept" } else { "ended" };
+    (!names.is_empty()).then(|| format!("still running, {fate}: {}", names.join(", ")))
+}
+
+/// Returns which names it made that nothing held it from, if any.
+pub(crate) fn appeared(outcome: &Outcome) -> Option<String> {
+    let names = outcome.appeared.iter().map(|it| it.display().to_string());
+    let names = names.collect::<Vec<_>>().join(", ");
+    (!names.is_empty())
+        .then(|| format!("made or replaced, and other programs run or read it: {names}"))
+}
+
+/// Returns a time as a person reads it: to the millisecond while that says something.
+fn time(wall: Duration) -> String {
+    match wall.as_secs() {
+        0 => format!("{} ms", wall.as_millis()),
+        1..60 => format!("{:.1} s", wall.as_secs_f64()),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// Returns how it ended, unless it ended well.
+pub(crate) fn explain(outcome: &Outcome) -> Option<String> {
+    let seconds = outcome.wall.as_secs_f64();
+    let ended = match (outcome.exit, outcome.signal) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("killed by {}", name(signal)),
+        (None, None) => "could not be ended".to_owned(),
+    };
+    if outcome.timed_out {
+        Some(format!("timed out after {seconds:.1} s and was ended"))
+    } else if outcome.cancelled {
+        Some("cancelled".to_owned())
+    } else if outcome.flooded {
+        let said = outcome.bytes;
+        Some(format!("ended: it printed more than it may ({said} bytes)"))
+    } else if let Some(limit) = outcome.limit {
+        Some(format!("ended: it took {limit}"))
+    } else if outcome.exit == Some(0) {
+        None
+    } else if outcome.nothing_found {
+        Some("exit 1: nothing found, or a difference; not a failure".to_owned())
+    } else {
+        let signal = outcome.signal.or(outcome.exit.map(|code| code - 128));
+        let meaning = outcome.exit.and_then(meaning);
+        match meaning.or_else(|| signal.and_then(limited)) {
+            Some(meaning) => Some(format!("{ended}: {meaning}")),
+            None => Some(ended),
+        }
+    }
+}
+
+/// Returns which limit a signal speaks of.
+fn limited(signal: i32) -> Option<&'static str> {
+    match Signal::try_from(signal) {
+        Ok(Signal::SIGXCPU) => Some("its processor time is used up"),
+        Ok(Signal::SIGXFSZ) => Some("a file would be larger than it may be"),
+        _ => None,
+    }
+}
+
+/// Returns what a shell means by an exit code.
+fn meaning(code: i32) -> Option<&'static str> {
+    Some(match code {
+        126 => "found, but may not be executed",
+        127 => "command not found",
+        130 => "interrupted (SIGINT)",
+        137 => "killed (SIGKILL), perhaps for lack of memory",
+        139 => "crashed (SIGSEGV)",
+        143 => "terminated (SIGTERM)",
+        _ => return None,
+    })
+}
+
+/// Returns a signal's number and name.
+fn name(signal: i32) -> String {
+    match Signal::try_from(signal) {
+        Ok(name) => format!("signal {signal} ({name})"),
+        Err(_) => format!("signal {signal}"),
+    }
+}
+
+/// Returns whether exit 1 of `program` comes from a search or a comparison.
+pub(crate) fn searches(program: &Program) -> bool {
+    match program {
+        Program::Argv(argv) => argv.first().is_some_and(|it| is_search(it)),
+        Program::Shell(text) => last_command(text).is_some_and(is_search),
+        Program::Proved(proved) => last_command(proved.original()).is_some_and(is_search),
+    }
+}
+
+fn is_search(program: &str) -> bool {
+    let name = Path::new(program).file_name().and_then(|it| it.to_str());
+    name.is_some_and(|name| SEARCH_PROGRAMS.contains(&name))
+}
+
+/// Returns the name of the program whose exit is the whole text's, where that is plain to see.
+///
+/// After `&&` or `||` the exit may be another command's, so there is no telling.
+fn last_command(text: &str) -> Option<&str> {
+    let text = text.trim_end_matches([' ', '\t', '\n', ';']);
+    if text.contains(['`', '(', ')', '{', '}', '\\', '#']) || text.contains("<<") {
+        return None;
+    }
+    let mut quote = None;
+    let mut start = 0;
+    let mut before = ' ';
+    let mut sure = true;
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if open == c => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '|' | ';' | '\n' | '&') if !(c == '&' && before == '>') => {
+                sure = match c {
+                    '|' => sure && before != '|',
+                    '&' => false,
+                    _ => true,
+                };
+                start = at + 1;
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    let mut words = text[start..].split_ascii_whitespace();
+    let first = words.find(|word| !is_assignment(word))?;
+    (sure && quote.is_none() && !first.contains(['\'', '"', '$'])).then_some(first)
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=')
+        .is_some_and(|(name, _)| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_with_exit_time_and_lines() {
+        let ended = |exit, millis, lines| Outcome {
+            exit: Some(exit),
+            wall: Duration::from_millis(millis),
+            lines,
+            ..Outcome::default()
+        };
+        assert_eq!(line(&ended(0, 12, 0)), "exit 0, after 12 ms, no output");
+        assert_eq!(line(&ended(3, 1_250, 1)), "exit 3, after 1.2 s, 1 line");
+        assert_eq!(
+            line(&ended(0, 61_000, 300_000)),
+            "exit 0, after 1 min 1 s, 300000 lines"
+        );
+        let late = Outcome {
+            timed_out: true,
+            ..ended(0, 2_000, 2)
+        };
+        assert_eq!(line(&late), "timed out after 2.0 s and was ended, 2 lines");
+    }
+
+    #[test]
+    fn sees_a_search_only_where_it_is_plain() {
+        for (text, expected) in [
+            ("grep x f", true),
+            ("LC_ALL=C grep -rn 'a | b; c' .", true),
+            ("cat f | grep x", true),
+            ("cd d; rg x", true),
+            ("cd d\ndiff a b\n", true),
+            ("cmp a b 2>&1", true),
+            ("/usr/bin/grep x f;", true),
+            ("grep x f | sort", false),
+            ("make && grep x f", false),
+            ("false || grep x f", false),
+            ("test -e f && cat f | grep x", false),
+            ("make && make test; grep x f", true),
+            ("grep x f & true", false),
+            ("grep $(false) f", false),
+            ("'grep' x", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                searches(&Program::Shell(text.to_owned())),
+                expected,
+                "{text:?}"
+            );
+        }
+        assert!(searches(&Program::Argv(vec!["rg".into(), "x".into()])));
+        assert!(!searches(&Program::Argv(vec!["ls".into()])));
+    }
+
+    #[test]
+    fn explains() {
+        let exit = |code| Outcome {
+            exit: Some(code),
+            ..Outcome::default()
+        };
+        assert_eq!(explain(&exit(0)), None);
+        assert_eq!(explain(&exit(42)).unwrap(), "exit 42");
+        assert_eq!(explain(&exit(127)).unwrap(), "exit 127: command not found");
+        let killed = Outcome {
+            signal: Some(9),
+            ..Outcome::default()
+        };
+        assert_eq!(explain(&killed).unwrap(), "killed by signal 9 (SIGKILL)");
+        assert_eq!(
+            explain(&exit(153)).unwrap(),
+            "exit 153: a file would be larger than it may be"
+        );
+    }
+
+    #[test]
+    fn what_was_left_is_named_as_far_as_it_fits() {
+        let left = |pid| Background {
+            pid,
+            name: "sleep 9".to_owned(),
+        };
+        let outcome = Outcome {
+            exit: Some(0),
+            background: (1..=5).map(left).collect(),
+            ..Outcome::default()
+        };
+        let line = line(&outcome);
+        assert!(
+            line.ends_with(", sleep 9 (pid 3), 2 more") && !line.contains("pid 4"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn a_person_is_told_of_what_appeared() {
+        let mut outcome = Outcome {
+            exit: Some(0),
+            ..Outcome::default()
+        };
+        assert_eq!(line(&outcome), "exit 0, after 0 ms, no output");
+        outcome.appeared = vec!["/w/.envrc".into(), "/w/.exrc".into()];
+        assert_eq!(
+            line(&outcome),
+            "exit 0, after 0 ms, no output; made or replaced, and other programs run or read it: /w/.envrc, /w/.exrc"
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! Which children of this process somebody waits for.
+//!
+//! The kernel keeps one list of children for a whole process, so this one thing is global: without it
+//! two executors in one process (or a test beside another) would reap each other's commands.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, WaitOptions};
+
+use crate::process::mark::Mark;
+use crate::process::procfs::{self, Process};
+
+static OWNED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+fn owned() -> MutexGuard<'static, BTreeSet<i32>> {
+    OWNED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the session of this process; 0 where its leader is outside this pid namespace, as a shell's
+/// that entered one is. The type that `rustix` has for it cannot hold that.
+pub(crate) fn own_session() -> i32 {
+    nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw)
+}
+
+/// Starts a command with `start`, which gets the mark of the command. Until [`reap`], no other code waits for it.
+///
+/// Where [`reap`] is never called, a [`sweep`] does it for what the first thread has started.
+///
+/// # Errors
+/// The error of `start`.
+pub(crate) fn spawn(start: impl FnOnce() -> io::Result<Pid>) -> io::Result<(Pid, Mark)> {
+    // Locked during the spawn: a sweep must not see the child before it is listed, and the mark belongs to the whole
+    // process.
+    let mut owned = owned();
+    let mark = Mark::next();
+    let started = start();
+    // Other children of this process belong to no command.
+    Mark::next();
+    let pid = started?;
+    owned.insert(pid.as_raw_nonzero().get());
+    Ok((pid, mark))
+}
+
+/// Waits for a command that has ended; none if it has not, and then a sweep will.
+pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
+    // LaunchRequest over the wait: once it is done the id may be another command's.
+    let mut owned = owned();
+    let status = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+    owned.remove(&pid.as_raw_nonzero().get());
+    let (_, status) = status.ok().flatten()?;
+    Some(ExitStatus::from_raw(status.as_raw()))
+}
+
+/// Returns the orphans that have come to this process: children that no [`spawn`] made.
+pub(crate) fn adopted() -> Vec<i32> {
+    let mut found = procfs::first_threads_children(procfs::own_pid());
+    let owned = owned();
+    found.retain(|pid| !owned.contains(pid));
+    found
+}
+
+/// Returns whether any child of this process, commands and orphans alike, has not ended yet.
+pub(crate) fn any_lives() -> bool {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+    // Linux does not count those that have ended among the ones that could still stop. A kernel that did would
+    // always say yes, which costs a look.
+    let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    waitid(Id::All, flags | WaitPidFlag::__WALL) != Err(nix::Error::ECHILD)
+}
+
+/// Reaps the ended orphans that `ours` picks. By id: waiting for any child would steal from others.
+pub(crate) fn sweep(ours: impl Fn(&Process) -> bool) {
+    // LaunchRequest throughout: what is not owned now must not become so under the sweep's hands.
+    let owned = owned();
+    for pid in procfs::first_threads_children(procfs::own_pid()) {
+        if owned.contains(&pid) {
+            continue;
+        }
+        let ended = Process::read(pid).is_some_and(|it| it.zombie && ours(&it));
+        if let (true, Some(pid)) = (ended, Pid::from_raw(pid)) {
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+/// Returns whether a child is in another session than this process. Only commands are.
+pub(crate) fn is_outside(process: &Process) -> bool {
+    process.session != own_session()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Starts a command line with its own mark; returns it once it has become the program.
+    pub(crate) fn marked(line: &str) -> (Mark, i32) {
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", line]);
+        let (pid, given) = spawn(|| {
+            let child = command.spawn()?;
+            Ok(Pid::from_child(&child))
+        })
+        .unwrap();
+        (given, pid.as_raw_nonzero().get())
+    }
+
+    pub(crate) fn end(pids: &[i32]) {
+        for pid in pids {
+            let pid = Pid::from_raw(*pid).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            rustix::process::waitpid(Some(pid), WaitOptions::empty()).unwrap();
+            owned().remove(&pid.as_raw_nonzero().get());
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The environment of a command: an allowlist, forced values, and what never passes.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::command::Caller;
+use crate::environment::Variables;
+
+/// What passes from the host, whoever asks.
+const ALLOWED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "TERM",
+    "SHELL",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+];
+
+/// What passes for a person only: an agent of keys is not for a model.
+const PERSONAL: &[&str] = &["SSH_AUTH_SOCK"];
+
+/// Variables for a person in a terminal only: elsewhere an editor would wait for keys that cannot come.
+const PERSONAL_TERMINAL: &[&str] = &["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"];
+
+/// Variables that describe the terminal of the editor itself.
+const OUTER_TERMINAL: &[&str] = &["COLUMNS", "LINES", "TERMCAP", "COLORFGBG"];
+
+/// What never passes, whatever the settings say: it makes a program run other code than its own,
+/// changes how a shell reads a command, or leads into the editor.
+const NEVER: &[&str] = &[
+    "LD_*",
+    "DYLD_*",
+    "BASH_ENV",
+    "ENV",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "IFS",
+    "CDPATH",
+    "GLOBIGNORE",
+    "PS4",
+    "BASH_FUNC_*",
+    "NVIM*",
+];
+
+/// Set where there is no terminal to page, edit or ask in.
+const FORCED: &[(&str, &str)] = &[
+    ("PYTHONUNBUFFERED", "1"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_SEQUENCE_EDITOR", "false"),
+];
+
+/// Set for a person who has one: what the editor's terminal understands.
+const FORCED_TERMINAL: &[(&str, &str)] = &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")];
+
+/// Set for a model that has one: the programs in it know what they may send.
+const FORCED_AGENT_TERMINAL: &[(&str, &str)] = &[("TERM", "xterm-256color"), ("NO_COLOR", "1")];
+
+/// Set for a model, which reads plain text.
+const FORCED_AGENT: &[(&str, &str)] = &[("NO_COLOR", "1")];
+
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What an environment is made of.
+pub(crate) struct Sources<'a> {
+    pub(crate) host: &'a Variables,
+    /// All of them pass that may, and nothing is forced but what a terminal needs.
+    pub(crate) inherit: bool,
+    /// ExecSettings: names and `PREFIX_*`.
+    pub(crate) allow: &'a [String],
+    pub(crate) caller: Caller,
+    /// The login shell's PATH, where it was asked for.
+    pub(crate) path: Option<&'a str>,
+    pub(crate) extra: &'a [(String, String)],
+    /// Its streams are a terminal.
+    pub(crate) terminal: bool,
+}
+
+/// Returns the environment of a command.
+pub(crate) fn build(sources: Sources<'_>) -> Variables {
+    let mut built: Variables = sources
+        .host
+        .iter()
+        .filter(|(name, _)| passes(&sources, name))
+        .cloned()
+        .collect();
+    if let Some(path) = sources.path {
+        put(&mut built, "PATH", path.into());
+    } else if value(&built, "PATH").is_none() {
+        put(&mut built, "PATH", DEFAULT_PATH.into());
+    }
+    for (name, value) in set_values(&sources) {
+        put(&mut built, name, value.into());
+    }
+    for (name, value) in sources.extra {
+        put(&mut built, name, value.into());
+    }
+    built.retain(|(name, _)| !listed(NEVER, name));
+    built
+}
+
+/// The lists of variables, for the help.
+#[derive(Debug, Clone, Copy)]
+pub struct Lists {
+    /// Passed to every command.
+    pub passed: &'static [&'static str],
+    /// Passed to a person's commands only.
+    pub personal: &'static [&'static str],
+    /// Passed to those that have a terminal only.
+    pub terminal: &'static [&'static str],
+    /// Not passed to those although everything else is.
+    pub outer: &'static [&'static str],
+    /// Never passed.
+    pub never: &'static [&'static str],
+}
+
+/// The variables that pass and that never do.
+pub const LISTS: Lists = Lists {
+    passed: ALLOWED,
+    personal: PERSONAL,
+    terminal: PERSONAL_TERMINAL,
+    outer: OUTER_TERMINAL,
+    never: NEVER,
+};
+
+/// Returns what a command has in its environment that the host has not, as `NAME=value`.
+pub fn forced(caller: Caller, terminal: bool) -> Vec<String> {
+    let built = build(Sources {
+        host: &Vec::new(),
+        inherit: false,
+        allow: &[],
+        caller,
+        path: None,
+        extra: &[],
+        terminal,
+    });
+    let own = built.iter().filter(|(name, _)| name != "PATH");
+    own.map(|(name, value)| format!("{}={}", name.display(), value.display()))
+        .collect()
+}
+
+/// Returns whether a variable of the host passes, if it is none that never does.
+fn passes(sources: &Sources<'_>, name: &OsStr) -> bool {
+    let person = sources.caller == Caller::Person;
+    if sources.inherit {
+        return !(sources.terminal && listed(OUTER_TERMINAL, name));
+    }
+    let mut set = sources.allow.iter().map(String::as_str);
+    listed(ALLOWED, name)
+        || person && listed(PERSONAL, name)
+        || person && sources.terminal && listed(PERSONAL_TERMINAL, name)
+        || set.any(|pattern| covers(pattern, name))
+}
+
+/// Returns what is set whatever the host has.
+fn set_values(
+    sources: &Sources<'_>,
+) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let agent = match sources.caller {
+        Caller::Agent if sources.terminal => FORCED_AGENT_TERMINAL,
+        Caller::Agent => FORCED_AGENT,
+        Caller::Person => &[],
+    };
+    let all = match sources.caller {
+        Caller::Person if sources.terminal => FORCED_TERMINAL,
+        Caller::Person if sources.inherit => &[],
+        _ => FORCED,
+    };
+    all.iter().chain(agent)
+}
+
+/// Returns the value of `name`.
+pub(crate) fn value(variables: &Variables, name: &str) -> Option<OsString> {
+    let found = variables.iter().find(|(key, _)| key == name);
+    found.map(|(_, value)| value.clone())
+}
+
+fn put(variables: &mut Variables, name: &str, value: OsString) {
+    variables.retain(|(key, _)| key != name);
+    variables.push((name.into(), value));
+}
+
+fn listed(patterns: &[&str], name: &OsStr) -> bool {
+    patterns.iter().any(|pattern| covers(pattern, name))
+}
+
+fn covers(pattern: &str, name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix.as_bytes()),
+        None => name == pattern.as_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build_for(caller: Caller, allow: &[&str], host: &[(&str, &str)]) -> Vec<String> {
+        let host: Variables = host.iter().map(|(k, v)| (k.into(), v.into())).collect();
+        let allow: Vec<String> = allow.iter().map(|&name| name.to_owned()).collect();
+        let built = build(Sources {
+            host: &host,
+            inherit: false,
+            allow: &allow,
+            caller,
+            path: None,
+            extra: &[
+                ("GIT_DIR".into(), "x".into()),
+                ("LD_AUDIT".into(), "x".into()),
+            ],
+            terminal: false,
+        });
+        let show = |(k, v): (OsString, OsString)| format!("{}={}", k.display(), v.display());
+        built.into_iter().map(show).collect()
+    }
+
+    fn has(built: &[String], entry: &str) -> bool {
+        built.iter().any(|it| it == entry)
+    }
+
+    #[test]
+    fn passes_the_allowlist_and_what_the_settings_name() {
+        let host = [
+            ("HOME", "/h"),
+            ("LANG", "C.UTF-8"),
+            ("XDG_RUNTIME_DIR", "/run/user/1"),
+            ("CARGO_HOME", "/c"),
+            ("LC_TIME", "C"),
+            ("MY_KEY", "s"),
+        ];
+        let built = build_for(Caller::Agent, &["CARGO_HOME", "LC_*"], &host);
+        for entry in [
+            "HOME=/h",
+            "LANG=C.UTF-8",
+            "XDG_RUNTIME_DIR=/run/user/1",
+            "PATH=/usr/local/bin:/usr/bin:/bin",
+            "CARGO_HOME=/c",
+            "LC_TIME=C",
+            "GIT_DIR=x",
+            "NO_COLOR=1",
+        ] {
+            assert!(has(&built, entry), "{entry} in {built:?}");
+        }
+        assert!(!built.iter().any(|it| it.starts_with("MY_KEY")));
+    }
+
+    #[test]
+    fn never_passes_what_runs_other_code_or_reaches_the_editor() {
+        let names = [
+            "LD_PRELOAD",
+            "DYLD_INSERT_LIBRARIES",
+            "BASH_ENV",
+            "ENV",
+            "SHELLOPTS",
+            "BASHOPTS",
+            "IFS",
+            "CDPATH",
+            "GLOBIGNORE",
+            "PS4",
+            "BASH_FUNC_ls%%",
+            "NVIM",
+            "NVIM_LISTEN_ADDRESS",
+        ];
+        let host: Vec<_> = names.iter().map(|&name| (name, "x")).collect();
+        for caller in [Caller::Agent, Caller::Person] {
+            let built = build_for(caller, &names, &host);
+            assert!(!built.iter().any(|it| it.starts_with("LD_AUDIT")));
+            for name in names {
+                assert!(!has(&built, &format!("{name}=x")), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_key_agent_is_for_a_person() {
+        let host = [("SSH_AUTH_SOCK", "/s")];
+        assert!(has(
+            &build_for(Caller::Person, &[], &host),
+            "SSH_AUTH_SOCK=/s"
+        ));
+        assert!(!has(
+            &build_for(Caller::Agent, &[], &host),
+            "SSH_AUTH_SOCK=/s"
+        ));
+    }
+
+    #[test]
+    fn forces_values_over_the_host() {
+        let built = build_for(Caller::Person, &["PAGER"], &[("PAGER", "less")]);
+        assert!(has(&built, "PAGER=cat") && !has(&built, "PAGER=less"));
+        assert!(!has(&built, "NO_COLOR=1"));
+    }
+}

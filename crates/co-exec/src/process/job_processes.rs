@@ -1,0 +1,265 @@
+//! The process tree of a command: finds and kills its processes.
+//!
+//! The command leads its own session. When the parent of a descendant ends, the descendant becomes a child of this
+//! process, its subreaper. The [`Mark`] tells to which command it belongs.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use crate::outcome::Background;
+use crate::process::cgroup::Group;
+use crate::process::children;
+use crate::process::mark::Mark;
+use crate::process::procfs::{self, Process};
+
+/// From TERM to KILL.
+pub const GRACE: Duration = Duration::from_millis(200);
+/// The time from the end of the grace period until co gives up.
+const LIMIT: Duration = Duration::from_secs(2);
+/// The longest pause between two checks of the remaining processes.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The processes of one job.
+#[derive(Debug)]
+pub(crate) struct JobProcesses {
+    /// The command's own process, and the id of its session and group.
+    leader: Pid,
+    mark: Mark,
+    group: Option<Group>,
+    /// The leader has ended with all its threads: it has no children any more, and need not be looked at.
+    exited: bool,
+    /// Somebody waited for the leader: its id may be another's, unless its group still has members.
+    reaped: bool,
+    /// True if the last check found more processes than the leader.
+    grown: bool,
+}
+
+impl JobProcesses {
+    pub(crate) fn new(leader: Pid, mark: Mark, group: Option<Group>) -> Self {
+        Self {
+            leader,
+            mark,
+            group,
+            exited: false,
+            reaped: false,
+            grown: false,
+        }
+    }
+
+    /// The leader has ended, as its handle says: that comes after the end of its last thread.
+    pub(crate) fn exited(&mut self) {
+        self.exited = true;
+    }
+
+    /// The leader was waited for.
+    pub(crate) fn reaped(&mut self) {
+        self.reaped = true;
+    }
+
+    /// Returns every living process of the job.
+    pub(crate) fn members(&mut self) -> Vec<Process> {
+        let orphans = children::adopted().into_iter();
+        let mut roots: Vec<i32> = orphans.filter(|pid| self.mark.is_on(*pid)).collect();
+        if !self.reaped && !self.exited {
+            roots.push(self.leader());
+        }
+        let members = below(roots);
+        self.grown |= members.iter().any(|process| process.pid != self.leader());
+        members
+    }
+
+    /// Returns whether the kernel killed a process for lack of memory in the command's group.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::ran_out_of_memory)
+    }
+
+    /// Returns whether the kernel enforces the command's limits of memory and processes.
+    pub(crate) fn is_held(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::limits)
+    }
+
+    /// Returns whether the kernel refused a process, because the command's group had reached its limit.
+    pub(crate) fn ran_out_of_processes(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::ran_out_of_processes)
+    }
+
+    /// Returns whether there was ever more to it than the leader.
+    pub(crate) fn saw_orphans(&self) -> bool {
+        self.grown
+    }
+
+    /// Reaps those of its orphans that have ended.
+    pub(crate) fn sweep(&self) {
+        children::sweep(|orphan| self.mark.is_on(orphan.pid));
+    }
+
+    fn leader(&self) -> i32 {
+        self.leader.as_raw_nonzero().get()
+    }
+
+    /// Returns what still runs beside the leader, named.
+    pub(crate) fn background(&mut self) -> Vec<Background> {
+        if self.exited && !children::any_lives() {
+            return Vec::new();
+        }
+        let leader = self.leader();
+        let mut left: Vec<_> = self
+            .members()
+            .iter()
+            .filter(|process| process.pid != leader)
+            .map(|process| Background {
+                pid: process.pid,
+                name: process.title(),
+            })
+            .collect();
+        left.sort_by_key(|process| process.pid);
+        left
+    }
+
+    /// Kills the process tree: TERM, a grace period, then KILL until no process is left. Returns whether no process
+    /// is left. A command that forks until its group refuses gets no grace period.
+    ///
+    /// Takes [`GRACE`] and [`LIMIT`] at most. Needs no thread and no process: a command that forks in a
+    /// loop may have taken all there are.
+    pub(crate) async fn end(&mut self) -> bool {
+        if !self.reaped {
+            // This call kills the whole group first, so a fork bomb has fewer processes when they are looked up.
+            self.signal_group(Signal::TERM);
+        }
+        if let Some(group) = &self.group
+            && group.ran_out_of_processes()
+        {
+            // Checking a fork bomb takes long, because each of its processes gets as much processor time as this one.
+            group.kill();
+        }
+        let members = self.members();
+        self.signal(&members, Signal::TERM);
+        // A stopped process acts on nothing but KILL until it goes on.
+        self.signal(&members, Signal::CONT);
+        self.wait(GRACE).await;
+        if let Some(group) = &self.group {
+            group.kill();
+        }
+        let began = Instant::now();
+        while began.elapsed() < LIMIT {
+            let members = stop(|| self.members(), began + LIMIT);
+            self.signal(&members, Signal::KILL);
+            if self.wait(PAUSE).await {
+                break;
+            }
+        }
+        self.sweep();
+        self.members().is_empty()
+    }
+
+    /// Waits for the end of all processes, up to `most`; returns whether they ended.
+    async fn wait(&mut self, most: Duration) -> bool {
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            self.sweep();
+            if self.members().is_empty() {
+                return true;
+            }
+            if began.elapsed() >= most {
+                return false;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE / 2);
+        }
+    }
+
+    fn signal(&self, members: &[Process], signal: Signal) {
+        // Members pin the group's id, also when the leader is gone.
+        let in_group = |process: &Process| process.group == self.leader();
+        if members.iter().any(in_group) {
+            self.signal_group(signal);
+        }
+        for process in members.iter().filter(|it| !in_group(it)) {
+            process.signal(signal);
+        }
+    }
+
+    /// Signals the group in one call: a process that forks meanwhile cannot slip through.
+    fn signal_group(&self, signal: Signal) {
+        // This fails if no process is left, which is the goal.
+        let _ = rustix::process::kill_process_group(self.leader, signal);
+    }
+}
+
+impl Drop for JobProcesses {
+    /// Ends the group of a command whose supervisor was given up with its runtime.
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.signal_group(Signal::KILL);
+        }
+    }
+}
+
+/// Kills every child of this process that `ours` selects, and their descendants: TERM, a grace period, then KILL.
+/// Returns whether no process is left.
+pub(crate) fn end_children(ours: impl Fn(&Process) -> bool) -> bool {
+    let find = || {
+        children::sweep(&ours);
+        let picked = |pid: &i32| Process::read(*pid).is_some_and(|it| ours(&it));
+        let all = procfs::first_threads_children(procfs::own_pid());
+        below(all.into_iter().filter(picked).collect())
+    };
+    let began = Instant::now();
+    for process in find() {
+        process.signal(Signal::TERM);
+        process.signal(Signal::CONT);
+    }
+    loop {
+        let left = find();
+        if left.is_empty() {
+            return true;
+        }
+        if began.elapsed() > GRACE + LIMIT {
+            return false;
+        }
+        if began.elapsed() > GRACE {
+            for process in stop(find, began + GRACE + LIMIT) {
+                process.signal(Signal::KILL);
+            }
+        }
+        std::thread::sleep(PAUSE / 2);
+    }
+}
+
+/// Stops all processes that `find` returns, until it returns no new one, and returns them.
+///
+/// Killing a process lets a fork bomb start another one. Stopping it does not.
+fn stop(mut find: impl FnMut() -> Vec<Process>, until: Instant) -> Vec<Process> {
+    let mut stopped = HashSet::new();
+    loop {
+        let found = find();
+        let seen = stopped.len();
+        for process in &found {
+            if stopped.insert((process.pid, process.start)) {
+                process.signal(Signal::STOP);
+            }
+        }
+        if stopped.len() == seen || Instant::now() >= until {
+            return found;
+        }
+    }
+}
+
+/// Returns the living processes among `pids` and their descendants.
+fn below(pids: Vec<i32>) -> Vec<Process> {
+    let mut queue = pids;
+    let mut seen = HashSet::from([procfs::own_pid()]);
+    let mut found = Vec::new();
+    while let Some(pid) = queue.pop() {
+        if !seen.insert(pid) {
+            continue;
+        }
+        // A zombie's children are gone, but a zombie leader may have threads that still run.
+        queue.extend(procfs::children(pid));
+        found.extend(Process::read(pid).filter(|process| !process.zombie));
+    }
+    found
+}

@@ -1,0 +1,99 @@
+//! Checks the memory, processes and disk that a command and its descendants use.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::limits::{CommandLimits, Limit};
+use crate::process::procfs::{self, Process};
+
+/// The pause before the first check of memory and processes. Each later pause is twice as long.
+pub(crate) const FIRST: Duration = Duration::from_millis(50);
+/// The longest pause between two checks.
+pub(crate) const LONGEST: Duration = Duration::from_millis(500);
+/// The pause between two checks of the disk, as a multiple of the duration of a check.
+const SPARING: u32 = 20;
+
+/// Returns the limit that `members`, the processes of a command, exceed.
+pub(crate) fn exceeded(limits: &CommandLimits, members: &[Process]) -> Option<Limit> {
+    let threads: u64 = members.iter().map(|process| process.threads).sum();
+    if let Some(most) = limits.processes
+        && threads > most
+    {
+        return Some(Limit::Processes(most));
+    }
+    let most = limits.memory?;
+    let sum = |of: fn(i32) -> Option<u64>| -> u64 {
+        members.iter().filter_map(|process| of(process.pid)).sum()
+    };
+    // The first measure is cheap, and counts shared memory twice.
+    let over = sum(procfs::private_memory) > most && sum(procfs::proportional_memory) > most;
+    over.then_some(Limit::Memory(most))
+}
+
+/// Returns once the tree `dir` uses more than `most` bytes of the disk.
+pub(crate) async fn disk(dir: PathBuf, most: u64) {
+    let mut pause = LONGEST;
+    loop {
+        tokio::time::sleep(pause).await;
+        let began = Instant::now();
+        let (tell, told) = oneshot::channel();
+        let dir = dir.clone();
+        let look = std::thread::Builder::new().name("disk".to_owned());
+        // No thread may be available, as beside a fork bomb. Then the next check tries again.
+        let _ = look.spawn(move || tell.send(used(&dir, most)));
+        if told.await.is_ok_and(|used| used > most) {
+            return;
+        }
+        pause = LONGEST.max(began.elapsed() * SPARING);
+    }
+}
+
+/// Returns the bytes of the disk that a tree uses. Stops counting above `most`.
+fn used(dir: &Path, most: u64) -> u64 {
+    let mut sum = 0;
+    // Files that have several names count once.
+    let mut linked = HashSet::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(dir) = left.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let Ok(facts) = entry.metadata() else {
+                continue;
+            };
+            if facts.nlink() > 1 && !facts.is_dir() && !linked.insert((facts.dev(), facts.ino())) {
+                continue;
+            }
+            // In units of 512 bytes, whatever the file system's are.
+            sum += facts.blocks() * 512;
+            if sum > most {
+                return sum;
+            }
+            if facts.is_dir() {
+                left.push(entry.path());
+            }
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_several_names_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("inner")).unwrap();
+        fs::write(dir.path().join("file"), vec![1; 1 << 20]).unwrap();
+        let once = used(dir.path(), u64::MAX);
+        assert!(once >= 1 << 20);
+        for name in ["other", "inner/third"] {
+            fs::hard_link(dir.path().join("file"), dir.path().join(name)).unwrap();
+        }
+        assert_eq!(used(dir.path(), u64::MAX), once);
+    }
+}

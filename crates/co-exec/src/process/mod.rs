@@ -1,0 +1,23 @@
+//! The processes of a command: how they start, what they share with this process, and how they end.
+//!
+//! [`start`] starts a command, [`supervisor`] follows it to its end, and [`job_processes`] finds and kills its processes.
+//! Nothing here knows what the output of a command means.
+
+pub(crate) mod cgroup;
+pub(crate) mod children;
+pub(crate) mod cwd;
+pub(crate) mod env;
+pub(crate) mod input;
+pub(crate) mod job_processes;
+pub(crate) mod limit_checks;
+pub(crate) mod login;
+pub(crate) mod mark;
+pub mod privacy;
+pub(crate) mod procfs;
+pub(crate) mod pty;
+pub(crate) mod spawn;
+pub(crate) mod start;
+pub(crate) mod streams;
+pub(crate) mod supervisor;
+pub(crate) mod terminal;
+pub mod watchdog;

@@ -1,0 +1,204 @@
+//! What `/proc` says of processes. Knows nothing of jobs.
+
+use std::fs;
+
+use rustix::process::{PidfdFlags, Signal};
+
+/// One process at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    pub(crate) zombie: bool,
+    pub(crate) threads: u64,
+    /// Clock ticks after boot: together with `pid` it names a process for good.
+    pub(crate) start: u64,
+    name: String,
+}
+
+impl Process {
+    /// Returns the process `pid`, if there is one.
+    pub(crate) fn read(pid: i32) -> Option<Self> {
+        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(pid, &String::from_utf8_lossy(&text))
+    }
+
+    fn parse(pid: i32, text: &str) -> Option<Self> {
+        // The name may hold spaces and parentheses: what follows the last one is safe.
+        let (front, rest) = text.rsplit_once(')')?;
+        let name = front.split_once('(')?.1.to_owned();
+        let mut fields = rest.split_ascii_whitespace();
+        let state = fields.next()?;
+        let _parent = fields.next()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
+        let threads = fields.nth(13)?.parse().ok()?;
+        let start = fields.nth(1)?.parse().ok()?;
+        let zombie = matches!(state, "Z" | "X");
+        Some(Self {
+            pid,
+            group,
+            session,
+            zombie,
+            threads,
+            start,
+            name,
+        })
+    }
+
+    /// Returns its command line, cut to a line a person reads at a glance.
+    pub(crate) fn title(&self) -> String {
+        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        let line: String = line
+            .trim_end_matches('\0')
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .take(80)
+            .collect();
+        if line.is_empty() {
+            self.name.clone()
+        } else {
+            line
+        }
+    }
+
+    /// Sends `signal` to this very process, and not to one that got its id later.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let Some(pid) = rustix::process::Pid::from_raw(self.pid) else {
+            return;
+        };
+        let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
+            return;
+        };
+        if Self::read(self.pid).is_some_and(|now| now.start == self.start) {
+            // It may have ended just now, which is what is wanted.
+            let _ = rustix::process::pidfd_send_signal(handle, signal);
+        }
+    }
+}
+
+/// Returns the id of this process.
+pub(crate) fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// Returns the children of `pid`, whichever of its threads they belong to.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for task in tasks.flatten() {
+        let Ok(text) = fs::read_to_string(task.path().join("children")) else {
+            continue;
+        };
+        found.extend(text.split_ascii_whitespace().filter_map(to_pid));
+    }
+    found
+}
+
+/// Returns the children of a process's first thread. Orphans that come to a process come to that one, as
+/// long as it lives (`find_new_reaper` in the kernel's `exit.c`).
+pub(crate) fn first_threads_children(pid: i32) -> Vec<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(to_pid).collect()
+}
+
+/// Returns the signals that this process ignores, the lowest bit being number 1.
+pub(crate) fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+/// Returns the bytes of memory that only `pid` uses, or shares with a copy of itself; none if it has ended.
+pub(crate) fn private_memory(pid: i32) -> Option<u64> {
+    let pages = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let mut pages = pages
+        .split_ascii_whitespace()
+        .skip(1)
+        .map(str::parse::<u64>);
+    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
+    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
+}
+
+/// Returns the bytes of memory that `pid` uses, with its share of common memory; falls back to [`private_memory`]
+/// without permission.
+pub(crate) fn proportional_memory(pid: i32) -> Option<u64> {
+    let share = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
+    let share = share.as_ref().ok().and_then(|text| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Pss_Anon:"))?;
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    });
+    share
+        .map(|kibibytes| kibibytes * 1024)
+        .or_else(|| private_memory(pid))
+}
+
+/// Returns the limit of file locks of `pid`; none if the process does not exist or has no limit.
+pub(crate) fn limit_of_locks(pid: i32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max file locks"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn to_pid(text: &str) -> Option<i32> {
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_name_with_parentheses() {
+        let text = "7 (a) b (c)) S 1 5 6 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987 0 0";
+        let process = Process::parse(7, text).unwrap();
+        assert_eq!((process.group, process.session, process.start), (5, 6, 987));
+        assert_eq!(process.threads, 1);
+        assert_eq!(process.name, "a) b (c)");
+        assert!(!process.zombie);
+    }
+
+    #[test]
+    fn a_title_is_a_line_and_a_signal_is_for_one_process() {
+        use std::io::{Read, Write};
+        use std::os::unix::process::ExitStatusExt;
+        let mut child = std::process::Command::new("cat")
+            .args(["-", "a\nb", &"x".repeat(100)])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // It has a command line by the time that it answers.
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        input.write_all(b"x").unwrap();
+        output.read_exact(&mut [0]).unwrap();
+        let process = Process::read(i32::try_from(child.id()).unwrap()).unwrap();
+        let title = process.title();
+        assert_eq!(title, format!("cat - a b {}", "x".repeat(70)));
+        // One that had the id before.
+        let other = Process {
+            start: process.start - 1,
+            ..process.clone()
+        };
+        other.signal(Signal::KILL);
+        drop(input);
+        assert_eq!(child.wait().unwrap().signal(), None);
+        assert_eq!(process.title(), "cat", "it has no command line any more");
+    }
+
+    #[test]
+    fn finds_itself() {
+        let me = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(Process::read(me).unwrap().pid, me);
+    }
+}

@@ -1,0 +1,37 @@
+//! Terminals for commands that want one.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+
+/// The size of a terminal, in cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+pub struct Size {
+    pub columns: u16,
+    pub rows: u16,
+}
+
+/// Makes a terminal of that size. Returns the command's end and our end.
+pub(crate) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let own = rustix::pty::openpt(flags)?;
+    rustix::pty::grantpt(&own)?;
+    rustix::pty::unlockpt(&own)?;
+    // Opened by descriptor: its path may name another terminal if another /dev/pts is mounted.
+    let terminal = rustix::pty::ioctl_tiocgptpeer(&own, flags)?;
+    resize(&own, size)?;
+    Ok((terminal, own))
+}
+
+/// Tells the terminal, and through it the programs in it, how large it is.
+pub(crate) fn resize(terminal: impl AsFd, size: Size) -> io::Result<()> {
+    let size = Winsize {
+        ws_row: size.rows.max(1),
+        ws_col: size.columns.max(1),
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    Ok(rustix::termios::tcsetwinsize(terminal, size)?)
+}

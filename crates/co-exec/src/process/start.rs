@@ -1,0 +1,267 @@
+//! Starts one process: by absolute path, in a session of its own, with nothing inherited but three streams.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::Access;
+use rustix::process::{Pid, PidfdFlags, WaitOptions};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::command::{Confinement, Program};
+use crate::environment::Variables;
+use crate::error::Error;
+use crate::limits::ProcessLimits;
+use crate::long_script;
+use crate::process::cgroup::Group;
+use crate::process::mark::Mark;
+use crate::process::spawn::{self, SpawnRequest};
+use crate::process::streams::{self, Streams};
+use crate::process::{children, env};
+use crate::sandbox::{LaunchRequest, Launcher, Wrapped};
+use crate::secrets::Survey;
+
+/// Where bash is looked for, before the command's PATH: what was judged must be what runs.
+const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
+
+/// What to start.
+pub(crate) struct StartRequest<'a> {
+    pub(crate) program: &'a Program,
+    /// The words before the text of a [`Program::Shell`], if they are not those for bash.
+    pub(crate) shell: Option<&'a [OsString]>,
+    pub(crate) cwd: &'a Path,
+    pub(crate) stdin: Option<&'a [u8]>,
+    pub(crate) streams: Streams,
+    pub(crate) confinement: &'a Confinement,
+    pub(crate) env: Variables,
+    pub(crate) limits: ProcessLimits,
+    pub(crate) group: Option<&'a Group>,
+    pub(crate) launcher: Option<&'a Launcher>,
+    /// The secrets of the workspace, to be hidden from the command.
+    pub(crate) survey: Option<Arc<Survey>>,
+}
+
+/// A process that runs.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) pid: Pid,
+    pub(crate) mark: Mark,
+    /// Readable once the process has ended; pins nothing by itself.
+    pub(crate) ended: AsyncFd<OwnedFd>,
+    /// Both of its output streams.
+    pub(crate) output: AsyncFd<OwnedFd>,
+    /// Where its standard input can still be written to.
+    pub(crate) input: Option<AsyncFd<OwnedFd>>,
+    /// What holds it, with its private temporary directory; none where nothing does.
+    pub(crate) confined: Option<Wrapped>,
+}
+
+/// Starts it.
+pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
+    if !request.cwd.is_absolute() {
+        return Err(Error::RelativeCwd(request.cwd.to_owned()));
+    }
+    check_proved(&request)?;
+    let StartRequest { mut env, .. } = request;
+    let mut argv = argv((request.program, request.shell), request.cwd, &env)
+        .map_err(|error| check_cwd(request.cwd).err().unwrap_or(error))?;
+    let name = argv[0].to_string_lossy().into_owned();
+    let long_script = long_script::of(request.program);
+    let mut confined = None;
+    let plain = *request.confinement == Confinement::Plain;
+    if !plain || !request.limits.is_empty() || request.group.is_some() {
+        // What confines a command looks into it too, and has its own words for one that is gone.
+        check_cwd(request.cwd)?;
+        let launcher = request.launcher.ok_or_else(|| {
+            let why = "co has no launcher to confine or limit the command: see `co-nvim doctor`";
+            Error::Sandbox(why.to_owned())
+        })?;
+        let entrance = request.group.map(Group::entrance);
+        let held = LaunchRequest {
+            confinement: request.confinement,
+            cwd: request.cwd,
+            limits: request.limits,
+            group: entrance.as_deref(),
+            survey: request.survey,
+            long_script: long_script.is_some(),
+        };
+        let wrapped = launcher
+            .prepare(&held, argv, &mut env)
+            .map_err(|refused| Error::Sandbox(refused.0))?;
+        argv = wrapped.argv.clone();
+        confined = Some(wrapped);
+    }
+    let system = |what| move |source: io::Error| Error::System { what, source };
+    let ends = streams::open(request.streams, request.stdin).map_err(system("make its streams"))?;
+    let script = long_script.map(|text| streams::file("script", text.as_bytes()));
+    let script = script.transpose().map_err(system("pass its script"))?;
+    let started = children::spawn(|| {
+        spawn::start(&SpawnRequest {
+            argv: &argv,
+            env: &env,
+            cwd: request.cwd,
+            stdin: &ends.stdin,
+            output: &ends.write,
+            script: script.as_ref(),
+            terminal: matches!(request.streams, Streams::Terminal(_)),
+        })
+    });
+    let (pid, mark) = started.map_err(|source| match check_cwd(request.cwd) {
+        Err(gone) => gone,
+        Ok(()) if source.kind() == io::ErrorKind::ArgumentListTooLong => Error::TooLong,
+        Ok(()) => Error::Spawn {
+            program: name,
+            source,
+        },
+    })?;
+    // This closes the other end of the output. Otherwise the output would never end.
+    let streams::StreamEnds { output, input, .. } = ends;
+    let (ended, output, input) = watch(pid, output, input).map_err(|error| {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+        children::reap(pid);
+        system("watch a command")(error)
+    })?;
+    Ok(Started {
+        pid,
+        mark,
+        ended,
+        output,
+        input,
+        confined,
+    })
+}
+
+type RegisteredFd = AsyncFd<OwnedFd>;
+
+/// Registers the end of a new process, its output and its input with the runtime.
+fn watch(
+    pid: Pid,
+    output: OwnedFd,
+    input: Option<OwnedFd>,
+) -> io::Result<(RegisteredFd, RegisteredFd, Option<RegisteredFd>)> {
+    let ended = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+    for fd in std::iter::once(&output).chain(&input) {
+        rustix::io::ioctl_fionbio(fd, true)?;
+    }
+    let input = input.map(|it| register(it, Interest::WRITABLE));
+    let readable = |it| register(it, Interest::READABLE);
+    Ok((readable(ended)?, readable(output)?, input.transpose()?))
+}
+
+#[expect(unsafe_code, reason = "the safe forms are deprecated")]
+pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is open, and the same descriptor, until the `AsyncFd` that owns it is dropped.
+    let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
+    registered.map_err(|error| error.into_parts().1)
+}
+
+/// Refuses a proved command outside the read-only confinement, unless nothing can confine commands here.
+fn check_proved(request: &StartRequest<'_>) -> Result<(), Error> {
+    let cannot_confine = |it: &Launcher| it.check().is_err() && !it.probe_failed();
+    match (request.program, request.confinement) {
+        (Program::Shell(_) | Program::Argv(_), _)
+        | (Program::Proved(_), Confinement::ReadOnly { .. }) => Ok(()),
+        (Program::Proved(_), Confinement::Plain) if request.launcher.is_none_or(cannot_confine) => {
+            Ok(())
+        }
+        (Program::Proved(_), Confinement::Plain | Confinement::Workspace { .. }) => {
+            Err(Error::Unconfined)
+        }
+    }
+}
+
+fn check_cwd(cwd: &Path) -> Result<(), Error> {
+    let source = match cwd.metadata() {
+        Ok(facts) if facts.is_dir() => match rustix::fs::access(cwd, Access::EXEC_OK) {
+            Ok(()) => return Ok(()),
+            Err(error) => error.into(),
+        },
+        Ok(_) => io::ErrorKind::NotADirectory.into(),
+        Err(error) => error,
+    };
+    Err(Error::Cwd {
+        path: cwd.to_owned(),
+        source,
+    })
+}
+
+/// Returns the program by absolute path, and its arguments.
+fn argv(
+    (program, shell): (&Program, Option<&[OsString]>),
+    cwd: &Path,
+    env: &Variables,
+) -> Result<Vec<OsString>, Error> {
+    let path = env::value(env, "PATH").unwrap_or_default();
+    let mut argv: Vec<OsString> = match (program, shell) {
+        (Program::Shell(text), _) if text.trim().is_empty() => return Err(Error::Empty),
+        (Program::Shell(text), None) => return no_nul(bash(text, &path)),
+        (Program::Shell(text), Some(shell)) => {
+            let text = OsString::from(text);
+            shell.iter().cloned().chain([text]).collect()
+        }
+        (Program::Proved(proved), _) => {
+            let long = long_script::of(program).is_some();
+            let text = if long {
+                long_script::READ
+            } else {
+                proved.script()
+            };
+            match bash(text, &path) {
+                words if words.len() == 5 => words,
+                // Another shell would read it otherwise.
+                _ => vec!["bash".into()],
+            }
+        }
+        (Program::Argv(argv), _) => argv.iter().map(OsString::from).collect(),
+    };
+    let name = argv.first_mut().filter(|name| !name.is_empty());
+    let name = name.ok_or(Error::Empty)?;
+    *name = find(name, cwd, &path)
+        .ok_or_else(|| Error::NotFound {
+            program: name.to_string_lossy().into_owned(),
+        })?
+        .into_os_string();
+    no_nul(argv)
+}
+
+fn no_nul(argv: Vec<OsString>) -> Result<Vec<OsString>, Error> {
+    if argv.iter().any(|it| it.as_encoded_bytes().contains(&0)) {
+        return Err(Error::Nul);
+    }
+    Ok(argv)
+}
+
+fn bash(text: &str, path: &OsString) -> Vec<OsString> {
+    let fixed = BASH.iter().map(PathBuf::from).find(|it| is_program(it));
+    let words: Vec<OsString> = match fixed.or_else(|| search("bash", path)) {
+        Some(bash) => vec![bash.into(), "--noprofile".into(), "--norc".into()],
+        None => vec!["/bin/sh".into()],
+    };
+    words
+        .into_iter()
+        .chain(["-c".into(), text.into()])
+        .collect()
+}
+
+fn find(name: &OsStr, cwd: &Path, path: &OsString) -> Option<PathBuf> {
+    if name.as_encoded_bytes().contains(&b'/') {
+        return Some(cwd.join(name));
+    }
+    search(name, path)
+}
+
+/// Looks `name` up in the absolute directories of a PATH: others depend on where one is.
+pub(crate) fn search(name: impl AsRef<Path>, path: &OsString) -> Option<PathBuf> {
+    std::env::split_paths(path)
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(name.as_ref()))
+        .find(|it| is_program(it))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
+}

@@ -1,0 +1,138 @@
+//! What a command's three streams are connected to, and the ends that stay here.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::MemfdFlags;
+use rustix::pipe::PipeFlags;
+
+use crate::process::pty::{self, Size};
+
+/// What a command's streams are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Streams {
+    /// Standard input is known as a whole at the start; output is one pipe.
+    #[default]
+    Whole,
+    /// Standard input is a pipe that can be written to until it is closed; output is one pipe.
+    Open,
+    /// A terminal of this size.
+    Terminal(Size),
+}
+
+/// Both ends of the streams.
+pub(crate) struct StreamEnds {
+    pub(crate) stdin: OwnedFd,
+    /// The command's standard output and standard error.
+    pub(crate) write: OwnedFd,
+    /// The end from which this process reads the output.
+    pub(crate) output: OwnedFd,
+    /// The end to which this process writes standard input, if it stays open.
+    pub(crate) input: Option<OwnedFd>,
+}
+
+/// Makes the streams. `text` is standard input, where that is known as a whole.
+pub(crate) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<StreamEnds> {
+    if let Streams::Terminal(size) = streams {
+        let (terminal, own) = pty::open(size)?;
+        return Ok(StreamEnds {
+            stdin: terminal.try_clone()?,
+            write: terminal,
+            input: Some(own.try_clone()?),
+            output: own,
+        });
+    }
+    let (output, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let (stdin, input) = if streams == Streams::Open {
+        let (read, input) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        (read, Some(input))
+    } else {
+        (whole(text)?, None)
+    };
+    Ok(StreamEnds {
+        stdin,
+        write,
+        output,
+        input,
+    })
+}
+
+/// Opens what holds nothing and takes everything.
+///
+/// # Errors
+/// It is not there, as in a root directory that somebody made; that names it.
+pub(crate) fn null() -> io::Result<File> {
+    let mut how = File::options();
+    let file = how.read(true).write(true).open("/dev/null");
+    file.map_err(|error| {
+        let told = format!("/dev/null: {error}; run where there is one");
+        io::Error::new(error.kind(), told)
+    })
+}
+
+/// Returns the text as a file that has no name: nothing needs to feed it, so nothing can hang on it.
+fn whole(text: Option<&[u8]>) -> io::Result<OwnedFd> {
+    let Some(text) = text else {
+        return Ok(null()?.into());
+    };
+    file("stdin", text)
+}
+
+/// Returns a file that has no path and holds the text.
+pub(crate) fn file(name: &str, text: &[u8]) -> io::Result<OwnedFd> {
+    let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(file);
+    file.write_all(text)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn place(fd: i32) -> Option<PathBuf> {
+        std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()
+    }
+
+    fn closes_on_exec(fd: i32) -> Option<bool> {
+        let facts = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+        let flags = facts.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+        Some(flags & rustix::fs::OFlags::CLOEXEC.bits() != 0)
+    }
+
+    /// The end of its output would not show, nor that of its input, as long as another command has them.
+    #[test]
+    fn no_other_command_gets_any_of_them() {
+        let size = Size {
+            columns: 80,
+            rows: 24,
+        };
+        for (streams, text, count) in [
+            (Streams::Whole, Some(&b"text"[..]), 3),
+            (Streams::Open, None, 4),
+            (Streams::Terminal(size), None, 4),
+        ] {
+            let ends = open(streams, text).unwrap();
+            // Both ends of a pipe are in one place.
+            let mut places = vec![PathBuf::from("/memfd:stdin (deleted)")];
+            places.extend(place(ends.output.as_raw_fd()));
+            places.extend(ends.input.as_ref().and_then(|it| place(it.as_raw_fd())));
+            let terminal = rustix::pty::ptsname(&ends.output, Vec::new());
+            places.extend(terminal.map(|it| it.to_string_lossy().into_owned().into()));
+            let fds = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+            let marks: Vec<bool> = fds
+                .filter_map(|it| it.file_name().to_str()?.parse().ok())
+                .filter(|fd| place(*fd).is_some_and(|it| places.contains(&it)))
+                .filter_map(closes_on_exec)
+                .collect();
+            assert!(marks.len() >= count, "{streams:?}: {marks:?} in {places:?}");
+            assert!(marks.iter().all(|mark| *mark), "{streams:?}: {marks:?}");
+        }
+    }
+}

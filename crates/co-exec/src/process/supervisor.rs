@@ -1,0 +1,383 @@
+//! The life of one command: timed, ended, reaped, its leftovers named, and told as an [`Outcome`].
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::command::Caller;
+use crate::limits::{CommandLimits, Limit};
+use crate::outcome::{Background, Outcome};
+use crate::output::reader::{OutputReader, SharedOutput};
+use crate::output::{model, status};
+use crate::process::cgroup::Group;
+use crate::process::job_processes::JobProcesses;
+use crate::process::start::Started;
+use crate::process::streams::Streams;
+use crate::process::{children, limit_checks};
+use crate::sandbox::Wrapped;
+use crate::settings::ExecSettings;
+
+/// Silence after which nothing more is waited for, once the command itself has ended.
+const QUIET: Duration = Duration::from_millis(50);
+/// The most that is read of what is left running.
+const SETTLE: Duration = Duration::from_millis(500);
+/// The most that is waited for output after everything was ended.
+pub const DRAIN: Duration = Duration::from_secs(1);
+
+/// How many of the processes left running the status line names.
+const NAMED: usize = 10;
+
+/// What a job is made of.
+pub(crate) struct NewJob {
+    pub(crate) started: Started,
+    pub(crate) streams: Streams,
+    pub(crate) caller: Caller,
+    pub(crate) timeout: Duration,
+    pub(crate) limits: CommandLimits,
+    pub(crate) group: Option<Group>,
+    /// Exit 1 is no failure.
+    pub(crate) searches: bool,
+    /// Names the spill file.
+    pub(crate) name: String,
+    pub(crate) settings: Arc<ExecSettings>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) job_tasks: JobTasks,
+}
+
+/// Who looks after what commands left running for a person.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JobTasks {
+    pub(crate) tasks: TaskTracker,
+    /// Told when orphans have ended.
+    pub(crate) swept: Arc<Notify>,
+}
+
+/// Why a command is at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Exit,
+    Cancelled,
+    TimedOut,
+    Flooded,
+    Limited(Limit),
+}
+
+/// The task that owns a running command.
+pub(crate) struct Supervisor {
+    pid: Pid,
+    ended: AsyncFd<OwnedFd>,
+    confined: Option<Wrapped>,
+    processes: JobProcesses,
+    caller: Caller,
+    timeout: Duration,
+    limits: CommandLimits,
+    searches: bool,
+    settings: Arc<ExecSettings>,
+    cancel: CancellationToken,
+    job_tasks: JobTasks,
+    shared: Arc<SharedOutput>,
+    reader: ReaderTask,
+    began: Instant,
+}
+
+/// The reader: at work, or done; none if it failed.
+enum ReaderTask {
+    Busy(JoinHandle<OutputReader>, CancellationToken),
+    Done(Option<Box<OutputReader>>),
+}
+
+impl Supervisor {
+    pub(crate) fn new(new_job: NewJob, shared: Arc<SharedOutput>) -> Self {
+        let Started {
+            pid,
+            mark,
+            ended,
+            output,
+            confined,
+            input: _,
+        } = new_job.started;
+        let stop = CancellationToken::new();
+        let mut reader = OutputReader {
+            output,
+            shared: Arc::clone(&shared),
+            settings: Arc::clone(&new_job.settings),
+            name: new_job.name,
+            spill: None,
+            stop: stop.clone(),
+        };
+        let reading = tokio::spawn(async move {
+            reader.run().await;
+            reader
+        });
+        Self {
+            pid,
+            ended,
+            confined,
+            processes: JobProcesses::new(pid, mark, new_job.group),
+            caller: new_job.caller,
+            timeout: new_job.timeout,
+            limits: new_job.limits,
+            searches: new_job.searches,
+            settings: new_job.settings,
+            cancel: new_job.cancel,
+            job_tasks: new_job.job_tasks,
+            shared,
+            reader: ReaderTask::Busy(reading, stop),
+            began: Instant::now(),
+        }
+    }
+
+    pub(crate) async fn run(mut self) -> Outcome {
+        let cause = self.wait().await;
+        let wall = self.began.elapsed();
+        let mut background = Vec::new();
+        if cause == Cause::Exit {
+            self.processes.exited();
+            background = self.settle().await;
+            if !background.is_empty() && self.caller == Caller::Agent {
+                self.end_tree().await;
+            }
+        } else {
+            self.end_tree().await;
+        }
+        let kept = cause == Cause::Exit && self.caller == Caller::Person && !background.is_empty();
+        if !kept {
+            self.reader.finish(DRAIN).await;
+        }
+        if self.processes.saw_orphans() {
+            self.processes.sweep();
+        }
+        let status = children::reap(self.pid);
+        self.processes.reaped();
+        self.reader.stop().await;
+        let mut outcome = self.outcome(cause, status, background);
+        (outcome.wall, outcome.kept) = (wall, kept);
+        self.tell(&mut outcome).await;
+        self.shared.end();
+        if kept {
+            self.keep();
+        }
+        outcome
+    }
+
+    async fn wait(&mut self) -> Cause {
+        let late = tokio::time::sleep(self.timeout);
+        let full = self.full_disk();
+        tokio::pin!(late, full);
+        let mut pause = limit_checks::FIRST;
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.ended.readable() => return Cause::Exit,
+                () = self.cancel.cancelled() => return Cause::Cancelled,
+                () = self.shared.flooded() => return Cause::Flooded,
+                () = &mut late => return Cause::TimedOut,
+                limit = &mut full => return Cause::Limited(limit),
+                () = tokio::time::sleep(pause), if !self.limits.is_empty() => {}
+            }
+            if let Some(limit) = self.exceeded() {
+                return Cause::Limited(limit);
+            }
+            pause = (pause * 2).min(limit_checks::LONGEST);
+        }
+    }
+
+    /// Returns the limit of memory or processes that the command has reached.
+    fn exceeded(&mut self) -> Option<Limit> {
+        if let Some(most) = self.limits.processes
+            && self.processes.ran_out_of_processes()
+        {
+            return Some(Limit::Processes(most));
+        }
+        if self.processes.is_held() {
+            // Checking many processes takes long if each of them gets as much processor time as this one.
+            return None;
+        }
+        limit_checks::exceeded(&self.limits, &self.processes.members())
+    }
+
+    /// Returns once the private temporary directory exceeds its limit; never returns if there is no such limit.
+    fn full_disk(&self) -> impl Future<Output = Limit> + use<> {
+        let tmp = self.confined.as_ref().and_then(|it| it.tmp.as_ref());
+        let watched = tmp.map(|it| it.path().to_owned()).zip(self.limits.disk);
+        async move {
+            let Some((dir, most)) = watched else {
+                return std::future::pending().await;
+            };
+            limit_checks::disk(dir, most).await;
+            Limit::Disk(most)
+        }
+    }
+
+    /// Reads what comes until it ends or falls silent; returns what still runs.
+    async fn settle(&mut self) -> Vec<Background> {
+        let began = Instant::now();
+        let mut bytes = self.shared.capture().bytes();
+        loop {
+            // The end of the output first: with nothing left to run, as is the rule, it is there already.
+            let done = self.reader.finish(QUIET).await;
+            let mut left = self.processes.background();
+            if done && left.is_empty() {
+                return left;
+            }
+            if done {
+                // It may be about to end by itself: then it is not worth a word.
+                tokio::time::sleep(QUIET).await;
+                left = self.processes.background();
+            }
+            let now = self.shared.capture().bytes();
+            if now == bytes || done || began.elapsed() > SETTLE {
+                return left;
+            }
+            bytes = now;
+        }
+    }
+
+    async fn end_tree(&mut self) {
+        if !self.processes.end().await {
+            tracing::warn!("a command's processes could not be ended");
+        }
+    }
+
+    fn outcome(
+        &self,
+        cause: Cause,
+        status: Option<ExitStatus>,
+        background: Vec<Background>,
+    ) -> Outcome {
+        let exit = status.and_then(|status| status.code());
+        let (bytes, lines) = {
+            let capture = self.shared.capture();
+            (capture.bytes(), capture.lines())
+        };
+        Outcome {
+            exit,
+            signal: status.and_then(|status| status.signal()),
+            timed_out: cause == Cause::TimedOut,
+            cancelled: cause == Cause::Cancelled,
+            flooded: cause == Cause::Flooded,
+            limit: self.limit(cause, &background),
+            background,
+            bytes,
+            lines,
+            level: self.confined.as_ref().map_or("plain", |it| it.level),
+            appeared: self
+                .confined
+                .as_ref()
+                .map_or_else(Vec::new, Wrapped::appeared),
+            nothing_found: self.searches && exit == Some(1) && cause == Cause::Exit,
+            ..Outcome::default()
+        }
+    }
+
+    /// Returns the limit for which co killed the command.
+    fn limit(&self, cause: Cause, left: &[Background]) -> Option<Limit> {
+        match cause {
+            Cause::Limited(limit) => Some(limit),
+            _ if self.processes.ran_out_of_memory() => self.limits.memory.map(Limit::Memory),
+            // Its remaining processes continued until they reached the limit.
+            Cause::Exit if !left.is_empty() && self.processes.ran_out_of_processes() => {
+                self.limits.processes.map(Limit::Processes)
+            }
+            _ => None,
+        }
+    }
+
+    /// Fills in what the model reads, and where the whole of it is.
+    async fn tell(&mut self, outcome: &mut Outcome) {
+        let ends = self.shared.capture().head_and_tail();
+        let max = self.settings.max_output;
+        let mut view = model::view(&ends, max, None);
+        if let ReaderTask::Done(Some(reader)) = &mut self.reader
+            && let Some(kept) = reader.finish(view.lossy).await
+        {
+            let place = kept.place();
+            if view.lossy {
+                view = model::view(&ends, max, Some(&place));
+            }
+            self.shared.set_place(place);
+            (outcome.spill, outcome.gap) = (Some(kept.path), kept.gap);
+        }
+        let left = status::left(outcome, NAMED);
+        let how = status::explain(outcome);
+        outcome.output = view.text;
+        let appeared = status::appeared(outcome);
+        for line in left.into_iter().chain(appeared).chain(how) {
+            if !outcome.output.is_empty() && !outcome.output.ends_with('\n') {
+                outcome.output.push('\n');
+            }
+            outcome.output.push_str(&format!("[{line}]\n"));
+        }
+    }
+
+    /// Leaves a person's processes running: they can print, and can still be cancelled.
+    fn keep(self) {
+        let Self {
+            mut processes,
+            reader,
+            cancel,
+            job_tasks,
+            confined,
+            ..
+        } = self;
+        let ReaderTask::Done(Some(mut reader)) = reader else {
+            return;
+        };
+        let JobTasks { tasks, swept } = job_tasks;
+        tasks.spawn(async move {
+            let gone = async {
+                reader.discard().await;
+                loop {
+                    let next = swept.notified();
+                    processes.sweep();
+                    if processes.background().is_empty() {
+                        return;
+                    }
+                    next.await;
+                }
+            };
+            let cancelled = tokio::select! {
+                () = cancel.cancelled() => true,
+                () = gone => false,
+            };
+            if cancelled {
+                processes.end().await;
+            }
+            drop(confined);
+            // Who could still have ended it hears that there is nothing to end.
+            cancel.cancel();
+        });
+    }
+}
+
+impl ReaderTask {
+    /// Waits for the end of the output, up to `most`; returns whether it came.
+    async fn finish(&mut self, most: Duration) -> bool {
+        let Self::Busy(task, _) = self else {
+            return true;
+        };
+        match tokio::time::timeout(most, task).await {
+            Ok(Ok(reader)) => *self = Self::Done(Some(Box::new(reader))),
+            Ok(Err(_)) => *self = Self::Done(None),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Reads no further.
+    async fn stop(&mut self) {
+        if let Self::Busy(_, stop) = self {
+            stop.cancel();
+            self.finish(Duration::MAX).await;
+        }
+    }
+}

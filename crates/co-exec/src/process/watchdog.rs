@@ -1,0 +1,271 @@
+//! The parent of the process that starts commands. If that process ends, also by SIGKILL, the watchdog kills the
+//! remaining processes.
+//!
+//! Orphans of a process that has ended go to the nearest ancestor that asked for them, and that is the
+//! watchdog. So the watchdog finds every process, whatever its session, environment or parents. It also kills a supervised
+//! process that was told to end and does not, because it may have been stopped.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::ForkResult;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
+
+use crate::error::Error;
+use crate::inherited;
+use crate::process::{job_processes, procfs, streams};
+
+/// Written to the watchdog where nothing is to be ended.
+const RELEASE: u8 = b'r';
+/// How long it goes on against processes that do not end.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Time in which the supervised process comes to its first answer. Signals that come meanwhile wait.
+const HEAD_START: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+/// The time from SIGTERM, or the end of the input, to SIGKILL. Neovim kills the watchdog itself after 2 s.
+const TIME_TO_END: Duration = Duration::from_millis(1500);
+/// What is passed on. Others end the watchdog, and then the supervised process is told to end.
+const FORWARDED: [Signal; 4] = [
+    Signal::SIGTERM,
+    Signal::SIGINT,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+];
+
+/// The supervised process's handle to its watchdog.
+#[derive(Debug)]
+pub struct Watchdog {
+    pipe: File,
+    /// The watchdog's process id.
+    pid: i32,
+}
+
+impl Watchdog {
+    /// Has the watchdog leave alone what is left when this process ends.
+    pub fn release(mut self) {
+        // This fails if the watchdog has just ended.
+        let _ = self.pipe.write_all(&[RELEASE]);
+    }
+}
+
+impl Drop for Watchdog {
+    /// Continues a stopped watchdog, so that it can end too.
+    fn drop(&mut self) {
+        let parent = nix::unistd::getppid();
+        if parent.as_raw() == self.pid {
+            // This fails if the watchdog has just ended.
+            let _ = nix::sys::signal::kill(parent, Signal::SIGCONT);
+        }
+    }
+}
+
+/// Which of the split processes a [`split_process`] has returned in.
+#[derive(Debug)]
+pub enum Role {
+    /// The one that may start commands. It is told to end, by SIGTERM, when its watchdog is gone.
+    Supervised(Watchdog),
+    /// The watchdog: the other has ended so, and nothing of it is left.
+    Watchdog(ExitCode),
+}
+
+/// The event, beside signals, after which the supervised process must end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndCondition {
+    /// No event: it ends when its work is done.
+    Done,
+    /// The end of its standard input: Neovim has ended.
+    EndOfInput,
+}
+
+/// Makes split processes of this one: a watchdog, and below it the one that goes on.
+///
+/// Call it before any thread starts.
+///
+/// # Errors
+/// There is no second process to be had, or the watchdog was gone at once.
+pub fn split_process(end: EndCondition) -> Result<Role, Error> {
+    split(end).map_err(|source| Error::System {
+        what: "start its watchdog",
+        source,
+    })
+}
+
+fn split(end: EndCondition) -> io::Result<Role> {
+    // While there is nobody yet who would go on without a watchdog.
+    let null = streams::null()?;
+    let own = procfs::own_pid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    inherited::restore_child_signal()?;
+    // They wait until there is somebody to pass them on to. Others that the parent had blocked do not.
+    let signals: SigSet = FORWARDED.into_iter().collect();
+    signals.thread_set_mask()?;
+    match fork()? {
+        ForkResult::Child => {
+            drop((read, null));
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+            if nix::unistd::getppid().as_raw() != own {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            SigSet::empty().thread_set_mask()?;
+            let pipe = File::from(write);
+            Ok(Role::Supervised(Watchdog { pipe, pid: own }))
+        }
+        ForkResult::Parent { child } => {
+            drop(write);
+            let child = Pid::from_raw(child.as_raw()).ok_or(io::ErrorKind::NotFound)?;
+            let_child_start(&read);
+            let input = match end {
+                EndCondition::Done => None,
+                // Reads only to find the end; the supervised process reads the contents.
+                EndCondition::EndOfInput => {
+                    Some(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?)
+                }
+            };
+            // A program that waits for the end of these files waits for the supervised process.
+            rustix::stdio::dup2_stdin(&null)?;
+            rustix::stdio::dup2_stdout(&null)?;
+            let watch = WatchLoop {
+                handle: rustix::process::pidfd_open(child, PidfdFlags::empty())?,
+                child,
+                end: File::from(read),
+                signals: SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?,
+                input,
+            };
+            watch.run().map(Role::Watchdog)
+        }
+    }
+}
+
+/// Another start of the program in place of this costs as much as all the rest until the greeting.
+#[expect(unsafe_code, reason = "there is no other way to be split processes")]
+fn fork() -> io::Result<ForkResult> {
+    // SAFETY: no thread has been started, so the child has everything that the parent had, no lock is held by
+    // anybody else, and it may do what it likes.
+    Ok(unsafe { nix::unistd::fork() }?)
+}
+
+/// Leaves the core to the other, for whose first answer somebody waits; no longer than that lives.
+fn let_child_start(pipe: &impl AsFd) {
+    let mut ended = [PollFd::new(pipe, PollFlags::IN)];
+    // Whatever wakes it up early, it goes on.
+    let _ = rustix::event::poll(&mut ended, Some(&HEAD_START));
+}
+
+/// The state of a running watchdog.
+struct WatchLoop {
+    child: Pid,
+    handle: OwnedFd,
+    /// This pipe ends with the supervised process, which alone has the other end.
+    end: File,
+    signals: SignalFd,
+    /// The supervised process must end when the other end of this pipe is closed.
+    input: Option<OwnedFd>,
+}
+
+impl WatchLoop {
+    fn run(mut self) -> io::Result<ExitCode> {
+        let released = self.wait()?;
+        let status = rustix::process::waitpid(Some(self.child), WaitOptions::empty());
+        if !released {
+            end_all();
+        }
+        let code = status?.and_then(|(_, status)| code(status));
+        Ok(ExitCode::from(code.unwrap_or(1)))
+    }
+
+    /// Waits for the end of the supervised process; returns whether the watchdog must not kill the remaining processes.
+    fn wait(&mut self) -> io::Result<bool> {
+        let mut released = false;
+        let mut deadline: Option<Instant> = None;
+        loop {
+            let [ended, signalled, closed] = self.poll(deadline)?;
+            if ended {
+                let mut said = [0; 16];
+                let count = self.end.read(&mut said)?;
+                released |= said[..count].contains(&RELEASE);
+                if count == 0 {
+                    return Ok(released);
+                }
+            }
+            let told = signalled && self.pass_on()?;
+            if told || closed {
+                // It may be stopped, and then hears of neither.
+                self.signal(rustix::process::Signal::CONT);
+                deadline.get_or_insert_with(|| Instant::now() + TIME_TO_END);
+            }
+            if closed {
+                self.input = None;
+            }
+            if deadline.is_some_and(|at| Instant::now() >= at) {
+                // SIGKILL ends a stopped process too.
+                self.signal(rustix::process::Signal::KILL);
+                deadline = None;
+            }
+        }
+    }
+
+    /// Waits for the next event and returns it: words or the end of the supervised process, a signal, or the end of the
+    /// input.
+    fn poll(&self, deadline: Option<Instant>) -> io::Result<[bool; 3]> {
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut fds = vec![
+            PollFd::new(&self.end, PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+        ];
+        fds.extend(
+            self.input
+                .iter()
+                .map(|fd| PollFd::new(fd, PollFlags::RDHUP)),
+        );
+        match rustix::event::poll(&mut fds, left.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let happened = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        Ok([happened(0), happened(1), happened(2)])
+    }
+
+    /// Passes a signal on; returns whether it was the signal to end.
+    fn pass_on(&self) -> io::Result<bool> {
+        let Some(told) = self.signals.read_signal()? else {
+            return Ok(false);
+        };
+        let number = i32::try_from(told.ssi_signo).ok();
+        let signal = number.and_then(rustix::process::Signal::from_named_raw);
+        if let Some(signal) = signal {
+            self.signal(signal);
+        }
+        Ok(signal == Some(rustix::process::Signal::TERM))
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        // The process may have just ended.
+        let _ = rustix::process::pidfd_send_signal(&self.handle, signal);
+    }
+}
+
+/// Returns what a shell would make of it.
+fn code(status: WaitStatus) -> Option<u8> {
+    let signal = status.terminating_signal().map(|signal| 128 + signal);
+    u8::try_from(status.exit_status().or(signal)?).ok()
+}
+
+fn end_all() {
+    let began = Instant::now();
+    while !job_processes::end_children(|_| true) {
+        if began.elapsed() > PATIENCE {
+            return;
+        }
+    }
+}
