@@ -1,8 +1,8 @@
-//! Control groups: one for each command of a model, if the person may make one.
+//! Control groups: one for each command of a model, if the system allows it.
 //!
 //! The kernel limits the processes and the memory of a group, also for root, and kills the whole group in one call. A
-//! group needs cgroup v2 and a directory that the person may write: a desktop's session manager provides one, an ssh
-//! login mostly does not.
+//! group needs cgroup v2 and a directory that this user may write. A desktop session has such a directory, an ssh
+//! login mostly has none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,15 @@ use rustix::fs::Access;
 use crate::limits::CommandLimits;
 use crate::process::procfs;
 
-/// The way in which the limits of a model's command are enforced on this machine.
+/// The way in which the limits of a command are enforced on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitEnforcement {
     /// The kernel enforces them, in a control group below this directory.
     Kernel(PathBuf),
-    /// co checks them. It kills a command that exceeds one in one call, by a control group below this directory.
+    /// This process checks them. It kills a command that exceeds one in one call, by a control group below this
+    /// directory.
     Group(PathBuf),
-    /// co checks them, because no control group can be made.
+    /// This process checks them, because no control group can be made.
     Watched,
 }
 
@@ -34,7 +35,7 @@ impl LimitEnforcement {
     }
 }
 
-/// The prefix of a group's name; the backend's process id follows.
+/// The prefix of the name of a group. The id of this process follows.
 const PREFIX: &str = "co-";
 
 /// The directory in which groups are made.
@@ -83,7 +84,7 @@ impl GroupsDirectory {
     pub(crate) fn make(&self, number: u64, limits: &CommandLimits) -> Option<Group> {
         let name = format!("{PREFIX}{}-{number}", procfs::own_pid());
         let dir = self.dir.join(name);
-        // One that a backend of the same number left, in another container's time, is empty.
+        // A directory of this name is a leftover of a process with the same id, and is empty.
         let _ = fs::remove_dir(&dir);
         fs::create_dir(&dir)
             .inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
@@ -99,7 +100,7 @@ impl GroupsDirectory {
         Some(group)
     }
 
-    /// Removes the groups of backends that were killed.
+    /// Removes the groups that killed processes left.
     fn prune(&self) {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         for entry in entries {
@@ -137,7 +138,7 @@ impl Group {
 
     /// Returns whether the kernel killed a process because the group came to its limit of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        // The machine may lack memory too: then there are kills, and no allocation that the group refused.
+        // If the machine lacks memory, there are kills, but the group refused no allocation.
         let happened = |event| self.happened("memory.events", event);
         happened("oom_kill") && happened("oom")
     }
@@ -166,7 +167,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A later backend removes a group that is not empty.
+        // A later process removes a group that is not empty.
         let _ = fs::remove_dir(&self.dir);
     }
 }

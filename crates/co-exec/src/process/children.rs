@@ -1,7 +1,7 @@
-//! Which children of this process somebody waits for.
+//! The children of this process: commands, which have a supervisor, and orphans, which have none.
 //!
-//! The kernel keeps one list of children for a whole process, so this one thing is global: without it
-//! two executors in one process (or a test beside another) would reap each other's commands.
+//! The kernel keeps one list of children for the whole process, so the list of commands is global too. Without it,
+//! two executors in one process, or two tests, would reap the commands of each other.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,15 +20,15 @@ fn owned() -> MutexGuard<'static, BTreeSet<i32>> {
     OWNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the session of this process; 0 where its leader is outside this pid namespace, as a shell's
-/// that entered one is. The type that `rustix` has for it cannot hold that.
+/// Returns the session of this process, or 0 if its leader is outside this pid namespace. The type of `rustix` for a
+/// session cannot be 0.
 pub(crate) fn own_session() -> i32 {
     nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw)
 }
 
-/// Starts a command with `start`, which gets the mark of the command. Until [`reap`], no other code waits for it.
+/// Starts a command with `start`, and returns its id and its mark. Until [`reap`], no other code waits for it.
 ///
-/// Where [`reap`] is never called, a [`sweep`] does it for what the first thread has started.
+/// If nobody calls [`reap`], a [`sweep`] reaps the command.
 ///
 /// # Errors
 /// The error of `start`.
@@ -45,9 +45,9 @@ pub(crate) fn spawn(start: impl FnOnce() -> io::Result<Pid>) -> io::Result<(Pid,
     Ok((pid, mark))
 }
 
-/// Waits for a command that has ended; none if it has not, and then a sweep will.
+/// Reaps a command and returns its exit status, or none if it has not ended. A later [`sweep`] then reaps it.
 pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
-    // LaunchRequest over the wait: once it is done the id may be another command's.
+    // Locked during the wait: after it, the id may belong to another command.
     let mut owned = owned();
     let status = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
     owned.remove(&pid.as_raw_nonzero().get());
@@ -55,7 +55,7 @@ pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
     Some(ExitStatus::from_raw(status.as_raw()))
 }
 
-/// Returns the orphans that have come to this process: children that no [`spawn`] made.
+/// Returns the orphans that this process adopted: children that no [`spawn`] made.
 pub(crate) fn adopted() -> Vec<i32> {
     let mut found = procfs::first_threads_children(procfs::own_pid());
     let owned = owned();
@@ -63,18 +63,19 @@ pub(crate) fn adopted() -> Vec<i32> {
     found
 }
 
-/// Returns whether any child of this process, commands and orphans alike, has not ended yet.
+/// Returns whether any child of this process, command or orphan, still runs.
 pub(crate) fn any_lives() -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, waitid};
-    // Linux does not count those that have ended among the ones that could still stop. A kernel that did would
-    // always say yes, which costs a look.
+    // Linux counts only children that may still stop. On a kernel that counts ended ones too, this always returns
+    // true, which is only slower.
     let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     waitid(Id::All, flags | WaitPidFlag::__WALL) != Err(nix::Error::ECHILD)
 }
 
-/// Reaps the ended orphans that `ours` picks. By id: waiting for any child would steal from others.
+/// Reaps the ended orphans that `ours` selects. It waits for each by id, because a wait for any child could take the
+/// exit status of another command.
 pub(crate) fn sweep(ours: impl Fn(&Process) -> bool) {
-    // LaunchRequest throughout: what is not owned now must not become so under the sweep's hands.
+    // Locked during the sweep, so that no other thread starts a command meanwhile.
     let owned = owned();
     for pid in procfs::first_threads_children(procfs::own_pid()) {
         if owned.contains(&pid) {
@@ -87,7 +88,7 @@ pub(crate) fn sweep(ours: impl Fn(&Process) -> bool) {
     }
 }
 
-/// Returns whether a child is in another session than this process. Only commands are.
+/// Returns whether a process is in another session than this process. Among the children, only commands are.
 pub(crate) fn is_outside(process: &Process) -> bool {
     process.session != own_session()
 }

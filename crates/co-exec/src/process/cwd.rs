@@ -1,4 +1,4 @@
-//! Where a model may run a command: inside the workspace, however the path gets there.
+//! Checks the working directory that a model asks for.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -7,15 +7,15 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::Error;
 
-/// Symbolic links that one path may go through.
+/// The most symbolic links that one path may go through.
 const HOPS: usize = 64;
 
-/// Resolves what a model asked to run in against the session's directory, inside the workspace.
+/// Returns the real path of the directory `asked`, which is relative to `cwd`.
 ///
-/// Both the path as written and the directory it leads to must lie inside.
+/// Both the path as written and the real path must be inside the workspace.
 ///
 /// # Errors
-/// A sentence's worth of reason where it does not exist, loops or leaves the workspace.
+/// The directory does not exist, its links form a loop, or it is outside the workspace.
 pub fn confine_cwd(workspace: &Path, cwd: &Path, asked: &str) -> Result<PathBuf, Error> {
     if asked.contains('\0') {
         return Err(Error::Nul);
@@ -67,7 +67,7 @@ fn flatten(path: &Path) -> PathBuf {
     flat
 }
 
-/// Returns where the path leads, link by link.
+/// Returns the real path. It follows each link by itself to count them.
 fn resolve(path: &Path, asked: &str) -> Result<PathBuf, Error> {
     let parts = |path: &Path| -> Vec<OsString> {
         path.components()

@@ -1,11 +1,12 @@
-//! The environment of a command: an allowlist, forced values, and what never passes.
+//! Builds the environment of a command: an allowlist of variables, forced values, and variables that are always
+//! removed.
 
 use std::ffi::{OsStr, OsString};
 
 use crate::command::Caller;
 use crate::environment::Variables;
 
-/// What passes from the host, whoever asks.
+/// Variables that every command gets from the host.
 const ALLOWED: &[&str] = &[
     "PATH",
     "HOME",
@@ -19,17 +20,18 @@ const ALLOWED: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// What passes for a person only: an agent of keys is not for a model.
+/// Variables for a command of the person only. A model must not use the key agent.
 const PERSONAL: &[&str] = &["SSH_AUTH_SOCK"];
 
-/// Variables for a person in a terminal only: elsewhere an editor would wait for keys that cannot come.
+/// Variables for a command of the person in a terminal only. Without a terminal, an editor would wait for keys for
+/// ever.
 const PERSONAL_TERMINAL: &[&str] = &["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"];
 
 /// Variables that describe the terminal of the editor itself.
 const OUTER_TERMINAL: &[&str] = &["COLUMNS", "LINES", "TERMCAP", "COLORFGBG"];
 
-/// What never passes, whatever the settings say: it makes a program run other code than its own,
-/// changes how a shell reads a command, or leads into the editor.
+/// Variables that no command gets, whatever the settings say. They make a program run other code, change the meaning
+/// of a command for the shell, or lead into the editor.
 const NEVER: &[&str] = &[
     "LD_*",
     "DYLD_*",
@@ -45,7 +47,7 @@ const NEVER: &[&str] = &[
     "NVIM*",
 ];
 
-/// Set where there is no terminal to page, edit or ask in.
+/// Values for commands without a terminal, in which nobody can use a pager, an editor or a prompt.
 const FORCED: &[(&str, &str)] = &[
     ("PYTHONUNBUFFERED", "1"),
     ("PAGER", "cat"),
@@ -55,29 +57,30 @@ const FORCED: &[(&str, &str)] = &[
     ("GIT_SEQUENCE_EDITOR", "false"),
 ];
 
-/// Set for a person who has one: what the editor's terminal understands.
+/// Values for a command of the person in a terminal: the features of the editor's terminal.
 const FORCED_TERMINAL: &[(&str, &str)] = &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")];
 
-/// Set for a model that has one: the programs in it know what they may send.
+/// Values for a command of a model in a terminal.
 const FORCED_AGENT_TERMINAL: &[(&str, &str)] = &[("TERM", "xterm-256color"), ("NO_COLOR", "1")];
 
-/// Set for a model, which reads plain text.
+/// Values for a command of a model, which reads plain text.
 const FORCED_AGENT: &[(&str, &str)] = &[("NO_COLOR", "1")];
 
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What an environment is made of.
+/// The inputs of an environment.
 pub(crate) struct Sources<'a> {
     pub(crate) host: &'a Variables,
-    /// All of them pass that may, and nothing is forced but what a terminal needs.
+    /// True if the command gets all variables of `host` that are not forbidden, and only the values that a terminal
+    /// needs.
     pub(crate) inherit: bool,
-    /// ExecSettings: names and `PREFIX_*`.
+    /// Further names and `PREFIX_*` from the settings.
     pub(crate) allow: &'a [String],
     pub(crate) caller: Caller,
-    /// The login shell's PATH, where it was asked for.
+    /// The PATH of the login shell, if it is used.
     pub(crate) path: Option<&'a str>,
     pub(crate) extra: &'a [(String, String)],
-    /// Its streams are a terminal.
+    /// True if the streams of the command are a terminal.
     pub(crate) terminal: bool,
 }
 
@@ -111,15 +114,15 @@ pub struct Lists {
     pub passed: &'static [&'static str],
     /// Passed to a person's commands only.
     pub personal: &'static [&'static str],
-    /// Passed to those that have a terminal only.
+    /// Passed to commands of the person in a terminal only.
     pub terminal: &'static [&'static str],
-    /// Not passed to those although everything else is.
+    /// Not passed to commands in a terminal that get all other variables.
     pub outer: &'static [&'static str],
     /// Never passed.
     pub never: &'static [&'static str],
 }
 
-/// The variables that pass and that never do.
+/// The lists of variables that are passed and never passed.
 pub const LISTS: Lists = Lists {
     passed: ALLOWED,
     personal: PERSONAL,
@@ -128,7 +131,7 @@ pub const LISTS: Lists = Lists {
     never: NEVER,
 };
 
-/// Returns what a command has in its environment that the host has not, as `NAME=value`.
+/// Returns the variables that a command gets although the host does not have them, as `NAME=value`.
 pub fn forced(caller: Caller, terminal: bool) -> Vec<String> {
     let built = build(Sources {
         host: &Vec::new(),
@@ -144,7 +147,7 @@ pub fn forced(caller: Caller, terminal: bool) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether a variable of the host passes, if it is none that never does.
+/// Returns whether a variable of the host is passed on. Forbidden variables are removed later.
 fn passes(sources: &Sources<'_>, name: &OsStr) -> bool {
     let person = sources.caller == Caller::Person;
     if sources.inherit {
@@ -157,7 +160,7 @@ fn passes(sources: &Sources<'_>, name: &OsStr) -> bool {
         || set.any(|pattern| covers(pattern, name))
 }
 
-/// Returns what is set whatever the host has.
+/// Returns the forced values.
 fn set_values(
     sources: &Sources<'_>,
 ) -> impl Iterator<Item = &'static (&'static str, &'static str)> {

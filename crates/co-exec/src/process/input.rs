@@ -1,4 +1,4 @@
-//! The way to a running command's standard input.
+//! Writes to the standard input of a running command.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,24 +13,24 @@ use crate::output::reader::AGAIN;
 use crate::process::pty::{self, Size};
 use crate::process::streams::Streams;
 
-/// How many writes may wait for the command to read them, and how many bytes in them. What is larger than that is taken
-/// where nothing waits.
+/// The most writes, and the most bytes in them, that may wait for the command to read them. A larger write is
+/// accepted if nothing else waits.
 const WAITING: usize = 256;
 const WAITING_BYTES: usize = 1 << 20;
-/// What ends the input of a terminal in its usual mode.
+/// The byte that ends the input of a terminal.
 const END_OF_FILE: u8 = 4;
 
-/// Writes to a running command's standard input. A cheap handle; never waits.
+/// A handle for the standard input of a running command. Cheap to clone; its methods never wait.
 #[derive(Debug, Clone)]
 pub struct Input {
     messages: mpsc::Sender<InputMessage>,
-    /// Bytes that wait.
+    /// The number of bytes that wait.
     waiting: Arc<AtomicUsize>,
     fd: Weak<AsyncFd<OwnedFd>>,
     terminal: bool,
 }
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     #[error(
@@ -44,12 +44,12 @@ pub enum InputError {
 #[derive(Debug)]
 struct InputMessage {
     bytes: Vec<u8>,
-    /// Nothing comes after them.
+    /// True to close the input after these bytes.
     close: bool,
 }
 
 impl Input {
-    /// Starts the task that writes; it ends with the input, or when `over` is told.
+    /// Starts the task that writes. It ends with the input, or when `over` is cancelled.
     pub(crate) fn start(fd: AsyncFd<OwnedFd>, streams: Streams, over: CancellationToken) -> Self {
         let fd = Arc::new(fd);
         let terminal = matches!(streams, Streams::Terminal(_));
@@ -70,15 +70,15 @@ impl Input {
         input
     }
 
-    /// Hands `bytes` over, to be written as the command reads them.
+    /// Queues `bytes` for the command.
     ///
     /// # Errors
-    /// Too much waits already, or nobody will ever read it.
+    /// Too much waits already, or the input is closed.
     pub fn write(&self, bytes: Vec<u8>) -> Result<(), InputError> {
         self.put(bytes, false)
     }
 
-    /// Ends the input after what was handed over. A terminal's is not ended: it is told that there is no more.
+    /// Closes the input after all queued bytes. A terminal gets an end-of-file character instead.
     ///
     /// # Errors
     /// Too much waits already, or it is closed.
@@ -86,10 +86,10 @@ impl Input {
         self.put(Vec::new(), true)
     }
 
-    /// Hands `bytes` over and, where `close` is set, ends the input after them: both, or none of it.
+    /// Queues `bytes` and, if `close` is true, closes the input after them. Does both or nothing.
     ///
     /// # Errors
-    /// Too much waits already, or nobody will ever read it.
+    /// Too much waits already, or the input is closed.
     pub fn put(&self, bytes: Vec<u8>, close: bool) -> Result<(), InputError> {
         let length = bytes.len();
         let before = self.waiting.fetch_add(length, Ordering::AcqRel);
@@ -105,15 +105,15 @@ impl Input {
         done
     }
 
-    /// Returns whether it is a terminal.
+    /// Returns whether the input is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// Makes the terminal that large; a pipe has no size.
+    /// Sets the size of the terminal. Does nothing for a pipe.
     pub fn resize(&self, size: Size) {
         if let (true, Some(fd)) = (self.terminal, self.fd.upgrade()) {
-            // It fails where the command is gone.
+            // This fails if the command has ended.
             let _ = pty::resize(fd.get_ref(), size);
         }
     }
@@ -128,7 +128,7 @@ impl Input {
     }
 }
 
-/// Writes what comes until the input ends or nobody reads it any more.
+/// Writes queued bytes until the input is closed or the command no longer reads.
 async fn serve(
     fd: &AsyncFd<OwnedFd>,
     mut inbox: mpsc::Receiver<InputMessage>,
@@ -157,7 +157,7 @@ async fn write_all(fd: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
             Ok(Ok(count)) => bytes = &bytes[count..],
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(Err(error)) => return Err(error),
-            // A terminal that no program has open any more may take nothing, and yet always counts as ready.
+            // A terminal that no program has open may accept nothing, and yet always counts as ready.
             Err(_) if closed => tokio::time::sleep(AGAIN).await,
             Err(_) => {}
         }

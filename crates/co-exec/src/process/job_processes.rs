@@ -1,7 +1,7 @@
-//! The process tree of a command: finds and kills its processes.
+//! Finds and kills the processes of a job.
 //!
-//! The command leads its own session. When the parent of a descendant ends, the descendant becomes a child of this
-//! process, its subreaper. The [`Mark`] tells to which command it belongs.
+//! The command leads its own session. When the parent of a process ends, this process adopts it as a subreaper. The
+//! [`Mark`] shows the command to which a process belongs.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use crate::process::children;
 use crate::process::mark::Mark;
 use crate::process::procfs::{self, Process};
 
-/// From TERM to KILL.
+/// The grace period between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_millis(200);
-/// The time from the end of the grace period until co gives up.
+/// The time after the grace period until co gives up.
 const LIMIT: Duration = Duration::from_secs(2);
 /// The longest pause between two checks of the remaining processes.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -24,13 +24,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The processes of one job.
 #[derive(Debug)]
 pub(crate) struct JobProcesses {
-    /// The command's own process, and the id of its session and group.
+    /// The process of the command itself, which is also the id of its session and group.
     leader: Pid,
     mark: Mark,
     group: Option<Group>,
-    /// The leader has ended with all its threads: it has no children any more, and need not be looked at.
+    /// True if the leader and all its threads have ended, so that it has no children.
     exited: bool,
-    /// Somebody waited for the leader: its id may be another's, unless its group still has members.
+    /// True if the leader was reaped. Its id may belong to another process, unless its group still has members.
     reaped: bool,
     /// True if the last check found more processes than the leader.
     grown: bool,
@@ -48,12 +48,12 @@ impl JobProcesses {
         }
     }
 
-    /// The leader has ended, as its handle says: that comes after the end of its last thread.
+    /// Records that the leader and all its threads have ended.
     pub(crate) fn exited(&mut self) {
         self.exited = true;
     }
 
-    /// The leader was waited for.
+    /// Records that the leader was reaped.
     pub(crate) fn reaped(&mut self) {
         self.reaped = true;
     }
@@ -85,12 +85,12 @@ impl JobProcesses {
         self.group.as_ref().is_some_and(Group::ran_out_of_processes)
     }
 
-    /// Returns whether there was ever more to it than the leader.
+    /// Returns whether a check ever found more processes than the leader.
     pub(crate) fn saw_orphans(&self) -> bool {
         self.grown
     }
 
-    /// Reaps those of its orphans that have ended.
+    /// Reaps the ended orphans of this job.
     pub(crate) fn sweep(&self) {
         children::sweep(|orphan| self.mark.is_on(orphan.pid));
     }
@@ -99,7 +99,7 @@ impl JobProcesses {
         self.leader.as_raw_nonzero().get()
     }
 
-    /// Returns what still runs beside the leader, named.
+    /// Returns the running processes except the leader.
     pub(crate) fn background(&mut self) -> Vec<Background> {
         if self.exited && !children::any_lives() {
             return Vec::new();
@@ -118,11 +118,11 @@ impl JobProcesses {
         left
     }
 
-    /// Kills the process tree: TERM, a grace period, then KILL until no process is left. Returns whether no process
-    /// is left. A command that forks until its group refuses gets no grace period.
+    /// Kills all processes: SIGTERM, a grace period, then SIGKILL until no process is left. Returns whether none is
+    /// left. A command that forks until its group refuses gets no grace period.
     ///
-    /// Takes [`GRACE`] and [`LIMIT`] at most. Needs no thread and no process: a command that forks in a
-    /// loop may have taken all there are.
+    /// Takes at most [`GRACE`] and [`LIMIT`]. Needs no new thread or process: a command that forks in a loop may have
+    /// used all of them.
     pub(crate) async fn end(&mut self) -> bool {
         if !self.reaped {
             // This call kills the whole group first, so a fork bomb has fewer processes when they are looked up.
@@ -136,7 +136,7 @@ impl JobProcesses {
         }
         let members = self.members();
         self.signal(&members, Signal::TERM);
-        // A stopped process acts on nothing but KILL until it goes on.
+        // A stopped process reacts only to SIGKILL until it is continued.
         self.signal(&members, Signal::CONT);
         self.wait(GRACE).await;
         if let Some(group) = &self.group {
@@ -154,7 +154,7 @@ impl JobProcesses {
         self.members().is_empty()
     }
 
-    /// Waits for the end of all processes, up to `most`; returns whether they ended.
+    /// Waits until all processes have ended, up to `most`. Returns whether they have.
     async fn wait(&mut self, most: Duration) -> bool {
         let began = Instant::now();
         let mut pause = Duration::from_millis(1);
@@ -172,7 +172,7 @@ impl JobProcesses {
     }
 
     fn signal(&self, members: &[Process], signal: Signal) {
-        // Members pin the group's id, also when the leader is gone.
+        // The id of a group stays in use while it has members, also without its leader.
         let in_group = |process: &Process| process.group == self.leader();
         if members.iter().any(in_group) {
             self.signal_group(signal);
@@ -182,7 +182,7 @@ impl JobProcesses {
         }
     }
 
-    /// Signals the group in one call: a process that forks meanwhile cannot slip through.
+    /// Signals the group in one call, so that a process that forks meanwhile cannot escape.
     fn signal_group(&self, signal: Signal) {
         // This fails if no process is left, which is the goal.
         let _ = rustix::process::kill_process_group(self.leader, signal);
@@ -190,7 +190,7 @@ impl JobProcesses {
 }
 
 impl Drop for JobProcesses {
-    /// Ends the group of a command whose supervisor was given up with its runtime.
+    /// Ends the group of a command whose supervisor was dropped with its runtime.
     fn drop(&mut self) {
         if !self.reaped {
             self.signal_group(Signal::KILL);
@@ -198,8 +198,8 @@ impl Drop for JobProcesses {
     }
 }
 
-/// Kills every child of this process that `ours` selects, and their descendants: TERM, a grace period, then KILL.
-/// Returns whether no process is left.
+/// Kills every child of this process that `ours` selects, with its descendants: SIGTERM, a grace period, then
+/// SIGKILL. Returns whether no process is left.
 pub(crate) fn end_children(ours: impl Fn(&Process) -> bool) -> bool {
     let find = || {
         children::sweep(&ours);

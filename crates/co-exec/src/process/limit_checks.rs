@@ -18,7 +18,7 @@ pub(crate) const LONGEST: Duration = Duration::from_millis(500);
 /// The pause between two checks of the disk, as a multiple of the duration of a check.
 const SPARING: u32 = 20;
 
-/// Returns the limit that `members`, the processes of a command, exceed.
+/// Returns the limit that the processes `members` of a command exceed.
 pub(crate) fn exceeded(limits: &CommandLimits, members: &[Process]) -> Option<Limit> {
     let threads: u64 = members.iter().map(|process| process.threads).sum();
     if let Some(most) = limits.processes

@@ -1,4 +1,4 @@
-//! The PATH that a person's login shell has: a Neovim started from a desktop does not.
+//! Finds the PATH of the login shell, which a Neovim started from a desktop does not have.
 
 use crate::command::{Caller, Confinement, Program, Spec};
 use crate::environment::Environment;
@@ -7,16 +7,16 @@ use crate::outcome::Outcome;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Profiles may do anything; they get this long.
+/// The time-out for the shell, because profiles may do anything.
 pub(crate) const LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns the command that prints PATH between two lines that nothing else prints.
+/// Returns the command that prints PATH between two unique lines.
 ///
-/// Interactive as it is, it finds no terminal: it is of the backend's session, which has none, and who leads no session
-/// gets none by opening one.
+/// The interactive shell cannot use a terminal: its session has none, and only a session leader gets one by opening
+/// it.
 pub(crate) fn spec(shell: &str, home: PathBuf, token: &str) -> Spec {
     let (begin, end) = sentinels(token);
-    // In a form that bash, zsh and fish all read the same.
+    // bash, zsh and fish all understand this form.
     let script = format!("echo; echo {begin}; printenv PATH; echo {end}");
     Spec {
         program: Program::Argv(vec![shell.to_owned(), "-lic".to_owned(), script]),
@@ -30,7 +30,7 @@ pub(crate) fn spec(shell: &str, home: PathBuf, token: &str) -> Spec {
     }
 }
 
-/// Returns the PATH, if the shell came to print one.
+/// Returns the PATH from the output, if the shell printed one.
 pub(crate) fn path(outcome: &Outcome, token: &str) -> Option<String> {
     let (begin, end) = sentinels(token);
     let mut lines = outcome.output.lines().skip_while(|line| *line != begin);

@@ -13,7 +13,7 @@ use crate::process::procfs;
 /// The lowest mark that this process has used; 0 before the first.
 static LEAST: AtomicU64 = AtomicU64::new(0);
 
-/// Bits of a mark that count the commands of a process.
+/// The bits of a mark that count commands.
 const COUNT_BITS: u32 = 24;
 
 /// The mark of one command.

@@ -1,4 +1,4 @@
-//! Keeps this process's environment and memory, which hold the person's keys, from the commands that it starts.
+//! Hides the environment and the memory of this process, which contain the person's keys, from commands.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub fn protect() -> io::Result<()> {
     )?)
 }
 
-/// Moves the variables to the heap, from the memory that the kernel shows.
+/// Moves the variables from the memory that the kernel shows to the heap.
 #[expect(
     unsafe_code,
     reason = "no safe call reaches the text that the kernel shows"

@@ -1,10 +1,10 @@
-//! What `/proc` says of processes. Knows nothing of jobs.
+//! Reads facts about processes from `/proc`. Knows nothing of jobs.
 
 use std::fs;
 
 use rustix::process::{PidfdFlags, Signal};
 
-/// One process at one moment.
+/// A process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -12,7 +12,7 @@ pub(crate) struct Process {
     pub(crate) session: i32,
     pub(crate) zombie: bool,
     pub(crate) threads: u64,
-    /// Clock ticks after boot: together with `pid` it names a process for good.
+    /// The start time in clock ticks after boot. Together with `pid` it identifies a process.
     pub(crate) start: u64,
     name: String,
 }
@@ -25,7 +25,7 @@ impl Process {
     }
 
     fn parse(pid: i32, text: &str) -> Option<Self> {
-        // The name may hold spaces and parentheses: what follows the last one is safe.
+        // The name may contain spaces and parentheses, so the fields start after the last one.
         let (front, rest) = text.rsplit_once(')')?;
         let name = front.split_once('(')?.1.to_owned();
         let mut fields = rest.split_ascii_whitespace();
@@ -47,7 +47,7 @@ impl Process {
         })
     }
 
-    /// Returns its command line, cut to a line a person reads at a glance.
+    /// Returns the command line, shortened to one line.
     pub(crate) fn title(&self) -> String {
         let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let line = String::from_utf8_lossy(&line);
@@ -64,7 +64,7 @@ impl Process {
         }
     }
 
-    /// Sends `signal` to this very process, and not to one that got its id later.
+    /// Sends `signal` to this process, never to another one that has got its id.
     pub(crate) fn signal(&self, signal: Signal) {
         let Some(pid) = rustix::process::Pid::from_raw(self.pid) else {
             return;
@@ -73,7 +73,7 @@ impl Process {
             return;
         };
         if Self::read(self.pid).is_some_and(|now| now.start == self.start) {
-            // It may have ended just now, which is what is wanted.
+            // This fails if the process has ended, which is the goal.
             let _ = rustix::process::pidfd_send_signal(handle, signal);
         }
     }
@@ -84,7 +84,7 @@ pub(crate) fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// Returns the children of `pid`, whichever of its threads they belong to.
+/// Returns the children of all threads of `pid`.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
@@ -99,14 +99,14 @@ pub(crate) fn children(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Returns the children of a process's first thread. Orphans that come to a process come to that one, as
-/// long as it lives (`find_new_reaper` in the kernel's `exit.c`).
+/// Returns the children of the first thread of a process. The kernel gives adopted orphans to that thread while it
+/// lives (`find_new_reaper` in `exit.c`).
 pub(crate) fn first_threads_children(pid: i32) -> Vec<i32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     text.split_ascii_whitespace().filter_map(to_pid).collect()
 }
 
-/// Returns the signals that this process ignores, the lowest bit being number 1.
+/// Returns the ignored signals of this process as a bit mask. Its lowest bit is signal 1.
 pub(crate) fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -114,7 +114,7 @@ pub(crate) fn ignored() -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns the bytes of memory that only `pid` uses, or shares with a copy of itself; none if it has ended.
+/// Returns the bytes of memory that `pid` does not share with other programs, or none if it has ended.
 pub(crate) fn private_memory(pid: i32) -> Option<u64> {
     let pages = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let mut pages = pages
@@ -125,8 +125,8 @@ pub(crate) fn private_memory(pid: i32) -> Option<u64> {
     Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }
 
-/// Returns the bytes of memory that `pid` uses, with its share of common memory; falls back to [`private_memory`]
-/// without permission.
+/// Returns the bytes of memory that `pid` uses, with its share of common memory. Without permission, returns
+/// [`private_memory`].
 pub(crate) fn proportional_memory(pid: i32) -> Option<u64> {
     let share = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
     let share = share.as_ref().ok().and_then(|text| {

@@ -1,4 +1,4 @@
-//! Terminals for commands that want one.
+//! Makes pseudo-terminals.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,7 +13,7 @@ pub struct Size {
     pub rows: u16,
 }
 
-/// Makes a terminal of that size. Returns the command's end and our end.
+/// Makes a terminal of this size. Returns the end for the command and the end for this process.
 pub(crate) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let own = rustix::pty::openpt(flags)?;
@@ -25,7 +25,7 @@ pub(crate) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((terminal, own))
 }
 
-/// Tells the terminal, and through it the programs in it, how large it is.
+/// Sets the size of a terminal. Its programs get a signal.
 pub(crate) fn resize(terminal: impl AsFd, size: Size) -> io::Result<()> {
     let size = Winsize {
         ws_row: size.rows.max(1),

@@ -28,7 +28,7 @@ pub(crate) struct SpawnRequest<'a> {
     pub(crate) output: &'a OwnedFd,
     /// A script for [`long_script::READ`].
     pub(crate) script: Option<&'a OwnedFd>,
-    /// True if both streams are a terminal, which becomes the terminal of the session.
+    /// True if both streams are a terminal, which becomes the terminal of the new session.
     pub(crate) terminal: bool,
 }
 
@@ -108,7 +108,7 @@ fn within<T>(cwd: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> 
     let before = rustix::fs::open(".", flags, rustix::fs::Mode::empty());
     rustix::process::chdir(cwd)?;
     let done = work();
-    // It may be closed by now. The program has started all the same.
+    // The directory may be closed by now. The program has started anyway.
     let back = before.and_then(rustix::process::fchdir);
     let _ = back.or_else(|_| rustix::process::chdir("/"));
     done

@@ -1,4 +1,4 @@
-//! Starts one process: by absolute path, in a session of its own, with nothing inherited but three streams.
+//! Starts the process of a command: by absolute path, in its own session, with only three inherited descriptors.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -24,13 +24,13 @@ use crate::process::{children, env};
 use crate::sandbox::{LaunchRequest, Launcher, Wrapped};
 use crate::secrets::Survey;
 
-/// Where bash is looked for, before the command's PATH: what was judged must be what runs.
+/// The paths of bash that are tried before PATH, because the command was judged for bash.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
 
-/// What to start.
+/// A command to start, with its environment and limits.
 pub(crate) struct StartRequest<'a> {
     pub(crate) program: &'a Program,
-    /// The words before the text of a [`Program::Shell`], if they are not those for bash.
+    /// The shell and its flags for a [`Program::Shell`], if it is not bash.
     pub(crate) shell: Option<&'a [OsString]>,
     pub(crate) cwd: &'a Path,
     pub(crate) stdin: Option<&'a [u8]>,
@@ -40,26 +40,26 @@ pub(crate) struct StartRequest<'a> {
     pub(crate) limits: ProcessLimits,
     pub(crate) group: Option<&'a Group>,
     pub(crate) launcher: Option<&'a Launcher>,
-    /// The secrets of the workspace, to be hidden from the command.
+    /// The secrets of the workspace to hide from the command.
     pub(crate) survey: Option<Arc<Survey>>,
 }
 
-/// A process that runs.
+/// A started process.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) pid: Pid,
     pub(crate) mark: Mark,
-    /// Readable once the process has ended; pins nothing by itself.
+    /// Becomes readable when the process ends.
     pub(crate) ended: AsyncFd<OwnedFd>,
-    /// Both of its output streams.
+    /// Standard output and standard error.
     pub(crate) output: AsyncFd<OwnedFd>,
-    /// Where its standard input can still be written to.
+    /// The standard input, if it stays open.
     pub(crate) input: Option<AsyncFd<OwnedFd>>,
-    /// What holds it, with its private temporary directory; none where nothing does.
+    /// The confinement, with the private temporary directory.
     pub(crate) confined: Option<Wrapped>,
 }
 
-/// Starts it.
+/// Starts the process.
 pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
     if !request.cwd.is_absolute() {
         return Err(Error::RelativeCwd(request.cwd.to_owned()));
@@ -73,14 +73,14 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
     let mut confined = None;
     let plain = *request.confinement == Confinement::Plain;
     if !plain || !request.limits.is_empty() || request.group.is_some() {
-        // What confines a command looks into it too, and has its own words for one that is gone.
+        // The sandbox reads the directory too, and has other words for a missing one.
         check_cwd(request.cwd)?;
         let launcher = request.launcher.ok_or_else(|| {
             let why = "co has no launcher to confine or limit the command: see `co-nvim doctor`";
             Error::Sandbox(why.to_owned())
         })?;
         let entrance = request.group.map(Group::entrance);
-        let held = LaunchRequest {
+        let launch = LaunchRequest {
             confinement: request.confinement,
             cwd: request.cwd,
             limits: request.limits,
@@ -89,7 +89,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             long_script: long_script.is_some(),
         };
         let wrapped = launcher
-            .prepare(&held, argv, &mut env)
+            .prepare(&launch, argv, &mut env)
             .map_err(|refused| Error::Sandbox(refused.0))?;
         argv = wrapped.argv.clone();
         confined = Some(wrapped);
@@ -137,7 +137,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
 
 type RegisteredFd = AsyncFd<OwnedFd>;
 
-/// Registers the end of a new process, its output and its input with the runtime.
+/// Registers the process handle, output and input with the runtime.
 fn watch(
     pid: Pid,
     output: OwnedFd,
@@ -212,7 +212,7 @@ fn argv(
             };
             match bash(text, &path) {
                 words if words.len() == 5 => words,
-                // Another shell would read it otherwise.
+                // Another shell could read the script differently.
                 _ => vec!["bash".into()],
             }
         }
@@ -254,7 +254,7 @@ fn find(name: &OsStr, cwd: &Path, path: &OsString) -> Option<PathBuf> {
     search(name, path)
 }
 
-/// Looks `name` up in the absolute directories of a PATH: others depend on where one is.
+/// Finds `name` in the absolute directories of a PATH. Relative ones depend on the working directory.
 pub(crate) fn search(name: impl AsRef<Path>, path: &OsString) -> Option<PathBuf> {
     std::env::split_paths(path)
         .filter(|dir| dir.is_absolute())

@@ -1,4 +1,4 @@
-//! What a command's three streams are connected to, and the ends that stay here.
+//! Makes the standard streams of a command.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -9,13 +9,13 @@ use rustix::pipe::PipeFlags;
 
 use crate::process::pty::{self, Size};
 
-/// What a command's streams are.
+/// The kind of a command's streams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Streams {
-    /// Standard input is known as a whole at the start; output is one pipe.
+    /// Standard input is given as a whole; output is one pipe.
     #[default]
     Whole,
-    /// Standard input is a pipe that can be written to until it is closed; output is one pipe.
+    /// Standard input is a pipe that stays open until it is closed; output is one pipe.
     Open,
     /// A terminal of this size.
     Terminal(Size),
@@ -32,7 +32,7 @@ pub(crate) struct StreamEnds {
     pub(crate) input: Option<OwnedFd>,
 }
 
-/// Makes the streams. `text` is standard input, where that is known as a whole.
+/// Makes the streams. `text` is the whole standard input of [`Streams::Whole`].
 pub(crate) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<StreamEnds> {
     if let Streams::Terminal(size) = streams {
         let (terminal, own) = pty::open(size)?;
@@ -58,10 +58,10 @@ pub(crate) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<StreamEn
     })
 }
 
-/// Opens what holds nothing and takes everything.
+/// Opens `/dev/null`.
 ///
 /// # Errors
-/// It is not there, as in a root directory that somebody made; that names it.
+/// It does not exist, as in an incomplete root directory.
 pub(crate) fn null() -> io::Result<File> {
     let mut how = File::options();
     let file = how.read(true).write(true).open("/dev/null");
@@ -71,7 +71,7 @@ pub(crate) fn null() -> io::Result<File> {
     })
 }
 
-/// Returns the text as a file that has no name: nothing needs to feed it, so nothing can hang on it.
+/// Returns the text as a file without a name, so that nothing has to write it while the command reads.
 fn whole(text: Option<&[u8]>) -> io::Result<OwnedFd> {
     let Some(text) = text else {
         return Ok(null()?.into());
@@ -79,7 +79,7 @@ fn whole(text: Option<&[u8]>) -> io::Result<OwnedFd> {
     file("stdin", text)
 }
 
-/// Returns a file that has no path and holds the text.
+/// Returns a file without a path that contains the text.
 pub(crate) fn file(name: &str, text: &[u8]) -> io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
     let mut file = File::from(file);

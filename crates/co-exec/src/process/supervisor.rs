@@ -1,4 +1,4 @@
-//! The life of one command: timed, ended, reaped, its leftovers named, and told as an [`Outcome`].
+//! Supervises one command: enforces time-out and limits, ends and reaps its processes, and makes its [`Outcome`].
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -26,17 +26,17 @@ use crate::process::{children, limit_checks};
 use crate::sandbox::Wrapped;
 use crate::settings::ExecSettings;
 
-/// Silence after which nothing more is waited for, once the command itself has ended.
+/// The time without output after which a command that has ended counts as finished.
 const QUIET: Duration = Duration::from_millis(50);
-/// The most that is read of what is left running.
+/// The longest time for reading the output of remaining processes.
 const SETTLE: Duration = Duration::from_millis(500);
-/// The most that is waited for output after everything was ended.
+/// The longest wait for output after all processes were ended.
 pub const DRAIN: Duration = Duration::from_secs(1);
 
-/// How many of the processes left running the status line names.
+/// The most remaining processes that the status line names.
 const NAMED: usize = 10;
 
-/// What a job is made of.
+/// The inputs of a job.
 pub(crate) struct NewJob {
     pub(crate) started: Started,
     pub(crate) streams: Streams,
@@ -44,24 +44,24 @@ pub(crate) struct NewJob {
     pub(crate) timeout: Duration,
     pub(crate) limits: CommandLimits,
     pub(crate) group: Option<Group>,
-    /// Exit 1 is no failure.
+    /// True if exit status 1 is no failure.
     pub(crate) searches: bool,
-    /// Names the spill file.
+    /// The name of the spill file.
     pub(crate) name: String,
     pub(crate) settings: Arc<ExecSettings>,
     pub(crate) cancel: CancellationToken,
     pub(crate) job_tasks: JobTasks,
 }
 
-/// Who looks after what commands left running for a person.
+/// The tasks of all jobs, also those of processes that are kept for a person.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JobTasks {
     pub(crate) tasks: TaskTracker,
-    /// Told when orphans have ended.
+    /// Notified when orphans have ended.
     pub(crate) swept: Arc<Notify>,
 }
 
-/// Why a command is at its end.
+/// The reason for the end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     Exit,
@@ -71,7 +71,7 @@ enum Cause {
     Limited(Limit),
 }
 
-/// The task that owns a running command.
+/// The state of the task that owns a running command.
 pub(crate) struct Supervisor {
     pid: Pid,
     ended: AsyncFd<OwnedFd>,
@@ -89,7 +89,7 @@ pub(crate) struct Supervisor {
     began: Instant,
 }
 
-/// The reader: at work, or done; none if it failed.
+/// The task that reads the output, or the reader that it returned; none if it failed.
 enum ReaderTask {
     Busy(JoinHandle<OutputReader>, CancellationToken),
     Done(Option<Box<OutputReader>>),
@@ -191,7 +191,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns the limit of memory or processes that the command has reached.
+    /// Returns the limit of memory or processes that the command has exceeded.
     fn exceeded(&mut self) -> Option<Limit> {
         if let Some(most) = self.limits.processes
             && self.processes.ran_out_of_processes()
@@ -205,7 +205,7 @@ impl Supervisor {
         limit_checks::exceeded(&self.limits, &self.processes.members())
     }
 
-    /// Returns once the private temporary directory exceeds its limit; never returns if there is no such limit.
+    /// Returns once the private temporary directory exceeds its limit, or never if there is no limit.
     fn full_disk(&self) -> impl Future<Output = Limit> + use<> {
         let tmp = self.confined.as_ref().and_then(|it| it.tmp.as_ref());
         let watched = tmp.map(|it| it.path().to_owned()).zip(self.limits.disk);
@@ -218,19 +218,19 @@ impl Supervisor {
         }
     }
 
-    /// Reads what comes until it ends or falls silent; returns what still runs.
+    /// Reads the remaining output until it ends or pauses. Returns the processes that still run.
     async fn settle(&mut self) -> Vec<Background> {
         let began = Instant::now();
         let mut bytes = self.shared.capture().bytes();
         loop {
-            // The end of the output first: with nothing left to run, as is the rule, it is there already.
+            // Usually no process remains, and the output has ended already.
             let done = self.reader.finish(QUIET).await;
             let mut left = self.processes.background();
             if done && left.is_empty() {
                 return left;
             }
             if done {
-                // It may be about to end by itself: then it is not worth a word.
+                // A process that is about to end is not worth mentioning.
                 tokio::time::sleep(QUIET).await;
                 left = self.processes.background();
             }
@@ -292,7 +292,7 @@ impl Supervisor {
         }
     }
 
-    /// Fills in what the model reads, and where the whole of it is.
+    /// Adds the text for the model and the output file to the outcome.
     async fn tell(&mut self, outcome: &mut Outcome) {
         let ends = self.shared.capture().head_and_tail();
         let max = self.settings.max_output;
@@ -319,7 +319,7 @@ impl Supervisor {
         }
     }
 
-    /// Leaves a person's processes running: they can print, and can still be cancelled.
+    /// Keeps the remaining processes of a person's command. They can print and can be cancelled.
     fn keep(self) {
         let Self {
             mut processes,
@@ -353,14 +353,14 @@ impl Supervisor {
                 processes.end().await;
             }
             drop(confined);
-            // Who could still have ended it hears that there is nothing to end.
+            // The other holders of the token learn that there is nothing left to end.
             cancel.cancel();
         });
     }
 }
 
 impl ReaderTask {
-    /// Waits for the end of the output, up to `most`; returns whether it came.
+    /// Waits for the end of the output, up to `most`. Returns whether it has ended.
     async fn finish(&mut self, most: Duration) -> bool {
         let Self::Busy(task, _) = self else {
             return true;
@@ -373,7 +373,7 @@ impl ReaderTask {
         true
     }
 
-    /// Reads no further.
+    /// Stops reading.
     async fn stop(&mut self) {
         if let Self::Busy(_, stop) = self {
             stop.cancel();

@@ -1,13 +1,13 @@
-//! Cuts this process off the terminal and what else its parent left open, before any command runs.
+//! Detaches this process from its terminal and its inherited descriptors, before any command runs.
 
 use crate::inherited;
 
-/// Leaves the controlling terminal for good, so that no command finds one to ask in, and keeps every
-/// descriptor beyond the standard three from the commands to come.
+/// Gives up the controlling terminal, so that no command can ask for input in it, and marks all descriptors beyond
+/// the standard three as close-on-exec.
 ///
-/// Call it below a guard, before any thread starts.
+/// Call it in the child of the watchdog, before any thread starts.
 pub fn detach_terminal() {
-    // Only who leads a group may not start a session, and who was forked off by its guard leads none.
+    // This fails only for the leader of a process group. The child of the watchdog leads none.
     let _ = rustix::process::setsid();
     inherited::keep();
 }

@@ -1,9 +1,9 @@
-//! The parent of the process that starts commands. If that process ends, also by SIGKILL, the watchdog kills the
-//! remaining processes.
+//! The watchdog: the parent process of the process that starts commands. If that process ends, also by SIGKILL, the
+//! watchdog kills the remaining processes.
 //!
-//! Orphans of a process that has ended go to the nearest ancestor that asked for them, and that is the
-//! watchdog. So the watchdog finds every process, whatever its session, environment or parents. It also kills a supervised
-//! process that was told to end and does not, because it may have been stopped.
+//! The nearest ancestor that is a subreaper adopts orphans, and that is the watchdog. So it finds every process,
+//! whatever its session, environment or parent. It also kills a supervised process that does not end when told to,
+//! because that process may be stopped.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,18 +22,19 @@ use crate::error::Error;
 use crate::inherited;
 use crate::process::{job_processes, procfs, streams};
 
-/// Written to the watchdog where nothing is to be ended.
+/// The message to the watchdog to kill nothing.
 const RELEASE: u8 = b'r';
-/// How long it goes on against processes that do not end.
+/// The time for killing processes that do not end.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Time in which the supervised process comes to its first answer. Signals that come meanwhile wait.
+/// The time for the supervised process to give its first answer. Signals wait meanwhile.
 const HEAD_START: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 10_000_000,
 };
 /// The time from SIGTERM, or the end of the input, to SIGKILL. Neovim kills the watchdog itself after 2 s.
 const TIME_TO_END: Duration = Duration::from_millis(1500);
-/// What is passed on. Others end the watchdog, and then the supervised process is told to end.
+/// The signals that are forwarded. Other signals end the watchdog, and then the kernel signals the supervised
+/// process.
 const FORWARDED: [Signal; 4] = [
     Signal::SIGTERM,
     Signal::SIGINT,
@@ -41,7 +42,7 @@ const FORWARDED: [Signal; 4] = [
     Signal::SIGQUIT,
 ];
 
-/// The supervised process's handle to its watchdog.
+/// The handle of the supervised process to its watchdog.
 #[derive(Debug)]
 pub struct Watchdog {
     pipe: File,
@@ -50,7 +51,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Has the watchdog leave alone what is left when this process ends.
+    /// Tells the watchdog not to kill the processes that remain when this process ends.
     pub fn release(mut self) {
         // This fails if the watchdog has just ended.
         let _ = self.pipe.write_all(&[RELEASE]);
@@ -68,12 +69,12 @@ impl Drop for Watchdog {
     }
 }
 
-/// Which of the split processes a [`split_process`] has returned in.
+/// The process in which [`split_process`] has returned.
 #[derive(Debug)]
 pub enum Role {
-    /// The one that may start commands. It is told to end, by SIGTERM, when its watchdog is gone.
+    /// The child, which may start commands. It gets SIGTERM if its watchdog ends.
     Supervised(Watchdog),
-    /// The watchdog: the other has ended so, and nothing of it is left.
+    /// The watchdog. The supervised process has ended with this exit status, and no process of it remains.
     Watchdog(ExitCode),
 }
 
@@ -86,12 +87,12 @@ pub enum EndCondition {
     EndOfInput,
 }
 
-/// Makes split processes of this one: a watchdog, and below it the one that goes on.
+/// Forks this process: the parent becomes the watchdog, and the child goes on.
 ///
 /// Call it before any thread starts.
 ///
 /// # Errors
-/// There is no second process to be had, or the watchdog was gone at once.
+/// The system refuses another process, or the watchdog ended at once.
 pub fn split_process(end: EndCondition) -> Result<Role, Error> {
     split(end).map_err(|source| Error::System {
         what: "start its watchdog",
@@ -100,13 +101,13 @@ pub fn split_process(end: EndCondition) -> Result<Role, Error> {
 }
 
 fn split(end: EndCondition) -> io::Result<Role> {
-    // While there is nobody yet who would go on without a watchdog.
+    // Opened first, because nobody may go on without a watchdog.
     let null = streams::null()?;
     let own = procfs::own_pid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     inherited::restore_child_signal()?;
-    // They wait until there is somebody to pass them on to. Others that the parent had blocked do not.
+    // These signals wait until the child exists. Other blocked signals of the parent do not.
     let signals: SigSet = FORWARDED.into_iter().collect();
     signals.thread_set_mask()?;
     match fork()? {
@@ -146,7 +147,7 @@ fn split(end: EndCondition) -> io::Result<Role> {
     }
 }
 
-/// Another start of the program in place of this costs as much as all the rest until the greeting.
+/// A fork, because another start of the program would take as long as everything else until the greeting.
 #[expect(unsafe_code, reason = "there is no other way to be split processes")]
 fn fork() -> io::Result<ForkResult> {
     // SAFETY: no thread has been started, so the child has everything that the parent had, no lock is held by
@@ -154,10 +155,11 @@ fn fork() -> io::Result<ForkResult> {
     Ok(unsafe { nix::unistd::fork() }?)
 }
 
-/// Leaves the core to the other, for whose first answer somebody waits; no longer than that lives.
+/// Waits until the child has given its first answer, so that both do not compete for a processor. Returns early if
+/// the child ends.
 fn let_child_start(pipe: &impl AsFd) {
     let mut ended = [PollFd::new(pipe, PollFlags::IN)];
-    // Whatever wakes it up early, it goes on.
+    // Any result is fine.
     let _ = rustix::event::poll(&mut ended, Some(&HEAD_START));
 }
 
@@ -165,7 +167,7 @@ fn let_child_start(pipe: &impl AsFd) {
 struct WatchLoop {
     child: Pid,
     handle: OwnedFd,
-    /// This pipe ends with the supervised process, which alone has the other end.
+    /// This pipe closes when the supervised process ends, which alone holds the other end.
     end: File,
     signals: SignalFd,
     /// The supervised process must end when the other end of this pipe is closed.
@@ -199,7 +201,7 @@ impl WatchLoop {
             }
             let told = signalled && self.pass_on()?;
             if told || closed {
-                // It may be stopped, and then hears of neither.
+                // A stopped process receives neither.
                 self.signal(rustix::process::Signal::CONT);
                 deadline.get_or_insert_with(|| Instant::now() + TIME_TO_END);
             }
@@ -214,8 +216,8 @@ impl WatchLoop {
         }
     }
 
-    /// Waits for the next event and returns it: words or the end of the supervised process, a signal, or the end of the
-    /// input.
+    /// Waits for the next event: a message or the end of the supervised process, a signal, or the end of the input.
+    /// Returns which of them happened.
     fn poll(&self, deadline: Option<Instant>) -> io::Result<[bool; 3]> {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -236,7 +238,7 @@ impl WatchLoop {
         Ok([happened(0), happened(1), happened(2)])
     }
 
-    /// Passes a signal on; returns whether it was the signal to end.
+    /// Forwards a signal. Returns whether it was SIGTERM.
     fn pass_on(&self) -> io::Result<bool> {
         let Some(told) = self.signals.read_signal()? else {
             return Ok(false);
@@ -255,7 +257,7 @@ impl WatchLoop {
     }
 }
 
-/// Returns what a shell would make of it.
+/// Returns the exit status as a shell reports it.
 fn code(status: WaitStatus) -> Option<u8> {
     let signal = status.terminating_signal().map(|signal| 128 + signal);
     u8::try_from(status.exit_status().or(signal)?).ok()
