@@ -1,26 +1,26 @@
-//! What is kept of a stream: its first bytes, its last lines, and exact counts of all of it.
+//! A bounded record of an output stream: its first bytes, its last lines, and exact counts of all of it.
 //!
-//! The last lines live in blocks that are read into directly and used again, so a flood costs one copy
-//! out of the pipe and one count of newlines. Nothing is decoded here.
+//! Each read goes directly into a block, and blocks are used again. So a flood costs one copy out of the pipe and one
+//! count of newlines. Nothing is decoded here.
 
 use std::collections::VecDeque;
 use std::io;
 
 use crate::output::text::Encoding;
 
-/// A block, and the most one read takes: what a pipe holds.
+/// The bytes of a block, and of one read at most: the capacity of a pipe.
 pub(crate) const BLOCK: usize = 64 << 10;
-/// The first block: most commands print less, and never pay for more.
+/// The bytes of the first block. Most commands print less.
 const FIRST: usize = 4 << 10;
-/// Kept of the beginning and of the end at least, for the model.
+/// The least numbers of bytes that are kept of the beginning and of the end, for the model.
 pub(crate) const HEAD: usize = 16 << 10;
 pub(crate) const TAIL: usize = 48 << 10;
-/// Kept of the end at most, however long the lines are.
+/// The most bytes that are kept of the end, however long the lines are.
 const MOST: usize = 4 << 20;
-/// Where a stream must hold a NUL byte to be binary.
+/// The bytes at the start in which a NUL byte makes a stream binary.
 const BINARY: usize = 4 << 10;
 
-/// Bytes kept of a stream's beginning and of its end, for the model.
+/// The numbers of bytes that are kept of the beginning and of the end, for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeadAndTailSizes {
     pub(crate) head: usize,
@@ -28,7 +28,7 @@ pub(crate) struct HeadAndTailSizes {
 }
 
 impl HeadAndTailSizes {
-    /// Returns what a model that reads `max` bytes of it needs, which is no more than that much of either end.
+    /// Returns the sizes for a model that reads at most `max` bytes.
     pub(crate) fn of(max: usize) -> Self {
         Self {
             head: (max / 5).max(HEAD),
@@ -47,14 +47,14 @@ pub(crate) struct Capture {
     share: HeadAndTailSizes,
     head: Vec<u8>,
     blocks: VecDeque<Block>,
-    /// A block that was dropped, to be read into next.
+    /// A dropped block that the next read can use.
     spare: Option<Box<[u8]>>,
-    /// Lines to keep at the end.
+    /// The number of lines to keep at the end.
     keep: u64,
-    /// Bytes of the stream before the first block, and newlines among them.
+    /// The bytes before the first block, and the newlines among them.
     dropped: u64,
     dropped_lines: u64,
-    /// Whether the first block begins inside of a line.
+    /// True if the first block begins inside a line.
     dropped_inside: bool,
     bytes: u64,
     newlines: u64,
@@ -78,11 +78,12 @@ impl Block {
     }
 }
 
-/// What the model's view is made of.
+/// The kept beginning and end of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HeadAndTail {
     pub(crate) head: Vec<u8>,
-    /// Follows `head` at once if the two are all there is, else begins a line where it can.
+    /// Follows `head` directly if nothing is missing between them. Otherwise it begins at the start of a line, if
+    /// possible.
     pub(crate) tail: Vec<u8>,
     pub(crate) bytes: u64,
     pub(crate) lines: u64,
@@ -91,14 +92,14 @@ pub(crate) struct HeadAndTail {
 }
 
 impl HeadAndTail {
-    /// Returns whether nothing lies between the two.
+    /// Returns whether nothing is missing between the two parts.
     pub(crate) fn whole(&self) -> bool {
         (self.head.len() + self.tail.len()) as u64 == self.bytes
     }
 }
 
 impl Capture {
-    /// Keeps `keep` lines, and what a model needs that reads `max` bytes.
+    /// Creates a record that keeps `keep` lines, and enough for a model that reads `max` bytes.
     pub(crate) fn new(keep: usize, max: usize) -> Self {
         Self {
             share: HeadAndTailSizes::of(max),
@@ -115,7 +116,7 @@ impl Capture {
         }
     }
 
-    /// Takes in what one call of `read` puts into the space it is given; returns those bytes.
+    /// Adds the bytes that one call of `read` writes into the given space, and returns them.
     pub(crate) fn fill(
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
@@ -150,13 +151,13 @@ impl Capture {
         Ok(fresh)
     }
 
-    /// Drops the blocks that nothing needs any more.
+    /// Drops the blocks that are no longer needed.
     fn drop_blocks(&mut self) {
         while self.blocks.len() > 1 {
             let held = self.blocks.len() * BLOCK;
             let first = &self.blocks[0];
             let left = self.newlines - self.dropped_lines - first.newlines;
-            // A full block more than the tail: the last one is empty yet.
+            // The tail and one full block, because the last block is still empty.
             let enough = left > self.keep && held - BLOCK >= self.share.tail;
             if !enough && held < MOST {
                 return;
@@ -182,7 +183,7 @@ impl Capture {
         self.newlines
     }
 
-    /// Returns how many lines there are: an unfinished one counts.
+    /// Returns the number of lines. An unfinished line counts.
     pub(crate) fn lines(&self) -> u64 {
         self.newlines + u64::from(!self.ends_in_newline)
     }
@@ -191,13 +192,13 @@ impl Capture {
         Encoding::of(&self.head)
     }
 
-    /// Returns whether the stream is no text.
+    /// Returns whether the stream is binary.
     pub(crate) fn binary(&self) -> bool {
         let start = &self.head[..self.head.len().min(BINARY)];
         self.encoding() == Encoding::Utf8 && memchr::memchr(0, start).is_some()
     }
 
-    /// Returns the bytes from `at` to `end` as far as they are still kept.
+    /// Returns the kept bytes between `at` and `end`.
     pub(crate) fn range(&self, at: u64, end: u64) -> Vec<u8> {
         let mut found = Vec::new();
         let mut start = self.dropped;
@@ -213,11 +214,11 @@ impl Capture {
         found
     }
 
-    /// Returns where the last `lines` lines begin, at most `most` bytes before the end, and how many
-    /// newlines come before that.
+    /// Returns the position at which the last `lines` lines begin, at most `most` bytes before the end, and the
+    /// number of newlines before it.
     pub(crate) fn last_lines(&self, lines: u64, most: u64) -> (u64, u64) {
         let floor = self.bytes.saturating_sub(most).max(self.dropped);
-        // The newline that ends the last line begins none.
+        // The newline of the last line begins no other line.
         let mut wanted = lines + u64::from(self.ends_in_newline);
         let mut passed = 0;
         let mut end = self.bytes;
@@ -243,24 +244,24 @@ impl Capture {
         (self.align(floor), self.newlines - passed)
     }
 
-    /// Returns whether what is kept from `at` on begins inside of a line.
+    /// Returns whether position `at` is inside a line.
     pub(crate) fn inside(&self, at: u64) -> bool {
         match self.encoding() {
-            // Halves of a character: not worth the care.
+            // A cut within UTF-16 text is not marked.
             Encoding::Utf16 { .. } => false,
             Encoding::Utf8 if at <= self.dropped => self.dropped_inside,
             Encoding::Utf8 => self.range(at - 1, at) != b"\n",
         }
     }
 
-    /// Returns where the first whole one of the last `lines` lines begins that is still there, and its number (0 is the
-    /// first that was printed).
+    /// Returns the position of the first complete line among the last `lines` lines that is still kept, and its
+    /// number, counted from 0.
     pub(crate) fn first_of(&self, lines: u64) -> (u64, u64) {
         let (at, before) = self.last_lines(lines, u64::MAX);
         if at > self.align(self.dropped) || self.dropped == 0 {
             return (at, before);
         }
-        // What is left begins inside of a line.
+        // The kept part begins inside a line.
         let kept = self.range(at, self.bytes);
         match memchr::memchr(b'\n', &kept) {
             Some(end) if end + 1 < kept.len() => (self.align(at + end as u64 + 1), before + 1),
@@ -268,7 +269,7 @@ impl Capture {
         }
     }
 
-    /// Returns `at`, moved past the other half of a UTF-16 unit.
+    /// Returns `at`, moved to the start of a UTF-16 unit.
     fn align(&self, at: u64) -> u64 {
         match self.encoding() {
             Encoding::Utf16 { .. } => at.next_multiple_of(2).min(self.bytes),
@@ -276,7 +277,7 @@ impl Capture {
         }
     }
 
-    /// Returns the two ends of the stream.
+    /// Returns the kept beginning and end of the stream.
     pub(crate) fn head_and_tail(&self) -> HeadAndTail {
         let head = self.head.clone();
         let (bytes, binary) = (self.bytes, self.binary());

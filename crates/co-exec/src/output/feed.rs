@@ -1,17 +1,18 @@
-//! What a run prints, as it is, for a terminal that understands it.
+//! The raw output of a run, for a terminal.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::output::reader::SharedOutput;
 
-/// More than this not yet taken is a flood: no terminal can show it, and nobody read it.
+/// More unread bytes than this are a flood, of which only the end is shown.
 const FLOOD: u64 = 256 << 10;
-/// What is shown of a flood.
+/// The bytes of a flood that are shown.
 const REST: u64 = 32 << 10;
-/// HeadAndTail an escape sequence that was cut, and its colours.
+/// Ends a cut escape sequence, and resets colours.
 const RESET: &str = "\x18\x1b[m";
 
-/// What a run prints, with its escape sequences. Bounded: who is slow misses the middle of a flood, and is told.
+/// The output of a run with its escape sequences. A slow reader misses the middle of a flood, and gets a note about
+/// it.
 #[derive(Debug)]
 pub struct Feed {
     shared: Arc<SharedOutput>,
@@ -21,7 +22,7 @@ pub struct Feed {
 #[derive(Debug, Default)]
 struct FeedState {
     at: u64,
-    /// The beginning of a character whose end is still to come.
+    /// The first bytes of a character whose rest has not come yet.
     partial: Vec<u8>,
 }
 
@@ -33,7 +34,8 @@ impl Feed {
         }
     }
 
-    /// Waits until there is more to [`take`](Self::take); false once all was taken and the run is over.
+    /// Waits until [`take`](Self::take) has something to return. Returns false if the run has ended and all was
+    /// taken.
     pub async fn changed(&self) -> bool {
         let pending = |_over| {
             let at = self.view.lock().unwrap_or_else(PoisonError::into_inner).at;
@@ -42,7 +44,7 @@ impl Feed {
         self.shared.until(pending).await
     }
 
-    /// Returns what was printed since the last time, if anything; bytes that are no text are replaced.
+    /// Returns the output since the last call, if there is any. Invalid UTF-8 is replaced.
     pub fn take(&self) -> Option<String> {
         let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         let (fresh, skipped) = {
@@ -67,7 +69,7 @@ impl Feed {
     }
 }
 
-/// Appends `fresh` to `text`; the beginning of a character at its end waits in `partial`.
+/// Appends `fresh` to `text`. Keeps the first bytes of an incomplete character at its end in `partial`.
 fn decode(partial: &mut Vec<u8>, fresh: &[u8], text: &mut String) {
     partial.extend_from_slice(fresh);
     let bytes = std::mem::take(partial);

@@ -1,20 +1,20 @@
-//! What a model reads of a command's output: bounded, plain, and exact about what it leaves out.
+//! The output of a command as text for a model: bounded, plain, and with exact notes about missing parts.
 
 use crate::output::capture::HeadAndTail;
 use crate::output::text::{Encoding, LONGEST, Line, Text};
 
-/// Lines alike but for digits that make a run worth folding, and how many stay at either end of it.
+/// The least number of similar lines that are folded, and the number that stay at each end of them.
 const RUN: usize = 16;
 const SHOWN: usize = 2;
 
-/// The text, and whether it says less than the stream did.
+/// The text, and whether parts of the output are missing in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ModelText {
     pub(crate) text: String,
     pub(crate) lossy: bool,
 }
 
-/// A line, or what stands for some.
+/// A line, or a note in place of lines.
 #[derive(Debug, Default)]
 struct Fragment {
     text: String,
@@ -24,7 +24,7 @@ struct Fragment {
 
 /// Returns at most `max` bytes of text: a fifth from the beginning, the rest from the end.
 ///
-/// `place` says where the stream is, if it is kept.
+/// `place` is a sentence about the file with the whole output, if there is one.
 pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> ModelText {
     if ends.binary {
         return ModelText {
@@ -59,9 +59,10 @@ pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> Model
     }
 }
 
-/// Returns the lines of a stretch; of the last one what there is, if the stretch ends the stream or has no other.
+/// Returns the lines of a part of the output. Leaves out an unfinished last line, unless the part ends the output or
+/// has no other line.
 fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Fragment> {
-    // No line is longer than what there is.
+    // A line cannot be longer than the whole text.
     let longest = stretches.iter().map(|stretch| stretch.len()).sum::<usize>();
     let mut text = Text::roomy(encoding, longest.max(LONGEST));
     for stretch in stretches {
@@ -86,7 +87,7 @@ fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Fragment
     found
 }
 
-/// Folds runs of lines that are alike but for digits; returns whether there were any.
+/// Folds consecutive lines that differ only in digits. Returns whether there were any.
 fn fold(pieces: Vec<Fragment>) -> (Vec<Fragment>, bool) {
     let mut folded = Vec::with_capacity(pieces.len());
     let mut any = false;
@@ -122,7 +123,7 @@ fn close(run: &mut Vec<Fragment>, folded: &mut Vec<Fragment>) -> bool {
     long
 }
 
-/// Returns whether two lines differ in numbers only. Lines of nothing but numbers are data, and never do.
+/// Returns whether two lines differ only in numbers. Lines of numbers alone are data and never count as similar.
 fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;
@@ -139,7 +140,8 @@ fn skeleton(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// Returns the beginning of `front`, what was left out, and the end of `back` (of `front`, if that is empty).
+/// Returns the beginning of `front`, a note about the missing part, and the end of `back`, or of `front` if `back` is
+/// empty.
 fn cut(
     ends: &HeadAndTail,
     mut front: Vec<Fragment>,
@@ -149,7 +151,7 @@ fn cut(
 ) -> String {
     let gap =
         |lines: u64, bytes: u64| format!("[{lines} lines, {bytes} bytes left out; {place}]\n");
-    // The longest it can get; a line cut in two needs a newline more.
+    // The longest possible note; a cut line needs one more newline.
     let room = max.saturating_sub(gap(ends.lines, ends.bytes).len() + 1);
     let mut taken = 0;
     let fits = front

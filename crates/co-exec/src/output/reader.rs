@@ -1,4 +1,4 @@
-//! Reads a command's output as fast as it comes, into a bounded capture and a spill file.
+//! Reads the output of a command as fast as it comes, into a bounded capture and a spill file.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,21 +14,21 @@ use crate::output::capture::{BLOCK, Capture};
 use crate::output::spill::{FinishedFile, Spill};
 use crate::settings::ExecSettings;
 
-/// Until a terminal that all programs had closed is tried again: one may have opened it.
+/// The pause before a terminal that no program has open is tried again.
 pub(crate) const AGAIN: Duration = Duration::from_millis(20);
-/// Bytes of output that are in memory only.
+/// The most bytes of output that have no spill file.
 const SPILLED: u64 = 16 << 10;
-/// Reads between two looks at other tasks: about a millisecond of a flood.
+/// The most reads before other tasks may run: about a millisecond of a flood.
 const BURST: usize = 16;
 
-/// What the reader of a command's output shares with those who look at it.
+/// The output of a command, shared by its reader and those who show it.
 #[derive(Debug)]
 pub(crate) struct SharedOutput {
     capture: Mutex<Capture>,
     over: AtomicBool,
     changed: Notify,
     flood: Notify,
-    /// A sentence about the file with the output, once that has ended.
+    /// A sentence about the file with the output, once the output has ended.
     place: OnceLock<String>,
 }
 
@@ -47,17 +47,18 @@ impl SharedOutput {
         self.capture.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether nothing more will come.
+    /// Returns whether the output has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Waits until `pending` holds, which is told whether the end has come; false where the end comes first.
+    /// Waits until `pending` returns true; its argument tells whether the output has ended. Returns false if the
+    /// output ends first.
     pub(crate) async fn until(&self, pending: impl Fn(bool) -> bool) -> bool {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Before the look: what changes after it wakes this up.
+            // Registered first, so that a later change wakes this task up.
             changed.as_mut().enable();
             let over = self.is_over();
             if pending(over) {
@@ -70,42 +71,42 @@ impl SharedOutput {
         }
     }
 
-    /// Nothing more will come.
+    /// Marks the output as ended.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.changed.notify_waiters();
     }
 
-    /// Says where the output is kept, before it is said to be over.
+    /// Sets the sentence about the file. Call it before [`end`](Self::end).
     pub(crate) fn set_place(&self, place: String) {
         // It is set once.
         let _ = self.place.set(place);
     }
 
-    /// Returns where the output is kept, in words, if it has ended and is kept.
+    /// Returns the sentence about the file, if the output has ended and has a file.
     pub(crate) fn place(&self) -> Option<&str> {
         self.place.get().map(String::as_str)
     }
 
-    /// Completes once more was printed than may be.
+    /// Returns once the command has printed more than allowed.
     pub(crate) async fn flooded(&self) {
         self.flood.notified().await;
     }
 }
 
-/// Reads one command's output.
+/// Reads the output of one command.
 pub(crate) struct OutputReader {
     pub(crate) output: AsyncFd<OwnedFd>,
     pub(crate) shared: Arc<SharedOutput>,
     pub(crate) settings: Arc<ExecSettings>,
-    /// Names the spill file.
+    /// The name of the spill file.
     pub(crate) name: String,
     pub(crate) spill: Option<Spill>,
     /// HeadAndTail the reading before the output does.
     pub(crate) stop: CancellationToken,
 }
 
-/// What one read came to.
+/// The result of one read.
 enum Step {
     More(Option<Vec<u8>>),
     Nothing,
@@ -113,7 +114,7 @@ enum Step {
 }
 
 impl OutputReader {
-    /// Reads until the output ends, or the reading is to.
+    /// Reads until the output ends, or `stop` is cancelled.
     pub(crate) async fn run(&mut self) {
         loop {
             let stop = self.stop.clone();
@@ -130,11 +131,11 @@ impl OutputReader {
                     Step::More(None) => {}
                     Step::More(Some(bytes)) => tokio::select! {
                         biased;
-                        // A disk that hangs must not hold up the end.
+                        // A slow disk must not delay the end.
                         () = stop.cancelled() => return,
                         () = self.spill(bytes) => {}
                     },
-                    // A terminal that a program opened again after all had closed it always counts as ready.
+                    // A terminal that a program has opened again always counts as ready.
                     Step::Nothing if closed => {
                         tokio::select! {
                             () = stop.cancelled() => return,
@@ -167,7 +168,7 @@ impl OutputReader {
         let after = before + fresh.len() as u64;
         let copy = match &self.spill {
             Some(_) => Some(fresh.to_vec()),
-            // From here on the capture alone may not hold all of it.
+            // From here on, the capture may lose bytes.
             None if after > SPILLED && self.settings.spill_max > 0 => Some(capture.range(0, after)),
             None => None,
         };
@@ -185,7 +186,7 @@ impl OutputReader {
         self.spill.get_or_insert_with(start).write(bytes).await;
     }
 
-    /// Returns the file that keeps the output; `needed` makes one where there is none yet.
+    /// Returns the file with the output. Makes one if there is none and `needed` is true.
     pub(crate) async fn finish(&mut self, needed: bool) -> Option<FinishedFile> {
         if self.spill.is_none() && needed && self.settings.spill_max > 0 {
             let all = {
@@ -198,7 +199,7 @@ impl OutputReader {
         self.spill.take()?.finish(total).await
     }
 
-    /// Goes on reading to nowhere, so that what still prints is not ended by a closed pipe.
+    /// Reads and drops the rest of the output, so that remaining processes do not end by a closed pipe.
     pub(crate) async fn discard(&mut self) {
         let mut space = vec![0; BLOCK];
         loop {
@@ -209,7 +210,7 @@ impl OutputReader {
             match ready.try_io(|fd| Ok(rustix::io::read(fd, &mut space[..])?)) {
                 Ok(Ok(0) | Err(_)) => return,
                 Ok(Ok(_)) => tokio::task::yield_now().await,
-                // As above: it counts as ready although nothing comes.
+                // As above: the terminal counts as ready although it has no output.
                 Err(_) if closed => tokio::time::sleep(AGAIN).await,
                 Err(_) => {}
             }

@@ -1,4 +1,4 @@
-//! What a model reads of a command while it runs: what is new since the last time, bounded like an outcome.
+//! The new output of a running command for a model: bounded, like the text of an outcome.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,26 +10,26 @@ use crate::output::reader::SharedOutput;
 use crate::output::text::Encoding;
 use crate::output::{model, spill};
 
-/// A line that has not ended is read again from its start, unless it is longer than this.
+/// The most bytes of an unfinished line that is repeated in the next piece.
 const OPEN_LINE: usize = 4 << 10;
 
-/// One reader's place in what a command prints.
+/// The output of a command, and the position up to which a model has read it.
 #[derive(Debug)]
 pub struct Reading {
     shared: Arc<SharedOutput>,
-    /// Bytes of one piece at most.
+    /// The most bytes of one piece.
     max: usize,
-    /// Where the whole stream goes once it is long.
+    /// The path of the file with the whole output, once it is long.
     spill: PathBuf,
-    /// What that takes.
+    /// The most bytes in that file.
     cap: u64,
     place: Mutex<Position>,
 }
 
-/// How far was read, in bytes of the stream.
+/// The position of the reader, in bytes.
 #[derive(Debug, Default, Clone, Copy)]
 struct Position {
-    /// Where the next piece begins: at the start of a line that had not ended.
+    /// The start of the next piece, which may repeat an unfinished line.
     at: u64,
     seen: u64,
 }
@@ -45,22 +45,22 @@ impl Reading {
         }
     }
 
-    /// Returns how much was printed so far, in words: `1 line`.
+    /// Returns the number of lines printed so far, in words: `1 line`.
     pub fn amount(&self) -> String {
         count_lines(self.lines())
     }
 
-    /// Returns how many lines were printed so far; an unfinished one counts.
+    /// Returns the number of lines printed so far. An unfinished line counts.
     fn lines(&self) -> u64 {
         self.shared.capture().lines()
     }
 
-    /// Returns whether nothing more will come.
+    /// Returns whether the output has ended.
     pub fn is_over(&self) -> bool {
         self.shared.is_over()
     }
 
-    /// Waits until there is something new and nothing more came for `quiet`, or until the output is over.
+    /// Waits until there is new output and nothing came for `quiet`, or the output has ended.
     pub async fn settled(&self, quiet: Duration) {
         let seen = self.place().seen;
         if !self.beyond(seen).await {
@@ -75,20 +75,20 @@ impl Reading {
         }
     }
 
-    /// Waits for more than `bytes` of output; false where it is over before that.
+    /// Waits for more than `bytes` of output. Returns false if the output ends first.
     async fn beyond(&self, bytes: u64) -> bool {
         let pending = |_over| self.shared.capture().bytes() > bytes;
         self.shared.until(pending).await
     }
 
-    /// Returns what was printed since the last time, if anything, and moves on.
+    /// Returns the output since the last call, if there is any.
     pub fn next(&self) -> Option<String> {
         let mut place = self.place();
         let end = self.shared.capture().bytes();
         (end > place.seen).then(|| self.read(&mut place))
     }
 
-    /// Returns what there is from a line on (0 is the first one), if anything, and moves on.
+    /// Returns the output from a line on, counted from 0, if there is any. The next call goes on after it.
     pub fn from_line(&self, line: u64) -> Option<String> {
         let mut place = self.place();
         let (at, first) = {
@@ -110,7 +110,7 @@ impl Reading {
         ))
     }
 
-    /// Where the stream is, in words, if it is anywhere.
+    /// Returns a sentence about the file with the output, if there is one.
     fn kept(&self) -> Option<String> {
         if self.is_over() {
             return self.shared.place().map(str::to_owned);
@@ -152,7 +152,7 @@ impl Reading {
     }
 }
 
-/// Returns where the next piece begins, after one that goes up to `end`.
+/// Returns the position of the next piece, after one that ends at `end`.
 fn resume(fresh: &[u8], end: u64, encoding: Encoding) -> u64 {
     let open = memchr::memrchr(b'\n', fresh).map_or(fresh.len(), |at| fresh.len() - at - 1);
     let at = if open > OPEN_LINE {
@@ -162,7 +162,7 @@ fn resume(fresh: &[u8], end: u64, encoding: Encoding) -> u64 {
     };
     match encoding {
         Encoding::Utf8 => at,
-        // The other half of the unit that ended the line.
+        // The other half of the UTF-16 unit that ended the line.
         Encoding::Utf16 { .. } => at.next_multiple_of(2).min(end),
     }
 }

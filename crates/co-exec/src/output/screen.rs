@@ -1,7 +1,7 @@
-//! What a screen shows of a run: patches to its lines, bounded however much is printed.
+//! The lines of a run for an editor: patches of bounded size, however much is printed.
 //!
-//! While little is printed every line is shown. A flood shows its last screenful at each look, and
-//! once it is over the kept tail. Only what is shown is decoded.
+//! Normally every line is shown. During a flood, each patch shows the last screenful, and after it the last lines
+//! that are kept. Only lines that are shown are decoded.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,32 +9,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::output::reader::SharedOutput;
 use crate::output::text::{Line, Text};
 
-/// More than this between two looks is a flood.
+/// More bytes or lines than this between two patches are a flood.
 const FLOOD_BYTES: u64 = 128 << 10;
 const FLOOD_LINES: u64 = 2_000;
-/// A screenful: lines, and bytes where they are long.
+/// The lines of a screenful, and its bytes if lines are long.
 const SCREENFUL: u64 = 100;
 const SCREENFUL_BYTES: u64 = 64 << 10;
-/// Stands for the beginning of a line that is not shown.
+/// Replaces the beginning of a line that is not shown.
 const CUT: &str = "… ";
-/// Bytes of text in one patch of the kept tail: an editor takes in so much without being felt.
+/// The bytes of text in one patch of the kept lines. An editor shows so many without a noticeable pause.
 const PIECE: usize = 64 << 10;
-/// Bytes of the stream decoded for the kept tail at a time.
+/// The bytes that are decoded at a time for the kept lines.
 const STEP: u64 = 64 << 10;
 
-/// A change to what a screen shows of a run: its lines from `from` on are now `lines`.
+/// A change of the lines that a screen shows of a run: from index `from` on, they are now `lines`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Patch {
-    /// How many lines of the run came before the first one shown.
+    /// The number of lines of the run before the first one shown.
     pub skipped: u64,
-    /// Index, among the lines shown, of the first one that changes.
+    /// The index of the first changed line, among the lines shown.
     pub from: usize,
     pub lines: Vec<String>,
     /// Colours and styles of `lines`.
     pub styles: Vec<Style>,
 }
 
-/// A styled stretch of one line of a [`Patch`].
+/// A styled part of one line of a [`Patch`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Style {
     /// Index into [`Patch::lines`].
@@ -46,7 +46,7 @@ pub struct Style {
     pub sgr: String,
 }
 
-/// What one screen shows of a run.
+/// The lines of a run, for one editor.
 #[derive(Debug)]
 pub struct Screen {
     shared: Arc<SharedOutput>,
@@ -54,18 +54,18 @@ pub struct Screen {
     view: Mutex<ScreenState>,
 }
 
-/// Where the screen stands in the stream.
+/// The position of the screen in the output.
 #[derive(Debug)]
 struct ScreenState {
     text: Text,
-    /// Bytes of the stream decoded, or passed over.
+    /// The bytes of the output that were decoded or skipped.
     at: u64,
     skipped: u64,
-    /// Whole lines shown.
+    /// The number of complete lines shown.
     shown: usize,
-    /// There is more to show at the end than the last screenful.
+    /// True if a flood was cut, so that at the end more lines are shown than the last screenful.
     gap: bool,
-    /// Whether a line that has not ended is shown.
+    /// True if an unfinished line is shown.
     open: bool,
     phase: Phase,
 }
@@ -73,7 +73,7 @@ struct ScreenState {
 #[derive(Debug, PartialEq)]
 enum Phase {
     Live,
-    /// Handing out the kept tail; whole lines decoded and not yet taken.
+    /// Showing the kept lines after a flood. Contains decoded lines that are not taken yet.
     Tail(VecDeque<Line>),
     Done,
 }
@@ -96,7 +96,8 @@ impl Screen {
         }
     }
 
-    /// Waits until there is more to [`take`](Self::take); false once all was taken and the run is over.
+    /// Waits until [`take`](Self::take) has something to return. Returns false if the run has ended and all was
+    /// taken.
     pub async fn changed(&self) -> bool {
         self.shared.until(|over| self.pending(over)).await
     }
@@ -110,9 +111,9 @@ impl Screen {
         }
     }
 
-    /// Returns the next patch, if what is shown changes.
+    /// Returns the next patch, if the shown lines change.
     pub fn take(&self) -> Option<Patch> {
-        // Before the look at the stream: what comes after the end is said was there by then.
+        // Read first, because output may still come before the end is marked.
         let over = self.shared.is_over();
         let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         if view.phase == Phase::Done {
@@ -146,7 +147,7 @@ impl Screen {
         self.live(&mut view, over)
     }
 
-    /// Shows the last lines only, from here on.
+    /// Starts again with the last lines only.
     fn restart(&self, view: &mut ScreenState, lines: u64, bytes: u64) {
         let capture = self.shared.capture();
         (view.at, view.skipped) = capture.last_lines(lines, bytes);
@@ -180,7 +181,7 @@ impl Screen {
         (changed || last && view.open).then(|| patch(view.skipped, from, lines))
     }
 
-    /// Returns the next piece of the kept tail.
+    /// Returns the next patch of the kept lines.
     fn tail(&self, view: &mut ScreenState) -> Patch {
         let mut size = 0;
         let mut piece = Vec::new();

@@ -1,8 +1,8 @@
-//! Select Graphic Rendition: what colours and styles are in force.
+//! Tracks colours and styles, which escape sequences set (Select Graphic Rendition).
 
 use std::fmt::Write;
 
-/// A colour: the terminal's own, one of 256, or any.
+/// A colour: one of the terminal's palette of 16 or 256, or any RGB value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Colour {
     #[default]
@@ -11,17 +11,17 @@ enum Colour {
     Rgb(u8, u8, u8),
 }
 
-/// The attributes in force, small enough to stand beside every character.
+/// The current colours and styles, small enough to store beside every character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sgr {
-    /// Bit n: parameter n (1 bold … 9 struck out).
+    /// Bit n is set if parameter n is on (1 bold … 9 struck out).
     flags: u16,
     front: Colour,
     back: Colour,
 }
 
 impl Sgr {
-    /// Returns whether nothing is in force.
+    /// Returns whether all attributes have their default.
     pub(crate) fn is_plain(self) -> bool {
         self == Self::default()
     }
@@ -55,7 +55,7 @@ impl Sgr {
         }
     }
 
-    /// Returns the parameters that bring it about, in one fixed order.
+    /// Returns the parameters that set these attributes, in one fixed order.
     pub(crate) fn parameters(self) -> String {
         let mut text = String::new();
         for flag in (1..=9).filter(|flag| self.flags & 1 << flag != 0) {

@@ -1,4 +1,4 @@
-//! The output of commands on disk, each in a file that a thread of its own writes, and the directory of such files.
+//! Writes the output of each command to a file, on its own thread, and limits the directory of such files.
 
 mod file;
 
@@ -12,16 +12,16 @@ use tokio::sync::{mpsc, oneshot};
 use self::file::SpillFile;
 use crate::outcome::Gap;
 
-/// Pieces of one read each that may wait for the disk: 1 MiB, then the command waits too.
+/// The most reads that may wait for the disk, 1 MiB. Then the command waits too.
 const QUEUE: usize = 16;
-/// The time that a disk may take for the rest, and for each so many bytes of the last part.
+/// The time for the disk to write the rest, and the additional time for each part of this size.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_BYTES: u64 = 100 << 20;
 const SUFFIX: &str = "out";
 /// HeadAndTail the name of the file that holds the last part while a command prints.
 const TAIL: &str = "tail";
 
-/// Returns where the output of a job is kept, if it is.
+/// Returns the path of the file for a job's output.
 pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.{SUFFIX}"))
 }
@@ -35,7 +35,7 @@ pub(crate) struct FinishedFile {
 }
 
 impl FinishedFile {
-    /// Returns what the file holds, and its name.
+    /// Returns a sentence about the file: its contents and name.
     pub(crate) fn place(&self) -> String {
         let path = self.path.display();
         match self.gap {
@@ -45,7 +45,7 @@ impl FinishedFile {
     }
 }
 
-/// Returns what the file holds of an output that goes on, with `bytes` printed so far, and its name.
+/// Returns a sentence about the file of an output that goes on, with `bytes` printed so far.
 pub(crate) fn place_so_far(path: &Path, bytes: u64, cap: u64) -> String {
     let path = path.display();
     if bytes > cap / 2 {
@@ -58,11 +58,11 @@ pub(crate) fn place_so_far(path: &Path, bytes: u64, cap: u64) -> String {
 /// A message to the thread that writes.
 enum WriteMessage {
     Bytes(Vec<u8>),
-    /// The output has ended after so many bytes.
+    /// The output has ended after this number of bytes.
     End(u64),
 }
 
-/// A file being written on a thread of its own, so that a slow disk stalls nobody else.
+/// A file that its own thread writes, so that a slow disk stops nothing else.
 #[derive(Debug)]
 pub(crate) struct Spill {
     queue: mpsc::Sender<WriteMessage>,
@@ -71,13 +71,13 @@ pub(crate) struct Spill {
 }
 
 impl Spill {
-    /// Starts a file in `dir`, named after the job, of `cap` bytes.
+    /// Creates a file of at most `cap` bytes in `dir`, named after the job.
     pub(crate) fn start(dir: &Path, name: &str, cap: u64) -> Self {
         let (queue, pieces) = mpsc::channel(QUEUE);
         let path = path(dir, name);
         let (tell, written) = oneshot::channel();
         let thread = std::thread::Builder::new().name("spill".to_owned());
-        // Where there is no thread to be had both channels close, and the end reports no file.
+        // Without a thread, both channels close, and the end reports no file.
         let _ = thread.spawn(move || tell.send(write(path, cap, pieces)));
         Self {
             queue,
@@ -89,14 +89,14 @@ impl Spill {
     /// Queues the next bytes.
     pub(crate) async fn write(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
-            // It fails once the file could not be written, which the end reports.
+            // This fails if the file could not be written, which the end reports.
             let _ = self.queue.send(WriteMessage::Bytes(bytes)).await;
         }
     }
 
-    /// Waits for the last write, within reason, of an output of `total` bytes.
+    /// Waits for the end of the writes of an output of `total` bytes, within a time limit.
     ///
-    /// Returns none where the file could not be written, or a part of the output never came here.
+    /// Returns none if the file could not be written, or a part of the output is missing.
     pub(crate) async fn finish(self, total: u64) -> Option<FinishedFile> {
         let Self {
             queue,
@@ -127,7 +127,7 @@ fn write(
             Some(WriteMessage::Bytes(bytes)) => file.write(&bytes)?,
             Some(WriteMessage::End(total)) if total == file.received() => return file.finish(),
             Some(WriteMessage::End(_)) => return Err(io::Error::other("its end came too late")),
-            // Nobody waits for it any more.
+            // No caller waits any more.
             None => return file.finish(),
         }
     };
@@ -135,7 +135,7 @@ fn write(
         Ok(gap) => Some(FinishedFile { path, gap }),
         Err(error) => {
             failed(error);
-            // A piece of it is of no use to anybody, and the disk may be full.
+            // An incomplete file is useless, and the disk may be full.
             file::remove(&path);
             None
         }

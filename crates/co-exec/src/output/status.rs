@@ -1,4 +1,4 @@
-//! How a command ended, in words.
+//! Describes the end of a command in words.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use nix::sys::signal::Signal;
 use crate::command::Program;
 use crate::outcome::{Background, Outcome, count_lines};
 
-/// How many of the processes left running a line for a person names.
+/// The most remaining processes that a line for a person names.
 const NAMES_IN_STATUS: usize = 3;
 
-/// Programs whose exit 1 means "nothing found" or "they differ".
+/// Programs that exit with 1 for "nothing found" or "they differ".
 const SEARCH_PROGRAMS: &[&str] = &["grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp"];
 
 impl Outcome {
-    /// Returns one line for a person: how it ended, how long it took and how many lines it printed.
+    /// Returns one line for a person: the end, the time and the number of lines.
     pub fn status(&self) -> String {
         line(self)
     }
@@ -38,7 +38,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
     format!("{how}{after}, {}{more}", count_lines(outcome.lines))
 }
 
-/// Returns what was still running at its end, `most` of it by name, and what became of that, if anything was.
+/// Returns a description of the remaining processes, if there are any. Names at most `most` of them.
 pub(crate) fn left(outcome: &Outcome, most: usize) -> Option<String> {
     let name = |it: &Background| format!("{} (pid {})", it.name, it.pid);
     let mut names: Vec<_> = outcome.background.iter().take(most).map(name).collect();
@@ -50,7 +50,7 @@ pub(crate) fn left(outcome: &Outcome, most: usize) -> Option<String> {
     (!names.is_empty()).then(|| format!("still running, {fate}: {}", names.join(", ")))
 }
 
-/// Returns which names it made that nothing held it from, if any.
+/// Returns a description of the files that other programs run or read, if the command made any.
 pub(crate) fn appeared(outcome: &Outcome) -> Option<String> {
     let names = outcome.appeared.iter().map(|it| it.display().to_string());
     let names = names.collect::<Vec<_>>().join(", ");
@@ -58,7 +58,7 @@ pub(crate) fn appeared(outcome: &Outcome) -> Option<String> {
         .then(|| format!("made or replaced, and other programs run or read it: {names}"))
 }
 
-/// Returns a time as a person reads it: to the millisecond while that says something.
+/// Returns a time for a person: in milliseconds if it is below a second.
 fn time(wall: Duration) -> String {
     match wall.as_secs() {
         0 => format!("{} ms", wall.as_millis()),
@@ -67,7 +67,7 @@ fn time(wall: Duration) -> String {
     }
 }
 
-/// Returns how it ended, unless it ended well.
+/// Returns a description of the end, unless the command succeeded.
 pub(crate) fn explain(outcome: &Outcome) -> Option<String> {
     let seconds = outcome.wall.as_secs_f64();
     let ended = match (outcome.exit, outcome.signal) {
@@ -98,7 +98,7 @@ pub(crate) fn explain(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Returns which limit a signal speaks of.
+/// Returns the limit that a signal reports.
 fn limited(signal: i32) -> Option<&'static str> {
     match Signal::try_from(signal) {
         Ok(Signal::SIGXCPU) => Some("its processor time is used up"),
@@ -107,7 +107,7 @@ fn limited(signal: i32) -> Option<&'static str> {
     }
 }
 
-/// Returns what a shell means by an exit code.
+/// Returns the meaning of an exit status in a shell.
 fn meaning(code: i32) -> Option<&'static str> {
     Some(match code {
         126 => "found, but may not be executed",
@@ -128,7 +128,7 @@ fn name(signal: i32) -> String {
     }
 }
 
-/// Returns whether exit 1 of `program` comes from a search or a comparison.
+/// Returns whether exit status 1 of `program` comes from a search or a comparison.
 pub(crate) fn searches(program: &Program) -> bool {
     match program {
         Program::Argv(argv) => argv.first().is_some_and(|it| is_search(it)),
@@ -142,9 +142,9 @@ fn is_search(program: &str) -> bool {
     name.is_some_and(|name| SEARCH_PROGRAMS.contains(&name))
 }
 
-/// Returns the name of the program whose exit is the whole text's, where that is plain to see.
+/// Returns the program whose exit status is that of the whole text, if it is obvious.
 ///
-/// After `&&` or `||` the exit may be another command's, so there is no telling.
+/// After `&&` or `||`, the status may come from another command, so the result is none.
 fn last_command(text: &str) -> Option<&str> {
     let text = text.trim_end_matches([' ', '\t', '\n', ';']);
     if text.contains(['`', '(', ')', '{', '}', '\\', '#']) || text.contains("<<") {

@@ -1,16 +1,16 @@
-//! Bytes of a command's output into lines of text, as a terminal would leave them.
+//! Turns the bytes of an output into lines of text, as a terminal would show them.
 //!
-//! Streaming: however the bytes are cut, the lines are the same. A newline ends every sequence, so
-//! there are always as many lines as newline bytes. Memory is one line of at most [`LONGEST`] characters.
+//! The lines are the same for any division of the bytes into pieces. A newline ends every escape sequence, so there
+//! are as many lines as newline bytes. Memory holds one line of at most [`LONGEST`] characters.
 
 use crate::output::sgr::Sgr;
 
-/// Characters kept of one line; what comes after them is counted.
+/// The most characters of one line. Further ones are only counted.
 pub(crate) const LONGEST: usize = 1 << 16;
-/// Bytes kept of a control sequence's parameters.
+/// The most bytes of the parameters of a control sequence.
 const PARAMETERS: usize = 64;
 
-/// How the bytes stand for characters.
+/// The character encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Utf8,
@@ -18,7 +18,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// Returns what the first bytes of a stream say.
+    /// Returns the encoding that the first bytes of a stream show.
     pub(crate) fn of(start: &[u8]) -> Self {
         match start {
             [0xff, 0xfe, ..] => Self::Utf16 { little: true },
@@ -33,11 +33,11 @@ impl Encoding {
 pub(crate) struct Line {
     pub(crate) text: String,
     pub(crate) spans: Vec<Span>,
-    /// Bytes of the stream it was made of, its end included.
+    /// The number of bytes of the stream in this line, with its end.
     pub(crate) raw: u64,
 }
 
-/// A stretch of a line in one style; bytes, end exclusive.
+/// A part of a line in one style: byte positions, end exclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -45,22 +45,22 @@ pub(crate) struct Span {
     pub(crate) sgr: Sgr,
 }
 
-/// The streaming normaliser.
+/// A decoder of a stream of bytes into lines.
 #[derive(Debug)]
 pub(crate) struct Text {
     encoding: Encoding,
     longest: usize,
-    /// The bytes of a UTF-16 unit that came in halves, and a first half of a pair.
+    /// The bytes of an incomplete UTF-16 unit, and the first half of a surrogate pair.
     half: Option<u8>,
     surrogate: Option<u16>,
-    /// A UTF-8 sequence that is not whole yet.
+    /// An incomplete UTF-8 character.
     partial: Vec<u8>,
     state: EscapeState,
     parameters: Vec<u8>,
     sgr: Sgr,
     cells: Vec<Cell>,
     column: usize,
-    /// Characters printed beyond the longest line since the cursor came there, and the most of them.
+    /// The number of characters beyond the longest line since the cursor got there, and its maximum.
     beyond: u64,
     lost: u64,
     raw: u64,
@@ -78,10 +78,10 @@ struct Cell {
 enum EscapeState {
     Ground,
     Escape,
-    /// `ESC ( B` and its like: one more byte.
+    /// `ESC ( B` and similar sequences: one more byte.
     Designate,
     Csi,
-    /// OSC, DCS, APC, PM, SOS: up to BEL or `ESC \`.
+    /// OSC, DCS, APC, PM, SOS: until BEL or `ESC \`.
     String,
     StringEscape,
 }
@@ -91,7 +91,7 @@ impl Text {
         Self::roomy(encoding, LONGEST)
     }
 
-    /// One whose lines may be of `longest` characters.
+    /// Creates a decoder for lines of at most `longest` characters.
     pub(crate) fn roomy(encoding: Encoding, longest: usize) -> Self {
         Self {
             encoding,
@@ -112,7 +112,7 @@ impl Text {
         }
     }
 
-    /// Takes in the next bytes.
+    /// Decodes the next bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         match self.encoding {
             Encoding::Utf8 => self.feed_utf8(bytes),
@@ -120,7 +120,7 @@ impl Text {
         }
     }
 
-    /// The stream is over: what was cut off in the middle of a character is replaced.
+    /// Ends the stream: an incomplete character is replaced.
     pub(crate) fn finish(&mut self) {
         self.finished = true;
         if !self.partial.is_empty() {
@@ -132,12 +132,12 @@ impl Text {
         }
     }
 
-    /// Takes the lines that are whole.
+    /// Takes the complete lines.
     pub(crate) fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.done)
     }
 
-    /// Returns the line that has not ended yet, if there is anything on it.
+    /// Returns the unfinished line, if it is not empty.
     pub(crate) fn rest(&self) -> Option<Line> {
         (!self.cells.is_empty()).then(|| self.line(self.finished))
     }
@@ -161,7 +161,7 @@ impl Text {
         }
     }
 
-    /// Takes printable ASCII at the end of the line in one go; returns how many bytes.
+    /// Adds printable ASCII to the end of the line in one step. Returns the number of bytes.
     fn plain_run(&mut self, bytes: &[u8]) -> usize {
         if self.state != EscapeState::Ground || self.column != self.cells.len() {
             return 0;
@@ -183,7 +183,7 @@ impl Text {
         run
     }
 
-    /// Turns the pending bytes into characters as far as they are whole.
+    /// Decodes the pending bytes as far as characters are complete.
     fn decode(&mut self) {
         while !self.partial.is_empty() {
             let pending = std::mem::take(&mut self.partial);
@@ -249,7 +249,7 @@ impl Text {
             },
             EscapeState::StringEscape if c == '\\' => self.state = EscapeState::Ground,
             EscapeState::StringEscape => {
-                // Not the string's end: the escape cut it off and begins a sequence of its own.
+                // This is not the end of the string: the escape cuts it off and begins a new sequence.
                 self.state = EscapeState::Escape;
                 self.escape(c);
             }
@@ -299,7 +299,7 @@ impl Text {
             ']' | 'P' | 'X' | '^' | '_' => self.state = EscapeState::String,
             '\x20'..='\x2f' => self.state = EscapeState::Designate,
             '\x1b' => self.state = EscapeState::Escape,
-            // Whatever else it is, it prints nothing.
+            // It is not printable.
             _ => self.state = EscapeState::Ground,
         }
     }
@@ -331,7 +331,7 @@ impl Text {
         }
     }
 
-    /// Carries out the sequences that matter within a line.
+    /// Executes the escape sequences that matter within a line.
     fn control(&mut self, last: char) {
         let number = || {
             let text = std::str::from_utf8(&self.parameters).ok()?;
@@ -353,7 +353,7 @@ impl Text {
         }
     }
 
-    /// Returns whether the parameters are whole, and not a private sequence's.
+    /// Returns whether the parameters are complete and the sequence is not private.
     fn is_sgr(&self) -> bool {
         let private = self
             .parameters
@@ -362,13 +362,13 @@ impl Text {
         self.parameters.len() < PARAMETERS && !private
     }
 
-    /// Takes away what is at `column` and after it.
+    /// Removes the characters from `column` on.
     fn erase(&mut self, column: usize) {
         self.cells.truncate(column);
         (self.beyond, self.lost) = (0, 0);
     }
 
-    /// Blanks the line up to the cursor and under it.
+    /// Clears the line up to the cursor, and at it.
     fn blank(&mut self) {
         for cell in self.cells.iter_mut().take(self.column + 1) {
             *cell = Cell {
@@ -378,7 +378,7 @@ impl Text {
         }
     }
 
-    /// Returns the line; a `whole` one says how much of it is not there.
+    /// Returns the line. If `whole` is true, it ends with a note about missing characters.
     fn line(&self, whole: bool) -> Line {
         let mut text = String::with_capacity(self.cells.len());
         let mut spans: Vec<Span> = Vec::new();

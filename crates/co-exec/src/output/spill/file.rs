@@ -1,8 +1,8 @@
-//! The file of one command's output: all of it up to a cap, else its first and its last part.
+//! The output file of one command: all of it, or the first and the last part if it exceeds the limit.
 //!
-//! The first half of the cap goes into the file as it comes. The rest goes round and round in a second file of the other
-//! half, which is appended to the first when the output has ended. Until then, and after a crash, a line at the end of
-//! the first half says that the rest is missing.
+//! The first half of the limit goes into the file as it comes. The rest goes into a second file, which is used as a
+//! ring of the other half and appended at the end. Until then, and after a crash, a line at the end of the first half
+//! says that the rest is missing.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -13,30 +13,30 @@ use rustix::fs::FallocateFlags;
 
 use crate::outcome::Gap;
 
-/// Bytes of the line between the two parts.
+/// The bytes of the line between the two parts.
 const NOTE: usize = 120;
-/// The most bytes from the middle to the end of a line at which the file is cut.
+/// The most bytes by which a cut is moved to the end of a line.
 const REACH: u64 = 64 << 10;
-/// Bytes that are copied at a time.
+/// The bytes that are copied at a time.
 const STEP: usize = 1 << 20;
 
-/// The output of one command on disk, while it is written.
+/// The output file of one command, while it is written.
 pub(super) struct SpillFile {
     path: PathBuf,
     file: File,
     cap: u64,
-    /// Bytes of the first part.
+    /// The size of the first part.
     head: u64,
     /// The second file, once the first part is full.
     ring: Option<Ring>,
     received: u64,
     newlines: u64,
-    /// In the first part.
+    /// The bytes in the first part.
     head_newlines: u64,
 }
 
 impl SpillFile {
-    /// Creates the file, for its owner alone.
+    /// Creates the file, readable for its owner only.
     pub(super) fn create(path: &Path, cap: u64) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -53,7 +53,7 @@ impl SpillFile {
         })
     }
 
-    /// Returns how many bytes of output it was given.
+    /// Returns the number of bytes written to it.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
@@ -93,7 +93,7 @@ impl SpillFile {
         Ok(ring)
     }
 
-    /// Returns the line that stands behind the first part, always of the same length.
+    /// Returns the line after the first part. It always has the same length.
     fn note(&self, text: &str) -> io::Result<Vec<u8>> {
         let mut last = [b'\n'];
         if self.head > 0 {
@@ -104,18 +104,18 @@ impl SpillFile {
         Ok(format!("{:<width$}\n", format!("{start}[co: {text}]")).into_bytes())
     }
 
-    /// Appends the last part to the first; returns what is missing between them, if anything is.
+    /// Appends the last part to the first. Returns the missing part between them, if there is one.
     pub(super) fn finish(&mut self) -> io::Result<Option<Gap>> {
         let Some(ring) = self.ring.take() else {
             return Ok(None);
         };
         let gap = self.join(&ring)?;
-        // It is empty by now, and the next start of a backend removes it too.
+        // It is empty now, and the next start removes it too.
         let _ = fs::remove_file(tail_path(&self.path));
         Ok(gap)
     }
 
-    /// Writes what stands in the place of the note last: until then the note is true.
+    /// Writes the final bytes over the note, as the last step: until then the note is true.
     fn join(&self, ring: &Ring) -> io::Result<Option<Gap>> {
         let start = ring.start()?;
         if start == 0 {
@@ -141,14 +141,14 @@ impl SpillFile {
     }
 }
 
-/// Removes what was written to `path` and beside it.
+/// Removes the file at `path` and its second file.
 pub(super) fn remove(path: &Path) {
     for path in [&tail_path(path), path] {
         let _ = fs::remove_file(path);
     }
 }
 
-/// The last bytes of a stream, in a file of their size.
+/// The last bytes of a stream, in a file of fixed size that is used as a ring.
 struct Ring {
     file: File,
     size: u64,
@@ -179,7 +179,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Returns where what is kept begins: with a line, or at least a character, if bytes before it are gone.
+    /// Returns the start of the kept bytes. If earlier bytes are gone, that is the start of a line or at least of a
+    /// character.
     fn start(&self) -> io::Result<u64> {
         let oldest = self.written.saturating_sub(self.size);
         if oldest == 0 {
@@ -192,7 +193,7 @@ impl Ring {
         Ok(oldest + line.unwrap_or_else(|| first_character(&begin)))
     }
 
-    /// Reads the bytes from `from` on, counted from the first that was ever written.
+    /// Reads the bytes from position `from` on, counted from the first byte of the stream.
     fn read_exact(&self, mut space: &mut [u8], mut from: u64) -> io::Result<()> {
         while !space.is_empty() {
             let at = from % self.size;
@@ -204,8 +205,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Copies what begins at `from` to the place `to` of a file, and gives its own room back on the way; returns how many
-    /// newlines that were.
+    /// Copies the bytes from `from` on to position `to` of a file, and frees its own disk space meanwhile. Returns
+    /// the number of newlines in them.
     fn copy(&self, mut from: u64, file: &File, mut to: u64) -> io::Result<u64> {
         let mut space = vec![0; STEP];
         let mut copied = 0;
@@ -221,7 +222,7 @@ impl Ring {
         Ok(copied)
     }
 
-    /// Gives disk space back. A file system that cannot do that has both copies for a moment.
+    /// Frees disk space. If the file system cannot do that, both copies exist for a moment.
     fn free(&self, from: u64, len: u64) {
         let at = from % self.size;
         let first = len.min(self.size - at);
@@ -253,12 +254,12 @@ fn clamped(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Returns how far a cut may be moved in a part of that size: enough for a character.
+/// Returns the most bytes by which a cut in a part of this size may be moved: at least a character.
 fn reach(part: u64) -> u64 {
     (part / 8).clamp(4, REACH).min(part)
 }
 
-/// Returns where `bytes` end less a UTF-8 character whose end is missing.
+/// Returns the length of `bytes` without an incomplete UTF-8 character at the end.
 fn last_character(bytes: &[u8]) -> usize {
     let last = bytes.len().saturating_sub(3)..bytes.len();
     let lead = last.rev().find(|at| bytes[*at] & 0xc0 != 0x80);
@@ -268,13 +269,13 @@ fn last_character(bytes: &[u8]) -> usize {
     }
 }
 
-/// Returns how many bytes of a UTF-8 character `bytes` begin with whose start is missing.
+/// Returns the number of bytes at the start that belong to an incomplete UTF-8 character.
 fn first_character(bytes: &[u8]) -> u64 {
     let rest = bytes.iter().take(3);
     rest.take_while(|byte| **byte & 0xc0 == 0x80).count() as u64
 }
 
-/// Returns how long the UTF-8 character is that begins with `lead`.
+/// Returns the length of the UTF-8 character that begins with `lead`.
 fn length(lead: u8) -> usize {
     match lead {
         0xc0..0xe0 => 2,
