@@ -12,11 +12,11 @@ const OBJECTS: &str = "objects";
 /// The most entries of a git directory that are searched.
 const MOST: usize = 100_000;
 
-/// The state of some paths before a command.
+/// The state of some paths before a command ran.
 #[derive(Debug, Default)]
 pub(super) struct WatchedPaths(Vec<(PathBuf, BTreeSet<Trace>)>);
 
-/// One thing that a later program would run or follow, and the path to name to the person.
+/// The path to tell the person, and something there that a later program would run or follow.
 type Trace = (PathBuf, String);
 
 impl WatchedPaths {
@@ -28,7 +28,7 @@ impl WatchedPaths {
         Self(traced.collect())
     }
 
-    /// Returns the paths with something new.
+    /// Returns the paths at which there is something new.
     pub(super) fn changed(&self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
         for (path, before) in &self.0 {
@@ -40,7 +40,7 @@ impl WatchedPaths {
     }
 }
 
-/// Returns the commands in the list of a rebase, the links in a git directory, or else the identity of the file.
+/// Returns the commands in the list of a rebase, the links in a git directory, or the identity of another file.
 fn traces(path: &Path) -> BTreeSet<Trace> {
     if git::is_todo(path) {
         let text = regular::text(path).unwrap_or_default();
@@ -63,7 +63,7 @@ fn traces(path: &Path) -> BTreeSet<Trace> {
         .collect()
 }
 
-/// Returns the symbolic links in a git directory, with what they hold: git writes the files that they lead to.
+/// Returns the symbolic links in a git directory with their targets, because git writes to the targets.
 fn links_below(dir: &Path) -> BTreeSet<Trace> {
     let mut links = BTreeSet::new();
     let mut left = vec![dir.to_owned()];

@@ -1,8 +1,8 @@
-//! Which system calls a confined command is refused, as a program for the kernel's filter.
+//! The filter of system calls of a confined command, as a program for the kernel (seccomp).
 //!
-//! Everything up to the newest call that was looked at is allowed unless named; what is newer is
-//! said not to exist. Only whole argument words are compared: what hides behind a pointer can change
-//! between the look and the use, so such calls are refused whole or held by Landlock.
+//! All system calls up to [`tables::NEWEST`] are allowed, except the listed ones. Newer calls return "not
+//! implemented". The filter compares only arguments, not memory that they point to, because a program could change
+//! that memory after the check. Such calls are refused as a whole or left to Landlock.
 
 #[cfg(test)]
 mod tests;
@@ -14,18 +14,18 @@ use seccompiler::sock_filter;
 
 use super::plan::SandboxLevel;
 
-/// What the filter depends on.
+/// The inputs of the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FilterConfig {
     pub level: SandboxLevel,
-    /// The version of Landlock that holds beside the filter.
+    /// The Landlock version that is used together with the filter.
     pub abi: i32,
     pub network: bool,
-    /// Whether a read-only file system holds what the filter then need not.
+    /// True if a read-only file system already prevents some calls.
     pub mounted: bool,
 }
 
-/// A system call that is refused, when, and with what.
+/// A refused system call, with its condition and error.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
     call: i64,
@@ -35,11 +35,11 @@ struct Rule {
     errno: i32,
 }
 
-/// What must hold of the low words of a call's arguments for it to be refused.
+/// The condition on the low words of the arguments for which a call is refused.
 #[derive(Debug, Clone, Copy)]
 enum Condition {
     Always,
-    /// Some bit of the mask is set in the argument.
+    /// A bit of the mask is set in the argument.
     AnyBit(u8, u32),
     /// The masked argument equals the value.
     Masked(u8, u32, u32),
@@ -95,30 +95,30 @@ const KILL: u32 = 0x8000_0000;
 const NUMBER_AT: u32 = 0;
 const ARCH_AT: u32 = 4;
 
-/// So few numbers are compared one by one.
+/// The most numbers that are compared one by one.
 const LEAF: usize = 4;
 
-/// The program for one config, ready for the kernel.
+/// Returns the filter program for these inputs.
 pub(super) fn program(config: FilterConfig) -> Vec<sock_filter> {
     let mut code = vec![
         step(LOAD, ARCH_AT),
         jump(EQUAL, ARCH, 1, 0),
         step(RETURN, KILL),
         step(LOAD, NUMBER_AT),
-        // Takes the x32 twins with it: their numbers begin far above.
+        // Also refuses calls of the x32 ABI, whose numbers are far above.
         jump(GREATER, tables::NEWEST, 0, 1),
         fail(libc::ENOSYS),
     ];
     let mut rules = tables::rules(config);
-    // Stable, so that the rules of one call stay in their order.
+    // The stable sort keeps the order of the rules for one call.
     rules.sort_by_key(|rule| rule.call);
     let calls: Vec<&[Rule]> = rules.chunk_by(|one, next| one.call == next.call).collect();
     search(&calls, &mut code);
     code
 }
 
-/// Appends a binary search for the number, which is in the accumulator: when a filter is loaded, the
-/// kernel runs it once for every call there is.
+/// Appends a binary search for the call number in the accumulator. The kernel runs the filter once for every possible
+/// call when it is loaded, so a linear search would be slow.
 fn search(calls: &[&[Rule]], code: &mut Vec<sock_filter>) {
     if calls.len() <= LEAF {
         for rules in calls {
@@ -145,7 +145,7 @@ fn number(rules: &[Rule]) -> u32 {
     u32::try_from(rules[0].call).expect("the number of a system call is small")
 }
 
-/// The steps for a call whose number is in the accumulator, which is in it again after them.
+/// Returns the instructions for one call number. The number is in the accumulator before and after them.
 fn body(rule: Rule) -> Vec<sock_filter> {
     let and = condition(rule.and, 1);
     let mut steps = condition(rule.when, and.len() + 1);
@@ -194,7 +194,7 @@ fn condition(when: Condition, rest: usize) -> Vec<sock_filter> {
     }
 }
 
-/// One comparison a value; a hit skips the rest of them and `further` steps more.
+/// Returns one comparison for each value. A match skips the other ones and `further` instructions.
 fn each(values: &[u32], further: usize) -> impl Iterator<Item = sock_filter> {
     let count = values.len();
     values.iter().enumerate().map(move |(at, value)| {
@@ -203,8 +203,7 @@ fn each(values: &[u32], further: usize) -> impl Iterator<Item = sock_filter> {
     })
 }
 
-/// Where the low word of an argument lies in what the filter is given (both machines are
-/// little-endian).
+/// Returns the offset of the low word of an argument. Both supported architectures are little-endian.
 const fn argument_at(argument: u8) -> u32 {
     16 + 8 * argument as u32
 }

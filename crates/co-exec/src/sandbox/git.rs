@@ -12,7 +12,7 @@ mod tests;
 
 pub(super) use configured::{Configured, GitQuery};
 
-/// How deep the directories of submodules are looked for: their names may contain slashes.
+/// The depth to which directories of submodules are searched. Their names may contain slashes.
 const DEPTH: usize = 4;
 
 /// The most submodules or work trees whose files are protected one by one. If there are more, co protects all of them

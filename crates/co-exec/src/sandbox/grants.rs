@@ -1,5 +1,4 @@
-//! Which paths a command may read and write: found once, kept until a directory that was listed
-//! changes.
+//! Finds the paths that a command may read and write. Keeps them until a directory that was listed changes.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::plan::{Grant, Hidden, Mounts, PathBytes, Right, SandboxLevel};
 use super::{Refused, git, names};
 
-/// What is not under a directory that was listed is looked up again after this long.
+/// The time after which paths outside the listed directories are looked up again.
 const KEPT: Duration = Duration::from_secs(10);
 
 /// Finds the grants of a command.
@@ -28,7 +27,7 @@ pub(super) struct Grants {
     kept: Mutex<Option<Arc<WorkspacePaths>>>,
 }
 
-/// The command that they are for.
+/// The command for which paths are granted.
 pub(super) struct GrantRequest<'a> {
     pub workspace: &'a Path,
     pub tmp: &'a Path,
@@ -39,7 +38,7 @@ pub(super) struct GrantRequest<'a> {
     pub hidden: &'a [PathBuf],
 }
 
-/// What came of it.
+/// The granted and protected paths of one command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FoundPaths {
     pub grants: Vec<Grant>,
@@ -50,7 +49,7 @@ pub(super) struct FoundPaths {
     pub missing: Vec<PathBuf>,
 }
 
-/// What does not depend on the level or the temporary directory.
+/// The paths that are the same for each level and temporary directory.
 #[derive(Debug)]
 struct WorkspacePaths {
     workspace: PathBuf,
@@ -77,12 +76,12 @@ impl Grants {
         }
     }
 
-    /// The grants, mounts and held names of one command.
+    /// Returns the grants, mounts and protected names of one command.
     ///
     /// # Errors
-    /// Where the workspace is not there, or is itself a place of secrets.
-    pub(super) fn find(&self, place: &GrantRequest<'_>) -> Result<FoundPaths, Refused> {
-        let kept = self.kept(place)?;
+    /// The workspace does not exist, or it is itself a place of secrets.
+    pub(super) fn find(&self, request: &GrantRequest<'_>) -> Result<FoundPaths, Refused> {
+        let kept = self.kept(request)?;
         let mut found = FoundPaths::default();
         let mut grants = BTreeSet::new();
         grants.extend(
@@ -91,34 +90,34 @@ impl Grants {
                 .map(|path| Grant(Right::Device, PathBytes::from(path))),
         );
         let reads = kept.reads.iter().cloned();
-        if place.level == SandboxLevel::Workspace {
-            grants.insert(Grant(Right::Write, PathBytes::from(place.tmp)));
-            writes::add(&kept, place, &mut found, &mut grants)?;
+        if request.level == SandboxLevel::Workspace {
+            grants.insert(Grant(Right::Write, PathBytes::from(request.tmp)));
+            writes::add(&kept, request, &mut found, &mut grants)?;
             found.grants = reads.map(Grant::executing).chain(grants).collect();
         } else {
-            grants.insert(Grant(Right::WriteNoExecute, PathBytes::from(place.tmp)));
-            found.mounts = place.namespaces.then(|| kept.read_only(place.tmp));
+            grants.insert(Grant(Right::WriteNoExecute, PathBytes::from(request.tmp)));
+            found.mounts = request.namespaces.then(|| kept.read_only(request.tmp));
             found.grants = reads.chain(grants).collect();
         }
         if let Some(mounts) = &mut found.mounts {
-            mounts.hidden = kept.hidden(place);
+            mounts.hidden = kept.hidden(request);
         }
         Ok(found)
     }
 
-    fn kept(&self, place: &GrantRequest<'_>) -> Result<Arc<WorkspacePaths>, Refused> {
-        let named = tools::named(place.env);
+    fn kept(&self, request: &GrantRequest<'_>) -> Result<Arc<WorkspacePaths>, Refused> {
+        let named = tools::named(request.env);
         let mut slot = self
             .kept
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(kept) = slot
             .as_ref()
-            .filter(|kept| kept.serves(place.workspace, &named))
+            .filter(|kept| kept.serves(request.workspace, &named))
         {
             return Ok(Arc::clone(kept));
         }
-        let kept = Arc::new(self.look(place.workspace, named)?);
+        let kept = Arc::new(self.look(request.workspace, named)?);
         *slot = Some(Arc::clone(&kept));
         Ok(kept)
     }
@@ -152,7 +151,7 @@ impl Grants {
         listed.extend((!dot.is_dir()).then_some(dot));
         listed.extend(git.configuration());
         listed.extend([".gitconfig", ".config/git/config"].map(|name| home.join(name)));
-        // Files of the workspace are not executed, also if it is below one of those places.
+        // Files of the workspace must not be executed, also if the workspace is below one of those places.
         let avoid: Vec<PathBuf> = secrets.iter().chain([&real]).cloned().collect();
         for path in places.iter().filter_map(|path| path.canonicalize().ok()) {
             if home.starts_with(&path) {
@@ -170,7 +169,7 @@ impl Grants {
             around(path, Right::Read, &secrets, &mut reads, &mut listed);
         }
         if secrets.iter().any(|secret| secret.starts_with(&real)) {
-            // The names at its top, and with them those of the secrets; never their contents.
+            // Commands may list the top of the home directory. They see the names of secrets, never their contents.
             reads.insert(Grant(Right::List, PathBytes::from(&real)));
         }
         let reads = outermost(reads);
@@ -191,7 +190,7 @@ impl Grants {
         })
     }
 
-    /// The system's places. Whoever is not root is kept from the secrets in `/etc` by their modes.
+    /// Returns the grants of system directories. For users other than root, file modes protect the secrets in `/etc`.
     fn system(&self, listed: &mut Vec<PathBuf>) -> Vec<PathBuf> {
         let etc = Path::new("/etc");
         let mut places: Vec<PathBuf> = names::SYSTEM.iter().map(PathBuf::from).collect();
@@ -211,7 +210,7 @@ impl Grants {
         places
     }
 
-    /// The real paths of everything that must not be read, of what there is.
+    /// Returns the real paths of existing places that must not be read.
     fn secrets(&self, home: &Path, named: &[tools::Named]) -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> = names::SECRETS.iter().map(|name| home.join(name)).collect();
         all.extend(self.own.iter().cloned());
@@ -242,7 +241,7 @@ impl WorkspacePaths {
 
     /// Returns the mounts of a command that only reads.
     fn read_only(&self, tmp: &Path) -> Mounts {
-        // A toolchain in the workspace has to run, as in a home directory.
+        // Toolchains in the workspace must run, as those in the home directory.
         let runs = |path: &Path| path.metadata().is_ok_and(|meta| meta.mode() & 0o111 != 0);
         let tools = |Grant(right, PathBytes(path)): &Grant| {
             *right == Right::ReadExecute && path.starts_with(&self.real) && runs(path)
@@ -259,24 +258,24 @@ impl WorkspacePaths {
         }
     }
 
-    /// Returns the secrets below the workspace, and what lies there of the places that are closed everywhere.
-    fn hidden(&self, place: &GrantRequest<'_>) -> Hidden {
+    /// Returns the secrets in the workspace, and the closed places in it.
+    fn hidden(&self, request: &GrantRequest<'_>) -> Hidden {
         let closed = self.secrets.iter();
         let closed = closed.filter(|path| path.starts_with(&self.real));
-        let paths: BTreeSet<&PathBuf> = closed.chain(place.hidden).collect();
+        let paths: BTreeSet<&PathBuf> = closed.chain(request.hidden).collect();
         Hidden {
-            by: Some(PathBytes::from(place.tmp)),
+            by: Some(PathBytes::from(request.tmp)),
             paths: paths.into_iter().map(PathBytes::from).collect(),
         }
     }
 
     /// Returns the paths that git's configuration names.
-    fn configured(&self, place: &GrantRequest<'_>) -> Result<git::Configured, Refused> {
+    fn configured(&self, request: &GrantRequest<'_>) -> Result<git::Configured, Refused> {
         let ask = || {
             git::Configured::ask(&git::GitQuery {
                 workspace: &self.real,
                 home: &self.home,
-                env: place.env,
+                env: request.env,
                 trusted: self.trusted,
             })
         };
@@ -284,7 +283,7 @@ impl WorkspacePaths {
     }
 }
 
-/// Grants `root`, or, where something to avoid lies in it, what lies around that on the way down.
+/// Grants `root`. If it contains a path to avoid, grants the paths around it instead.
 fn around(
     root: &Path,
     right: Right,
@@ -304,17 +303,17 @@ fn around(
         return;
     };
     for entry in entries.flatten() {
-        // A link is followed to where it leads, and what is there has, or has not, its own grant.
+        // A link is replaced by its target, which has its own grant if it may be read.
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
             around(&entry.path(), right, avoid, grants, listed);
         }
     }
 }
 
-/// Leaves out what another grant of the same right covers: each costs every start.
+/// Removes grants that another grant of the same right covers, because each makes every start slower.
 fn outermost(grants: BTreeSet<Grant>) -> Vec<Grant> {
     let mut kept: Vec<Grant> = Vec::new();
-    // In order of right and path, so what covers comes before what is covered.
+    // They are sorted by right and path, so a directory comes before its contents.
     for grant in grants {
         let covered = |over: &Grant| over.0 == grant.0 && grant.1.0.starts_with(&over.1.0);
         if !kept.iter().any(covered) {

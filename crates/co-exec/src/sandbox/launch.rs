@@ -13,14 +13,13 @@ use super::support::Support;
 use super::{LAUNCH, mounts, rules};
 use crate::{inherited, long_script};
 
-/// The exit code of what could not be started, as a shell has it.
+/// The exit status of a command that could not be started, as in shells.
 const CANNOT_START: u8 = 126;
 
-/// Becomes the launcher if `args`, the whole command line of the program `name`, says so.
+/// Becomes the launcher if the command line `args` of the program `name` says so.
 ///
-/// Called first in `main`, before any thread or runtime. Returns `None` where this is an ordinary
-/// start. Otherwise restricts this process and becomes the command; it returns only where that
-/// failed, having said why in one sentence on standard error.
+/// Call it first in `main`, before any thread or runtime. Returns none for an ordinary start. Otherwise it restricts
+/// this process and becomes the command. It returns only if that fails, after one sentence on standard error.
 pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     if args.get(1).is_none_or(|first| first != LAUNCH) {
         return None;
@@ -30,12 +29,12 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
         Some(plan) if plan.level == SandboxLevel::Probe => return Some(tell(&probe())),
         Some(plan) => run(&plan, &args[3..]),
     };
-    // Nobody is left to tell where standard error itself is closed.
+    // If standard error is closed, nobody can be told.
     let _ = writeln!(std::io::stderr(), "{name}: {said}");
     Some(ExitCode::from(CANNOT_START))
 }
 
-/// Restricts this process and becomes the command; what it returns is why not.
+/// Restricts this process and becomes the command. Returns the reason if that fails.
 fn run(plan: &Plan, argv: &[OsString]) -> String {
     let Some((program, rest)) = argv.split_first() else {
         return "there is no command to run".to_owned();
@@ -52,10 +51,10 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
     format!("{} did not start: {error}", program.display())
 }
 
-/// Sets the limits of the command. It enters its control group first, because mounts may hide the group's file.
+/// Sets the limits of the command. Enters the control group first, because mounts may hide its file.
 fn limit(plan: &Plan) -> Result<(), String> {
     if let Some(entrance) = &plan.group {
-        // The number 0 is this process.
+        // The number 0 means this process.
         std::fs::write(&entrance.0, "0").map_err(|e| {
             format!("it cannot enter its control group ({e}), see `co-nvim doctor`")
         })?;
@@ -63,8 +62,8 @@ fn limit(plan: &Plan) -> Result<(), String> {
     plan.limits.set()
 }
 
-/// The order matters: mounts need capabilities and the filter must come last, for it refuses what
-/// the steps before it do.
+/// Confines this process. The order matters: mounts need capabilities, and the filter comes last because it refuses
+/// the steps before it.
 fn restrict(plan: &Plan) -> Result<(), String> {
     let kept = if plan.long_script {
         long_script::DESCRIPTOR
@@ -75,7 +74,7 @@ fn restrict(plan: &Plan) -> Result<(), String> {
     if let Some(mounts) = &plan.mounts {
         mounts::enter(mounts).map_err(|e| format!("no mount namespace ({e})"))?;
     }
-    // Through the path, so that it lies on the mounts just made.
+    // Entered by its path, so that it is below the new mounts.
     std::env::set_current_dir(plan.cwd())
         .map_err(|e| format!("{} cannot be entered ({e})", plan.cwd().display()))?;
     drop_capabilities().map_err(|e| format!("capabilities stay ({e})"))?;
@@ -89,12 +88,12 @@ fn restrict(plan: &Plan) -> Result<(), String> {
     seccompiler::apply_filter(&filter::program(config)).map_err(|e| e.to_string())
 }
 
-/// Gives up all capabilities, and the way to any by starting a program.
+/// Drops all capabilities, and the ways to get any by starting a program.
 fn drop_capabilities() -> rustix::io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     for bit in 0..64 {
-        // Without CAP_SETPCAP the bounding set stays; no_new_privs then keeps it from being reached.
-        // The first number that does not exist ends the list.
+        // Without CAP_SETPCAP the bounding set stays, but no_new_privs makes it useless. The first number that does
+        // not exist ends the list.
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         if let Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) =
             rustix::thread::remove_capability_from_bounding_set(capability)
@@ -111,7 +110,7 @@ fn drop_capabilities() -> rustix::io::Result<()> {
     rustix::thread::set_capabilities(None, none)
 }
 
-/// Does each thing once, in this process that ends with it.
+/// Tries each feature once, in this process, which then ends.
 fn probe() -> Support {
     let namespaces = mounts::enter(&Mounts {
         hidden: Hidden {

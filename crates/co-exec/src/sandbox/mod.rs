@@ -48,7 +48,7 @@ const LAUNCH: &str = "__launch";
 /// The default time limit of the probe, which usually takes milliseconds.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Variables that lead a command to somebody who acts for it: the editor, agents, buses.
+/// The prefixes of variables that lead a command to programs outside the sandbox: the editor, key agents, buses.
 const LEADS_OUT: [&str; 3] = ["NVIM", "SSH_AUTH_SOCK", "DBUS_"];
 
 /// Starts confined commands through a program that restricts itself and then becomes the command.
@@ -71,34 +71,34 @@ struct SandboxProbe {
     failed: bool,
 }
 
-/// The confinement and limits of a command, and its working directory.
+/// A command to start, with its confinement and limits.
 pub(crate) struct LaunchRequest<'a> {
     pub(crate) confinement: &'a Confinement,
     pub(crate) cwd: &'a Path,
     pub(crate) limits: ProcessLimits,
     /// The file through which the command enters its control group.
     pub(crate) group: Option<&'a Path>,
-    /// The secrets of the workspace. If not given, they are looked up.
+    /// The secrets of the workspace. If none, they are looked up.
     pub(crate) survey: Option<Arc<Survey>>,
     /// True if the command reads its script from a descriptor.
     pub(crate) long_script: bool,
 }
 
-/// A command as it is to be spawned.
+/// A command line that starts a confined command, and the files that exist for it.
 #[derive(Debug)]
 pub struct Wrapped {
     pub argv: Vec<OsString>,
-    /// What the kernel will prepare it to: `plain`, `read-only`, `workspace`.
+    /// The confinement: `plain`, `read-only`, `workspace`.
     pub level: &'static str,
-    /// The command's private TMPDIR. It is removed when this is dropped; see [`PrivateTmp`].
+    /// The private temporary directory, removed when this is dropped; see [`PrivateTmp`].
     pub tmp: Option<PrivateTmp>,
     /// The files that other programs run or read as configuration.
     watched: WatchedPaths,
-    /// The placeholders that the command needs. Those that no other command needs are removed when this is dropped.
+    /// The placeholders of the command. When this is dropped, those that no other command needs are removed.
     _placeholders: Placeholders,
 }
 
-/// Why a command cannot be confined as asked, in one sentence with what to do.
+/// The reason why a command cannot be confined, in one sentence with advice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
@@ -186,10 +186,10 @@ impl Launcher {
         self.removals.finished(limit).await;
     }
 
-    /// Makes of a command line and its environment one that runs confined.
+    /// Returns the command line that runs a command confined. Changes its environment.
     ///
     /// # Errors
-    /// Where the kernel cannot prepare it, or the workspace cannot be told from what must not be read.
+    /// The kernel cannot confine it, or the workspace contains the places of secrets.
     pub fn wrap(
         &self,
         confinement: &Confinement,
@@ -197,7 +197,7 @@ impl Launcher {
         env: &mut Vec<(OsString, OsString)>,
         cwd: &Path,
     ) -> Result<Wrapped, Refused> {
-        let held = LaunchRequest {
+        let request = LaunchRequest {
             confinement,
             cwd,
             limits: ProcessLimits::default(),
@@ -205,18 +205,18 @@ impl Launcher {
             survey: None,
             long_script: false,
         };
-        self.prepare(&held, argv, env)
+        self.prepare(&request, argv, env)
     }
 
-    /// Makes of a command line and its environment one that runs confined and with limits.
+    /// Returns the command line that runs a command confined and with limits. Changes its environment.
     pub(crate) fn prepare(
         &self,
-        held: &LaunchRequest<'_>,
+        request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
         env: &mut Vec<(OsString, OsString)>,
     ) -> Result<Wrapped, Refused> {
-        let (workspace, level, network) = match held.confinement {
-            Confinement::Plain => return self.limited(held, argv),
+        let (workspace, level, network) = match request.confinement {
+            Confinement::Plain => return self.limited(request, argv),
             Confinement::ReadOnly { workspace } => (workspace, SandboxLevel::ReadOnly, false),
             Confinement::Workspace {
                 workspace, network, ..
@@ -225,8 +225,8 @@ impl Launcher {
         self.check()?;
         let tmp = private_tmp(&self.removals)?;
         clean(env, tmp.path());
-        let hidden = self.hidden(held);
-        let place = GrantRequest {
+        let hidden = self.hidden(request);
+        let grant_request = GrantRequest {
             workspace,
             tmp: tmp.path(),
             env,
@@ -234,23 +234,23 @@ impl Launcher {
             namespaces: self.namespaces && self.support().namespaces,
             hidden: &hidden,
         };
-        let mut wrapped = self.by_launcher(&place, network, held, argv)?;
+        let mut wrapped = self.by_launcher(&grant_request, network, request, argv)?;
         wrapped.level = level.name();
         wrapped.tmp = Some(tmp);
         Ok(wrapped)
     }
 
-    /// True if commands have a mount namespace, in which secrets cannot be opened.
+    /// Returns whether commands get a mount namespace, in which secrets cannot be opened.
     pub fn hides_secrets(&self) -> bool {
         self.namespaces && self.support().namespaces && self.support().check().is_ok()
     }
 
-    /// Returns the surveys of workspaces, shared with this launcher.
+    /// Returns the surveys of workspaces, which clones of this launcher share.
     pub fn surveys(&self) -> &Surveys {
         &self.surveys
     }
 
-    /// Returns the secrets of a command's workspace, if they are to be hidden from the command.
+    /// Returns the secrets to hide from a command, if there are any.
     ///
     /// Blocks on files.
     pub fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
@@ -266,13 +266,13 @@ impl Launcher {
         hides.then(|| self.surveys.current(workspace))
     }
 
-    /// Returns the secrets that a command must not open.
-    fn hidden(&self, held: &LaunchRequest<'_>) -> Vec<PathBuf> {
-        let given = held.survey.clone();
-        let Some(survey) = given.or_else(|| self.survey(held.confinement)) else {
+    /// Returns the paths of the secrets that a command must not open.
+    fn hidden(&self, request: &LaunchRequest<'_>) -> Vec<PathBuf> {
+        let given = request.survey.clone();
+        let Some(survey) = given.or_else(|| self.survey(request.confinement)) else {
             return Vec::new();
         };
-        let open = |path: &Path| match held.confinement {
+        let open = |path: &Path| match request.confinement {
             Confinement::Workspace { shown, .. } => shown.includes(path),
             _ => false,
         };
@@ -280,12 +280,12 @@ impl Launcher {
         all.filter(|path| !open(path)).cloned().collect()
     }
 
-    /// Returns the command line through the launcher, with the names that it cannot protect.
+    /// Returns the command line that starts the launcher, with the files for this command.
     fn by_launcher(
         &self,
-        place: &GrantRequest<'_>,
+        grant_request: &GrantRequest<'_>,
         network: bool,
-        held: &LaunchRequest<'_>,
+        request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
     ) -> Result<Wrapped, Refused> {
         let FoundPaths {
@@ -293,7 +293,7 @@ impl Launcher {
             mounts,
             watched,
             missing,
-        } = self.grants.find(place)?;
+        } = self.grants.find(grant_request)?;
         let watched = WatchedPaths::new(watched);
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
@@ -304,20 +304,20 @@ impl Launcher {
         })?;
         let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
         let plan = Plan {
-            level: place.level,
+            level: grant_request.level,
             abi: abi.unwrap_or(0),
             network,
-            cwd: PathBytes::from(held.cwd),
+            cwd: PathBytes::from(request.cwd),
             grants,
             mounts,
-            limits: held.limits,
-            group: held.group.map(PathBytes::from),
-            long_script: held.long_script,
+            limits: request.limits,
+            group: request.group.map(PathBytes::from),
+            long_script: request.long_script,
         };
         let plan = plan.encode().ok_or_else(|| {
             Refused(format!(
                 "{} has too many entries to grant one by one around what is closed in it: work in a directory below it",
-                place.workspace.display()
+                grant_request.workspace.display()
             ))
         })?;
         Ok(Wrapped {
@@ -327,26 +327,30 @@ impl Launcher {
         })
     }
 
-    /// Returns the command line of a command that has limits and is not confined.
-    fn limited(&self, held: &LaunchRequest<'_>, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
-        if held.limits.is_empty() && held.group.is_none() {
+    /// Returns the command line of a command with limits and without confinement.
+    fn limited(
+        &self,
+        request: &LaunchRequest<'_>,
+        argv: Vec<OsString>,
+    ) -> Result<Wrapped, Refused> {
+        if request.limits.is_empty() && request.group.is_none() {
             return Ok(Wrapped::plain(argv));
         }
         let plan = Plan {
             level: SandboxLevel::Plain,
             abi: 0,
             network: true,
-            cwd: PathBytes::from(held.cwd),
+            cwd: PathBytes::from(request.cwd),
             grants: Vec::new(),
             mounts: None,
-            limits: held.limits,
-            group: held.group.map(PathBytes::from),
-            long_script: held.long_script,
+            limits: request.limits,
+            group: request.group.map(PathBytes::from),
+            long_script: request.long_script,
         };
         let plan = plan.encode().ok_or_else(|| {
             Refused(format!(
                 "the path {} is too long: work in a directory with a shorter path",
-                held.cwd.display()
+                request.cwd.display()
             ))
         })?;
         Ok(Wrapped::plain(self.launch(plan, argv)))
@@ -400,7 +404,7 @@ fn private_tmp(removals: &Removals) -> Result<PrivateTmp, Refused> {
     })
 }
 
-/// Takes out what leads outside, and sets the private temporary directory.
+/// Removes the variables that lead outside, and sets the private temporary directory.
 fn clean(env: &mut Vec<(OsString, OsString)>, tmp: &Path) {
     let leads_out = |name: &OsStr| {
         LEADS_OUT

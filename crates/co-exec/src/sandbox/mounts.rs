@@ -1,5 +1,5 @@
-//! A mount namespace in which only some directories can be written, some names in them cannot, and secrets cannot be
-//! opened.
+//! Makes the mount namespace of a command: only some directories in it are writable, some names in them are
+//! protected, and secrets cannot be opened.
 
 use std::ffi::CString;
 use std::io;
@@ -17,10 +17,10 @@ use rustix::mount::{
 
 use super::plan::{Hidden, Mounts};
 
-/// Enters a new mount namespace and makes it read-only but for what `mounts` says.
+/// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`.
 ///
 /// # Errors
-/// Where the kernel or its settings refuse a step.
+/// The kernel or its settings refuse a step.
 pub(super) fn enter(mounts: &Mounts) -> io::Result<()> {
     unshare()?;
     mount_change(
@@ -48,10 +48,10 @@ pub(super) fn enter(mounts: &Mounts) -> io::Result<()> {
     hide(&mounts.hidden)
 }
 
-/// Mounts a file or directory without any permission on each path, so that nobody can open what is there.
+/// Hides each path: mounts a file or directory without any permission on it.
 ///
-/// Root needs a capability to pass over permissions, and the command has none. The file has one byte: git takes an
-/// empty file in place of a tracked one for a change that removes all lines.
+/// Root needs a capability to ignore permissions, and the command has none. The file has one byte, because git takes
+/// an empty file for a tracked file without lines.
 fn hide(hidden: &Hidden) -> io::Result<()> {
     let Some(by) = hidden.by.as_ref().filter(|_| !hidden.paths.is_empty()) else {
         return Ok(());
@@ -81,7 +81,7 @@ fn hide(hidden: &Hidden) -> io::Result<()> {
     Ok(())
 }
 
-/// A mount namespace: by right where we have it, else inside a user namespace.
+/// Enters a mount namespace directly if this is allowed, otherwise inside a user namespace.
 fn unshare() -> io::Result<()> {
     if rustix::process::geteuid().is_root() && nix::sched::unshare(CloneFlags::CLONE_NEWNS).is_ok()
     {
@@ -95,8 +95,8 @@ fn unshare() -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Mounts a directory, file or symbolic link in the workspace on itself, so that a command cannot rename, remove or
-/// replace it. Does nothing if it no longer exists. Mounts below it stay.
+/// Mounts a path of the workspace on itself, so that a command cannot rename, remove or replace it. Does nothing if
+/// it no longer exists. Mounts below it stay.
 fn bind(path: &Path) -> io::Result<bool> {
     let Some(place) = place(path)? else {
         return Ok(false);
@@ -106,9 +106,9 @@ fn bind(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Opens a place for a mount; `None` if nothing is there.
+/// Opens a path as a mount point. Returns none if nothing is there.
 fn place(path: &Path) -> io::Result<Option<OwnedFd>> {
-    // A link in place of the name would lead the mount elsewhere, so it is not followed.
+    // A link is not followed, because the mount would be at its target.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),

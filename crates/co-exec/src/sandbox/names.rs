@@ -1,6 +1,7 @@
-//! What is readable, what never is, and what runs later on its own: names, and nothing else.
+//! Names of files and directories: readable ones, secret ones, and those that other programs run later. Contains no
+//! code.
 
-/// Readable on every system, where it exists.
+/// Paths that are readable on every system, if they exist.
 pub(super) const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -26,11 +27,11 @@ pub(super) const SYSTEM: &[&str] = &[
     "/dev/urandom",
 ];
 
-/// Devices that swallow or give nothing of value, and the terminal of one's own.
+/// Harmless devices, and the own terminal.
 pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
-/// Readable to root in `/etc`, where no mode keeps it from the rest; a star ends a beginning. Each
-/// costs a start some microseconds.
+/// Names in `/etc` that root may read, because no mode protects the others. A trailing star matches any end. Each
+/// name costs some microseconds at every start.
 pub(super) const ETC: &[&str] = &[
     "alternatives",
     "bash*",
@@ -77,11 +78,11 @@ pub(super) const ETC: &[&str] = &[
     "zsh*",
 ];
 
-/// Never readable to root: what lies deeper in `/etc`.
+/// Paths deeper in `/etc` that root may not read.
 pub(super) const SYSTEM_SECRETS: &[&str] = &["/etc/ssl/private", "/etc/pki/tls/private"];
 
-/// Below the home directory: credentials, histories, and browsers' profiles. Never readable, also
-/// where the workspace is the home directory itself.
+/// Credentials, histories and browser profiles below the home directory. They are never readable, also if the
+/// workspace is the home directory.
 pub(super) const SECRETS: &[&str] = &[
     ".ssh",
     ".aws",
@@ -207,7 +208,7 @@ pub(super) const SECRETS: &[&str] = &[
     "Library/Application Support/Firefox",
 ];
 
-/// In a workspace: what other programs run, or obey, without being asked to.
+/// Names in a workspace that other programs run or obey without asking.
 pub(super) const RUN_LATER: &[&str] = &[
     ".envrc",
     ".nvim.lua",

@@ -1,7 +1,7 @@
-//! Placeholders: files without effect in place of missing git files, so that a command cannot make those.
+//! Placeholders: files without effect in place of missing git files, so that a command cannot make those files.
 //!
 //! Mounts can protect only existing paths. All commands that need a placeholder share it, also commands of other
-//! backends. Each keeps a lock on it, and the last one removes it.
+//! processes. Each keeps a lock on it, and the last one removes it.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-/// The sticky bit marks a placeholder: a killed backend leaves placeholders behind, and other files are not co's.
+/// The sticky bit, which marks a placeholder. A killed process leaves placeholders behind, and other files must not
+/// be removed.
 const MARK: u32 = 0o1000;
-/// The most attempts to take a placeholder that other commands remove meanwhile.
+/// The most attempts to lock a placeholder that other commands remove meanwhile.
 const TRIES: usize = 1000;
 const PAUSE: Duration = Duration::from_micros(100);
 
@@ -63,7 +64,7 @@ fn place(path: &Path) -> io::Result<Option<Placeholder>> {
     for _ in 0..TRIES {
         let made = match make(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            // The command cannot make the file there either.
+            // Nobody can make the file there, so the command cannot either.
             Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_in_own(path) => {
                 return Ok(None);
@@ -91,7 +92,7 @@ fn place(path: &Path) -> io::Result<Option<Placeholder>> {
     Err(io::Error::other("another process removes it each time"))
 }
 
-/// Returns whether the directory of `path` belongs to the person, who could then give themselves leave to write it.
+/// Returns whether the directory of `path` belongs to this user, whose commands could then make it writable.
 fn is_in_own(path: &Path) -> bool {
     let dir = path.parent().and_then(|dir| dir.metadata().ok());
     dir.is_none_or(|dir| dir.uid() == rustix::process::geteuid().as_raw())

@@ -1,4 +1,4 @@
-//! What the launcher is told to hold: one argument, in which nothing depends on the environment.
+//! The plan of a confined start: the argument of the launcher. Nothing in it depends on the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -8,20 +8,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::ProcessLimits;
 
-/// The most bytes that Linux passes in a single argument, less some room.
+/// The most bytes of an argument in Linux, less a margin.
 const ARGUMENT_MAX: usize = 120 * 1024;
 
-/// What to hold a command to.
+/// The confinement and limits of a command, for the launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
     pub level: SandboxLevel,
-    /// The Landlock version to ask the kernel for; it has been seen to have it.
+    /// The Landlock version to use, which the kernel supports.
     pub abi: i32,
     pub network: bool,
     pub cwd: PathBytes,
     pub grants: Vec<Grant>,
-    /// Given, the command gets a mount namespace of its own.
+    /// The mounts of the command's mount namespace, if it gets one.
     pub mounts: Option<Mounts>,
     pub limits: ProcessLimits,
     /// The file through which the command enters its control group.
@@ -40,12 +40,12 @@ pub(super) enum SandboxLevel {
     Probe,
 }
 
-/// A path, and what may be done to it and all beneath it.
+/// A path, and the right to it and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Grant(pub Right, pub PathBytes);
 
 impl Grant {
-    /// Returns the same grant with execution of what may be read.
+    /// Returns the same grant with execution of readable files.
     pub(super) fn executing(self) -> Self {
         match self.0 {
             Right::Read => Self(Right::ReadExecute, self.1),
@@ -54,10 +54,10 @@ impl Grant {
     }
 }
 
-/// What may be done.
+/// The actions that a grant allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Right {
-    /// Names of entries, not their contents.
+    /// Listing names, not reading contents.
     #[serde(rename = "l")]
     List,
     /// Reading and listing, not executing.
@@ -66,23 +66,23 @@ pub(super) enum Right {
     /// Reading, listing, executing.
     #[serde(rename = "r")]
     ReadExecute,
-    /// Reading and writing what exists: device files.
+    /// Reading and writing existing files: devices.
     #[serde(rename = "d")]
     Device,
-    /// Everything but making device files and executing.
+    /// Everything except execution and making device files.
     #[serde(rename = "k")]
     WriteNoExecute,
-    /// Everything but making device files.
+    /// Everything except making device files.
     #[serde(rename = "w")]
     Write,
 }
 
-/// A file system that is read-only but for `writable`, in which `held` stay as they are.
+/// A file system that is read-only except for `writable`, in which the paths in `held` cannot change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mounts {
     pub writable: Vec<PathBytes>,
-    /// Directories that may not be renamed, in the order of their depth.
+    /// Directories that cannot be renamed, ordered by depth.
     pub pinned: Vec<PathBytes>,
     pub held: Vec<PathBytes>,
     /// Directories in which nothing can be executed or loaded as code.
@@ -94,12 +94,12 @@ pub(super) struct Mounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Hidden {
-    /// A directory that is in use only after the mounts are made.
+    /// A temporary directory for the mounts that hide paths.
     pub by: Option<PathBytes>,
     pub paths: Vec<PathBytes>,
 }
 
-/// A path whose bytes survive JSON: each byte is one character.
+/// A path that JSON keeps exactly: each byte is one character.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PathBytes(pub PathBuf);
 

@@ -1,5 +1,4 @@
-//! Removes the files that commands left in their directories: unreadable trees of any depth, without blocking
-//! callers.
+//! Removes the directories of ended commands in the background, also deep trees with unreadable directories.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, Permissions};
@@ -41,7 +40,7 @@ impl Removals {
     /// Waits until no removal is in progress, up to `limit`.
     pub(super) async fn finished(&self, limit: Duration) {
         self.0.close();
-        // The next backend removes the remaining files.
+        // The next process removes the remaining files.
         let _ = tokio::time::timeout(limit, self.0.wait()).await;
     }
 }
@@ -127,8 +126,7 @@ fn names(dir: &OwnedFd) -> impl Iterator<Item = CString> + use<> {
     names.filter(|name| !matches!(name.to_bytes(), b"." | b".."))
 }
 
-/// Gives the owner access to a directory again, which a command may have removed: a directory must be listed to be
-/// emptied.
+/// Makes a directory accessible for its owner again, because a command may have changed its mode.
 fn open_up(dir: &OwnedFd) -> io::Result<()> {
     let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
     fs::set_permissions(itself, Permissions::from_mode(0o700))

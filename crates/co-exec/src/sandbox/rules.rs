@@ -1,4 +1,4 @@
-//! Landlock: which rights exist in which version, and the domain a command runs in.
+//! Landlock: the rights of each version, and the domain of a command.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
@@ -7,7 +7,7 @@ use landlock::{
 
 use super::plan::{Grant, Plan, Right};
 
-/// What a domain handles: all of it is refused where no grant says otherwise.
+/// The rights that a domain controls. Everything that no grant allows is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Handled {
     pub files: BitFlags<AccessFs>,
@@ -31,7 +31,7 @@ impl Handled {
     }
 }
 
-/// The rights that a grant stands for in one version of Landlock.
+/// Returns the Landlock rights of a grant.
 pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
     let known = AccessFs::from_all(ABI::from(abi));
     let see = AccessFs::ReadFile | AccessFs::ReadDir;
@@ -49,7 +49,7 @@ pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
         Right::List => AccessFs::ReadDir.into(),
         Right::Read => see,
         Right::ReadExecute => see | AccessFs::Execute,
-        // What may be asked of them is on the filter's list.
+        // The filter has the list of allowed requests.
         Right::Device => {
             AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
         }
@@ -59,10 +59,10 @@ pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
     wanted & known
 }
 
-/// Puts this process, and all it becomes and starts, into a domain.
+/// Puts this process, and all that it becomes or starts, into a domain.
 ///
 /// # Errors
-/// Where the kernel does not hold the whole of it.
+/// The kernel does not enforce all rules.
 pub(super) fn enter(plan: &Plan) -> Result<(), String> {
     let handled = Handled::new(plan.abi, plan.network);
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
@@ -80,10 +80,10 @@ pub(super) fn enter(plan: &Plan) -> Result<(), String> {
     let mut domain = ruleset
         .create()
         .map_err(|e| e.to_string())?
-        // A file takes fewer rights than a directory: the library leaves out those it cannot have.
+        // A file has fewer rights than a directory. The library removes those that do not apply.
         .set_compatibility(CompatLevel::BestEffort);
     for Grant(right, path) in &plan.grants {
-        // What went away since the paths were looked up needs no grant.
+        // A path that no longer exists needs no grant.
         let Ok(place) = PathFd::new(&path.0) else {
             continue;
         };
@@ -97,10 +97,10 @@ pub(super) fn enter(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// The version of Landlock that this kernel enforces, found by entering a domain.
+/// Returns the Landlock version of this kernel, found by entering a domain.
 ///
 /// # Errors
-/// The reason why there is none.
+/// There is no Landlock; the error has the reason.
 pub(super) fn probe() -> Result<u32, String> {
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI::V1))

@@ -1,4 +1,4 @@
-//! What this kernel holds, found by trying it in a process of its own.
+//! The sandbox features of this kernel, found by a probe in another process.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -13,24 +13,24 @@ use super::plan::{PathBytes, Plan, SandboxLevel};
 use super::{LAUNCH, Refused};
 use crate::limits::ProcessLimits;
 
-/// The most characters of what a program said that are told on.
+/// The most characters of a program's message that a person sees.
 const SAID_MAX: usize = 400;
 
-/// What the kernel can hold a command to.
+/// The sandbox features of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Support {
-    /// The version of Landlock, if there is one.
+    /// The Landlock version, if there is one.
     pub abi: Option<u32>,
-    /// Whether a filter of system calls holds.
+    /// True if system calls can be filtered.
     pub seccomp: bool,
-    /// Whether a command can have a mount namespace of its own.
+    /// True if a command can have its own mount namespace.
     pub namespaces: bool,
-    /// What failed, where something did.
+    /// The reason for the first missing feature.
     pub why: Option<String>,
 }
 
 impl Support {
-    /// A kernel that holds nothing, and the reason.
+    /// Returns the features of a kernel that cannot confine anything, with a reason.
     pub fn none(why: impl Into<String>) -> Self {
         Self {
             why: Some(why.into()),
@@ -41,7 +41,7 @@ impl Support {
     /// Probes the kernel: starts `exe` once as a launcher that restricts itself and prints the result.
     ///
     /// # Errors
-    /// It gave no answer within `limit`: the reason, for a person.
+    /// It gives no answer within `limit`. The error is a reason for a person.
     pub(super) fn probe(exe: &Path, limit: Duration) -> Result<Self, String> {
         let plan = Plan {
             level: SandboxLevel::Probe,
@@ -74,15 +74,15 @@ impl Support {
         })
     }
 
-    /// What failed, for people.
+    /// Returns the reason for a missing feature, for people.
     pub(super) fn reason(&self) -> &str {
         self.why.as_deref().unwrap_or("it did not say why")
     }
 
-    /// Whether a command can be confined at all.
+    /// Checks that a command can be confined.
     ///
     /// # Errors
-    /// Where it cannot: one sentence with the reason and what to do.
+    /// It cannot: one sentence with the reason and advice.
     pub fn check(&self) -> Result<(), Refused> {
         if self.seccomp && self.abi.is_some() {
             return Ok(());
@@ -94,7 +94,7 @@ impl Support {
         )))
     }
 
-    /// One line for people: what holds here.
+    /// Returns one line for people with the features.
     pub fn words(&self) -> String {
         let (Some(abi), true) = (self.abi, self.seccomp) else {
             let why = self.reason();
@@ -114,16 +114,16 @@ impl Support {
     }
 }
 
-/// What a program said, as a part of a sentence.
+/// Returns a program's message as part of a sentence.
 pub(super) fn one_line(said: &str) -> String {
     let words = said.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ").chars().take(SAID_MAX).collect()
 }
 
-/// Runs a command and returns what it said; none where it had to be ended after `limit`.
+/// Runs a command and returns its output, or none if it was killed after `limit`.
 pub(super) fn output(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
-    // What it starts may hold its streams open, and is ended with it.
+    // Its own processes may hold its streams open, so the whole group is killed.
     let streams = command
         .process_group(0)
         .stdin(Stdio::null())
@@ -137,7 +137,7 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> io::Result<Optio
         .spawn(move || {
             let late = wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if late {
-                // Nobody has waited for it yet, so the id is still its own.
+                // The child is not reaped yet, so the id is still valid.
                 let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
             }
             late
@@ -147,7 +147,7 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> io::Result<Optio
         let _ = child.wait();
     })?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    // Where it is cut off, what it said is no answer, and that is seen.
+    // Incomplete output is no valid answer, so errors need no care here.
     let _ = child
         .stdout
         .take()

@@ -63,7 +63,7 @@ fn the_environment_loses_what_leads_out() {
 fn a_plain_command_is_limited_where_nothing_can_be_confined() {
     let mut env = vec![("NVIM".into(), "x".into())];
     let support = Support::none("nothing");
-    let held = LaunchRequest {
+    let request = LaunchRequest {
         limits: ProcessLimits {
             open_files: Some(64),
             ..ProcessLimits::default()
@@ -75,12 +75,12 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
         long_script: false,
     };
     let argv = vec!["ls".into()];
-    let wrapped = launcher(support).prepare(&held, argv, &mut env).unwrap();
+    let wrapped = launcher(support).prepare(&request, argv, &mut env).unwrap();
     assert_eq!(wrapped.level, "plain");
     let plan = Plan::decode(&wrapped.argv[2]).unwrap();
     assert_eq!(
         (plan.level, plan.limits),
-        (SandboxLevel::Plain, held.limits)
+        (SandboxLevel::Plain, request.limits)
     );
     assert!(wrapped.tmp.is_none() && env.len() == 1);
 }

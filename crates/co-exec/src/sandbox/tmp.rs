@@ -1,4 +1,4 @@
-//! A confined command's private temporary directory.
+//! The private temporary directory of a confined command.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -12,15 +12,15 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use super::removal::{Removals, remove_tree};
 use crate::repository::OUR_TMP;
 
-/// What nobody holds is nobody's after this time; one that was made just now may not be held yet.
+/// The age after which an unlocked directory is removed. A new one may not be locked yet.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// The directory, which only its owner may enter. When this is dropped, an empty directory is removed at once, others
-/// in their own thread.
+/// A directory that only its owner may enter. When this is dropped, an empty directory is removed at once, another
+/// one on its own thread.
 #[derive(Debug)]
 pub struct PrivateTmp {
     path: PathBuf,
-    /// Locked for as long as the directory is ours: see [`prune`].
+    /// Locked while the directory is in use; see [`prune`].
     held: Option<OwnedFd>,
     removals: Removals,
 }
@@ -36,7 +36,7 @@ impl PrivateTmp {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(parent)?;
         let held = open(dir.path())?;
-        // On a file system without locks nobody else gets one either, and nothing is pruned.
+        // On a file system without locks, nobody gets the lock, and nothing is removed.
         let _ = lock(&held);
         Ok(Self {
             path: dir.keep(),
@@ -59,7 +59,7 @@ impl Drop for PrivateTmp {
     }
 }
 
-/// Removes what backends that were killed have left. Nothing is told of what cannot be removed.
+/// Removes the directories that killed processes left. Ignores errors.
 pub(crate) fn prune() {
     prune_in(&std::env::temp_dir(), FRESH);
 }
@@ -82,7 +82,7 @@ fn prune_in(parent: &Path, fresh: Duration) {
     }
 }
 
-/// Returns whether a directory is ours and nothing was made or removed in it lately.
+/// Returns whether a directory is ours and its entries did not change lately.
 fn is_left(dir: &OwnedFd, fresh: Duration) -> bool {
     let facts = fs::metadata(itself(dir));
     facts.is_ok_and(|facts| {
@@ -91,13 +91,13 @@ fn is_left(dir: &OwnedFd, fresh: Duration) -> bool {
     })
 }
 
-/// Opens a directory, never where a link leads.
+/// Opens a directory without following a link.
 fn open(path: &Path) -> io::Result<OwnedFd> {
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, how, Mode::empty())?)
 }
 
-/// Takes the lock that whoever uses the directory has; it is given back when `dir` is closed, however that comes.
+/// Locks a directory that is in use. The lock ends when `dir` is closed, also by a crash.
 fn lock(dir: &OwnedFd) -> io::Result<()> {
     Ok(rustix::fs::flock(
         dir,
@@ -105,7 +105,7 @@ fn lock(dir: &OwnedFd) -> io::Result<()> {
     )?)
 }
 
-/// The name of what is open.
+/// Returns the name of an open directory.
 fn itself(dir: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", dir.as_raw_fd())
 }

@@ -1,11 +1,11 @@
-//! The system calls that are refused, and why each group is.
+//! The refused system calls, with a reason for each group.
 
 use nix::libc::{self, *};
 
 use super::super::plan::SandboxLevel;
 use super::{Condition, FilterConfig, Rule};
 
-/// The newest system call that was looked at; numbers from 424 on are the same everywhere.
+/// The newest known system call. Numbers from 424 on are the same on all architectures.
 pub(super) const NEWEST: u32 = 470;
 
 const OPEN_TREE: i64 = 428;
@@ -25,7 +25,7 @@ const REMOVEXATTRAT: i64 = 466;
 const OPEN_TREE_ATTR: i64 = 467;
 const FILE_SETATTR: i64 = 469;
 
-/// Modes, owners, times and extended attributes: Landlock does not know them.
+/// Calls that change modes, owners, times and extended attributes, which Landlock does not control.
 const ATTRIBUTES: &[i64] = &[
     SYS_fchmod,
     SYS_fchmodat,
@@ -55,7 +55,7 @@ const OLD_ATTRIBUTES: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_ATTRIBUTES: &[i64] = &[];
 
-/// Refused at every level, whole.
+/// Calls that are always refused.
 const NEVER: &[i64] = &[
     FILE_SETATTR,
     // Other processes: their memory, registers, descriptors.
@@ -73,7 +73,7 @@ const NEVER: &[i64] = &[
     SYS_add_key,
     SYS_request_key,
     SYS_keyctl,
-    // Another view of the file system.
+    // Changes of mounts and namespaces.
     SYS_mount,
     SYS_umount2,
     SYS_pivot_root,
@@ -91,7 +91,7 @@ const NEVER: &[i64] = &[
     SYS_fanotify_init,
     SYS_quotactl,
     QUOTACTL_FD,
-    // Memory and queues that are shared by number or name, past every path.
+    // Shared memory and queues, which have no path.
     SYS_shmget,
     SYS_shmat,
     SYS_shmctl,
@@ -105,7 +105,7 @@ const NEVER: &[i64] = &[
     SYS_semctl,
     SYS_mq_open,
     SYS_mq_unlink,
-    // The machine.
+    // Settings of the machine.
     SYS_acct,
     SYS_swapon,
     SYS_swapoff,
@@ -132,16 +132,16 @@ const OLD_NEVER: &[i64] = &[SYS_iopl, SYS_ioperm];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_NEVER: &[i64] = &[];
 
-/// What opens by name, and which of its arguments are the flags.
+/// Calls that open files by name, and the index of their flags.
 #[cfg(target_arch = "x86_64")]
 const OPENS: &[(i64, u8)] = &[(SYS_openat, 2), (SYS_open, 1)];
 #[cfg(not(target_arch = "x86_64"))]
 const OPENS: &[(i64, u8)] = &[(SYS_openat, 2)];
 
-/// Said not to exist, so that libraries take the older call, whose arguments can be looked at.
+/// Calls that return "not implemented", so that libraries use an older call with arguments that can be checked.
 const ABSENT: &[i64] = &[
     SYS_clone3,
-    // Its flags are behind a pointer, which a filter cannot follow.
+    // The flags are in memory, which a filter cannot read.
     SYS_openat2,
     SYS_io_uring_setup,
     SYS_io_uring_enter,
@@ -149,18 +149,18 @@ const ABSENT: &[i64] = &[
     SYS_pidfd_send_signal,
 ];
 
-/// These calls report names and changes in directories that Landlock closes. The filter answers that they do not
-/// exist, so that programs poll instead.
+/// Calls that report names and changes in directories that Landlock closes. They return "not implemented", so that
+/// programs poll instead.
 const WATCHES: &[i64] = &[SYS_inotify_init1, SYS_inotify_add_watch];
 #[cfg(target_arch = "x86_64")]
 const OLD_WATCHES: &[i64] = &[SYS_inotify_init];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_WATCHES: &[i64] = &[];
 
-/// Refused where there is no network; `socket` itself is dealt with apart.
+/// Calls that are refused without network. `socket` itself has its own rules.
 const PEERS: &[i64] = &[SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4];
 
-/// New namespaces, by `clone` and `unshare`.
+/// The flags of `clone` and `unshare` that make namespaces.
 const NAMESPACES: u32 = (CLONE_NEWNS
     | CLONE_NEWCGROUP
     | CLONE_NEWUTS
@@ -170,9 +170,8 @@ const NAMESPACES: u32 = (CLONE_NEWNS
     | CLONE_NEWNET) as u32;
 const CLONE_NEWTIME: u32 = 0x80;
 
-/// The requests to devices and files that are let through; all others change something, or are
-/// unknown. Missing on purpose: TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD, FS_IOC_SETFLAGS,
-/// FS_IOC_FSSETXATTR, FIFREEZE, those that make btrfs subvolumes, FIOSETOWN.
+/// The allowed `ioctl` requests. All others change something or are unknown. Missing on purpose: TIOCSTI, TIOCLINUX,
+/// TIOCCONS, TIOCSETD, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FIFREEZE, those that make btrfs subvolumes, FIOSETOWN.
 const REQUESTS: &[u32] = &[
     0x5401,
     0x5402,
@@ -222,13 +221,13 @@ const REQUESTS: &[u32] = &[
     0x8933, // what asks about network interfaces
 ];
 
-/// Of a user: the number 0 is then oneself with all the processes one has (`linux/ioprio.h`).
+/// The value for "a user" of `ioprio_set`. With the number 0, it means all processes of this user (`linux/ioprio.h`).
 const IOPRIO_WHO_USER: u32 = 3;
 
 const F_SET_RW_HINT: u32 = 1036;
 const F_SET_FILE_RW_HINT: u32 = 1038;
 
-/// Process priorities, limits and placement: of oneself, by the number 0.
+/// Calls that set priorities, limits and processors. The number 0 means the calling process.
 const OF_OTHERS: &[(i64, u8)] = &[
     (SYS_setpriority, 1),
     (SYS_ioprio_set, 1),
@@ -241,7 +240,7 @@ const OF_OTHERS: &[(i64, u8)] = &[
     (SYS_move_pages, 0),
 ];
 
-/// Calls that set a mode, and the number of that argument.
+/// Calls that set a mode, and the index of that argument.
 const MODES: &[(i64, u8)] = &[
     (SYS_fchmod, 1),
     (SYS_fchmodat, 2),
@@ -253,7 +252,7 @@ const OLD_MODES: &[(i64, u8)] = &[(SYS_chmod, 1), (SYS_mknod, 1), (SYS_creat, 1)
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_MODES: &[(i64, u8)] = &[];
 
-/// All rules of a config.
+/// Returns all rules for these inputs.
 pub(super) fn rules(config: FilterConfig) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::with_capacity(160);
     let whole = |calls: &[i64]| {
@@ -317,13 +316,13 @@ pub(super) fn rules(config: FilterConfig) -> Vec<Rule> {
     rules
 }
 
-/// Refuses the access mode for neither reading nor writing: with it, Landlock allows every file to be opened.
+/// Refuses the access mode 3, for neither reading nor writing. With it, Landlock allows every file to be opened.
 fn without_access((call, flags): &(i64, u8)) -> Rule {
     let mode = O_ACCMODE as u32;
     Rule::new(*call, Condition::Masked(*flags, mode, mode))
 }
 
-/// Refuses setuid modes: anybody on the machine could run such a program with its owner's permissions.
+/// Refuses setuid modes. Anybody on the machine could run such a program with its owner's permissions.
 fn setuid() -> impl Iterator<Item = Rule> {
     let sets = |argument: u8| Condition::AnyBit(argument, S_ISUID);
     let modes = MODES.iter().chain(OLD_MODES);
@@ -336,7 +335,7 @@ fn setuid() -> impl Iterator<Item = Rule> {
     by_mode.chain(by_flags)
 }
 
-/// Refuses a change of the limit of file locks, by which the executor finds a command's processes.
+/// Refuses changes of the limit of file locks, by which the executor finds the processes of a command.
 fn marks() -> [Rule; 2] {
     const LOCKS: &[u32] = &[RLIMIT_LOCKS];
     [
@@ -345,8 +344,8 @@ fn marks() -> [Rule; 2] {
     ]
 }
 
-/// Refuses locks at the read-only level: a lock on a read-only file blocks programs that write it. Builds need locks
-/// in the workspace, and a filter cannot see the file.
+/// Refuses file locks at the read-only level, because a lock on a read-only file blocks programs that write it. In
+/// the workspace, builds need locks, and a filter cannot see the file.
 fn locks() -> [Rule; 2] {
     const TAKE: &[u32] = &[
         F_SETLK as u32,
@@ -363,15 +362,15 @@ fn locks() -> [Rule; 2] {
 }
 
 fn sockets(network: bool) -> Vec<Rule> {
-    // A pair of datagram sockets can be pointed at any address later; of streams it cannot.
+    // A datagram socket of a pair can send to any address later. A stream socket cannot.
     let mut rules = vec![
         Rule::new(SYS_socketpair, Condition::NotIn(0, &[AF_UNIX as u32])),
         Rule::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_DGRAM as u32)),
-        // AF_UNIX takes it for the same.
+        // AF_UNIX treats this type the same way.
         Rule::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_RAW as u32)),
     ];
     if network {
-        // The editor's socket, docker's and the buses' are AF_UNIX: whoever reaches one is out.
+        // The sockets of the editor, docker and the buses are AF_UNIX, and each leads out of the sandbox.
         let families = &[AF_INET as u32, AF_INET6 as u32];
         rules.push(Rule::new(SYS_socket, Condition::NotIn(0, families)));
     } else {
@@ -381,7 +380,7 @@ fn sockets(network: bool) -> Vec<Rule> {
     rules
 }
 
-/// Before version 3 Landlock lets a file that may be read be emptied.
+/// Landlock before version 3 does not control truncation of readable files.
 fn truncation() -> Vec<Rule> {
     let emptying = (O_TRUNC | O_ACCMODE) as u32;
     let emptied = |(call, flags): &(i64, u8)| {
@@ -392,8 +391,8 @@ fn truncation() -> Vec<Rule> {
     rules
 }
 
-/// Before version 6 Landlock lets signals out: one's own group can be signalled, nobody else, and
-/// threads only with the signal that some runtimes pre-empt themselves with, which is ignored.
+/// Landlock before version 6 does not control signals. Only the own process group may be signalled, and threads only
+/// with the ignored signal that some runtimes use to interrupt themselves.
 fn signals() -> Vec<Rule> {
     let harmless = &[0, SIGURG as u32];
     vec![

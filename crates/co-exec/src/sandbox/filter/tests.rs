@@ -2,7 +2,7 @@ use nix::libc::*;
 
 use super::*;
 
-/// What the filter answers, by running its program as the kernel does.
+/// The answer of the filter to a system call.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Allow,

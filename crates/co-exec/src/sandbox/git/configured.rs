@@ -20,7 +20,7 @@ const KEYS: &str = r"^(core\.hookspath|include\.path|includeif\..*\.path)$";
 /// Variables that name the person's configuration.
 const VARIABLES: [&str; 2] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"];
 
-/// The workspace, home directory and variables for which to ask git.
+/// The inputs of a query of git's configuration.
 pub(in super::super) struct GitQuery<'a> {
     pub workspace: &'a Path,
     pub home: &'a Path,
@@ -64,7 +64,8 @@ impl Configured {
             Err(_) if !query.trusted => found.read(query, &git, ConfigSource::Person)?,
             todo => todo?,
         };
-        // Git passes over a repository of another owner, who obeys it all the same: so its files are read as files.
+        // Git ignores a repository of another owner, but that owner's git would obey it. So its files are read
+        // directly.
         for file in own_files(query.workspace) {
             match found.read(query, &git, ConfigSource::File(&file)) {
                 Err(_) if !query.trusted => {}

@@ -20,7 +20,7 @@ struct ProtectedPaths {
 /// Adds the paths that the command may write to `found` and `grants`.
 pub(super) fn add(
     kept: &WorkspacePaths,
-    place: &GrantRequest<'_>,
+    request: &GrantRequest<'_>,
     found: &mut FoundPaths,
     grants: &mut BTreeSet<Grant>,
 ) -> Result<(), Refused> {
@@ -28,14 +28,14 @@ pub(super) fn add(
         return Err(Refused(format!(
             "{} is your home directory or contains it, so a command could change files that your shell and other \
              programs run: work in a directory below it, or set sandbox_backend = \"subprocess\"",
-            place.workspace.display()
+            request.workspace.display()
         )));
     }
     let layout = Layout::of(&kept.real);
     let mut writable = vec![kept.real.clone()];
     writable.extend(layout.outside().map(Path::to_owned));
-    let protected = ProtectedPaths::new(kept, place, &layout, &writable)?;
-    if place.namespaces {
+    let protected = ProtectedPaths::new(kept, request, &layout, &writable)?;
+    if request.namespaces {
         for path in &writable {
             around(path, Right::Write, &kept.secrets, grants, &mut Vec::new());
         }
@@ -51,7 +51,7 @@ pub(super) fn add(
             .chain(held);
         let watched: BTreeSet<&Path> = watched.map(PathBuf::as_path).chain(git_dir).collect();
         found.watched = watched.into_iter().map(Path::to_owned).collect();
-        found.mounts = Some(protected.mounts(kept, writable, place.tmp));
+        found.mounts = Some(protected.mounts(kept, writable, request.tmp));
         found.missing = protected.limits.obeyed;
     } else {
         let mut avoid = kept.secrets.clone();
@@ -74,7 +74,7 @@ pub(super) fn add(
 impl ProtectedPaths {
     fn new(
         kept: &WorkspacePaths,
-        place: &GrantRequest<'_>,
+        request: &GrantRequest<'_>,
         layout: &Layout,
         writable: &[PathBuf],
     ) -> Result<Self, Refused> {
@@ -84,7 +84,7 @@ impl ProtectedPaths {
             .iter()
             .map(|name| kept.real.join(name))
             .collect();
-        let Configured { hooks, files } = kept.configured(place)?;
+        let Configured { hooks, files } = kept.configured(request)?;
         let hooks: Vec<PathBuf> = hooks.iter().map(|path| resolved(path)).collect();
         if let Some(hooks) = hooks.iter().find(|hooks| kept.real.starts_with(hooks)) {
             return Err(Refused(format!(
