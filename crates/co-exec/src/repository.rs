@@ -55,20 +55,20 @@ pub fn find(workspace: &Path) -> Result<Option<Dirs>, Untrusted> {
     Ok(Some(dirs))
 }
 
-/// Returns whether this is an empty directory, which git does not take for a repository.
+/// Returns whether this is an empty directory, which is no repository for git.
 pub fn is_empty(dir: &Path) -> bool {
     dir.read_dir()
         .is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Returns whether git takes this directory for a git directory.
+/// Returns whether git accepts this directory as a git directory.
 pub fn is_git_dir(dir: &Path) -> bool {
     dir.join("HEAD").symlink_metadata().is_ok()
         && dir.join("objects").is_dir()
         && dir.join("refs").is_dir()
 }
 
-/// Returns whether our user owns this.
+/// Returns whether this user owns the path.
 pub fn is_own(path: &Path) -> bool {
     let owner = path.metadata().map(|meta| meta.uid());
     owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
@@ -206,7 +206,7 @@ fn work_trees(text: &str, values: &mut Vec<String>) -> Option<()> {
         }
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         let (key, value) = (key.trim_end_matches(is_blank), value.trim_matches(is_blank));
-        // A value that ends so goes on in the next line.
+        // Such a value continues in the next line.
         if !is_name(key, &['-']) || value.ends_with('\\') {
             return None;
         }
@@ -260,7 +260,7 @@ fn pointed(dir: &Path, name: &str) -> Option<PathBuf> {
     dir.join(line(&text)).canonicalize().ok()
 }
 
-/// Strips line ends, as git does; a blank at the end is part of a name.
+/// Strips line ends, as git does. A blank at the end is part of a name.
 fn line(text: &str) -> &str {
     text.trim_end_matches(['\n', '\r'])
 }

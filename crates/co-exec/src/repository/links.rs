@@ -1,4 +1,4 @@
-//! Links below a git directory, by which it would show what another repository holds.
+//! Finds links in a git directory by which it would show contents of another repository.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -10,14 +10,14 @@ use super::Untrusted;
 
 /// The directories whose files git shows.
 const SHOWN: [&str; 4] = ["objects", "refs", "logs", "reftable"];
-/// Entries that one look reads at most.
+/// The most entries that are read.
 const MAX_ENTRIES: usize = 200_000;
-/// Directories that are remembered at most.
+/// The most directories that are remembered.
 const MAX_KNOWN: usize = 50_000;
-/// A directory that changed more recently may change again without a new stamp.
+/// The time after a change in which a directory may change again without a new stamp.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Directories that hold no links.
+/// The directories known to have no links.
 static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Linkless>>> = LazyLock::new(Mutex::default);
 
 struct Linkless {
@@ -25,7 +25,7 @@ struct Linkless {
     below: Vec<PathBuf>,
 }
 
-/// The state of a directory; it changes with the list of its entries.
+/// The state of a directory, which changes with its list of entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -54,7 +54,7 @@ impl Stamp {
 
 /// Refuses links below the git directory `dir` that lead out of it.
 ///
-/// Directories without links are read once for each state.
+/// A directory without links is read once for each state.
 pub(super) fn stay_in(dir: &Path) -> Result<(), Untrusted> {
     let mut known = KNOWN.lock().unwrap_or_else(|broken| broken.into_inner());
     let mut todo = SHOWN.map(|name| dir.join(name)).to_vec();
@@ -70,7 +70,7 @@ pub(super) fn stay_in(dir: &Path) -> Result<(), Untrusted> {
             todo.extend_from_slice(&linkless.below);
             continue;
         }
-        // Links may lead round in a circle.
+        // Links may form a circle.
         if !seen.insert(at.clone()) {
             continue;
         }

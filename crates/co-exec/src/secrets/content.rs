@@ -1,4 +1,4 @@
-//! Files that are secret by what they contain, because others have the same names.
+//! Finds files that are secret by their contents, because other files have the same names.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -10,10 +10,10 @@ use super::extract;
 use crate::regular;
 use co_policy::secret_names as names;
 
-/// Larger files are data, not credentials.
+/// The most bytes of a file of credentials. Larger files are data.
 const MAX: u64 = regular::SMALL;
 
-/// Directories of texts in several languages, where "password" is the label of a field.
+/// Directories of translations, in which "password" is the label of a field.
 const LOCALES: [&str; 8] = [
     "i18n",
     "l10n",
@@ -30,8 +30,8 @@ static PRIVATE_KEY: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the tests compile this expression")
 });
 
-/// True for a file that holds credentials, though its name alone does not say so: a service account, an `auth.json`, a
-/// private key in a file that is named like source text. Reads only files that may be one of these.
+/// Returns whether a file contains credentials although its name does not show it: a service account, an `auth.json`,
+/// a private key in a file that is named like source text. Reads only files that may be one of these.
 pub fn is_secret(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if !decides(&name) {
@@ -61,7 +61,7 @@ fn is_service_account(text: &str) -> bool {
             .is_ok_and(|json| json["type"] == "service_account" && json["private_key"].is_string())
 }
 
-/// True if a value reads like a password, not like a label.
+/// Returns whether a value looks like a password and not like a label.
 fn is_auth(path: &Path, text: &str) -> bool {
     let is_locale = path
         .iter()

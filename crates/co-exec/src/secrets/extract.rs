@@ -1,6 +1,6 @@
-//! Takes the secret values out of the text of a secret file: dotenv, JSON, YAML, TOML, netrc, pgpass, PEM.
+//! Extracts secret values from the text of a secret file: dotenv, JSON, YAML, TOML, netrc, pgpass, PEM.
 //!
-//! A value counts if its key's name promises a secret, or if it looks like random characters.
+//! A value counts as secret if the name of its key suggests it, or if it looks random.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,16 +11,16 @@ use serde_json::Value;
 use super::matcher::MIN;
 use super::redact::{is_stand_in, promises};
 
-/// Shorter characters may look random and be a name or a version.
+/// The least characters of a random value. Shorter text may be a name or a version.
 const MIN_RANDOM: usize = 16;
 
-/// A text without promising names needs this many changes between capitals, small letters and digits.
+/// The least changes between capitals, small letters and digits in a random value.
 const MIN_CHANGES: usize = 5;
 
 /// A longer value is cut into pieces of this many bytes, and each piece counts by itself.
 const PIECE: usize = 64;
 
-/// The end of one piece is also the start of the next, so that base64 has no gap between them.
+/// The bytes that two pieces share, so that a base64 text has no gap between them.
 const OVERLAP: usize = 2;
 
 /// The pieces of one value that count.
@@ -109,7 +109,7 @@ impl Extraction {
         }
     }
 
-    /// Takes the lines of private keys, and returns the text without the blocks of PEM.
+    /// Extracts the lines of private keys, and returns the text without PEM blocks.
     fn blocks(&mut self, text: &str) -> String {
         for block in PEM.captures_iter(text) {
             if block["kind"].contains("PRIVATE KEY") {
@@ -145,7 +145,7 @@ impl Extraction {
         }
     }
 
-    /// Takes what looks random.
+    /// Extracts random values.
     fn tokens(&mut self, text: &str) {
         let between = |c: char| c.is_whitespace() || "\"'`,;:&?@=|<>(){}[]".contains(c);
         for token in text.split(between).filter(|token| is_random(token)) {
@@ -153,7 +153,7 @@ impl Extraction {
         }
     }
 
-    /// Takes the last of the five fields of each line.
+    /// Extracts the last of the five fields of each line.
     fn pgpass(&mut self, text: &str) {
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (mut fields, mut escaped) = (0, false);
@@ -198,7 +198,7 @@ fn unquoted(value: &str) -> &str {
     value[..end].trim_end_matches([',', ';', ' ', '\t'])
 }
 
-/// True for letters and digits that a program has chosen, not a person.
+/// Returns whether a program, not a person, chose these letters and digits.
 pub(super) fn is_random(text: &str) -> bool {
     if text.len() < MIN_RANDOM || text.starts_with(['/', '.', '~']) || !text.is_ascii() {
         return false;

@@ -1,16 +1,16 @@
-//! Finds values in a text, in the encodings in which a command may print them.
+//! Finds secret values in a text, in the encodings in which a command may print them.
 //!
-//! Text and values are brought into one normal form before they are compared, so the matcher needs one pattern
-//! where a text can have many forms: line breaks, escapes and capitals make no difference.
+//! Text and values are compared in one normal form. So one pattern finds a value with any line breaks, escapes and
+//! capitals.
 
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, BuildError, MatchKind};
 
-/// A shorter value would hide ordinary words.
+/// The least length of a value. A shorter one would match ordinary words.
 pub(super) const MIN: usize = 8;
 
-/// The part of a value that is hidden if the text ends before the value does. A shorter one is no secret.
+/// The least part of a value that counts at the end of a text.
 const MIN_PART: usize = 6;
 
 /// Finds a set of values.
@@ -20,14 +20,14 @@ pub struct Matcher {
     digits: Option<Patterns>,
 }
 
-/// The forms of all values in one kind of view.
+/// The patterns of all values for one normal form.
 #[derive(Debug)]
 struct Patterns {
     forms: Vec<Vec<u8>>,
     search: AhoCorasick,
 }
 
-/// A text in a normal form, with the place of each byte in the original.
+/// A text in normal form, with the position of each byte in the original.
 #[derive(Default)]
 struct NormalText {
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl Matcher {
     /// Returns a matcher for `values`. It ignores those that are too short.
     ///
     /// # Errors
-    /// If the values are too many for one search.
+    /// The values are too many for one search.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Self, BuildError> {
         let (mut text, mut digits) = (Vec::new(), Vec::new());
         for value in values {
@@ -58,7 +58,7 @@ impl Matcher {
         })
     }
 
-    /// Returns where values stand in `text`, in no order; ranges may overlap.
+    /// Returns the positions of values in `text`, in no order. Ranges may overlap.
     ///
     /// A part of a value counts at the start and the end of the text, because a text may be one piece of a stream.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
@@ -116,8 +116,8 @@ fn part(form: &[u8], fits: impl Fn(usize) -> bool) -> Option<usize> {
 }
 
 impl NormalText {
-    /// Without blanks, line breaks and backslashes, in small letters, percent-encoding undone. Both alphabets of
-    /// base64 become one.
+    /// Makes a normal form without blanks, line breaks and backslashes, in small letters, with percent-encoding
+    /// decoded and one base64 alphabet.
     fn text(text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut view = Self::default();
@@ -142,7 +142,7 @@ impl NormalText {
         view
     }
 
-    /// Only letters and digits, in small letters, without the `0x` and `\x` before a byte.
+    /// Makes a normal form of letters and digits only, in small letters, without the `0x` and `\x` before a byte.
     fn digits(text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut view = Self::default();
@@ -167,13 +167,13 @@ impl NormalText {
         self.places.push(at..at + length);
     }
 
-    /// Returns the place of some bytes in the original text.
+    /// Returns the position of some bytes in the original text.
     fn place(&self, bytes: Range<usize>) -> Range<usize> {
         self.places[bytes.start].start..self.places[bytes.end - 1].end
     }
 }
 
-/// Returns the byte that two hexadecimal digits stand for.
+/// Returns the byte for two hexadecimal digits.
 fn percent(digits: &[u8]) -> Option<u8> {
     let digit = |at: usize| {
         let digit = char::from(*digits.get(at)?).to_digit(16)?;
@@ -193,7 +193,7 @@ fn hex(value: &[u8]) -> Vec<u8> {
     value.iter().flat_map(both).collect()
 }
 
-/// Returns the digits of base64 that `value` alone decides if `shift` bytes stand before it, in normal form.
+/// Returns the base64 digits, in normal form, that depend on `value` alone if `shift` bytes are before it.
 fn base64(value: &[u8], shift: usize) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut padded = vec![0; shift];

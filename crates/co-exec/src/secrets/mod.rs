@@ -1,8 +1,8 @@
-//! The secrets of a workspace: which names they have, and where they are.
+//! Finds the secret files of a workspace, and removes secret values from text.
 //!
-//! [`names`] decides by name alone, [`content`] by what a file contains. [`survey()`] walks a workspace once. The policy
-//! asks before it shows what lies there, and the sandbox hides it. [`Values`] reads them, and [`redact`]
-//! takes them out of what a model reads. Nothing here decides about commands.
+//! `names` (of co-policy) decides by name alone, [`content`] by what a file contains. [`survey()`] walks a workspace
+//! once; the sandbox hides the files that it finds. [`Values`] reads their values, and [`redact`] removes these from
+//! text for a model. Nothing here decides about commands.
 
 pub mod content;
 mod extract;
@@ -21,7 +21,7 @@ pub use named::named;
 pub use survey::{Survey, survey};
 pub use values::Values;
 
-/// The last survey of each workspace. A cheap handle: clones share the surveys.
+/// The last survey of each workspace. Clones share the surveys.
 #[derive(Debug, Clone, Default)]
 pub struct Surveys {
     last: Arc<Mutex<HashMap<PathBuf, Arc<Survey>>>>,

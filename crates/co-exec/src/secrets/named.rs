@@ -6,8 +6,9 @@ use super::Survey;
 
 /// Returns the secret files and directories of a survey that a command names in its words, by their real paths.
 ///
-/// A word names a path wholly, behind the first `=` or behind an `@` in front. Relative paths count from `cwd` and from
-/// each directory that a `cd` names. A secret directory is returned for any file in it.
+/// A word names a path by its whole text, by the part after the first `=`, or after an `@` at its start. Relative
+/// paths count from `cwd` and from each directory that a `cd` names. For a file in a secret directory, the directory
+/// is returned.
 ///
 /// Blocks on files.
 pub fn named(words: &[Vec<String>], cwd: &Path, survey: &Survey) -> Vec<PathBuf> {
@@ -38,7 +39,7 @@ fn paths(word: &str) -> impl Iterator<Item = &str> {
     all.filter(|path| !path.is_empty())
 }
 
-/// Returns the secret that hides a path, if one does.
+/// Returns the secret that covers a path, if there is one.
 fn hidden(path: &Path, survey: &Survey) -> Option<PathBuf> {
     let real = path.canonicalize().ok()?;
     let dir = survey.dirs.iter().find(|dir| real.starts_with(dir));

@@ -1,8 +1,7 @@
-//! Takes secrets out of what goes to a model; the screen keeps the original.
+//! Removes secrets from text for a model. The screen shows the original.
 //!
-//! Knows well-known shapes of keys, private-key blocks, credentials in addresses, values of names
-//! that promise a secret, the person's own keys, and the values of the workspace's secrets.
-//! Ordinary source text stays as it is.
+//! Finds well-known key formats, private-key blocks, credentials in addresses, values of suspicious names, the
+//! person's own keys, and the secret values of the workspace. Ordinary source text stays as it is.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,7 +15,7 @@ mod names;
 
 pub(super) use names::{is_stand_in, promises};
 
-/// The person's own keys that are shorter would hide ordinary words.
+/// The least length of the person's own keys. Shorter ones would match ordinary words.
 const MIN_OWN: usize = 8;
 
 /// Finds and replaces secrets.
@@ -27,7 +26,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Knows the values of `own` besides the shapes.
+    /// Creates a redactor that also finds the values `own`.
     pub fn new(own: &[String]) -> Self {
         let mut own: Vec<String> = own
             .iter()
@@ -42,7 +41,7 @@ impl Redactor {
         }
     }
 
-    /// Returns one that knows the values of `more` as well.
+    /// Returns a redactor that also finds the values `more`.
     #[must_use]
     pub fn with(&self, more: &[String]) -> Self {
         Self::new(&[self.own.as_slice(), more].concat()).with_values(Arc::clone(&self.values))
@@ -130,7 +129,7 @@ fn is_key_line(line: &str) -> bool {
         || line.starts_with("Comment:")
 }
 
-/// Shapes that are secrets wherever they stand; the group `s` is the secret, where it is not all of it.
+/// Patterns that always mean a secret. The group `s` is the secret, if it is not the whole match.
 static SHAPES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     let shapes = [
         ("AWS key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
@@ -200,7 +199,7 @@ fn replace(text: &str, mut found: Vec<(Range<usize>, &str)>) -> String {
     let mut at = 0;
     for (range, kind) in found {
         if range.start < at {
-            // Two shapes that overlap are one secret.
+            // Two overlapping matches are one secret.
             at = at.max(range.end);
             continue;
         }

@@ -15,13 +15,14 @@ use co_policy::secret_names as names;
 #[cfg(test)]
 mod tests;
 
-/// Entries that a survey may meet.
+/// The most entries that a survey reads.
 const MAX: usize = 50_000;
 
-/// Bytes of all paths in a survey: they have to fit into one argument of a program, 128 KiB, beside other paths.
+/// The most bytes of all paths in a survey: they must fit into one argument of a program, 128 KiB, beside other
+/// paths.
 const MAX_PATHS: usize = 64 << 10;
 
-/// Directories of many files that other programs made. They are walked last.
+/// Directories with many generated files, which are walked last.
 const MADE: [&str; 8] = [
     "node_modules",
     "target",
@@ -71,8 +72,8 @@ struct Looked {
 }
 
 impl Survey {
-    /// True while no directory of the workspace, and no file that may be secret by its content, has changed since it was
-    /// read.
+    /// Returns whether no directory of the workspace, and no file that may be secret by its content, has changed since
+    /// this survey read it.
     pub fn is_current(&self) -> bool {
         let same = |path: &Path, stamp: Option<Stamp>| stamp.is_some() && stamp == Stamp::of(path);
         !self.read.is_empty()
@@ -105,7 +106,7 @@ impl Survey {
         walk.finish()
     }
 
-    /// True for a secret file, by any of its names. `real` is the real path of a file.
+    /// Returns whether a file is secret, by any of its names. `real` is its real path.
     ///
     /// Blocks on files.
     pub fn covers(&self, real: &Path) -> bool {
@@ -115,7 +116,7 @@ impl Survey {
             || files.any(|file| file == real || number.is_some() && inode(file) == number)
     }
 
-    /// True if nothing in the workspace is secret.
+    /// Returns whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.dirs.is_empty()
     }
@@ -133,7 +134,7 @@ struct Walk<'a> {
     before: &'a Survey,
     survey: Survey,
     left: usize,
-    /// Files that are no secrets by name. One may be another name of a secret file.
+    /// Files that are not secret by name. One may be another name of a secret file.
     ordinary: Vec<PathBuf>,
     /// Source text below secret directories.
     sources: Vec<PathBuf>,
@@ -142,7 +143,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks below `start`; with `secret`, everything there is secret.
+    /// Walks the tree below `start`. With `secret`, everything in it is secret.
     fn tree(&mut self, start: &Path, secret: bool) {
         let mut todo = VecDeque::from([(start.to_owned(), secret)]);
         let mut last = Vec::new();
@@ -216,9 +217,9 @@ impl Walk<'_> {
             Ok(entries) => entries,
             Err(error) => {
                 match error.kind() {
-                    // A command may give itself leave to list it.
+                    // A command may make it readable.
                     io::ErrorKind::PermissionDenied => self.survey.dirs.push(dir.to_owned()),
-                    // It was removed meanwhile.
+                    // The directory was removed meanwhile.
                     io::ErrorKind::NotFound => {}
                     _ => self.survey.complete = false,
                 }
@@ -242,7 +243,7 @@ impl Walk<'_> {
         (found.into(), whole)
     }
 
-    /// Finds the places that links with secret names lead to.
+    /// Finds the targets of links with secret names.
     fn follow(&mut self, root: &Path) {
         for link in std::mem::take(&mut self.links) {
             let Ok(real) = link.canonicalize() else {
@@ -264,7 +265,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes a file outside the workspace, or the files of a directory there, but not those below.
+    /// Adds a file outside the workspace, or the files of a directory there, without its subdirectories.
     fn outside(&mut self, real: PathBuf) {
         if !real.is_dir() {
             return self.survey.outside.push(real);
@@ -298,7 +299,7 @@ impl Walk<'_> {
         survey
             .dirs
             .dedup_by(|inner, outer| inner.starts_with(outer));
-        // Where source text is to stay readable, only the other files are secret.
+        // Source text stays readable, so only the other files are secret.
         let readable = |dir: &PathBuf| {
             let name = dir.file_name().unwrap_or_default().to_string_lossy();
             names::holds_source(&name) && self.sources.iter().any(|file| file.starts_with(dir))
@@ -333,7 +334,7 @@ impl Walk<'_> {
     }
 }
 
-/// True for names of branches and packed objects, which git itself keeps in a `.git` directory.
+/// Returns whether a name in a `.git` directory is that of a branch or a packed object.
 fn is_git_store(dir: &Path, name: &str) -> bool {
     ["objects", "refs", "logs"].contains(&name) && is_of_git(dir) && repository::is_git_dir(dir)
 }
@@ -342,7 +343,7 @@ fn is_of_git(dir: &Path) -> bool {
     dir.iter().any(|part| part == ".git")
 }
 
-/// Returns the device and number of a file that has several names.
+/// Returns the device and inode of a file that has several names.
 fn inode(path: &Path) -> Option<(u64, u64)> {
     let meta = path.symlink_metadata().ok()?;
     (meta.nlink() > 1).then(|| (meta.dev(), meta.ino()))

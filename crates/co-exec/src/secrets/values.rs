@@ -1,4 +1,4 @@
-//! The values of a workspace's secrets, read from its secret files.
+//! Reads the secret values of a workspace from its secret files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use super::survey::Survey;
 use crate::regular::{self, Stamp};
 use co_policy::secret_names as names;
 
-/// Secret files that are read.
+/// The most secret files that are read.
 const MAX_FILES: usize = 1_000;
 
-/// Values that are looked for.
+/// The most values.
 const MAX_VALUES: usize = 5_000;
 
-/// The time to look for values in tracked files. A value that was not looked for counts as secret.
+/// The time for searching values in tracked files. A value that was not searched for counts as secret.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The secret values of one workspace. Values that were replaced stay known while there is room.
+/// The secret values of one workspace. Old values stay known while there is room.
 #[derive(Debug)]
 pub struct Values {
     workspace: PathBuf,
@@ -38,29 +38,29 @@ struct KnownValues {
     files: HashMap<PathBuf, SecretFile>,
     known: HashMap<Arc<str>, Known>,
     tracked: Option<Arc<[PathBuf]>>,
-    /// `None` until one is made for the known values.
+    /// The matcher for the known values, once it is made.
     matcher: Option<Arc<Matcher>>,
 }
 
 /// A secret file that was read.
 #[derive(Debug)]
 struct SecretFile {
-    /// `None` for a file that has to be read again.
+    /// None if the file must be read again.
     stamp: Option<Stamp>,
     values: Vec<Arc<str>>,
 }
 
-/// A value that a secret file holds or held.
+/// A value that a secret file contains or contained.
 #[derive(Debug)]
 struct Known {
-    /// True for a value that stands in a tracked file, which is no secret then.
+    /// True if the value is in a tracked file, so that it is not secret.
     public: bool,
-    /// The last reading at which a secret file held it.
+    /// The last reading at which a secret file contained it.
     held: u64,
 }
 
 impl Values {
-    /// Returns the values of a workspace, not read yet.
+    /// Returns the values of a workspace without reading them.
     pub fn new(workspace: PathBuf, surveys: Surveys) -> Self {
         Self {
             workspace,
@@ -75,7 +75,7 @@ impl Values {
     /// Blocks on files: call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// If no matcher can be made for the values.
+    /// No matcher can be made for the values.
     pub fn read(&self, tracked: Option<Arc<[PathBuf]>>) -> Result<Arc<Matcher>, BuildError> {
         let survey = self.surveys.current(&self.workspace);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +103,7 @@ impl Values {
 }
 
 impl KnownValues {
-    /// Reads the files that have changed, and returns the values that the secret files hold.
+    /// Reads the changed files, and returns the values in all secret files.
     fn read_files(&mut self, survey: &Survey) -> BTreeSet<Arc<str>> {
         let mut before = std::mem::take(&mut self.files);
         let mut held = BTreeSet::new();
@@ -131,7 +131,7 @@ impl KnownValues {
         held
     }
 
-    /// Returns what a secret file holds, or nothing if it cannot be read. `before` is what it held at the last reading.
+    /// Returns the values in a secret file, or none if it cannot be read. `before` are those of the last reading.
     fn read_file(&self, path: &Path, before: Option<SecretFile>) -> Option<SecretFile> {
         let stamp = Stamp::of(path);
         if let Some(file) = before
@@ -140,7 +140,7 @@ impl KnownValues {
         {
             return Some(file);
         }
-        // Before it is read: it may change meanwhile.
+        // Taken before reading, because the file may change meanwhile.
         let stamp = stamp.filter(Stamp::is_settled);
         let text = text(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -158,7 +158,7 @@ impl KnownValues {
         })
     }
 
-    /// Keeps the values that files hold and the newest of the others, and returns those that were not known.
+    /// Keeps the values in files and the newest of the others. Returns the new ones.
     fn keep(&mut self, held: BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
         self.reading += 1;
         let mut new = BTreeSet::new();
@@ -184,7 +184,7 @@ impl KnownValues {
         new
     }
 
-    /// Looks for values in the tracked files that are no secrets.
+    /// Searches for values in the tracked files that are not secret.
     fn classify(&mut self, open: &OpenFiles<'_>, values: &BTreeSet<Arc<str>>) {
         let found = match &self.tracked {
             Some(tracked) => standing_in(tracked.iter().filter_map(|file| open.path(file)), values),
@@ -201,14 +201,14 @@ impl KnownValues {
     }
 }
 
-/// The files of a workspace that are no secrets.
+/// The files of a workspace that are not secret.
 struct OpenFiles<'a> {
     root: PathBuf,
     survey: &'a Survey,
 }
 
 impl OpenFiles<'_> {
-    /// Returns the real path of a file below the workspace, unless the file is secret by any of its names.
+    /// Returns the real path of a file in the workspace, unless one of its names is secret.
     fn path(&self, file: &Path) -> Option<PathBuf> {
         let real = self.root.join(file).canonicalize().ok()?;
         let below = real.strip_prefix(&self.root).unwrap_or(&real);
@@ -224,7 +224,7 @@ impl OpenFiles<'_> {
     }
 }
 
-/// Returns the values that stand in any of the files.
+/// Returns the values that are in any of the files.
 fn standing_in(
     files: impl Iterator<Item = PathBuf>,
     values: &BTreeSet<Arc<str>>,
@@ -373,7 +373,7 @@ mod tests {
         write("b.env", "TOKEN=swordfish-7\n");
         let last = format!("hunter-{:06}", MAX_VALUES - 1);
         assert_eq!(left(&values, None, &last), "[redacted: secret value]");
-        // What no file holds any more makes room.
+        // Values that no file contains any more are dropped first.
         write("a.env", &many(MAX_VALUES - 1));
         assert_eq!(
             left(&values, None, "a swordfish-7 b"),

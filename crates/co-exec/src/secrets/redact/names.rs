@@ -1,4 +1,4 @@
-//! Values of names that promise a secret: `API_KEY=…`, `"password": "…"`, `token: …`.
+//! Finds values of suspicious names: `API_KEY=…`, `"password": "…"`, `token: …`.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -66,16 +66,16 @@ pub(super) fn find(text: &str, found: &mut Vec<(Range<usize>, &'static str)>) {
     }
 }
 
-/// What a name promises of its value.
+/// The kind of value that a name suggests.
 #[derive(Clone, Copy, PartialEq)]
 enum Promise {
-    /// Anything: people choose it.
+    /// Any text, because people choose it.
     Password,
-    /// Letters and digits from a machine.
+    /// Random letters and digits of a program.
     Key,
 }
 
-/// True for a key whose name promises a secret in a secret file, where more words do so than in source text.
+/// Returns whether a name suggests a secret in a secret file, in which more words count than in source text.
 pub(in crate::secrets) fn promises(key: &str) -> bool {
     const WORDS: [&str; 12] = [
         "pass", "passwd", "password", "pwd", "pw", "auth", "key", "pat", "private", "salt", "dsn",
@@ -85,7 +85,7 @@ pub(in crate::secrets) fn promises(key: &str) -> bool {
     promise(key).is_some() || telling_words(key).is_some_and(has)
 }
 
-/// True for a text that only stands for a value.
+/// Returns whether a text is only a placeholder for a value.
 pub(in crate::secrets) fn is_stand_in(value: &str) -> bool {
     !is_value(value)
 }
@@ -105,7 +105,7 @@ fn telling_words(name: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Splits a name into its words and looks for those that promise a secret.
+/// Splits a name into words and finds the kind of secret that they suggest.
 fn promise(name: &str) -> Option<Promise> {
     let words = telling_words(name)?;
     let last = words.last()?.as_str();
@@ -175,7 +175,7 @@ fn ends_line(text: &str, at: usize) -> bool {
     rest.is_empty() || rest.starts_with('#')
 }
 
-/// False for what only stands for a value.
+/// Returns false for a placeholder.
 fn is_value(value: &str) -> bool {
     const STAND_INS: [&str; 13] = [
         "true",
@@ -201,7 +201,7 @@ fn is_value(value: &str) -> bool {
             .all(|c| c == value.chars().next().unwrap_or(c))
 }
 
-/// True for what reads like an expression of a program.
+/// Returns whether a text looks like an expression of a program.
 fn is_code(value: &str) -> bool {
     let dotted = value.split('.').count() > 1
         && value.split('.').all(|part| {
@@ -211,7 +211,7 @@ fn is_code(value: &str) -> bool {
     value.contains(['(', ')', '[', ']', '{', '}']) || value.contains("::") || dotted
 }
 
-/// A quoted value: a sentence is none, nor is one plain word unless a password is promised.
+/// Checks a quoted value. A sentence is no secret, nor is one plain word unless the name suggests a password.
 fn is_secret(value: &str, promise: Promise) -> bool {
     if !is_value(value)
         || value.contains(char::is_whitespace)
@@ -244,13 +244,13 @@ fn is_random(value: &str, promise: Promise) -> bool {
         && !is_identifier(value)
 }
 
-/// Letters and digits together.
+/// Returns whether a text has both letters and digits.
 fn is_mixed(value: &str) -> bool {
     value.contains(|c: char| c.is_ascii_digit())
         && value.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-/// `token_2`, `password2`: the name of a variable with a number at its end.
+/// Returns whether a text is a variable name with a number at its end: `token_2`, `password2`.
 fn is_identifier(value: &str) -> bool {
     let stem = value.trim_end_matches(|c: char| c.is_ascii_digit());
     stem.len() + 2 >= value.len() && (stem.contains('_') || promise(stem).is_some())
