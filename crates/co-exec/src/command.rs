@@ -7,42 +7,43 @@ use co_policy::Proved;
 
 use crate::environment::Environment;
 
-/// The time of a command that ends by itself or is ended: no ceiling holds for it.
+/// A time-out without a limit, for a command that ends by itself or is cancelled.
 pub const UNTIL_IT_ENDS: Duration = Duration::MAX;
 
-/// What to run and how.
+/// A command and all that it needs.
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub program: Program,
     /// An absolute path.
     pub cwd: PathBuf,
-    /// Who the command runs for: decides the forced variables and what becomes of leftovers.
+    /// Decides the forced variables, and whether remaining processes are kept.
     pub caller: Caller,
-    /// Text for standard input; none is `/dev/null`.
+    /// The text for standard input. None means `/dev/null`.
     pub stdin: Option<Vec<u8>>,
-    /// At least a second. An agent's is cut down to the settings' ceiling, but for [`UNTIL_IT_ENDS`].
+    /// At least a second. For an agent, at most the `max_timeout` of the settings, unless it is [`UNTIL_IT_ENDS`].
     pub timeout: Duration,
     pub confinement: Confinement,
     /// The source of its shell and variables.
     pub environment: Environment,
-    /// Variables set on top of those.
+    /// Further variables.
     pub extra_env: Vec<(String, String)>,
 }
 
 /// The forms of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// `bash --noprofile --norc -c TEXT`, or what [`Environment::Inherit`] says in its place.
+    /// `bash --noprofile --norc -c TEXT`, or the shell of [`Environment::Inherit`].
     Shell(String),
-    /// No shell at all.
+    /// A program and its arguments, without a shell.
     Argv(Vec<String>),
-    /// A command that only looks. bash runs its script, whatever the environment says, with the variables that the
-    /// proof sets. It starts in the read-only confinement, or plain if nothing can confine commands.
+    /// A command that policy has proved to be read-only. bash runs its script, whatever the environment says, with
+    /// the variables that the proof sets. It starts in the read-only confinement, or plain if nothing can confine
+    /// commands.
     Proved(Box<Proved>),
 }
 
 impl Program {
-    /// Returns the variables that a proof sets for it.
+    /// Returns the variables that the proof sets.
     pub(crate) fn env(&self) -> &[(String, String)] {
         match self {
             Self::Proved(proved) => proved.env(),
@@ -51,23 +52,23 @@ impl Program {
     }
 }
 
-/// Who a command runs for.
+/// The one for whom a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// A model: what it leaves running is named and ended.
+    /// A model. Processes that remain after its command are named and ended.
     Agent,
-    /// A person: what it leaves running is named and kept.
+    /// A person. Processes that remain after their command are named and kept.
     Person,
 }
 
-/// What the kernel holds a command to.
+/// The limits that the kernel sets to the actions of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Confinement {
     #[default]
     Plain,
-    /// No write but a private temporary directory, no network, no reads of credentials.
+    /// It writes only in a private temporary directory, has no network, and reads no credentials.
     ReadOnly { workspace: PathBuf },
-    /// Writes in the workspace and a private temporary directory.
+    /// It writes only in the workspace and a private temporary directory.
     Workspace {
         workspace: PathBuf,
         network: bool,
@@ -75,7 +76,7 @@ pub enum Confinement {
     },
 }
 
-/// The secrets of the workspace that a command may open.
+/// The secret files of the workspace that a command may open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ShownSecrets {
     #[default]
@@ -86,7 +87,7 @@ pub enum ShownSecrets {
 }
 
 impl ShownSecrets {
-    /// True if a command may open the secret file or directory at `path`.
+    /// Returns whether a command may open the secret file or directory at `path`.
     pub fn includes(&self, path: &Path) -> bool {
         match self {
             Self::Nothing => false,

@@ -1,4 +1,4 @@
-//! A person's own shell and variables, as their editor has them.
+//! The source of the shell and the variables of a command.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -18,12 +18,12 @@ pub enum Environment {
     Executor,
     /// bash, and the allowlist of these variables.
     Restricted(HostEnvironment),
-    /// This shell and these variables, less those that never pass.
+    /// This shell and these variables, except forbidden ones.
     Inherit(HostEnvironment),
 }
 
 impl Environment {
-    /// Returns the variables to pick from, if they are not the executor's.
+    /// Returns the variables to select from, if they are not the executor's.
     pub(crate) fn variables(&self) -> Option<&Variables> {
         match self {
             Self::Executor => None,
@@ -31,12 +31,12 @@ impl Environment {
         }
     }
 
-    /// Returns whether all variables pass that may.
+    /// Returns whether the command gets all variables that are not forbidden.
     pub(crate) fn inherits(&self) -> bool {
         matches!(self, Self::Inherit(_))
     }
 
-    /// Returns the words before the command's text, if they are not bash's.
+    /// Returns the words before the text of the command, if the shell is not bash.
     pub(crate) fn shell(&self) -> Option<&[OsString]> {
         match self {
             Self::Inherit(host) if !host.shell.is_empty() => Some(&host.shell),
@@ -45,7 +45,7 @@ impl Environment {
     }
 }
 
-/// A shell and variables. Their values may be secrets, so they are not for logs: [`Debug`](fmt::Debug) leaves them out.
+/// The shell and the variables of the editor. Values may be secrets, so [`Debug`](fmt::Debug) leaves them out.
 #[derive(Clone, Default, PartialEq)]
 pub struct HostEnvironment {
     /// The shell and its flags; the command's text follows.
@@ -60,7 +60,7 @@ impl fmt::Debug for HostEnvironment {
     }
 }
 
-/// From `{ shell, variables }`: words, and `NAME=value` each, of any bytes.
+/// Reads `{ shell, variables }`: words, and `NAME=value` entries, of any bytes.
 impl<'de> Deserialize<'de> for HostEnvironment {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

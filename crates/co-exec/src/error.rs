@@ -1,4 +1,4 @@
-//! Why a command did not start.
+//! The errors of this crate, with texts for people.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-/// Why a command did not start. What a command that ran came to is an [`crate::outcome::Outcome`].
+/// The reason why a command did not start. The result of a command that ran is an [`Outcome`](crate::Outcome).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no command to run: give one")]
@@ -68,7 +68,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns whether the system refused for lack of permission.
+    /// Returns whether a permission was missing.
     pub fn is_permission(&self) -> bool {
         match self {
             Self::Cwd { source, .. } | Self::Spawn { source, .. } => {
@@ -80,7 +80,7 @@ impl Error {
     }
 }
 
-/// What to do where the system refused.
+/// Returns advice for an error of the system.
 fn advice(source: &io::Error) -> &'static str {
     match Errno::from_io_error(source) {
         Some(Errno::MFILE | Errno::NFILE) => {
@@ -92,7 +92,7 @@ fn advice(source: &io::Error) -> &'static str {
     }
 }
 
-/// The same, of a program.
+/// Returns advice for a program that does not start.
 fn program_advice(source: &io::Error) -> &'static str {
     match Errno::from_io_error(source) {
         Some(Errno::NOENT) => "; give the path of a program that exists",

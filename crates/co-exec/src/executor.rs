@@ -1,4 +1,4 @@
-//! Starts commands, and sees that nothing of them is left when it is shut down.
+//! Starts commands, and ends all of them at shutdown.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,29 +25,29 @@ use crate::sandbox::{self, Launcher};
 use crate::secrets::Survey;
 use crate::settings::ExecSettings;
 
-/// How often ended orphans are reaped at most.
+/// The pause before ended orphans are reaped, so that those that end together are reaped together.
 const SWEEP: Duration = Duration::from_millis(100);
-/// How long all that runs is given to end.
+/// The time at shutdown for all commands to end.
 const SHUTDOWN: Duration = Duration::from_millis(800);
-/// The longest wait at the end for the removal of files that commands left. The next backend removes the rest.
+/// The longest wait at shutdown for the removal of files that commands left. The next process removes the rest.
 const REMOVAL: Duration = Duration::from_millis(400);
 
-/// What an executor is made of.
+/// The inputs of an [`Executor`].
 #[derive(Debug)]
 pub struct Setup {
     pub settings: ExecSettings,
-    /// Confines and limits commands. Without it, co refuses every [`Confinement`] but plain, and
-    /// only checks the limits of a model's commands.
+    /// Confines and limits commands. Without it, every [`Confinement`] but plain is refused, and the limits of a
+    /// model's commands are only checked.
     pub launcher: Option<Launcher>,
     /// True if this process starts processes that leave its session only through this executor. At shutdown, the
     /// executor then kills every process that left the session.
     pub sole: bool,
-    /// The environment that the allowlist picks from.
+    /// The environment from which the allowlist selects variables.
     pub env: Vec<(OsString, OsString)>,
 }
 
 impl Setup {
-    /// An executor on its own: this process's environment, no sandbox, no limits.
+    /// Returns the inputs for an executor with the environment of this process, without a sandbox and limits.
     pub fn new(settings: ExecSettings) -> Self {
         Self {
             settings,
@@ -58,7 +58,7 @@ impl Setup {
     }
 }
 
-/// Starts commands. A cheap handle: clones share everything, those of [`Executor::with`] all but the settings.
+/// Starts commands. A cheap handle: clones share all state. Those of [`Executor::with`] have other settings.
 #[derive(Debug, Clone)]
 pub struct Executor {
     inner: Arc<Inner>,
@@ -70,7 +70,7 @@ struct Inner {
     launcher: Option<Launcher>,
     groups: OnceLock<Option<GroupsDirectory>>,
     env: Vec<(OsString, OsString)>,
-    /// A part of the names of its commands' output files. Each executor has its own.
+    /// A unique part of the names of output files.
     token: String,
     sole: bool,
     next: AtomicU64,
@@ -80,9 +80,10 @@ struct Inner {
 }
 
 impl Executor {
-    /// Makes this process the one that orphans come to, and prunes old output and what killed backends left.
+    /// Creates an executor. This process becomes a subreaper, which adopts the orphans of commands. Old output files,
+    /// and files that killed processes left, are removed.
     ///
-    /// Must be called within a runtime that has its I/O and time drivers on.
+    /// Call it within a tokio runtime with I/O and time drivers.
     ///
     /// # Errors
     /// A setting is out of range, or the system refuses.
@@ -109,7 +110,7 @@ impl Executor {
             settings.spill_total,
         );
         let prune = std::thread::Builder::new().name("prune".to_owned());
-        // Where there is no thread to be had, the next start prunes.
+        // Without a thread, the next start removes the files.
         let _ = prune.spawn(move || {
             spill::prune(&dir, age, total);
             sandbox::prune();
@@ -133,8 +134,8 @@ impl Executor {
         })
     }
 
-    /// Returns a handle of the same executor whose commands start with other settings. What is done once at the
-    /// start stays as it is: namespaces and the pruning of old output.
+    /// Returns a handle of the same executor whose commands start with other settings. Namespaces and the removal of
+    /// old output do not change.
     ///
     /// # Errors
     /// A setting is out of range.
@@ -146,17 +147,17 @@ impl Executor {
         })
     }
 
-    /// Returns what confines commands.
+    /// Returns the launcher, if there is one.
     pub fn launcher(&self) -> Option<&Launcher> {
         self.inner.launcher.as_ref()
     }
 
-    /// Returns what a person set.
+    /// Returns the settings.
     pub fn settings(&self) -> &ExecSettings {
         &self.settings
     }
 
-    /// Starts a command; does not wait for it.
+    /// Starts a command and returns at once.
     ///
     /// # Errors
     /// The command did not start, and nothing of it ran.
@@ -164,9 +165,9 @@ impl Executor {
         self.start_on(spec, Streams::Whole).await
     }
 
-    /// Starts a command whose standard input can be written to while it runs; does not wait for it.
+    /// Starts a command with the given kind of streams, and returns at once.
     ///
-    /// What `spec.stdin` holds is the first that is written.
+    /// If its standard input stays open, `spec.stdin` is the first text that is written.
     ///
     /// # Errors
     /// The command did not start, and nothing of it ran.
@@ -181,14 +182,14 @@ impl Executor {
         self.launch(&spec, streams, (path, survey))
     }
 
-    /// Looks up the secrets to hide from a command, on a thread that may block.
+    /// Returns the secrets to hide from a command. Looks them up on a thread that may block.
     async fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
         if *confinement == Confinement::Plain {
             return None;
         }
         let (launcher, confinement) = (self.inner.launcher.clone()?, confinement.clone());
         let look = move || launcher.survey(&confinement);
-        // If it fails, the launcher looks by itself.
+        // If this fails, the launcher takes the survey.
         tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 
@@ -244,7 +245,7 @@ impl Executor {
             job_tasks: inner.job_tasks.clone(),
         });
         if let (Some(input), Some(text)) = (job.input(), &spec.stdin) {
-            // Nothing waits in it yet.
+            // The queue is empty, so this cannot fail.
             let _ = input.write(text.clone());
         }
         Ok(job)
@@ -259,8 +260,8 @@ impl Executor {
         place.as_ref()?.make(number, limits)
     }
 
-    /// Returns the limits of each process. The number of processes is left to a control group that has one, and
-    /// cannot be set without a launcher.
+    /// Returns the limits of each process. They contain no limit of processes if a control group enforces it or there
+    /// is no launcher.
     fn per_process(&self, limits: &CommandLimits, group: Option<&Group>) -> ProcessLimits {
         let grouped = group.is_some_and(Group::limits);
         let settable = self.inner.launcher.is_some() && !grouped;
@@ -281,7 +282,7 @@ impl Executor {
         }
     }
 
-    /// Asks the login shell for its PATH. Whatever goes wrong, this process's own serves.
+    /// Returns the PATH of the login shell, or none if the shell does not print it.
     async fn login_path(&self) -> Option<String> {
         let variable = |name| env::value(&self.inner.env, name);
         let shell = variable("SHELL")?.into_string().ok()?;
@@ -303,10 +304,10 @@ impl Executor {
         path
     }
 
-    /// Ends every command and all that any of them left, kept or not, and starts none any more.
+    /// Ends every command with all its processes, also those that were kept, and refuses to start others.
     ///
-    /// Returns when nothing is left. Waits at most 0.8 s for the commands and 0.4 s for the files that they left,
-    /// unless a process does not end: the guard kills a backend that takes 1.5 s.
+    /// Waits at most 0.8 s for the commands and 0.4 s for the removal of their files, unless a process does not end.
+    /// The watchdog kills a backend that takes 1.5 s.
     pub async fn shutdown(&self) {
         let inner = &self.inner;
         inner.root.cancel();
@@ -327,10 +328,10 @@ impl Executor {
     }
 }
 
-/// Reaps orphans as they end, for as long as the executor lives.
+/// Reaps orphans as they end, while the executor exists.
 async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
     while child.recv().await.is_some() {
-        // What ends together is reaped together.
+        // Processes that end together are reaped together.
         tokio::time::sleep(SWEEP).await;
         let Some(inner) = inner.upgrade() else {
             return;
@@ -342,14 +343,16 @@ async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
     }
 }
 
-/// Hears, and goes on after, a write beyond the limit of a file's size (`ulimit -f`): the write fails, and that is told.
+/// Keeps this process alive if it writes beyond the limit of a file's size (`ulimit -f`). The write then fails with
+/// an error.
 fn survive_file_size_signal() -> std::io::Result<()> {
-    // It is heard for as long as this process lives.
+    // The handler stays until this process ends.
     signal(SignalKind::from_raw(nix::libc::SIGXFSZ)).map(drop)
 }
 
-/// Hears, and goes on ignoring, what this process was started to ignore: `nohup` does that, and every `&` in
-/// a script. A command would ignore it too, and no ^C reach it; what is heard it begins with anew.
+/// Makes commands start with the default action for signals that this process was started to ignore, as by `nohup` or
+/// `&` in a script. Otherwise commands would inherit that, and ^C would not reach them. This process still ignores
+/// them: a handler does nothing.
 fn reset_ignored_signals() -> std::io::Result<()> {
     let ignored = procfs::ignored();
     for kind in [
@@ -359,14 +362,14 @@ fn reset_ignored_signals() -> std::io::Result<()> {
         SignalKind::terminate(),
     ] {
         if ignored & (1 << (kind.as_raw_value() - 1)) != 0 {
-            // It is heard for as long as this process lives.
+            // The handler stays until this process ends.
             drop(signal(kind)?);
         }
     }
     Ok(())
 }
 
-/// Returns a part of names that no other executor uses.
+/// Returns text for file names that no other executor uses.
 fn token() -> String {
     format!("{:016x}{:08x}", fastrand::u64(..), std::process::id())
 }

@@ -1,4 +1,4 @@
-//! What a parent left: descriptors beyond the three standard ones, and how signals are taken.
+//! The state that this process inherited from its parent: open descriptors, and ignored signals.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use nix::libc;
 use nix::sys::signal::{SigHandler, Signal};
 use rustix::io::FdFlags;
 
-/// Has the ends of children told: where the parent ignores them, nobody could wait for one.
+/// Restores the default action of SIGCHLD. A process that ignores it cannot wait for its children.
 ///
 /// # Errors
 /// The system refuses.
@@ -25,7 +25,7 @@ pub(crate) fn close(last: i32) -> io::Result<()> {
     range(last, 0)
 }
 
-/// Keeps those descriptors from the programs that this process starts.
+/// Marks all descriptors beyond the standard three as close-on-exec, so that no command inherits them.
 ///
 /// Call it before any thread starts.
 pub(crate) fn keep() {

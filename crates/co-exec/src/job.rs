@@ -14,7 +14,7 @@ use crate::output::spill;
 use crate::process::input::Input;
 use crate::process::supervisor::{NewJob, Supervisor};
 
-/// A command that runs. Dropping it cancels.
+/// A running command. Dropping it cancels the command.
 #[derive(Debug)]
 pub struct Job {
     pid: i32,
@@ -28,42 +28,42 @@ pub struct Job {
 }
 
 impl Job {
-    /// Returns the id of the command's own process, and of its group.
+    /// Returns the process id of the command, which is also the id of its process group.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Returns what a screen shows of the run; for one who looks.
+    /// Returns the screen of the run, for an editor.
     pub fn screen(&self) -> Arc<Screen> {
         Arc::clone(&self.screen)
     }
 
-    /// Returns what the run prints, byte for byte; for a terminal.
+    /// Returns the raw output of the run, for a terminal.
     pub fn feed(&self) -> Arc<Feed> {
         Arc::new(Feed::new(Arc::clone(&self.shared)))
     }
 
-    /// Returns what a model reads of the run while it goes on.
+    /// Returns the output of the run for a model, which can read it while the run goes on.
     pub fn reading(&self) -> Arc<Reading> {
         Arc::clone(&self.reading)
     }
 
-    /// Returns the way to its standard input, where that stays open.
+    /// Returns the handle for standard input, if the input stays open.
     pub fn input(&self) -> Option<Input> {
         self.input.clone()
     }
 
-    /// Ends the command and all it started.
+    /// Ends the command with all its processes.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// Returns what ends the command and all it started, what it left running for a person included.
+    /// Returns a token that ends the command with all its processes, also those that are kept for a person.
     pub fn canceller(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
-    /// Waits for the end: all output read, all processes dealt with.
+    /// Waits until the command has ended, its output is read, and its processes are ended or kept.
     pub async fn outcome(mut self) -> Outcome {
         let outcome = (&mut self.supervisor).await;
         if let Some(armed) = self.armed.take() {
@@ -77,7 +77,7 @@ impl Job {
     }
 }
 
-/// Hands a started process over to a task of its own.
+/// Starts a task that supervises the process, and returns the job.
 pub(crate) fn supervise(mut new_job: NewJob) -> Job {
     let keep = new_job.settings.screen_lines;
     let shared = Arc::new(SharedOutput::new(keep, new_job.settings.max_output));

@@ -1,5 +1,5 @@
-//! Limits: those of each process, which the kernel enforces, and those of a whole command, which co or a control
-//! group enforces.
+//! Limits of commands: those of each process, which the kernel enforces, and those of a command with all its
+//! processes, which this process or a control group enforces.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) struct ProcessLimits {
     pub(crate) open_files: Option<u64>,
     /// Bytes.
     pub(crate) file_size: Option<u64>,
-    /// Threads that the user may have beside the existing ones. Does not apply to root.
+    /// The number of threads that the user may have beside the existing ones. Does not apply to root.
     pub(crate) more_threads: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct CommandLimits {
     pub(crate) disk: Option<u64>,
 }
 
-/// A limit for which co killed a command.
+/// The exceeded limit for which a command was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Limit {
@@ -46,7 +46,7 @@ pub enum Limit {
 }
 
 impl CommandLimits {
-    /// Returns the limits of a command: none if a person typed it.
+    /// Returns the limits of a command. A person's command has none.
     pub(crate) fn of(settings: &ExecSettings, caller: Caller, confinement: &Confinement) -> Self {
         if caller == Caller::Person {
             return Self::default();
@@ -75,8 +75,8 @@ fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 impl ProcessLimits {
-    /// Returns the limits that a person set, and room for twice as many `processes` as the command may have: the
-    /// user's other programs count too, and the command is ended by the number of its own.
+    /// Returns the limits of the settings. `more_threads` is twice the limit of processes, because it also counts
+    /// other programs of the user. The limit of the command is checked separately.
     pub(crate) fn of(settings: &ExecSettings, processes: Option<u64>) -> Self {
         Self {
             cpu_seconds: settings.cpu_seconds,
@@ -125,7 +125,7 @@ fn set(resource: Resource, value: u64) -> io::Result<()> {
     Ok(rustix::process::setrlimit(resource, limit)?)
 }
 
-/// Returns how many threads the machine has, which is no less than the user has; none where that cannot be told.
+/// Returns the number of threads of the machine, or none if it is unknown. The user has no more than that.
 fn threads() -> Option<u64> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     count_in(&load).filter(|count| *count > 0)
@@ -147,7 +147,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Returns a number of bytes in the largest unit of which it has at least one, rounded to a tenth.
+/// Returns a size in the largest unit that fits, rounded to a tenth.
 fn size(bytes: u64) -> String {
     for (unit, name) in [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if bytes >= unit {

@@ -6,40 +6,41 @@ use std::time::Duration;
 
 use crate::limits::Limit;
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// What the model reads: bounded, plain text, with a status line.
+    /// Text for a model: bounded, plain, with a status line.
     pub output: String,
     pub exit: Option<i32>,
     pub signal: Option<i32>,
     pub timed_out: bool,
     pub cancelled: bool,
     pub flooded: bool,
-    /// The limit for which co killed the command.
+    /// The exceeded limit for which the command was killed.
     pub limit: Option<Limit>,
-    /// What was still running when the command's own process ended.
+    /// The processes that still ran when the command itself ended.
     pub background: Vec<Background>,
-    /// That goes on: the command was a person's.
+    /// True if these processes go on, because the command was a person's.
     pub kept: bool,
     pub wall: Duration,
-    /// Of the raw stream.
+    /// The bytes of the raw output.
     pub bytes: u64,
     pub lines: u64,
-    /// The file of the whole stream, or of its first and its last part.
+    /// The file with the output, whole or without its middle.
     pub spill: Option<PathBuf>,
-    /// The part that this file leaves out.
+    /// The part that the file leaves out.
     pub gap: Option<Gap>,
-    /// What the kernel held the command to in fact: `plain`, `read-only`, `workspace`.
+    /// The confinement in which the command ran: `plain`, `read-only`, `workspace`.
     pub level: &'static str,
-    /// What it made in the workspace that other programs run unasked, and that nothing held it from.
+    /// The files that the command made or replaced in the workspace without being prevented, and that other programs
+    /// run unasked.
     pub appeared: Vec<PathBuf>,
-    /// Exit 1 of a program whose exit 1 means "nothing found" or "they differ".
+    /// True if the exit status is 1 and the program means "nothing found" or "they differ" by it.
     pub nothing_found: bool,
 }
 
 impl Outcome {
-    /// Returns whether the command did what it was asked to.
+    /// Returns whether the command succeeded.
     pub fn ok(&self) -> bool {
         let ended = self.timed_out || self.cancelled || self.flooded || self.limit.is_some();
         !ended && (self.exit == Some(0) || self.nothing_found)
@@ -50,7 +51,7 @@ impl Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Gap {
     pub bytes: u64,
-    /// Lines that end in it.
+    /// The number of lines that end in it.
     pub lines: u64,
 }
 
@@ -63,14 +64,14 @@ impl fmt::Display for Gap {
     }
 }
 
-/// A process that a command left running.
+/// A process that remains after its command.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Background {
     pub pid: i32,
     pub name: String,
 }
 
-/// Returns how much was printed, in words.
+/// Returns a number of lines in words.
 pub(crate) fn count_lines(count: u64) -> String {
     match count {
         0 => "no output".to_owned(),

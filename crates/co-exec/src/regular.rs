@@ -1,4 +1,4 @@
-//! Reads files that others wrote: what stands at a path may be a device or a FIFO, and then a plain read never ends.
+//! Reads regular files only. A read of a FIFO or device at the same path might never end.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use nix::libc;
 
-/// Bytes of a file of settings; what is larger is none.
+/// The most bytes of a small file, such as one of settings.
 pub const SMALL: u64 = 1 << 20;
 
-/// Longer than any tick of the clock by which files get their times.
+/// A time longer than the resolution of file times.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A file's identity and time: what changes when its text does.
+/// The identity of a file and the time of its last change. A changed file has another stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stamp {
     device: u64,
@@ -25,7 +25,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Returns the stamp of what stands at a path, none where nothing does.
+    /// Returns the stamp of the file at a path, or none if there is no file.
     pub fn of(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().map(|meta| Self {
             device: meta.dev(),
@@ -36,7 +36,8 @@ impl Stamp {
         })
     }
 
-    /// True if a later change will have another stamp. A change within the same tick of the clock may not.
+    /// Returns whether every later change will change the stamp. A change within the resolution of file times may
+    /// not.
     pub fn is_settled(&self) -> bool {
         let (Ok(seconds), Ok(nanos)) = (u64::try_from(self.seconds), u32::try_from(self.nanos))
         else {
@@ -48,12 +49,12 @@ impl Stamp {
     }
 }
 
-/// Returns what a regular file holds; links are followed.
+/// Returns the contents of a regular file. Follows links.
 ///
 /// # Errors
-/// It cannot be read, is something else than a regular file, or holds more than `most` bytes.
+/// It cannot be read, is not a regular file, or has more than `most` bytes.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    // Before it is opened too: opening alone does something to some devices.
+    // Checked before opening too, because opening some devices has effects.
     fits(&fs::metadata(path)?, most)?;
     let file = File::options()
         .read(true)
@@ -61,7 +62,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         .open(path)?;
     fits(&file.metadata()?, most)?;
     let mut bytes = Vec::new();
-    // It may grow meanwhile.
+    // The file may grow meanwhile.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
         true => Err(too_large(most)),
@@ -72,7 +73,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Returns the text of a regular file of at most [`SMALL`] bytes.
 ///
 /// # Errors
-/// As [`read`], and where it is no text.
+/// As for [`read`], or it is not UTF-8.
 pub fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path, SMALL)?).map_err(io::Error::other)
 }

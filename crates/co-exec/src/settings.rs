@@ -1,4 +1,4 @@
-//! What a person may set of the executor, with the ranges it takes.
+//! The settings of the executor, with their defaults and ranges.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// Variables that say where toolchains are.
+/// Variables that contain the paths of toolchains.
 pub(crate) const TOOLCHAINS: &[&str] = &[
     "CARGO_HOME",
     "RUSTUP_HOME",
@@ -19,48 +19,48 @@ pub(crate) const TOOLCHAINS: &[&str] = &[
     "PYENV_ROOT",
 ];
 
-/// What a person may set of the executor.
+/// The settings of an [`Executor`](crate::Executor).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecSettings {
-    /// Names and `PREFIX_*` that pass on top of the allowlist.
+    /// Further variables that commands get: names and `PREFIX_*`.
     pub env_allow: Vec<String>,
-    /// Take PATH once from the login shell.
+    /// True to use the PATH of the login shell.
     pub login_path: bool,
-    /// Ceiling of a command's time.
+    /// The longest time of a model's command.
     pub max_timeout: Duration,
-    /// Bytes the model reads of one command at most.
+    /// The most bytes that a model reads of one command.
     pub max_output: usize,
-    /// Lines the screen keeps of one run.
+    /// The number of lines that a screen keeps of one run.
     pub screen_lines: usize,
-    /// Bytes of output that a spill file keeps: of more, the first and the last half. 0: no spill.
+    /// The most bytes of one spill file. A longer output keeps its first and last half of that. 0 means no file.
     pub spill_max: u64,
-    /// Bytes after which a command is ended as a flood.
+    /// The most bytes of output. A command that prints more is ended.
     pub flood_max: u64,
-    /// Where spill files go, 0700.
+    /// The directory of spill files, with mode 0700.
     pub spill_dir: PathBuf,
-    /// Spill files older than this, or beyond this many bytes in all, are removed.
+    /// The age at which spill files are removed, and the most bytes of all of them.
     pub spill_age: Duration,
     pub spill_total: u64,
-    /// The most bytes of memory that a model's command and all that it started may use together. None means no limit,
-    /// here and below.
+    /// The most bytes of memory that a model's command may use with all its processes. None means no limit, here and
+    /// below.
     pub memory: Option<u64>,
     /// The most processes and threads of a model's command.
     pub processes: Option<u64>,
     /// The most bytes in the private temporary directory of a model's confined command.
     pub tmp_size: Option<u64>,
-    /// The same as `memory` and `processes` for commands that run unasked, if it is less.
+    /// The limits of memory and processes for commands that run unasked, if they are lower.
     pub unasked_memory: Option<u64>,
     pub unasked_processes: Option<u64>,
-    /// Limits of each process of any command: seconds, count, bytes.
+    /// The limits of each process of any command: seconds, number, bytes.
     pub cpu_seconds: Option<u64>,
     pub open_files: Option<u64>,
     pub file_size: Option<u64>,
-    /// Use user and mount namespaces where the kernel lets us.
+    /// True to use user and mount namespaces if the kernel allows them.
     pub namespaces: bool,
 }
 
 impl ExecSettings {
-    /// The defaults, spilling into `spill_dir`.
+    /// Returns the default settings with this directory of spill files.
     pub fn new(spill_dir: PathBuf) -> Self {
         Self {
             env_allow: TOOLCHAINS
@@ -91,10 +91,10 @@ impl ExecSettings {
 }
 
 impl ExecSettings {
-    /// Checks every value against its range.
+    /// Checks that every value is in its range.
     ///
     /// # Errors
-    /// Names the first setting that is out of range, and what it takes.
+    /// The first setting that is out of range, with its range.
     pub fn check(&self) -> Result<(), Error> {
         let seconds = self.max_timeout.as_secs();
         within("shell_max_timeout", seconds, 1..=7 * 86_400)?;
@@ -153,7 +153,7 @@ fn most_processes() -> u64 {
     512 + 64 * processors
 }
 
-/// Returns whether `name` is a variable's name or `PREFIX_*`.
+/// Returns whether `name` is the name of a variable or `PREFIX_*`.
 pub fn names_variables(name: &str) -> bool {
     let stem = name.strip_suffix('*').unwrap_or(name);
     !stem.is_empty()
