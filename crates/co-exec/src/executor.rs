@@ -238,7 +238,7 @@ impl Executor {
             timeout,
             limits,
             group,
-            searches: status::searches(&spec.program),
+            is_search: status::is_search_text(&spec.program),
             name,
             settings: Arc::clone(&self.settings),
             cancel: inner.root.child_token(),

@@ -53,8 +53,8 @@ impl CommandLimits {
         }
         let (mut memory, mut processes) = (settings.memory, settings.processes);
         if matches!(confinement, Confinement::ReadOnly { .. }) {
-            memory = least(memory, settings.unasked_memory);
-            processes = least(processes, settings.unasked_processes);
+            memory = lower(memory, settings.unasked_memory);
+            processes = lower(processes, settings.unasked_processes);
         }
         let disk = settings.tmp_size;
         Self {
@@ -70,7 +70,7 @@ impl CommandLimits {
     }
 }
 
-fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+fn lower(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 

@@ -43,7 +43,7 @@ pub fn find(workspace: &Path) -> Result<Option<Dirs>, Untrusted> {
         if is_empty(&dot) {
             return Ok(None);
         }
-        inside(workspace, &dot)?
+        of_directory(workspace, &dot)?
     } else if kind.is_file() {
         outside(workspace, &dot)?
     } else {
@@ -75,7 +75,7 @@ pub fn is_own(path: &Path) -> bool {
 }
 
 /// Returns the directories for a `.git` directory.
-fn inside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
+fn of_directory(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     let dir = real(dot)?;
     if !dir.starts_with(workspace) {
         return Err(Untrusted(format!(
@@ -83,7 +83,7 @@ fn inside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
             dir.display()
         )));
     }
-    shares_nothing(&dir)?;
+    check_independent(&dir)?;
     Ok(Dirs {
         own: dir.clone(),
         common: dir,
@@ -100,10 +100,10 @@ fn outside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
         .ok_or_else(|| Untrusted("the file `.git` names no directory".into()))?;
     let common = if is_worktree(&own, dot) {
         let common = own.ancestors().nth(2).unwrap_or(&own).to_owned();
-        shares_nothing(&common)?;
+        check_independent(&common)?;
         common
     } else if is_module(&own, workspace) {
-        shares_nothing(&own)?;
+        check_independent(&own)?;
         own.clone()
     } else {
         return Err(Untrusted(format!(
@@ -142,8 +142,8 @@ fn is_worktree(own: &Path, dot: &Path) -> bool {
     };
     list.ends_with("worktrees")
         && is_git_dir(common)
-        && pointed(own, "commondir").as_deref() == Some(common)
-        && pointed(own, "gitdir").as_deref() == Some(dot)
+        && git_file_target(own, "commondir").as_deref() == Some(common)
+        && git_file_target(own, "gitdir").as_deref() == Some(dot)
 }
 
 /// Returns whether `own` is `COMMON/modules/NAME` and its configuration names the workspace. NAME may have slashes.
@@ -222,9 +222,9 @@ fn work_trees(text: &str, values: &mut Vec<String>) -> Option<()> {
 }
 
 /// Refuses a `commondir` that names another directory. One that names its own directory has no effect.
-fn shares_nothing(dir: &Path) -> Result<(), Untrusted> {
+fn check_independent(dir: &Path) -> Result<(), Untrusted> {
     let there = dir.join("commondir").symlink_metadata().is_ok();
-    if there && pointed(dir, "commondir").as_deref() != Some(dir) {
+    if there && git_file_target(dir, "commondir").as_deref() != Some(dir) {
         return Err(Untrusted(format!(
             "`{}` names another repository",
             dir.join("commondir").display()
@@ -243,7 +243,7 @@ fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
             links::target(&entry.path(), dir)?;
         }
     }
-    links::stay_in(dir)?;
+    links::check_links(dir)?;
     let alternates = dir.join("objects/info/alternates");
     if fs::metadata(&alternates).is_ok_and(|meta| meta.len() > 0) {
         return Err(Untrusted(format!(
@@ -255,7 +255,7 @@ fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
 }
 
 /// Returns the real path that a git file in `dir` names.
-fn pointed(dir: &Path, name: &str) -> Option<PathBuf> {
+fn git_file_target(dir: &Path, name: &str) -> Option<PathBuf> {
     let text = regular::text(&dir.join(name)).ok()?;
     dir.join(line(&text)).canonicalize().ok()
 }

@@ -77,8 +77,8 @@ impl ExecSettings {
             spill_dir,
             spill_age: Duration::from_secs(7 * 24 * 3600),
             spill_total: 1 << 30,
-            memory: most_memory(),
-            processes: Some(most_processes()),
+            memory: default_memory(),
+            processes: Some(default_processes()),
             tmp_size: Some(4 << 30),
             unasked_memory: Some(2 << 30),
             unasked_processes: Some(256),
@@ -97,16 +97,16 @@ impl ExecSettings {
     /// The first setting that is out of range, with its range.
     pub fn check(&self) -> Result<(), Error> {
         let seconds = self.max_timeout.as_secs();
-        within("shell_max_timeout", seconds, 1..=7 * 86_400)?;
-        within("shell_max_output", self.max_output as u64, 1_000..=4 << 20)?;
-        within(
+        check_range("shell_max_timeout", seconds, 1..=7 * 86_400)?;
+        check_range("shell_max_output", self.max_output as u64, 1_000..=4 << 20)?;
+        check_range(
             "shell_screen_lines",
             self.screen_lines as u64,
             100..=1_000_000,
         )?;
-        within("shell_spill_max", self.spill_max, 0..=1 << 40)?;
-        within("shell_flood_max", self.flood_max, 1 << 20..=1 << 44)?;
-        within("shell_spill_total", self.spill_total, 0..=1 << 44)?;
+        check_range("shell_spill_max", self.spill_max, 0..=1 << 40)?;
+        check_range("shell_flood_max", self.flood_max, 1 << 20..=1 << 44)?;
+        check_range("shell_spill_total", self.spill_total, 0..=1 << 44)?;
         let limits = [
             ("shell_memory", self.memory, 1 << 20..=u64::MAX),
             ("shell_processes", self.processes, 8..=1 << 22),
@@ -119,7 +119,7 @@ impl ExecSettings {
         ];
         for (name, value, range) in limits {
             if let Some(value) = value {
-                within(name, value, range)?;
+                check_range(name, value, range)?;
             }
         }
         match self.env_allow.iter().find(|name| !names_variables(name)) {
@@ -129,7 +129,7 @@ impl ExecSettings {
     }
 }
 
-fn within(name: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<(), Error> {
+fn check_range(name: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<(), Error> {
     if range.contains(&value) {
         return Ok(());
     }
@@ -137,7 +137,7 @@ fn within(name: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<
 }
 
 /// Returns three quarters of the machine's memory, in bytes; none if the size is unknown.
-fn most_memory() -> Option<u64> {
+fn default_memory() -> Option<u64> {
     let facts = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = facts
         .lines()
@@ -148,7 +148,7 @@ fn most_memory() -> Option<u64> {
 
 /// Returns enough processes and threads for a build that uses every processor, and few enough that co notices a fork
 /// bomb while the machine still responds.
-fn most_processes() -> u64 {
+fn default_processes() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     512 + 64 * processors
 }

@@ -52,7 +52,7 @@ async fn a_killed_backend_leaves_nothing() {
         tokio::time::sleep(Duration::from_millis(random(400))).await;
         // Either of the two that the backend is: the other one sees to the rest.
         match proc::children(pid_of(&backend)).first() {
-            Some(guarded) if round % 2 == 0 => proc::kill9(*guarded),
+            Some(supervised) if round % 2 == 0 => proc::kill9(*supervised),
             _ => backend.kill().unwrap(),
         }
         killed.push(tokio::task::spawn_blocking(move || backend.wait()));
@@ -92,7 +92,7 @@ fn a_command_is_deaf_to_nothing_that_the_backend_was_started_to_be_deaf_to() {
 /// As a service does that never waits for what it starts: whose parent ignores that signal cannot wait either.
 #[test]
 fn an_exit_is_known_where_the_parent_does_not_care_for_its_children() {
-    // One that ends before the guard looks, and one that ends after that.
+    // One that ends before the watchdog looks, and one that ends after that.
     for (command, code) in [("exit 3", 3), ("sleep 0.3; exit 4", 4)] {
         let mut env = Command::new("env");
         let done = ran(env.args(["--ignore-signal=CHLD", BINARY, "exec", command]));

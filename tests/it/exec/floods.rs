@@ -117,11 +117,11 @@ async fn a_backend_that_is_killed_leaves_output_that_says_that_its_end_is_missin
     let text = || std::fs::read_to_string(out()?).ok();
     let noted = || text().is_some_and(|it| it.ends_with('\n') && it.contains("[co: "));
     eventually("its first part", noted).await;
-    let guard = i32::try_from(backend.id().unwrap()).unwrap();
+    let watchdog = i32::try_from(backend.id().unwrap()).unwrap();
     // The backend first: it would finish the file.
-    let mut all = proc::children(guard);
-    all.extend(proc::descendants(guard));
-    all.insert(1, guard);
+    let mut all = proc::children(watchdog);
+    all.extend(proc::descendants(watchdog));
+    all.insert(1, watchdog);
     all.into_iter().for_each(proc::kill9);
     backend.wait().await.unwrap();
     let text = text().unwrap();

@@ -3,7 +3,7 @@
 mod environment;
 mod faults;
 mod floods;
-mod guard;
+
 mod leftovers;
 mod limits;
 mod proved;

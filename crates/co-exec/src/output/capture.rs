@@ -93,7 +93,7 @@ pub(crate) struct HeadAndTail {
 
 impl HeadAndTail {
     /// Returns whether nothing is missing between the two parts.
-    pub(crate) fn whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         (self.head.len() + self.tail.len()) as u64 == self.bytes
     }
 }
@@ -245,7 +245,7 @@ impl Capture {
     }
 
     /// Returns whether position `at` is inside a line.
-    pub(crate) fn inside(&self, at: u64) -> bool {
+    pub(crate) fn is_inside_line(&self, at: u64) -> bool {
         match self.encoding() {
             // A cut within UTF-16 text is not marked.
             Encoding::Utf16 { .. } => false,
@@ -325,7 +325,7 @@ mod tests {
             (ends.head.as_slice(), ends.tail.as_slice()),
             (&b"one\ntwo"[..], &b""[..])
         );
-        assert!(ends.whole() && !ends.binary);
+        assert!(ends.is_whole() && !ends.binary);
         assert_eq!((ends.bytes, ends.lines), (7, 2));
         assert_eq!(it.last_lines(1, 100), (4, 1));
         assert_eq!(it.last_lines(9, 100), (0, 0));
@@ -334,7 +334,7 @@ mod tests {
         assert!(
             capture(100, [vec![b'\n'; HEAD + TAIL]])
                 .head_and_tail()
-                .whole()
+                .is_whole()
         );
     }
 
@@ -361,7 +361,7 @@ mod tests {
         let ends = it.head_and_tail();
         assert!(ends.head.starts_with(b"line 0\n") && ends.head.len() == HEAD);
         assert!(ends.tail.ends_with(b"line 499999\n") && ends.tail.starts_with(b"line "));
-        assert!(!ends.whole());
+        assert!(!ends.is_whole());
         assert!(it.blocks.len() <= 3, "{}", it.blocks.len());
         let (at, before) = it.last_lines(1_000, u64::MAX);
         assert_eq!(before, 499_000);

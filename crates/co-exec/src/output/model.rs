@@ -33,7 +33,7 @@ pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> Model
         };
     }
     let encoding = ends.encoding;
-    let (front, back) = if ends.whole() {
+    let (front, back) = if ends.is_whole() {
         let (all, folded) = fold(pieces(&[&ends.head, &ends.tail], encoding, true));
         let size: usize = all.iter().map(|piece| piece.text.len()).sum();
         if size <= max {
@@ -128,10 +128,10 @@ fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;
     }
-    one.contains(char::is_alphabetic) && skeleton(one).eq(skeleton(other))
+    one.contains(char::is_alphabetic) && without_digits(one).eq(without_digits(other))
 }
 
-fn skeleton(text: &str) -> impl Iterator<Item = char> {
+fn without_digits(text: &str) -> impl Iterator<Item = char> {
     let mut digits = false;
     text.chars().filter_map(move |c| {
         let repeated = digits && c.is_ascii_digit();

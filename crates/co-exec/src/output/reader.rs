@@ -78,13 +78,13 @@ impl SharedOutput {
     }
 
     /// Sets the sentence about the file. Call it before [`end`](Self::end).
-    pub(crate) fn set_place(&self, place: String) {
+    pub(crate) fn set_file_note(&self, place: String) {
         // It is set once.
         let _ = self.place.set(place);
     }
 
     /// Returns the sentence about the file, if the output has ended and has a file.
-    pub(crate) fn place(&self) -> Option<&str> {
+    pub(crate) fn file_note(&self) -> Option<&str> {
         self.place.get().map(String::as_str)
     }
 

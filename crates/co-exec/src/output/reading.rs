@@ -62,13 +62,13 @@ impl Reading {
 
     /// Waits until there is new output and nothing came for `quiet`, or the output has ended.
     pub async fn settled(&self, quiet: Duration) {
-        let seen = self.place().seen;
-        if !self.beyond(seen).await {
+        let seen = self.position().seen;
+        if !self.wait_beyond(seen).await {
             return;
         }
         loop {
             let bytes = self.shared.capture().bytes();
-            match tokio::time::timeout(quiet, self.beyond(bytes)).await {
+            match tokio::time::timeout(quiet, self.wait_beyond(bytes)).await {
                 Ok(true) => {}
                 Ok(false) | Err(_) => return,
             }
@@ -76,21 +76,21 @@ impl Reading {
     }
 
     /// Waits for more than `bytes` of output. Returns false if the output ends first.
-    async fn beyond(&self, bytes: u64) -> bool {
+    async fn wait_beyond(&self, bytes: u64) -> bool {
         let pending = |_over| self.shared.capture().bytes() > bytes;
         self.shared.until(pending).await
     }
 
     /// Returns the output since the last call, if there is any.
     pub fn next(&self) -> Option<String> {
-        let mut place = self.place();
+        let mut place = self.position();
         let end = self.shared.capture().bytes();
         (end > place.seen).then(|| self.read(&mut place))
     }
 
     /// Returns the output from a line on, counted from 0, if there is any. The next call goes on after it.
     pub fn from_line(&self, line: u64) -> Option<String> {
-        let mut place = self.place();
+        let mut place = self.position();
         let (at, first) = {
             let capture = self.shared.capture();
             match capture.lines().saturating_sub(line) {
@@ -104,28 +104,28 @@ impl Reading {
         if first <= line {
             return Some(text);
         }
-        let (last, all) = (first - 1, self.all());
+        let (last, all) = (first - 1, self.file_suffix());
         Some(format!(
             "[lines {line} to {last} are no longer at hand{all}]\n{text}"
         ))
     }
 
     /// Returns a sentence about the file with the output, if there is one.
-    fn kept(&self) -> Option<String> {
+    fn file_note(&self) -> Option<String> {
         if self.is_over() {
-            return self.shared.place().map(str::to_owned);
+            return self.shared.file_note().map(str::to_owned);
         }
         let bytes = self.shared.capture().bytes();
         let kept = self.spill.exists();
-        kept.then(|| spill::place_so_far(&self.spill, bytes, self.cap))
+        kept.then(|| spill::note_so_far(&self.spill, bytes, self.cap))
     }
 
-    fn all(&self) -> String {
-        self.kept()
+    fn file_suffix(&self) -> String {
+        self.file_note()
             .map_or_else(String::new, |place| format!("; {place}"))
     }
 
-    fn place(&self) -> MutexGuard<'_, Position> {
+    fn position(&self) -> MutexGuard<'_, Position> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,21 +139,21 @@ impl Reading {
         };
         let lost = end - place.at - fresh.len() as u64;
         *place = Position {
-            at: resume(&fresh, end, encoding),
+            at: next_start(&fresh, end, encoding),
             seen: end,
         };
         let ends = ends(fresh, share, encoding, binary);
-        let text = model::view(&ends, self.max, self.kept().as_deref()).text;
+        let text = model::view(&ends, self.max, self.file_note().as_deref()).text;
         if lost == 0 {
             return text;
         }
-        let all = self.all();
+        let all = self.file_suffix();
         format!("[{lost} bytes before this are no longer at hand{all}]\n{text}")
     }
 }
 
 /// Returns the position of the next piece, after one that ends at `end`.
-fn resume(fresh: &[u8], end: u64, encoding: Encoding) -> u64 {
+fn next_start(fresh: &[u8], end: u64, encoding: Encoding) -> u64 {
     let open = memchr::memrchr(b'\n', fresh).map_or(fresh.len(), |at| fresh.len() - at - 1);
     let at = if open > OPEN_LINE {
         end

@@ -152,7 +152,7 @@ impl Screen {
         let capture = self.shared.capture();
         (view.at, view.skipped) = capture.last_lines(lines, bytes);
         view.text = Text::new(capture.encoding());
-        if capture.inside(view.at) {
+        if capture.is_inside_line(view.at) {
             view.text.feed(CUT.as_bytes());
         }
         view.shown = 0;

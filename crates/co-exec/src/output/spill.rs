@@ -36,7 +36,7 @@ pub(crate) struct FinishedFile {
 
 impl FinishedFile {
     /// Returns a sentence about the file: its contents and name.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn note(&self) -> String {
         let path = self.path.display();
         match self.gap {
             Some(gap) => format!("all but {gap} of its middle: {path}"),
@@ -46,7 +46,7 @@ impl FinishedFile {
 }
 
 /// Returns a sentence about the file of an output that goes on, with `bytes` printed so far.
-pub(crate) fn place_so_far(path: &Path, bytes: u64, cap: u64) -> String {
+pub(crate) fn note_so_far(path: &Path, bytes: u64, cap: u64) -> String {
     let path = path.display();
     if bytes > cap / 2 {
         format!("its beginning: {path}")

@@ -28,7 +28,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
         true => String::new(),
         false => format!(", after {}", time(outcome.wall)),
     };
-    let more = left(outcome, NAMES_IN_STATUS)
+    let more = remaining(outcome, NAMES_IN_STATUS)
         .into_iter()
         .chain(appeared(outcome));
     let gap = outcome
@@ -39,7 +39,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
 }
 
 /// Returns a description of the remaining processes, if there are any. Names at most `most` of them.
-pub(crate) fn left(outcome: &Outcome, most: usize) -> Option<String> {
+pub(crate) fn remaining(outcome: &Outcome, most: usize) -> Option<String> {
     let name = |it: &Background| format!("{} (pid {})", it.name, it.pid);
     let mut names: Vec<_> = outcome.background.iter().take(most).map(name).collect();
     let more = outcome.background.len() - names.len();
@@ -91,7 +91,7 @@ pub(crate) fn explain(outcome: &Outcome) -> Option<String> {
     } else {
         let signal = outcome.signal.or(outcome.exit.map(|code| code - 128));
         let meaning = outcome.exit.and_then(meaning);
-        match meaning.or_else(|| signal.and_then(limited)) {
+        match meaning.or_else(|| signal.and_then(limit_of_signal)) {
             Some(meaning) => Some(format!("{ended}: {meaning}")),
             None => Some(ended),
         }
@@ -99,7 +99,7 @@ pub(crate) fn explain(outcome: &Outcome) -> Option<String> {
 }
 
 /// Returns the limit that a signal reports.
-fn limited(signal: i32) -> Option<&'static str> {
+fn limit_of_signal(signal: i32) -> Option<&'static str> {
     match Signal::try_from(signal) {
         Ok(Signal::SIGXCPU) => Some("its processor time is used up"),
         Ok(Signal::SIGXFSZ) => Some("a file would be larger than it may be"),
@@ -129,7 +129,7 @@ fn name(signal: i32) -> String {
 }
 
 /// Returns whether exit status 1 of `program` comes from a search or a comparison.
-pub(crate) fn searches(program: &Program) -> bool {
+pub(crate) fn is_search_text(program: &Program) -> bool {
     match program {
         Program::Argv(argv) => argv.first().is_some_and(|it| is_search(it)),
         Program::Shell(text) => last_command(text).is_some_and(is_search),
@@ -226,13 +226,16 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(
-                searches(&Program::Shell(text.to_owned())),
+                is_search_text(&Program::Shell(text.to_owned())),
                 expected,
                 "{text:?}"
             );
         }
-        assert!(searches(&Program::Argv(vec!["rg".into(), "x".into()])));
-        assert!(!searches(&Program::Argv(vec!["ls".into()])));
+        assert!(is_search_text(&Program::Argv(vec![
+            "rg".into(),
+            "x".into()
+        ])));
+        assert!(!is_search_text(&Program::Argv(vec!["ls".into()])));
     }
 
     #[test]

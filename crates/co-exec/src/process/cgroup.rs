@@ -121,7 +121,7 @@ impl GroupsDirectory {
 
 impl Group {
     /// Returns the file to which a process writes its id to enter the group.
-    pub(crate) fn entrance(&self) -> PathBuf {
+    pub(crate) fn procs_file(&self) -> PathBuf {
         self.dir.join("cgroup.procs")
     }
 
@@ -139,17 +139,17 @@ impl Group {
     /// Returns whether the kernel killed a process because the group came to its limit of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         // If the machine lacks memory, there are kills, but the group refused no allocation.
-        let happened = |event| self.happened("memory.events", event);
-        happened("oom_kill") && happened("oom")
+        let has_event = |event| self.has_event("memory.events", event);
+        has_event("oom_kill") && has_event("oom")
     }
 
     /// Returns whether the kernel refused a process to the group. The kernel never lets the group exceed its limit,
     /// so counting processes cannot detect this.
     pub(crate) fn ran_out_of_processes(&self) -> bool {
-        self.happened("pids.events", "max")
+        self.has_event("pids.events", "max")
     }
 
-    fn happened(&self, file: &str, event: &str) -> bool {
+    fn has_event(&self, file: &str, event: &str) -> bool {
         let events = fs::read_to_string(self.dir.join(file)).unwrap_or_default();
         let counts = events.lines().filter_map(|line| line.split_once(' '));
         counts

@@ -56,7 +56,7 @@ pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
 }
 
 /// Returns the orphans that this process adopted: children that no [`spawn`] made.
-pub(crate) fn adopted() -> Vec<i32> {
+pub(crate) fn orphans() -> Vec<i32> {
     let mut found = procfs::first_threads_children(procfs::own_pid());
     let owned = owned();
     found.retain(|pid| !owned.contains(pid));
@@ -64,7 +64,7 @@ pub(crate) fn adopted() -> Vec<i32> {
 }
 
 /// Returns whether any child of this process, command or orphan, still runs.
-pub(crate) fn any_lives() -> bool {
+pub(crate) fn any_runs() -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, waitid};
     // Linux counts only children that may still stop. On a kernel that counts ended ones too, this always returns
     // true, which is only slower.

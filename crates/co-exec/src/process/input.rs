@@ -64,7 +64,7 @@ impl Input {
         tokio::spawn(async move {
             tokio::select! {
                 () = over.cancelled() => {}
-                () = serve(&fd, inbox, &waiting, terminal) => {}
+                () = write_messages(&fd, inbox, &waiting, terminal) => {}
             }
         });
         input
@@ -129,7 +129,7 @@ impl Input {
 }
 
 /// Writes queued bytes until the input is closed or the command no longer reads.
-async fn serve(
+async fn write_messages(
     fd: &AsyncFd<OwnedFd>,
     mut inbox: mpsc::Receiver<InputMessage>,
     waiting: &AtomicUsize,

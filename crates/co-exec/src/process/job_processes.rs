@@ -49,18 +49,18 @@ impl JobProcesses {
     }
 
     /// Records that the leader and all its threads have ended.
-    pub(crate) fn exited(&mut self) {
+    pub(crate) fn set_exited(&mut self) {
         self.exited = true;
     }
 
     /// Records that the leader was reaped.
-    pub(crate) fn reaped(&mut self) {
+    pub(crate) fn set_reaped(&mut self) {
         self.reaped = true;
     }
 
     /// Returns every living process of the job.
     pub(crate) fn members(&mut self) -> Vec<Process> {
-        let orphans = children::adopted().into_iter();
+        let orphans = children::orphans().into_iter();
         let mut roots: Vec<i32> = orphans.filter(|pid| self.mark.is_on(*pid)).collect();
         if !self.reaped && !self.exited {
             roots.push(self.leader());
@@ -76,7 +76,7 @@ impl JobProcesses {
     }
 
     /// Returns whether the kernel enforces the command's limits of memory and processes.
-    pub(crate) fn is_held(&self) -> bool {
+    pub(crate) fn is_limited_by_kernel(&self) -> bool {
         self.group.as_ref().is_some_and(Group::limits)
     }
 
@@ -86,7 +86,7 @@ impl JobProcesses {
     }
 
     /// Returns whether a check ever found more processes than the leader.
-    pub(crate) fn saw_orphans(&self) -> bool {
+    pub(crate) fn had_descendants(&self) -> bool {
         self.grown
     }
 
@@ -101,7 +101,7 @@ impl JobProcesses {
 
     /// Returns the running processes except the leader.
     pub(crate) fn background(&mut self) -> Vec<Background> {
-        if self.exited && !children::any_lives() {
+        if self.exited && !children::any_runs() {
             return Vec::new();
         }
         let leader = self.leader();

@@ -48,7 +48,7 @@ pub(crate) fn start(start: &SpawnRequest<'_>) -> io::Result<Pid> {
     let env = env.collect::<io::Result<Vec<_>>>()?;
     let program = argv.first().ok_or(io::ErrorKind::InvalidInput)?;
     let (actions, attributes) = (actions(start)?, attributes()?);
-    let pid = within(start.cwd, || {
+    let pid = in_directory(start.cwd, || {
         Ok(nix::spawn::posix_spawn(
             program.as_c_str(),
             &actions,
@@ -100,7 +100,7 @@ fn attributes() -> io::Result<PosixSpawnAttr> {
 /// Runs `work` in the directory `cwd`, because `posix_spawn` passes on the current directory of this process.
 ///
 /// No other code in this process may depend on its working directory.
-fn within<T>(cwd: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+fn in_directory<T>(cwd: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     // This gives the thread its own directory. If the system refuses that, the whole process changes directory for
     // this time.
     let _ = nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS);

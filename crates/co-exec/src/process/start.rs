@@ -79,12 +79,12 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             let why = "co has no launcher to confine or limit the command: see `co-nvim doctor`";
             Error::Sandbox(why.to_owned())
         })?;
-        let entrance = request.group.map(Group::entrance);
+        let procs_file = request.group.map(Group::procs_file);
         let launch = LaunchRequest {
             confinement: request.confinement,
             cwd: request.cwd,
             limits: request.limits,
-            group: entrance.as_deref(),
+            group: procs_file.as_deref(),
             survey: request.survey,
             long_script: long_script.is_some(),
         };

@@ -48,7 +48,7 @@ pub(crate) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<StreamEn
         let (read, input) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         (read, Some(input))
     } else {
-        (whole(text)?, None)
+        (stdin_file(text)?, None)
     };
     Ok(StreamEnds {
         stdin,
@@ -72,7 +72,7 @@ pub(crate) fn null() -> io::Result<File> {
 }
 
 /// Returns the text as a file without a name, so that nothing has to write it while the command reads.
-fn whole(text: Option<&[u8]>) -> io::Result<OwnedFd> {
+fn stdin_file(text: Option<&[u8]>) -> io::Result<OwnedFd> {
     let Some(text) = text else {
         return Ok(null()?.into());
     };

@@ -45,7 +45,7 @@ pub(crate) struct NewJob {
     pub(crate) limits: CommandLimits,
     pub(crate) group: Option<Group>,
     /// True if exit status 1 is no failure.
-    pub(crate) searches: bool,
+    pub(crate) is_search: bool,
     /// The name of the spill file.
     pub(crate) name: String,
     pub(crate) settings: Arc<ExecSettings>,
@@ -80,7 +80,7 @@ pub(crate) struct Supervisor {
     caller: Caller,
     timeout: Duration,
     limits: CommandLimits,
-    searches: bool,
+    is_search: bool,
     settings: Arc<ExecSettings>,
     cancel: CancellationToken,
     job_tasks: JobTasks,
@@ -126,7 +126,7 @@ impl Supervisor {
             caller: new_job.caller,
             timeout: new_job.timeout,
             limits: new_job.limits,
-            searches: new_job.searches,
+            is_search: new_job.is_search,
             settings: new_job.settings,
             cancel: new_job.cancel,
             job_tasks: new_job.job_tasks,
@@ -141,27 +141,27 @@ impl Supervisor {
         let wall = self.began.elapsed();
         let mut background = Vec::new();
         if cause == Cause::Exit {
-            self.processes.exited();
+            self.processes.set_exited();
             background = self.settle().await;
             if !background.is_empty() && self.caller == Caller::Agent {
-                self.end_tree().await;
+                self.end_processes().await;
             }
         } else {
-            self.end_tree().await;
+            self.end_processes().await;
         }
         let kept = cause == Cause::Exit && self.caller == Caller::Person && !background.is_empty();
         if !kept {
             self.reader.finish(DRAIN).await;
         }
-        if self.processes.saw_orphans() {
+        if self.processes.had_descendants() {
             self.processes.sweep();
         }
         let status = children::reap(self.pid);
-        self.processes.reaped();
+        self.processes.set_reaped();
         self.reader.stop().await;
         let mut outcome = self.outcome(cause, status, background);
         (outcome.wall, outcome.kept) = (wall, kept);
-        self.tell(&mut outcome).await;
+        self.add_output(&mut outcome).await;
         self.shared.end();
         if kept {
             self.keep();
@@ -198,7 +198,7 @@ impl Supervisor {
         {
             return Some(Limit::Processes(most));
         }
-        if self.processes.is_held() {
+        if self.processes.is_limited_by_kernel() {
             // Checking many processes takes long if each of them gets as much processor time as this one.
             return None;
         }
@@ -242,7 +242,7 @@ impl Supervisor {
         }
     }
 
-    async fn end_tree(&mut self) {
+    async fn end_processes(&mut self) {
         if !self.processes.end().await {
             tracing::warn!("a command's processes could not be ended");
         }
@@ -274,7 +274,7 @@ impl Supervisor {
                 .confined
                 .as_ref()
                 .map_or_else(Vec::new, Wrapped::appeared),
-            nothing_found: self.searches && exit == Some(1) && cause == Cause::Exit,
+            nothing_found: self.is_search && exit == Some(1) && cause == Cause::Exit,
             ..Outcome::default()
         }
     }
@@ -293,21 +293,21 @@ impl Supervisor {
     }
 
     /// Adds the text for the model and the output file to the outcome.
-    async fn tell(&mut self, outcome: &mut Outcome) {
+    async fn add_output(&mut self, outcome: &mut Outcome) {
         let ends = self.shared.capture().head_and_tail();
         let max = self.settings.max_output;
         let mut view = model::view(&ends, max, None);
         if let ReaderTask::Done(Some(reader)) = &mut self.reader
             && let Some(kept) = reader.finish(view.lossy).await
         {
-            let place = kept.place();
+            let place = kept.note();
             if view.lossy {
                 view = model::view(&ends, max, Some(&place));
             }
-            self.shared.set_place(place);
+            self.shared.set_file_note(place);
             (outcome.spill, outcome.gap) = (Some(kept.path), kept.gap);
         }
-        let left = status::left(outcome, NAMED);
+        let left = status::remaining(outcome, NAMED);
         let how = status::explain(outcome);
         outcome.output = view.text;
         let appeared = status::appeared(outcome);

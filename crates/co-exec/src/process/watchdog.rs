@@ -179,9 +179,9 @@ impl WatchLoop {
         let released = self.wait()?;
         let status = rustix::process::waitpid(Some(self.child), WaitOptions::empty());
         if !released {
-            end_all();
+            kill_remaining();
         }
-        let code = status?.and_then(|(_, status)| code(status));
+        let code = status?.and_then(|(_, status)| exit_status(status));
         Ok(ExitCode::from(code.unwrap_or(1)))
     }
 
@@ -199,7 +199,7 @@ impl WatchLoop {
                     return Ok(released);
                 }
             }
-            let told = signalled && self.pass_on()?;
+            let told = signalled && self.forward_signal()?;
             if told || closed {
                 // A stopped process receives neither.
                 self.signal(rustix::process::Signal::CONT);
@@ -239,7 +239,7 @@ impl WatchLoop {
     }
 
     /// Forwards a signal. Returns whether it was SIGTERM.
-    fn pass_on(&self) -> io::Result<bool> {
+    fn forward_signal(&self) -> io::Result<bool> {
         let Some(told) = self.signals.read_signal()? else {
             return Ok(false);
         };
@@ -258,12 +258,12 @@ impl WatchLoop {
 }
 
 /// Returns the exit status as a shell reports it.
-fn code(status: WaitStatus) -> Option<u8> {
+fn exit_status(status: WaitStatus) -> Option<u8> {
     let signal = status.terminating_signal().map(|signal| 128 + signal);
     u8::try_from(status.exit_status().or(signal)?).ok()
 }
 
-fn end_all() {
+fn kill_remaining() {
     let began = Instant::now();
     while !job_processes::end_children(|_| true) {
         if began.elapsed() > PATIENCE {

@@ -55,7 +55,7 @@ impl Stamp {
 /// Refuses links below the git directory `dir` that lead out of it.
 ///
 /// A directory without links is read once for each state.
-pub(super) fn stay_in(dir: &Path) -> Result<(), Untrusted> {
+pub(super) fn check_links(dir: &Path) -> Result<(), Untrusted> {
     let mut known = KNOWN.lock().unwrap_or_else(|broken| broken.into_inner());
     let mut todo = SHOWN.map(|name| dir.join(name)).to_vec();
     let mut seen = HashSet::new();

@@ -81,7 +81,7 @@ impl Grants {
     /// # Errors
     /// The workspace does not exist, or it is itself a place of secrets.
     pub(super) fn find(&self, request: &GrantRequest<'_>) -> Result<FoundPaths, Refused> {
-        let kept = self.kept(request)?;
+        let kept = self.workspace_paths(request)?;
         let mut found = FoundPaths::default();
         let mut grants = BTreeSet::new();
         grants.extend(
@@ -105,7 +105,7 @@ impl Grants {
         Ok(found)
     }
 
-    fn kept(&self, request: &GrantRequest<'_>) -> Result<Arc<WorkspacePaths>, Refused> {
+    fn workspace_paths(&self, request: &GrantRequest<'_>) -> Result<Arc<WorkspacePaths>, Refused> {
         let named = tools::named(request.env);
         let mut slot = self
             .kept
@@ -117,12 +117,16 @@ impl Grants {
         {
             return Ok(Arc::clone(kept));
         }
-        let kept = Arc::new(self.look(request.workspace, named)?);
+        let kept = Arc::new(self.find_paths(request.workspace, named)?);
         *slot = Some(Arc::clone(&kept));
         Ok(kept)
     }
 
-    fn look(&self, workspace: &Path, named: Vec<tools::Named>) -> Result<WorkspacePaths, Refused> {
+    fn find_paths(
+        &self,
+        workspace: &Path,
+        named: Vec<tools::Named>,
+    ) -> Result<WorkspacePaths, Refused> {
         let real = workspace.canonicalize().map_err(|error| {
             Refused(format!(
                 "{} cannot be entered ({error}): work in a directory that exists",

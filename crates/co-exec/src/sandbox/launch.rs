@@ -24,13 +24,13 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     if args.get(1).is_none_or(|first| first != LAUNCH) {
         return None;
     }
-    let said = match args.get(2).and_then(|it| Plan::decode(it)) {
+    let message = match args.get(2).and_then(|it| Plan::decode(it)) {
         None => "this is how a confined command is started, not a command for people".to_owned(),
-        Some(plan) if plan.level == SandboxLevel::Probe => return Some(tell(&probe())),
+        Some(plan) if plan.level == SandboxLevel::Probe => return Some(print_support(&probe())),
         Some(plan) => run(&plan, &args[3..]),
     };
     // If standard error is closed, nobody can be told.
-    let _ = writeln!(std::io::stderr(), "{name}: {said}");
+    let _ = writeln!(std::io::stderr(), "{name}: {message}");
     Some(ExitCode::from(CANNOT_START))
 }
 
@@ -150,7 +150,7 @@ fn probe() -> Support {
     }
 }
 
-fn tell(support: &Support) -> ExitCode {
+fn print_support(support: &Support) -> ExitCode {
     let told = serde_json::to_vec(support).map(|text| std::io::stdout().write_all(&text));
     if matches!(told, Ok(Ok(()))) {
         ExitCode::SUCCESS

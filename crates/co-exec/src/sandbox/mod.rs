@@ -216,7 +216,7 @@ impl Launcher {
         env: &mut Vec<(OsString, OsString)>,
     ) -> Result<Wrapped, Refused> {
         let (workspace, level, network) = match request.confinement {
-            Confinement::Plain => return self.limited(request, argv),
+            Confinement::Plain => return self.plain_with_limits(request, argv),
             Confinement::ReadOnly { workspace } => (workspace, SandboxLevel::ReadOnly, false),
             Confinement::Workspace {
                 workspace, network, ..
@@ -234,7 +234,7 @@ impl Launcher {
             namespaces: self.namespaces && self.support().namespaces,
             hidden: &hidden,
         };
-        let mut wrapped = self.by_launcher(&grant_request, network, request, argv)?;
+        let mut wrapped = self.launch_confined(&grant_request, network, request, argv)?;
         wrapped.level = level.name();
         wrapped.tmp = Some(tmp);
         Ok(wrapped)
@@ -281,7 +281,7 @@ impl Launcher {
     }
 
     /// Returns the command line that starts the launcher, with the files for this command.
-    fn by_launcher(
+    fn launch_confined(
         &self,
         grant_request: &GrantRequest<'_>,
         network: bool,
@@ -328,7 +328,7 @@ impl Launcher {
     }
 
     /// Returns the command line of a command with limits and without confinement.
-    fn limited(
+    fn plain_with_limits(
         &self,
         request: &LaunchRequest<'_>,
         argv: Vec<OsString>,

@@ -70,7 +70,7 @@ fn hide(hidden: &Hidden) -> io::Result<()> {
     rustix::io::write(rustix::fs::open(&file, made, Mode::empty())?, b"-")?;
     set(&by.0, libc::MOUNT_ATTR_RDONLY, Reach::Here)?;
     for path in &hidden.paths {
-        let Some(place) = place(&path.0)? else {
+        let Some(place) = mount_point(&path.0)? else {
             continue;
         };
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
@@ -98,7 +98,7 @@ fn unshare() -> io::Result<()> {
 /// Mounts a path of the workspace on itself, so that a command cannot rename, remove or replace it. Does nothing if
 /// it no longer exists. Mounts below it stay.
 fn bind(path: &Path) -> io::Result<bool> {
-    let Some(place) = place(path)? else {
+    let Some(place) = mount_point(path)? else {
         return Ok(false);
     };
     let here = format!("/proc/self/fd/{}", place.as_raw_fd());
@@ -107,7 +107,7 @@ fn bind(path: &Path) -> io::Result<bool> {
 }
 
 /// Opens a path as a mount point. Returns none if nothing is there.
-fn place(path: &Path) -> io::Result<Option<OwnedFd>> {
+fn mount_point(path: &Path) -> io::Result<Option<OwnedFd>> {
     // A link is not followed, because the mount would be at its target.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(CWD, path, flags, Mode::empty()) {

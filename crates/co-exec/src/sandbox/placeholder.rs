@@ -51,7 +51,8 @@ impl Drop for Placeholders {
         for placeholder in self.0.drain(..) {
             let Placeholder { path, held, made } = placeholder;
             let last = lock(&held, FlockOperation::NonBlockingLockExclusive).is_ok();
-            if last && stands(&path, &held) && is_neutral(&path) && (made || is_marked(&path)) {
+            if last && is_unchanged(&path, &held) && is_neutral(&path) && (made || is_marked(&path))
+            {
                 // The system removes a directory only if it is empty.
                 let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
             }
@@ -80,7 +81,7 @@ fn place(path: &Path) -> io::Result<Option<Placeholder>> {
         };
         let locked = lock(&held, FlockOperation::NonBlockingLockShared);
         let removed = locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        if removed || !stands(path, &held) {
+        if removed || !is_unchanged(path, &held) {
             std::thread::sleep(PAUSE);
             continue;
         }
@@ -152,7 +153,7 @@ fn lock(held: &OwnedFd, how: FlockOperation) -> io::Result<()> {
 }
 
 /// Returns whether the open file is still the one at the path.
-fn stands(path: &Path, held: &OwnedFd) -> bool {
+fn is_unchanged(path: &Path, held: &OwnedFd) -> bool {
     let Ok(open) = rustix::fs::fstat(held) else {
         return false;
     };

@@ -81,15 +81,15 @@ impl RemovalTree {
         for inner in names(&dir) {
             if !remove_one(&dir, &inner) {
                 // If this fails, `dir` stays.
-                let _ = self.move_up(&dir, &inner);
+                let _ = self.move_to_top(&dir, &inner);
             }
         }
         remove_one(&self.top, name);
     }
 
-    fn move_up(&mut self, dir: &OwnedFd, name: &CStr) -> io::Result<()> {
+    fn move_to_top(&mut self, dir: &OwnedFd, name: &CStr) -> io::Result<()> {
         // Moving a directory writes to it, because it names its parent.
-        open_up(&rustix::fs::openat(dir, name, DIRECTORY, Mode::empty())?)?;
+        make_accessible(&rustix::fs::openat(dir, name, DIRECTORY, Mode::empty())?)?;
         loop {
             self.moved += 1;
             let new = CString::new(format!("co-moved-{}", self.moved))?;
@@ -118,7 +118,7 @@ fn remove_one(dir: &OwnedFd, name: &CStr) -> bool {
 /// Makes a directory readable and returns its names.
 fn names(dir: &OwnedFd) -> impl Iterator<Item = CString> + use<> {
     // If this fails, the listing fails too.
-    let _ = open_up(dir);
+    let _ = make_accessible(dir);
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listed = rustix::fs::openat(dir, c".", how, Mode::empty()).and_then(Dir::new);
     let entries = listed.into_iter().flatten();
@@ -127,7 +127,7 @@ fn names(dir: &OwnedFd) -> impl Iterator<Item = CString> + use<> {
 }
 
 /// Makes a directory accessible for its owner again, because a command may have changed its mode.
-fn open_up(dir: &OwnedFd) -> io::Result<()> {
+fn make_accessible(dir: &OwnedFd) -> io::Result<()> {
     let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
     fs::set_permissions(itself, Permissions::from_mode(0o700))
 }

@@ -14,7 +14,7 @@ use super::{LAUNCH, Refused};
 use crate::limits::ProcessLimits;
 
 /// The most characters of a program's message that a person sees.
-const SAID_MAX: usize = 400;
+const MESSAGE_MAX: usize = 400;
 
 /// The sandbox features of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,8 +63,8 @@ impl Support {
             .map_err(|error| format!("{} did not start ({error})", exe.display()))?
             .ok_or("the sandbox probe took too long")?;
         if !output.status.success() {
-            let said = one_line(&String::from_utf8_lossy(&output.stderr));
-            return Err(format!("the sandbox probe failed: {said}"));
+            let message = one_line(&String::from_utf8_lossy(&output.stderr));
+            return Err(format!("the sandbox probe failed: {message}"));
         }
         let support: Self = serde_json::from_slice(&output.stdout)
             .map_err(|_| "the sandbox probe gave no answer")?;
@@ -115,10 +115,10 @@ impl Support {
 }
 
 /// Returns a program's message as part of a sentence.
-pub(super) fn one_line(said: &str) -> String {
-    let words = said.split(|c: char| c.is_whitespace() || c.is_control());
+pub(super) fn one_line(message: &str) -> String {
+    let words = message.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    words.join(" ").chars().take(SAID_MAX).collect()
+    words.join(" ").chars().take(MESSAGE_MAX).collect()
 }
 
 /// Runs a command and returns its output, or none if it was killed after `limit`.
@@ -131,8 +131,8 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> io::Result<Optio
         .stderr(Stdio::piped());
     let mut child = streams.spawn()?;
     let pid = rustix::process::Pid::from_child(&child);
-    let (over, wait) = channel::<()>();
-    let guard = std::thread::Builder::new()
+    let (done, wait) = channel::<()>();
+    let timer = std::thread::Builder::new()
         .name("sandbox-probe".to_owned())
         .spawn(move || {
             let late = wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
@@ -142,7 +142,7 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> io::Result<Optio
             }
             late
         });
-    let guard = guard.inspect_err(|_| {
+    let timer = timer.inspect_err(|_| {
         let _ = child.kill();
         let _ = child.wait();
     })?;
@@ -156,8 +156,8 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> io::Result<Optio
         .stderr
         .take()
         .map(|mut it| it.read_to_end(&mut stderr));
-    drop(over);
-    let late = guard.join().unwrap_or(true);
+    drop(done);
+    let late = timer.join().unwrap_or(true);
     let status = child.wait()?;
     Ok((!late).then_some(Output {
         status,
@@ -173,12 +173,12 @@ mod tests {
     #[test]
     fn what_a_program_says_is_one_line() {
         assert_eq!(one_line(" a\n\x1b[1mb\t c\r\n"), "a [1mb c");
-        assert_eq!(one_line(&"x".repeat(1000)).len(), SAID_MAX);
+        assert_eq!(one_line(&"x".repeat(1000)).len(), MESSAGE_MAX);
     }
 
     /// Probes with a program in a directory with a `fifo` that nobody writes to: opening it takes for ever.
     fn probe(script: &'static str) -> Result<Support, String> {
-        let (over, wait) = channel();
+        let (done, wait) = channel();
         std::thread::spawn(move || {
             let dir = tempfile::tempdir().unwrap();
             let exe = dir.path().join("exe");
@@ -186,7 +186,7 @@ mod tests {
             std::fs::write(&exe, format!("#!/bin/sh\ncd \"${{0%/*}}\"\n{script}\n")).unwrap();
             std::fs::set_permissions(&exe, std::os::unix::fs::PermissionsExt::from_mode(0o755))
                 .unwrap();
-            let _ = over.send(Support::probe(&exe, Duration::from_millis(50)));
+            let _ = done.send(Support::probe(&exe, Duration::from_millis(50)));
         });
         wait.recv_timeout(Duration::from_secs(60))
             .expect("the probe should have ended")

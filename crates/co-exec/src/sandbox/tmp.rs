@@ -61,10 +61,10 @@ impl Drop for PrivateTmp {
 
 /// Removes the directories that killed processes left. Ignores errors.
 pub(crate) fn prune() {
-    prune_in(&std::env::temp_dir(), FRESH);
+    prune_directory(&std::env::temp_dir(), FRESH);
 }
 
-fn prune_in(parent: &Path, fresh: Duration) {
+fn prune_directory(parent: &Path, fresh: Duration) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let named = |entry: &fs::DirEntry| {
         entry
@@ -134,9 +134,9 @@ mod tests {
         fs::create_dir(&elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, root.path().join("co-tmp-link")).unwrap();
         let held = PrivateTmp::new_in(root.path(), &Removals::default()).unwrap();
-        prune_in(root.path(), FRESH);
+        prune_directory(root.path(), FRESH);
         assert!(left.exists());
-        prune_in(root.path(), Duration::ZERO);
+        prune_directory(root.path(), Duration::ZERO);
         assert!(!left.exists() && held.path().exists() && elsewhere.exists());
         assert!(root.path().join("co-tmp-link").is_symlink());
     }

@@ -187,7 +187,7 @@ impl KnownValues {
     /// Searches for values in the tracked files that are not secret.
     fn classify(&mut self, open: &OpenFiles<'_>, values: &BTreeSet<Arc<str>>) {
         let found = match &self.tracked {
-            Some(tracked) => standing_in(tracked.iter().filter_map(|file| open.path(file)), values),
+            Some(tracked) => values_in(tracked.iter().filter_map(|file| open.path(file)), values),
             None => BTreeSet::new(),
         };
         for value in values {
@@ -225,7 +225,7 @@ impl OpenFiles<'_> {
 }
 
 /// Returns the values that are in any of the files.
-fn standing_in(
+fn values_in(
     files: impl Iterator<Item = PathBuf>,
     values: &BTreeSet<Arc<str>>,
 ) -> BTreeSet<Arc<str>> {

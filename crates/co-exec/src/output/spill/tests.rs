@@ -12,7 +12,7 @@ async fn writes_privately_up_to_the_cap() {
     spill.write(b"89abcdef".to_vec()).await;
     let kept = spill.finish(16).await.unwrap();
     assert_eq!(kept.gap, Some(Gap { bytes: 6, lines: 0 }));
-    assert!(kept.place().starts_with("all but 6 bytes of its middle: /"));
+    assert!(kept.note().starts_with("all but 6 bytes of its middle: /"));
     let text = fs::read_to_string(&kept.path).unwrap();
     assert!(
         text.starts_with("01234\n[co: ") && text.ends_with("\nbcdef"),

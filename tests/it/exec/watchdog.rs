@@ -1,4 +1,4 @@
-//! The backend and its guard: either sees to what the other one leaves.
+//! The backend and its watchdog: either sees to what the other one leaves.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use crate::support::{DEADLINE, proc};
 /// A backend that runs one command; ended with what it started when dropped.
 struct Backend {
     child: Child,
-    guard: i32,
+    watchdog: i32,
     state: TempDir,
 }
 
@@ -35,16 +35,16 @@ impl Backend {
         let mut output = child.stdout.take().unwrap();
         output.read_exact(&mut up).unwrap();
         assert_eq!(&up, b"up");
-        let guard = i32::try_from(child.id()).unwrap();
+        let watchdog = i32::try_from(child.id()).unwrap();
         Self {
             child,
-            guard,
+            watchdog,
             state,
         }
     }
 
-    fn guarded(&self) -> i32 {
-        proc::children(self.guard)[0]
+    fn supervised(&self) -> i32 {
+        proc::children(self.watchdog)[0]
     }
 
     /// A pipe in its directory, from which a command can wait for a line.
@@ -106,20 +106,20 @@ fn how_a_command_ended_is_passed_on() {
 }
 
 #[test]
-fn what_escaped_a_killed_backend_is_ended_by_its_guard() {
+fn what_escaped_a_killed_backend_is_ended_by_its_watchdog() {
     let mut backend = Backend::start(&[&escaped("3511")]);
     there("3511");
-    proc::kill9(backend.guarded());
+    proc::kill9(backend.supervised());
     assert_eq!(backend.code(), Some(137));
-    // The guard ends only when nothing is left.
+    // The watchdog ends only when nothing is left.
     assert!(holding(&sleeping("3511")).is_empty());
 }
 
 #[test]
-fn what_escaped_is_ended_by_the_backend_when_its_guard_is_killed() {
+fn what_escaped_is_ended_by_the_backend_when_its_watchdog_is_killed() {
     let mut backend = Backend::start(&[&escaped("3512")]);
     there("3512");
-    proc::kill9(backend.guard);
+    proc::kill9(backend.watchdog);
     assert_eq!(backend.code(), None);
     gone("3512");
 }
@@ -127,14 +127,14 @@ fn what_escaped_is_ended_by_the_backend_when_its_guard_is_killed() {
 #[test]
 fn a_signal_reaches_the_backend() {
     use nix::sys::signal::{Signal, kill};
-    // A hang-up ends it, and the guard what it leaves.
+    // A hang-up ends it, and the watchdog what it leaves.
     for (signal, code) in [
         (Signal::SIGINT, 143),
         (Signal::SIGTERM, 143),
         (Signal::SIGHUP, 129),
     ] {
         let mut backend = Backend::start(&[&format!("echo up; sleep {}", own("3513"))]);
-        kill(nix::unistd::Pid::from_raw(backend.guard), signal).unwrap();
+        kill(nix::unistd::Pid::from_raw(backend.watchdog), signal).unwrap();
         assert_eq!(backend.code(), Some(code), "{signal}");
         assert!(holding(&sleeping("3513")).is_empty());
     }
@@ -154,8 +154,8 @@ fn stop(pid: i32) {
 fn a_stopped_backend_is_ended_after_it_was_told_to() {
     use nix::sys::signal::{Signal, kill};
     let mut backend = Backend::start(&[&format!("echo up; sleep {}", own("3516"))]);
-    stop(backend.guarded());
-    kill(nix::unistd::Pid::from_raw(backend.guard), Signal::SIGTERM).unwrap();
+    stop(backend.supervised());
+    kill(nix::unistd::Pid::from_raw(backend.watchdog), Signal::SIGTERM).unwrap();
     assert_eq!(backend.code(), Some(143));
     assert!(holding(&sleeping("3516")).is_empty());
 }
@@ -170,19 +170,19 @@ fn a_stopped_backend_is_ended_when_nobody_is_left_to_serve() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let guard = i32::try_from(backend.id()).unwrap();
-    let guarded = proc::wait_until(DEADLINE, "two processes", || {
-        proc::children(guard).first().copied()
+    let watchdog = i32::try_from(backend.id()).unwrap();
+    let supervised = proc::wait_until(DEADLINE, "two processes", || {
+        proc::children(watchdog).first().copied()
     });
-    stop(guarded);
+    stop(supervised);
     drop(backend.stdin.take());
     proc::wait_until(DEADLINE, "both end", || backend.try_wait().unwrap());
 }
 
 #[test]
-fn a_stopped_guard_ends_with_its_backend() {
+fn a_stopped_watchdog_ends_with_its_backend() {
     let mut backend = Backend::start(&["echo up; read line < gate; exit 7"]);
-    stop(backend.guard);
+    stop(backend.watchdog);
     std::fs::write(backend.gate(), "go\n").unwrap();
     assert_eq!(backend.code(), Some(7));
 }
@@ -203,12 +203,12 @@ fn what_is_kept_for_a_person_is_left_alone() {
     }
 }
 
-/// Who waits for their end waits for the backend, not for what its guard does after it.
+/// Who waits for their end waits for the backend, not for what its watchdog does after it.
 #[test]
-fn the_guard_lets_go_of_standard_input_and_output() {
+fn the_watchdog_lets_go_of_standard_input_and_output() {
     let backend = Backend::start(&["echo up; sleep 300"]);
     for fd in 0..2 {
-        let fd = format!("/proc/{}/fd/{fd}", backend.guard);
+        let fd = format!("/proc/{}/fd/{fd}", backend.watchdog);
         proc::wait_until(DEADLINE, &fd, || {
             let place = std::fs::read_link(&fd).ok()?;
             (place == std::path::Path::new("/dev/null")).then_some(())
@@ -231,6 +231,6 @@ fn what_it_cannot_start_without_is_named() {
     }
     let done = unshare(&format!("{empty} && exec \"$0\" exec 'echo hi'"));
     let said = String::from_utf8(done.stderr).unwrap();
-    assert!(said.contains("its guard: /dev/null: "), "{said}");
+    assert!(said.contains("its watchdog: /dev/null: "), "{said}");
     assert!(done.stdout.is_empty() && !done.status.success(), "{said}");
 }
