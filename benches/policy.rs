@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use co::tool::judge::{Bench, Judge};
+use co::tool::judge::{Judge, JudgeConfig};
 use co_exec::Program;
 use co_policy::facts::{
     Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles, WorkspacePath,
@@ -106,7 +106,7 @@ fn times(mut once: impl FnMut()) -> (Duration, Duration) {
 fn main() -> ExitCode {
     let dir = tempfile::tempdir().unwrap();
     let work = workspace(dir.path());
-    let (judge, _) = Judge::new(Bench {
+    let (judge, _) = Judge::new(JudgeConfig {
         workspace: work.clone(),
         home: dir.path().to_owned(),
         path: std::env::var_os("PATH").unwrap_or_default(),

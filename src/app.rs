@@ -26,11 +26,11 @@ use crate::protocol::{FromEditor, Level, PROTOCOL, ToEditor};
 use crate::run::{Run, Shell};
 use crate::store::Store;
 use crate::tool::judge::workspace_of;
-use crate::tool::sandbox_probe::Trial;
+use crate::tool::sandbox_probe::SandboxProbe;
 use co_exec::sandbox::{Launcher, OWN_PROGRAM};
 use co_exec::secrets::redact::Redactor;
 use co_exec::{Executor, Streams};
-use settings::Settings;
+use settings::CurrentSettings;
 
 /// How long the settings and directories may take to answer.
 const HANGS: Duration = Duration::from_secs(8);
@@ -66,7 +66,7 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
         return ExitCode::FAILURE;
     };
     let settings = greet(hello, editor);
-    let (_log, services) = make(settings, editor, Here::find).await;
+    let (_log, services) = make(settings, editor, Installation::find).await;
     match services {
         Ok((services, settings)) => {
             tokio::spawn(tell_isolation(Arc::clone(&services)));
@@ -81,12 +81,12 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
 }
 
 /// Where this process is.
-struct Here {
+struct Installation {
     paths: Paths,
     exe: PathBuf,
 }
 
-impl Here {
+impl Installation {
     fn find() -> Result<Self, paths::Error> {
         Ok(Self {
             paths: Paths::discover(&env)?,
@@ -145,10 +145,10 @@ async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Edi
 async fn make(
     settings: Result<serde_json::Value, String>,
     editor: &Editor,
-    find: impl FnOnce() -> Result<Here, paths::Error> + Send + 'static,
+    find: impl FnOnce() -> Result<Installation, paths::Error> + Send + 'static,
 ) -> (
-    Option<logging::Log>,
-    Result<(Arc<Services>, Settings), String>,
+    Option<logging::LogGuard>,
+    Result<(Arc<Services>, CurrentSettings), String>,
 ) {
     let editor = editor.clone();
     let making = tokio::task::spawn_blocking(move || {
@@ -187,7 +187,7 @@ async fn make(
 }
 
 /// Returns the log, if there is one, and the reason why it cannot be written.
-fn start_log(paths: &Paths) -> (Option<logging::Log>, Option<String>) {
+fn start_log(paths: &Paths) -> (Option<logging::LogGuard>, Option<String>) {
     let start = || {
         let file = paths.log_file().map_err(|error| error.to_string())?;
         let filter = env(logging::VARIABLE);
@@ -204,11 +204,11 @@ fn start_log(paths: &Paths) -> (Option<logging::Log>, Option<String>) {
 
 fn services(
     editor: &Editor,
-    here: Here,
+    here: Installation,
     lua: &serde_json::Value,
-) -> Result<(Services, Settings), String> {
-    let Here { paths, exe } = here;
-    let settings = Settings::read(paths.config_file(), lua);
+) -> Result<(Services, CurrentSettings), String> {
+    let Installation { paths, exe } = here;
+    let settings = CurrentSettings::read(paths.config_file(), lua);
     for problem in &settings.problems {
         warn(editor, problem.clone());
     }
@@ -217,7 +217,7 @@ fn services(
     let home = paths.home.clone();
     let launcher = Launcher::new(exe.clone(), home.clone(), own.clone());
     let launcher = launcher.namespaces(config.namespaces());
-    let trial = Trial::start(&config, launcher.clone());
+    let probe = SandboxProbe::start(&config, launcher.clone());
     let spill_dir = paths.spill_dir().map_err(|error| error.to_string())?;
     let executor = Executor::new(co_exec::Setup {
         settings: config.exec_settings(spill_dir),
@@ -242,14 +242,14 @@ fn services(
         config,
         given: settings.given.clone(),
         executor,
-        trial,
+        probe,
     });
     Ok((services, settings))
 }
 
 /// The greeting does not wait for what is known only once the sandbox was tried.
 async fn tell_isolation(services: Arc<Services>) {
-    let isolation = services.trial.isolation().await.short().to_owned();
+    let isolation = services.probe.isolation().await.short().to_owned();
     services.editor.tell(ToEditor::Isolation { isolation });
 }
 
@@ -284,14 +284,14 @@ fn audit(editor: &Editor, paths: &Paths) -> Option<Audit> {
 struct App {
     /// The services of a chat that begins now.
     services: Arc<Services>,
-    settings: Settings,
+    settings: CurrentSettings,
     cancel: CancellationToken,
     sessions: HashMap<u64, Handle>,
     shell: Shell,
 }
 
 impl App {
-    fn new(services: Arc<Services>, settings: Settings) -> Self {
+    fn new(services: Arc<Services>, settings: CurrentSettings) -> Self {
         let cancel = CancellationToken::new();
         Self {
             shell: Shell::new(Arc::clone(&services), cancel.child_token()),

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 pub use given::Given;
 pub use help::{help, help_environment, help_inherit, help_unasked};
-pub use layers::{Env, Layers, Read, load};
+pub use layers::{Env, Layers, LoadedSettings, load};
 pub use table::Applies;
 
 /// Every setting, with a value.
@@ -33,7 +33,7 @@ pub struct Config {
     pub run_timeout: Option<u64>,
     /// Nobody is asked; deny rules still refuse.
     pub auto_confirm: bool,
-    pub sandbox_backend: Backend,
+    pub sandbox_backend: SandboxBackend,
     pub docker_image: String,
     pub sandbox_network: Network,
     /// Bytes of memory of a container.
@@ -59,7 +59,7 @@ pub struct Config {
 
 /// Where approved commands run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
+pub enum SandboxBackend {
     Subprocess,
     Landlock,
     Docker,
@@ -67,7 +67,7 @@ pub enum Backend {
     Auto,
 }
 
-impl Backend {
+impl SandboxBackend {
     pub const ALL: [Self; 4] = [Self::Subprocess, Self::Landlock, Self::Docker, Self::Auto];
 
     /// Returns the one that the setting's word means.
@@ -103,7 +103,7 @@ impl Default for Config {
             run_inherits: false,
             run_timeout: None,
             auto_confirm: false,
-            sandbox_backend: Backend::Subprocess,
+            sandbox_backend: SandboxBackend::Subprocess,
             docker_image: "co-cli-sandbox".to_owned(),
             sandbox_network: Network::None,
             sandbox_mem_limit: 1 << 30,

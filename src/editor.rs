@@ -35,15 +35,15 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    entries: VecDeque<Entry>,
-    live: Vec<Live>,
+    entries: VecDeque<QueueEntry>,
+    live: Vec<LiveEntry>,
     next: u64,
     /// Whether something waits that is worth a frame.
     filled: bool,
     urgent: bool,
 }
 
-enum Entry {
+enum QueueEntry {
     Message(ToEditor),
     /// The rest of a live output, then the message that ends it.
     Finish {
@@ -52,21 +52,21 @@ enum Entry {
     },
 }
 
-struct Live {
+struct LiveEntry {
     id: u64,
     target: Target,
-    source: Source,
+    source: OutputSource,
     taken: Arc<Notify>,
 }
 
 /// What a live output is taken from.
 #[derive(Clone)]
-enum Source {
+enum OutputSource {
     Screen(Arc<Screen>),
     Feed(Arc<Feed>),
 }
 
-impl Source {
+impl OutputSource {
     async fn changed(&self) -> bool {
         match self {
             Self::Screen(screen) => screen.changed().await,
@@ -86,7 +86,7 @@ pub enum Target {
 
 /// An output that is being shown.
 #[must_use = "an output that is never finished stays live"]
-pub struct Showing {
+pub struct LiveOutput {
     id: u64,
     editor: Editor,
 }
@@ -113,21 +113,21 @@ impl Editor {
     }
 
     /// Shows what is on `screen` at `target` as it changes.
-    pub fn show(&self, target: Target, screen: Arc<Screen>) -> Showing {
-        self.present(target, Source::Screen(screen))
+    pub fn show(&self, target: Target, screen: Arc<Screen>) -> LiveOutput {
+        self.present(target, OutputSource::Screen(screen))
     }
 
     /// Shows what comes from `feed` in the terminal of `run`.
-    pub fn show_terminal(&self, run: u64, feed: Arc<Feed>) -> Showing {
-        self.present(Target::Run(run), Source::Feed(feed))
+    pub fn show_terminal(&self, run: u64, feed: Arc<Feed>) -> LiveOutput {
+        self.present(Target::Run(run), OutputSource::Feed(feed))
     }
 
-    fn present(&self, target: Target, source: Source) -> Showing {
+    fn present(&self, target: Target, source: OutputSource) -> LiveOutput {
         let taken = Arc::new(Notify::new());
         let mut queue = self.shared.queue();
         queue.next += 1;
         let id = queue.next;
-        queue.live.push(Live {
+        queue.live.push(LiveEntry {
             id,
             target,
             source: source.clone(),
@@ -142,18 +142,18 @@ impl Editor {
                 next.await;
             }
         });
-        Showing {
+        LiveOutput {
             id,
             editor: self.clone(),
         }
     }
 }
 
-impl Showing {
+impl LiveOutput {
     /// Ends it: what is still to be shown goes first, then `then`; whatever is told later comes after.
     pub fn finish(self, then: ToEditor) {
         let mut queue = self.editor.shared.queue();
-        queue.entries.push_back(Entry::Finish {
+        queue.entries.push_back(QueueEntry::Finish {
             live: self.id,
             then,
         });
@@ -183,10 +183,10 @@ impl Outbox {
         let mut frame = Frame::default();
         while let Some(entry) = queue.entries.pop_front() {
             match entry {
-                Entry::Message(message) => frame.messages.push(message),
-                Entry::Finish { live, then } => {
+                QueueEntry::Message(message) => frame.messages.push(message),
+                QueueEntry::Finish { live, then } => {
                     if !queue.drain(live, &mut frame) {
-                        queue.entries.push_front(Entry::Finish { live, then });
+                        queue.entries.push_front(QueueEntry::Finish { live, then });
                         // The end is waited for: the rest goes as fast as it is taken.
                         (queue.filled, queue.urgent) = (true, true);
                         break;
@@ -228,18 +228,17 @@ impl Queue {
     fn push(&mut self, message: ToEditor) {
         match (self.entries.back_mut(), message) {
             (
-                Some(Entry::Message(ToEditor::Append { session, text })),
+                Some(QueueEntry::Message(ToEditor::Append { session, text })),
                 ToEditor::Append {
                     session: other,
                     text: more,
                 },
             ) if *session == other => text.push_str(&more),
-            (Some(Entry::Message(old @ ToEditor::State { .. })), new @ ToEditor::State { .. })
-                if session_of(old) == session_of(&new) =>
-            {
-                *old = new
-            }
-            (_, message) => self.entries.push_back(Entry::Message(message)),
+            (
+                Some(QueueEntry::Message(old @ ToEditor::State { .. })),
+                new @ ToEditor::State { .. },
+            ) if session_of(old) == session_of(&new) => *old = new,
+            (_, message) => self.entries.push_back(QueueEntry::Message(message)),
         }
     }
 
@@ -270,10 +269,10 @@ impl Queue {
     }
 }
 
-impl Live {
+impl LiveEntry {
     fn take(&self, frame: &mut Frame) -> bool {
         let message = match &self.source {
-            Source::Screen(screen) => screen.take().map(|patch| {
+            OutputSource::Screen(screen) => screen.take().map(|patch| {
                 frame.bytes += size(&patch);
                 match self.target {
                     Target::Run(run) => ToEditor::RunOutput { run, patch },
@@ -285,7 +284,7 @@ impl Live {
                     },
                 }
             }),
-            Source::Feed(feed) => feed.take().and_then(|data| {
+            OutputSource::Feed(feed) => feed.take().and_then(|data| {
                 frame.bytes += data.len();
                 match self.target {
                     Target::Run(run) => Some(ToEditor::RunData { run, data }),

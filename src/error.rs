@@ -6,7 +6,7 @@ use co_llm::provider_table::{FALLBACK, NAMES, alternatives, key_variables};
 
 /// A failure in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct ErrorText {
     /// What failed, the object named, no full stop at its end.
     pub message: String,
     /// What to do next.
@@ -14,14 +14,14 @@ pub struct Text {
 }
 
 /// Puts an error into words.
-pub fn text_of<'a, E>(error: &'a E) -> Text
+pub fn text_of<'a, E>(error: &'a E) -> ErrorText
 where
-    Text: From<&'a E>,
+    ErrorText: From<&'a E>,
 {
-    Text::from(error)
+    ErrorText::from(error)
 }
 
-impl Text {
+impl ErrorText {
     fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -46,7 +46,7 @@ impl Text {
     }
 }
 
-impl From<&co_exec::Error> for Text {
+impl From<&co_exec::Error> for ErrorText {
     fn from(error: &co_exec::Error) -> Self {
         Self {
             message: error.to_string(),
@@ -55,7 +55,7 @@ impl From<&co_exec::Error> for Text {
     }
 }
 
-impl From<&store::Error> for Text {
+impl From<&store::Error> for ErrorText {
     fn from(error: &store::Error) -> Self {
         Self {
             message: error.to_string(),
@@ -64,7 +64,7 @@ impl From<&store::Error> for Text {
     }
 }
 
-impl From<&Fault> for Text {
+impl From<&Fault> for ErrorText {
     fn from(fault: &Fault) -> Self {
         let retry =
             "the answer so far is kept; `:Co /continue` goes on with it, `:Co /retry` asks again";

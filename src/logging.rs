@@ -24,7 +24,7 @@ const FULL: u64 = 4 << 20;
 
 /// Keeps the log going; what is still in memory is written when it is dropped.
 #[must_use]
-pub struct Log {
+pub struct LogGuard {
     _worker: WorkerGuard,
     /// What was wrong with the filter, in a sentence; `info` is used then.
     pub problem: Option<String>,
@@ -43,7 +43,7 @@ pub enum Error {
 ///
 /// # Errors
 /// Where the file cannot be opened.
-pub fn start(file: &Path, filter: Option<&str>) -> Result<Log, Error> {
+pub fn start(file: &Path, filter: Option<&str>) -> Result<LogGuard, Error> {
     let (subscriber, log) = subscriber(file, filter)?;
     subscriber.try_init().map_err(|_| Error::Twice)?;
     Ok(log)
@@ -52,7 +52,7 @@ pub fn start(file: &Path, filter: Option<&str>) -> Result<Log, Error> {
 fn subscriber(
     file: &Path,
     filter: Option<&str>,
-) -> Result<(impl Subscriber + Send + Sync, Log), Error> {
+) -> Result<(impl Subscriber + Send + Sync, LogGuard), Error> {
     let rotated = Rotated::open(file, FULL).map_err(|source| Error::Open {
         path: file.to_owned(),
         source,
@@ -65,7 +65,7 @@ fn subscriber(
         .with_ansi(false)
         .with_writer(writer)
         .with_filter(filter.and(filter_fn(|meta| wanted(meta.target(), *meta.level()))));
-    let log = Log {
+    let log = LogGuard {
         _worker: worker,
         problem,
     };

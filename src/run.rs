@@ -139,7 +139,7 @@ async fn begin(services: &Services, run: Run) -> Result<(Job, Ceiling), String> 
     let command = String::from_utf8(run.command)
         .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
     let confinement = services
-        .trial
+        .probe
         .session(|| workspace_of(&run.cwd))
         .await
         .map_err(|refused| refused.to_string())?;

@@ -25,7 +25,7 @@ pub enum Error {
 
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct TrustAnswer {
     pub path: PathBuf,
     pub sha256: String,
     pub trusted: bool,
@@ -34,7 +34,7 @@ pub struct Entry {
 #[derive(Default, Serialize, Deserialize)]
 struct Entries {
     #[serde(default)]
-    file: Vec<Entry>,
+    file: Vec<TrustAnswer>,
 }
 
 /// The text of a file, as one read found it.
@@ -84,7 +84,7 @@ impl Trust {
     ///
     /// # Errors
     /// The file is there and cannot be read.
-    pub fn entries(&self) -> Result<Vec<Entry>, Error> {
+    pub fn entries(&self) -> Result<Vec<TrustAnswer>, Error> {
         let path = self.file();
         let fail = |why: String| Error::Read {
             path: path.clone(),
@@ -103,7 +103,7 @@ impl Trust {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn save(&self, entry: Entry) -> Result<(), Error> {
+    pub fn save(&self, entry: TrustAnswer) -> Result<(), Error> {
         let _alone = self.lock()?;
         let mut entries = self.entries()?;
         entries.retain(|kept| kept.path != entry.path);
@@ -138,7 +138,7 @@ impl Trust {
         })
     }
 
-    fn write(&self, file: Vec<Entry>) -> Result<(), Error> {
+    fn write(&self, file: Vec<TrustAnswer>) -> Result<(), Error> {
         let path = self.file();
         let put = || {
             let text = toml::to_string(&Entries { file }).map_err(io::Error::other)?;
@@ -160,8 +160,8 @@ mod tests {
 
     use super::*;
 
-    fn entry(path: &str, text: &str, trusted: bool) -> Entry {
-        Entry {
+    fn entry(path: &str, text: &str, trusted: bool) -> TrustAnswer {
+        TrustAnswer {
             path: path.into(),
             sha256: sha256(text),
             trusted,

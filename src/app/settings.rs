@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::{App, HANGS, env, variables};
 use crate::chat::Msg;
-use crate::config::{Applies, Backend, Given, Layers, Read};
+use crate::config::{Applies, Given, Layers, LoadedSettings, SandboxBackend};
 use crate::protocol::{Level, ToEditor};
 
 /// The settings as they were read last.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Settings {
+pub(super) struct CurrentSettings {
     file: PathBuf,
     pub(super) given: Given,
     pub(super) problems: Vec<String>,
@@ -18,7 +18,7 @@ pub(super) struct Settings {
     pub(super) secrets: Vec<String>,
 }
 
-impl Settings {
+impl CurrentSettings {
     /// Reads all layers. Blocks on files.
     pub(super) fn read(file: PathBuf, lua: &serde_json::Value) -> Self {
         let layers = Layers {
@@ -27,7 +27,7 @@ impl Settings {
             env: &env,
             variables: &variables(),
         };
-        let Read { given, problems } = layers.read();
+        let LoadedSettings { given, problems } = layers.read();
         Self {
             secrets: co_llm::secrets(&given.config().llm, &env),
             file,
@@ -42,7 +42,7 @@ impl App {
     pub(super) async fn change_settings(&mut self, lua: serde_json::Value) {
         let file = self.settings.file.clone();
         let shown = file.display().to_string();
-        let reading = tokio::task::spawn_blocking(move || Settings::read(file, &lua));
+        let reading = tokio::task::spawn_blocking(move || CurrentSettings::read(file, &lua));
         let Ok(Ok(new)) = tokio::time::timeout(HANGS, reading).await else {
             let why = format!("the settings stay as they were: {shown} does not answer");
             return self.services.notice(Level::Error, why);
@@ -62,7 +62,7 @@ impl App {
         let old = std::mem::replace(&mut self.settings, new);
         self.spread();
         let new = &self.settings;
-        let later = Later {
+        let later = PendingSettings {
             next_chat: match self.sessions.is_empty() {
                 true => Vec::new(),
                 false => old.given.changed(&new.given, Applies::NextChat),
@@ -81,7 +81,8 @@ impl App {
         if word.is_empty() {
             return true;
         }
-        let Some(backend @ (Backend::Landlock | Backend::Subprocess)) = Backend::from_word(word)
+        let Some(backend @ (SandboxBackend::Landlock | SandboxBackend::Subprocess)) =
+            SandboxBackend::from_word(word)
         else {
             let why = format!("/sandbox takes landlock or subprocess, not \"{word}\"");
             self.services.notice(Level::Error, why);
@@ -123,12 +124,12 @@ impl App {
 }
 
 /// The settings that changed and do not apply at once.
-struct Later {
+struct PendingSettings {
     next_chat: Vec<&'static str>,
     restart: Vec<&'static str>,
 }
 
-impl Later {
+impl PendingSettings {
     /// Returns one sentence; none if nothing waits.
     fn sentence(&self) -> Option<String> {
         let clause = |names: &[&str], what: (&str, &str), then: &str| {
@@ -156,13 +157,13 @@ impl Later {
 
 #[cfg(test)]
 mod tests {
-    use super::Later;
+    use super::PendingSettings;
 
     #[test]
     fn what_waits_is_one_sentence() {
         let check =
             |next_chat: &[&'static str], restart: &[&'static str], expected: Option<&str>| {
-                let later = Later {
+                let later = PendingSettings {
                     next_chat: next_chat.to_vec(),
                     restart: restart.to_vec(),
                 };

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::tool::confinement::Unasked;
 
-/// A program in the place of our own, whose trial of the sandbox ends when somebody writes to `fifo`.
+/// A program in the place of our own, whose probe of the sandbox ends when somebody writes to `fifo`.
 fn program(dir: &Path) -> PathBuf {
     nix::unistd::mkfifo(&dir.join("fifo"), Mode::S_IRWXU).unwrap();
     let exe = dir.join("exe");
@@ -28,7 +28,7 @@ fn places(root: &Path) -> Paths {
 }
 
 #[tokio::test]
-async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
+async fn the_greeting_does_not_wait_for_the_probe_of_the_sandbox() {
     let dir = tempfile::tempdir().unwrap();
     let exe = program(dir.path());
     let (editor, outbox) = Editor::new();
@@ -41,16 +41,16 @@ async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
     let greeted = |frame: &[ToEditor]| matches!(frame, [ToEditor::Ready { .. }]);
     let frame = outbox.take_frame();
     assert!(greeted(&frame), "{frame:?}");
-    let here = Here {
+    let here = Installation {
         paths: places(dir.path()),
         exe,
     };
     let (_log, services) = make(settings, &editor, move || Ok(here)).await;
     let (services, _settings) = services.unwrap();
     tokio::spawn(tell_isolation(Arc::clone(&services)));
-    assert_eq!(services.trial.unasked(), Unasked::Never);
+    assert_eq!(services.probe.unasked(), Unasked::Never);
 
-    // It waits for the trial to come that far, and ends it.
+    // It waits for the probe to come that far, and ends it.
     fs::write(dir.path().join("fifo"), "").unwrap();
     let told = loop {
         outbox.filled().await;
@@ -64,6 +64,6 @@ async fn the_greeting_does_not_wait_for_the_trial_of_the_sandbox() {
     };
     // It gave no answer, which says nothing of the kernel.
     assert_eq!(told, [isolation]);
-    assert_eq!(services.trial.unasked(), Unasked::Never);
+    assert_eq!(services.probe.unasked(), Unasked::Never);
     services.executor.shutdown().await;
 }

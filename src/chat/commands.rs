@@ -10,10 +10,10 @@ use super::jobs::Jobs;
 use super::render;
 use super::turn::{Purpose, Standing};
 use super::{Place, Session, State};
-use crate::config::Backend;
+use crate::config::SandboxBackend;
 use crate::error;
 use crate::protocol::{Choice, Level, ToEditor};
-use crate::store::{self, Entry};
+use crate::store::{self, ChatSummary};
 use crate::tool::judge::workspace_of;
 use co_llm::transcript::{self, Item};
 
@@ -45,13 +45,13 @@ impl Session {
 
     /// Returns how approved commands and commands that run unasked are confined, and the other choice.
     async fn sandbox_words(&self) -> String {
-        let isolation = self.services.trial.isolation().await;
+        let isolation = self.services.probe.isolation().await;
         let approved = match isolation.session_words() {
             Ok(words) => words,
             Err(refused) => format!("approved commands are refused: {refused}"),
         };
         let other = match isolation.other() {
-            Some(Backend::Landlock) => " (/sandbox landlock confines them to the workspace)",
+            Some(SandboxBackend::Landlock) => " (/sandbox landlock confines them to the workspace)",
             Some(_) => " (/sandbox subprocess ends this)",
             None => "",
         };
@@ -264,7 +264,7 @@ impl Session {
         }
     }
 
-    fn choose(&self, name: &str, title: &str, entries: &[Entry]) {
+    fn choose(&self, name: &str, title: &str, entries: &[ChatSummary]) {
         if entries.is_empty() {
             return self.say("no session of this workspace is kept yet");
         }

@@ -15,7 +15,7 @@ use super::render::one_line;
 use super::services::Services;
 use super::{Answered, Session};
 use crate::protocol::{Answer, Level, ToEditor, TrustQuestion};
-use crate::trust::{self, Entry, FileText, Trust};
+use crate::trust::{self, FileText, Trust, TrustAnswer};
 use co_llm::transcript::Item;
 
 /// The files, the first one that is not refused counts.
@@ -64,7 +64,7 @@ pub struct Instructions {
 struct State {
     questions: Vec<Question>,
     /// The last answer about each file that is on its way to the disk, or that could not be written there.
-    unsaved: HashMap<PathBuf, Entry>,
+    unsaved: HashMap<PathBuf, TrustAnswer>,
     /// Counts the changes on disk.
     changes: u64,
     /// The problems that the person was told of, by workspace.
@@ -102,7 +102,7 @@ impl Instructions {
     ///
     /// # Errors
     /// They cannot be read.
-    pub(super) async fn answers(&self, workspace: &Path) -> Result<Vec<Entry>, String> {
+    pub(super) async fn answers(&self, workspace: &Path) -> Result<Vec<TrustAnswer>, String> {
         let trust = self.trust.clone();
         let mut entries = blocking(move || trust.entries()).await?;
         entries.retain(|entry| entry.path.parent() == Some(workspace));
@@ -132,7 +132,7 @@ impl Instructions {
 struct InstructionFiles {
     files: Vec<FileText>,
     problems: Vec<String>,
-    entries: Vec<Entry>,
+    entries: Vec<TrustAnswer>,
 }
 
 impl InstructionFiles {
@@ -157,7 +157,7 @@ impl InstructionFiles {
     }
 
     /// Returns the last answer about a file, whichever text it was for.
-    fn answer<'a>(&'a self, state: &'a State, path: &Path) -> Option<&'a Entry> {
+    fn answer<'a>(&'a self, state: &'a State, path: &Path) -> Option<&'a TrustAnswer> {
         let saved = || self.entries.iter().find(|entry| entry.path == path);
         state.unsaved.get(path).or_else(saved)
     }
@@ -199,8 +199,8 @@ fn decide(
         let name = name_of(&file.path);
         let answer = read.answer(state, &file.path);
         match answer.filter(|answer| answer.sha256 == file.sha256) {
-            Some(Entry { trusted: false, .. }) => continue,
-            Some(Entry { trusted: true, .. }) => {
+            Some(TrustAnswer { trusted: false, .. }) => continue,
+            Some(TrustAnswer { trusted: true, .. }) => {
                 found = Found::Trusted {
                     path: file.path.clone(),
                     text: prompt::cut(&file.text).to_owned(),
@@ -295,7 +295,7 @@ pub fn answer(services: &Arc<Services>, answered: &Answered) -> bool {
     };
     let question = state.questions.swap_remove(at);
     let trusted = answered.decision == Answer::Once;
-    let entry = Entry {
+    let entry = TrustAnswer {
         path: question.path,
         sha256: question.sha256,
         trusted,
@@ -318,7 +318,7 @@ pub fn answer(services: &Arc<Services>, answered: &Answered) -> bool {
 }
 
 /// Writes an answer down and says what follows from it; does nothing if the person took it back meanwhile.
-async fn save(services: &Services, name: &str, entry: Entry) {
+async fn save(services: &Services, name: &str, entry: TrustAnswer) {
     let _alone = services.instructions.writing.lock().await;
     let is_last = |state: &State| state.unsaved.get(&entry.path) == Some(&entry);
     if !is_last(&services.instructions.state()) {

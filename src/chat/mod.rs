@@ -39,7 +39,7 @@ use self::record::Recorder;
 use self::services::Services;
 use self::turn::{Ended, Event, Purpose, Queue, Snapshot, Standing, Turn};
 use self::typed_commands::Typed;
-use crate::editor::Showing;
+use crate::editor::LiveOutput;
 use crate::protocol::{Level, State, ToEditor};
 use co_llm::transcript::{self, Context, End, Item, Outcome, Usage};
 use co_llm::{Fault, Provider};
@@ -96,7 +96,7 @@ struct Session {
     /// The editor knows the start of the answer that `/retry` replaces.
     answering: bool,
     page: render::Page,
-    showing: Vec<Showing>,
+    showing: Vec<LiveOutput>,
     /// The conversation that this was to go on with could not be had: nothing begins in its place unsaid.
     unresumed: bool,
     typed: Typed,

@@ -10,7 +10,7 @@ use super::blocking::blocking;
 use super::services::Services;
 use crate::error;
 use crate::protocol::Level;
-use crate::store::{Log, Meta};
+use crate::store::{Meta, TranscriptWriter};
 use co_llm::transcript::Item;
 
 /// A streamed text is written, and then shown, this often: what is on the screen is on the disk.
@@ -21,7 +21,7 @@ const TITLE: usize = 60;
 
 pub(super) struct Recorder {
     services: Arc<Services>,
-    log: Option<Arc<Mutex<Log>>>,
+    log: Option<Arc<Mutex<TranscriptWriter>>>,
     /// The log's id; asking the log itself would wait for a write.
     id: Option<String>,
     items: Vec<Item>,
@@ -51,18 +51,18 @@ impl Recorder {
     }
 
     /// The session's file, which is this process's alone while it is open.
-    pub(super) fn log(&self) -> Option<Arc<Mutex<Log>>> {
+    pub(super) fn log(&self) -> Option<Arc<Mutex<TranscriptWriter>>> {
         self.log.clone()
     }
 
     /// Goes on with a session from the store.
-    pub(super) fn resume(&mut self, log: Log, items: Vec<Item>) {
+    pub(super) fn resume(&mut self, log: TranscriptWriter, items: Vec<Item>) {
         self.write_to(log);
         self.items = items;
         self.waiting.clear();
     }
 
-    fn write_to(&mut self, log: Log) {
+    fn write_to(&mut self, log: TranscriptWriter) {
         self.id = Some(log.id().to_owned());
         self.log = Some(Arc::new(Mutex::new(log)));
     }

@@ -3,9 +3,9 @@
 mod retold;
 
 use crate::error;
-use crate::tool::files::Look;
+use crate::tool::files::FileQuery;
 use crate::tool::jobs;
-use crate::tool::shell::Manner;
+use crate::tool::shell::ExecMode;
 use co_llm::Fault;
 use co_llm::transcript::{Call, Context, Decision, End};
 
@@ -82,8 +82,8 @@ pub(super) fn one_line(text: &str) -> String {
 pub(super) const HEADING: &str = "## Co";
 
 /// A call, before it is asked about or run.
-pub(super) fn call(command: &str, manner: Manner) -> String {
-    let how = manner_words(manner);
+pub(super) fn call(command: &str, mode: ExecMode) -> String {
+    let how = mode_words(mode);
     match command.contains('\n') {
         false => format!(
             "$ {}{}",
@@ -97,8 +97,8 @@ pub(super) fn call(command: &str, manner: Manner) -> String {
     }
 }
 
-fn manner_words(manner: Manner) -> Option<&'static str> {
-    match (manner.terminal, manner.background) {
+fn mode_words(mode: ExecMode) -> Option<&'static str> {
+    match (mode.terminal, mode.background) {
         (false, false) => None,
         (true, false) => Some("in a terminal"),
         (false, true) => Some("in the background"),
@@ -107,16 +107,16 @@ fn manner_words(manner: Manner) -> Option<&'static str> {
 }
 
 /// What a model does with a job.
-pub(super) fn job(request: &jobs::Request) -> String {
+pub(super) fn job(request: &jobs::JobRequest) -> String {
     let line = code(&request.line());
     match &request.act {
-        jobs::Act::Write { text, close } => {
+        jobs::JobAction::Write { text, close } => {
             format!(
                 "{line}\n\n{FENCE}text\n{}\n{FENCE}",
                 jobs::typed(text, *close)
             )
         }
-        jobs::Act::Output { .. } | jobs::Act::Cancel => line,
+        jobs::JobAction::Output { .. } | jobs::JobAction::Cancel => line,
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn short(command: &str) -> String {
 }
 
 /// A look, which is no command.
-pub(super) fn look(look: &Look) -> String {
+pub(super) fn look(look: &FileQuery) -> String {
     code(&co_policy::printable(&look.line()))
 }
 

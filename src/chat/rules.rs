@@ -6,7 +6,7 @@ use super::Session;
 use super::blocking::blocking;
 use crate::protocol::{Choice, ToEditor};
 use crate::tool::rules;
-use crate::trust::Entry;
+use crate::trust::TrustAnswer;
 use co_policy::Pattern;
 
 impl Session {
@@ -149,7 +149,7 @@ impl Session {
             self.complain(why);
             Vec::new()
         });
-        let choice = |entry: &Entry| {
+        let choice = |entry: &TrustAnswer| {
             let file = entry.path.display();
             let answer = if entry.trusted { "trust" } else { "refuse" };
             Choice {

@@ -11,13 +11,13 @@ use super::foreground::Foreground;
 use super::instructions::Instructions;
 use super::jobs::Board;
 use crate::audit::{self, Audit};
-use crate::config::{Applies, Backend, Config, Given};
+use crate::config::{Applies, Config, Given, SandboxBackend};
 use crate::editor::Editor;
 use crate::protocol::{Level, ToEditor};
 use crate::store::Store;
-use crate::tool::judge::{Bench, Judge};
+use crate::tool::judge::{Judge, JudgeConfig};
 use crate::tool::rules;
-use crate::tool::sandbox_probe::Trial;
+use crate::tool::sandbox_probe::SandboxProbe;
 use co_exec::Executor;
 use co_exec::sandbox::Refused;
 use co_exec::secrets::redact::Redactor;
@@ -33,7 +33,7 @@ pub struct Services {
     given: Given,
     /// A handle that starts commands as `config` says.
     pub executor: Executor,
-    pub trial: Trial,
+    pub probe: SandboxProbe,
     pub store: Store,
     pub redactor: Redactor,
     /// None where its file cannot be made; said at the start.
@@ -82,7 +82,7 @@ pub struct Parts {
     pub config: Config,
     pub given: Given,
     pub executor: Executor,
-    pub trial: Trial,
+    pub probe: SandboxProbe,
     pub store: Store,
     pub redactor: Redactor,
     /// None where its file cannot be made; said at the start.
@@ -98,7 +98,7 @@ impl Services {
             config: parts.config,
             given: parts.given,
             executor: parts.executor,
-            trial: parts.trial,
+            probe: parts.probe,
             store: parts.store,
             redactor: parts.redactor,
             audit: parts.audit.map(Arc::new),
@@ -147,7 +147,7 @@ impl Services {
             given,
             // No setting of the executor waits for the next chat.
             executor: new.executor.clone(),
-            trial: new.trial.clone(),
+            probe: new.probe.clone(),
             redactor: new.redactor.clone(),
             ..self.clone()
         }
@@ -157,11 +157,11 @@ impl Services {
     ///
     /// # Errors
     /// The backend cannot work here. The error has the reason.
-    pub async fn confined_by(&self, backend: Backend) -> Result<Self, Refused> {
-        let trial = self.trial.with(backend);
-        trial.isolation().await.session_words()?;
+    pub async fn confined_by(&self, backend: SandboxBackend) -> Result<Self, Refused> {
+        let probe = self.probe.with(backend);
+        probe.isolation().await.session_words()?;
         Ok(Self {
-            trial,
+            probe,
             ..self.clone()
         })
     }
@@ -183,7 +183,7 @@ impl Services {
             Ok(saved) => (saved, Vec::new()),
             Err(error) => (Vec::new(), vec![error.to_string()]),
         };
-        let (judge, more) = Judge::new(Bench {
+        let (judge, more) = Judge::new(JudgeConfig {
             workspace: workspace.to_owned(),
             home: self.places.home.clone(),
             path: self.places.path.clone(),

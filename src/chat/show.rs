@@ -25,7 +25,7 @@ impl Session {
                 |provider| provider.label(),
             ),
             cwd: self.place.cwd.display().to_string(),
-            backend: self.services.trial.name().to_owned(),
+            backend: self.services.probe.name().to_owned(),
             used: self.usage.into(),
             turn: self.turn_usage.into(),
             commands: self.services.foreground.of(self.id),

@@ -190,12 +190,12 @@ impl Turn {
 
     async fn steps(&mut self) -> Result<(), Halt> {
         self.orient().await?;
-        let mut told = self.services.trial.name();
+        let mut told = self.services.probe.name();
         loop {
             self.renew();
-            if told != self.services.trial.name() {
+            if told != self.services.probe.name() {
                 self.orient().await?;
-                told = self.services.trial.name();
+                told = self.services.probe.name();
             }
             let may_call = match self.guard.step() {
                 StepVerdict::Go => true,
@@ -262,7 +262,7 @@ impl Turn {
         let services = Arc::clone(&self.services);
         let isolation = tokio::select! {
             () = self.cancel.cancelled() => return Err(Halt::Cancelled),
-            isolation = services.trial.isolation() => isolation,
+            isolation = services.probe.isolation() => isolation,
         };
         let now = self.surroundings(&isolation);
         let items = self.snapshot().await?;

@@ -9,7 +9,7 @@ use super::{Session, opens, person, render};
 use crate::editor::Target;
 use crate::error;
 use crate::protocol::{RunOptions, ToEditor};
-use crate::tool::shell::Manner;
+use crate::tool::shell::ExecMode;
 use co_llm::transcript::Item;
 
 /// How long the commands of a session that ends are waited for; the executor ends them within.
@@ -93,9 +93,9 @@ impl Session {
         self.flush().await;
         self.paragraph(&render::call(
             &co_policy::printable(command),
-            Manner::default(),
+            ExecMode::default(),
         ));
-        let confinement = match self.services.trial.session(|| &self.place.workspace).await {
+        let confinement = match self.services.probe.session(|| &self.place.workspace).await {
             Ok(confinement) => confinement,
             Err(refused) => return self.complain(refused.to_string()),
         };

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::tool::judge::{Bench, Judge, workspace_of};
+use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
 use crate::tool::rules;
 use co_exec::Program;
 use co_policy::{Grant, Reason, Verdict, printable};
@@ -29,7 +29,7 @@ pub struct Setup {
     pub own: Vec<PathBuf>,
 }
 
-struct Arguments {
+struct CheckArguments {
     cwd: Option<PathBuf>,
     json: bool,
     command: Option<String>,
@@ -64,8 +64,8 @@ pub fn run(args: impl IntoIterator<Item = String>, setup: Setup) -> ExitCode {
     }
 }
 
-fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut arguments = Arguments {
+fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<CheckArguments>, String> {
+    let mut arguments = CheckArguments {
         cwd: None,
         json: false,
         command: None,
@@ -111,7 +111,7 @@ fn judge(setup: Setup, cwd: &Path) -> Judge {
         }
         None => Vec::new(),
     };
-    let (judge, problems) = Judge::new(Bench {
+    let (judge, problems) = Judge::new(JudgeConfig {
         workspace,
         home: setup.home,
         path: setup.path,

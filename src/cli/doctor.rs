@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::config::{self, Backend, Config, Layers, Read};
+use crate::config::{self, Config, Layers, LoadedSettings, SandboxBackend};
 use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
 use crate::tool::confinement::Isolation;
@@ -20,7 +20,7 @@ use co_exec::sandbox::Refused;
 
 /// What is asked of the doctor.
 #[derive(Debug, Clone, Default)]
-pub struct Args {
+pub struct DoctorArguments {
     /// An array of [`Check`]s on standard output instead of lines.
     pub json: bool,
     /// The version of the Neovim that asks, such as `0.11.2`.
@@ -33,7 +33,7 @@ pub struct Args {
 
 /// What only the executor can tell.
 #[derive(Debug, Clone)]
-pub struct Probe {
+pub struct SandboxReport {
     /// A sentence: what holds commands that run unasked, or why nothing does.
     pub sandbox: String,
     /// Whether the kernel can hold a command at all.
@@ -48,7 +48,7 @@ pub struct Probe {
 /// How good one thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum CheckLevel {
     Ok,
     /// co works, with less.
     Warn,
@@ -60,7 +60,7 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub name: &'static str,
-    pub level: Level,
+    pub level: CheckLevel,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
@@ -70,7 +70,7 @@ impl Check {
     fn ok(name: &'static str, message: impl Into<String>) -> Self {
         Self {
             name,
-            level: Level::Ok,
+            level: CheckLevel::Ok,
             message: message.into(),
             advice: None,
         }
@@ -78,7 +78,7 @@ impl Check {
 
     fn bad(
         name: &'static str,
-        level: Level,
+        level: CheckLevel,
         message: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
@@ -92,7 +92,7 @@ impl Check {
 }
 
 /// Looks at everything and prints it. Fails where a check came out as an error.
-pub async fn run(args: Args, probe: Probe, env: config::Env<'_>) -> ExitCode {
+pub async fn run(args: DoctorArguments, probe: SandboxReport, env: config::Env<'_>) -> ExitCode {
     let checks = look(&args, &probe, env).await;
     let text = if args.json {
         let array = serde_json::to_string(&checks).unwrap_or_else(|_| "[]".to_owned());
@@ -101,7 +101,7 @@ pub async fn run(args: Args, probe: Probe, env: config::Env<'_>) -> ExitCode {
         checks.iter().map(lines).collect()
     };
     let told = std::io::stdout().write_all(text.as_bytes());
-    let sick = checks.iter().any(|check| check.level == Level::Error);
+    let sick = checks.iter().any(|check| check.level == CheckLevel::Error);
     if told.is_err() || sick {
         ExitCode::FAILURE
     } else {
@@ -110,7 +110,11 @@ pub async fn run(args: Args, probe: Probe, env: config::Env<'_>) -> ExitCode {
 }
 
 /// Looks at everything.
-pub async fn look(args: &Args, probe: &Probe, env: config::Env<'_>) -> Vec<Check> {
+pub async fn look(
+    args: &DoctorArguments,
+    probe: &SandboxReport,
+    env: config::Env<'_>,
+) -> Vec<Check> {
     let mut checks = vec![Check::ok(
         "version",
         format!("co-nvim {}, protocol {PROTOCOL}", env!("CARGO_PKG_VERSION")),
@@ -125,7 +129,7 @@ pub async fn look(args: &Args, probe: &Probe, env: config::Env<'_>) -> Vec<Check
         env,
         variables: &args.variables,
     };
-    let Read { given, problems } = layers.read();
+    let LoadedSettings { given, problems } = layers.read();
     let config = given.config();
     checks.extend(settings(problems));
     checks.push(system::shell(env).await);
@@ -145,24 +149,24 @@ fn settings(problems: Vec<String>) -> Vec<Check> {
     let advice = "correct or remove it; :help co-settings lists every setting";
     problems
         .into_iter()
-        .map(|problem| Check::bad("settings", Level::Error, problem, advice))
+        .map(|problem| Check::bad("settings", CheckLevel::Error, problem, advice))
         .collect()
 }
 
 /// What holds commands that run unasked.
-fn sandbox(probe: &Probe, config: &Config) -> Check {
+fn sandbox(probe: &SandboxReport, config: &Config) -> Check {
     let kernel = &probe.sandbox;
     match (&probe.held, config.auto_without_sandbox) {
         (Ok(()), _) => Check::ok("sandbox", kernel.clone()),
         (Err(why), _) if !probe.known => Check::bad(
             "sandbox",
-            Level::Warn,
+            CheckLevel::Warn,
             format!("{why}; until then every command asks"),
             "correct what it names: open files and processes that may be had, the file of co-nvim",
         ),
         (Err(_), true) => Check::bad(
             "sandbox",
-            Level::Warn,
+            CheckLevel::Warn,
             format!(
                 "{kernel}; auto_without_sandbox is true, so read-only commands run unasked and unconfined"
             ),
@@ -170,7 +174,7 @@ fn sandbox(probe: &Probe, config: &Config) -> Check {
         ),
         (Err(_), false) => Check::bad(
             "sandbox",
-            Level::Warn,
+            CheckLevel::Warn,
             format!("{kernel}; auto_without_sandbox is false, so every command asks"),
             "set auto_without_sandbox = true to let read-only commands run unasked and unconfined",
         ),
@@ -178,10 +182,10 @@ fn sandbox(probe: &Probe, config: &Config) -> Check {
 }
 
 /// Shows the permissions of approved commands.
-fn backend(probe: &Probe, config: &Config) -> Check {
+fn backend(probe: &SandboxReport, config: &Config) -> Check {
     let isolation = Isolation::held(config, probe.held.clone());
     match isolation.session_words() {
-        Ok(words) if isolation.other() == Some(Backend::Landlock) => Check::ok(
+        Ok(words) if isolation.other() == Some(SandboxBackend::Landlock) => Check::ok(
             "backend",
             format!(
                 "{words}; sandbox_backend = \"landlock\", or :Co /sandbox landlock until the backend ends, confines \
@@ -191,7 +195,7 @@ fn backend(probe: &Probe, config: &Config) -> Check {
         Ok(words) => Check::ok("backend", words),
         Err(refused) => Check::bad(
             "backend",
-            Level::Error,
+            CheckLevel::Error,
             format!("approved commands are refused: {refused}"),
             "set sandbox_backend to what works here; auto takes the strongest",
         ),
@@ -211,7 +215,7 @@ fn limits(hold: &LimitEnforcement, root: bool) -> Check {
         ),
         LimitEnforcement::Group(_) | LimitEnforcement::Watched if root => Check::bad(
             "limits",
-            Level::Warn,
+            CheckLevel::Warn,
             format!("{watched}; a fork bomb that runs as root may first make the machine unusable"),
             "run Neovim as an ordinary user, or in a cgroup v2 with memory and pids controllers",
         ),
@@ -231,9 +235,9 @@ fn limits(hold: &LimitEnforcement, root: bool) -> Check {
 
 fn lines(check: &Check) -> String {
     let level = match check.level {
-        Level::Ok => "ok   ",
-        Level::Warn => "warn ",
-        Level::Error => "error",
+        CheckLevel::Ok => "ok   ",
+        CheckLevel::Warn => "warn ",
+        CheckLevel::Error => "error",
     };
     let advice = check.advice.as_ref();
     let advice = advice.map_or_else(String::new, |advice| format!("      {advice}\n"));

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::config::{Backend, Config};
+use crate::config::{Config, SandboxBackend};
 use crate::tool::confinement::Isolation;
 use crate::tool::judge::workspace_of;
 use co_exec::watchdog::Watchdog;
@@ -20,7 +20,7 @@ use co_exec::{
     Caller, Confinement, Environment, ExecSettings, Executor, Job, Launcher, Outcome, Setup, Spec,
     detach_terminal,
 };
-use request::Request;
+use request::ExecRequest;
 
 pub(super) use request::{HELP, USAGE};
 
@@ -108,9 +108,9 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
 }
 
 /// Resolves the directory that the command runs in: `..` and links have a workspace of their own.
-fn in_real_directory(request: Request) -> Result<Request, String> {
+fn in_real_directory(request: ExecRequest) -> Result<ExecRequest, String> {
     match request.cwd.canonicalize() {
-        Ok(cwd) if cwd.is_dir() => Ok(Request { cwd, ..request }),
+        Ok(cwd) if cwd.is_dir() => Ok(ExecRequest { cwd, ..request }),
         _ => Err(format!(
             "{} is not a directory; name one that exists",
             request.cwd.display()
@@ -119,14 +119,14 @@ fn in_real_directory(request: Request) -> Result<Request, String> {
 }
 
 /// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.
-fn confinement(request: &Request, machine: &Machine) -> Result<Confinement, String> {
+fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, String> {
     let workspace = workspace_of(&request.cwd);
     if request.read_only {
         return Ok(Confinement::ReadOnly { workspace });
     }
     let mut config = machine.config.clone();
     config.sandbox_backend = request.backend.unwrap_or(config.sandbox_backend);
-    if config.sandbox_backend == Backend::Subprocess {
+    if config.sandbox_backend == SandboxBackend::Subprocess {
         return Ok(Confinement::Plain);
     }
     Isolation::new(&config, &machine.launcher)

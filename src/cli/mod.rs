@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::app;
-use crate::config::{Config, Layers, Read};
+use crate::config::{Config, Layers, LoadedSettings};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
 use co_exec::LimitEnforcement;
@@ -142,12 +142,12 @@ fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
 }
 
 /// What every command that runs without an editor finds the same way as the backend.
-struct Here {
+struct CommandContext {
     paths: Paths,
     config: Config,
 }
 
-impl Here {
+impl CommandContext {
     /// Reads the settings; tells what is wrong with them on standard error.
     fn find() -> Result<Self, paths::Error> {
         let (here, problems) = Self::read()?;
@@ -168,7 +168,7 @@ impl Here {
             env: &env,
             variables: &app::variables(),
         };
-        let Read { given, problems } = layers.read();
+        let LoadedSettings { given, problems } = layers.read();
         let config = given.config();
         Ok((Self { paths, config }, problems))
     }
@@ -184,7 +184,7 @@ impl Here {
 }
 
 fn exec(args: &[OsString], watchdog: Watchdog) -> ExitCode {
-    let machine = Here::find().and_then(|here| {
+    let machine = CommandContext::find().and_then(|here| {
         Ok(exec::Machine {
             settings: here.config.exec_settings(here.paths.spill_dir()?),
             launcher: here.launcher(),
@@ -198,7 +198,7 @@ fn exec(args: &[OsString], watchdog: Watchdog) -> ExitCode {
 }
 
 fn check(args: Vec<String>) -> ExitCode {
-    let setup = Here::find().and_then(|here| {
+    let setup = CommandContext::find().and_then(|here| {
         Ok(check::Setup {
             path: std::env::var_os("PATH").unwrap_or_default(),
             rules: Some(here.paths.rules_dir()?),
@@ -214,9 +214,9 @@ fn check(args: Vec<String>) -> ExitCode {
 }
 
 async fn doctor(args: Vec<String>) -> ExitCode {
-    let mut asked = doctor::Args {
+    let mut asked = doctor::DoctorArguments {
         variables: app::variables(),
-        ..doctor::Args::default()
+        ..doctor::DoctorArguments::default()
     };
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
@@ -237,12 +237,12 @@ async fn doctor(args: Vec<String>) -> ExitCode {
     doctor::run(asked, probe(), &|name| std::env::var(name).ok()).await
 }
 
-fn probe() -> doctor::Probe {
+fn probe() -> doctor::SandboxReport {
     // The doctor says itself what is wrong with the settings.
-    match Here::read() {
+    match CommandContext::read() {
         Ok((here, _problems)) => {
             let launcher = here.launcher();
-            doctor::Probe {
+            doctor::SandboxReport {
                 sandbox: launcher.support().words(),
                 held: launcher.check(),
                 known: !launcher.probe_failed(),
@@ -250,7 +250,7 @@ fn probe() -> doctor::Probe {
                 landlock: launcher.support().abi,
             }
         }
-        Err(error) => doctor::Probe {
+        Err(error) => doctor::SandboxReport {
             sandbox: error.to_string(),
             held: Err(Refused(error.to_string())),
             known: true,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::names::{self, Found};
+use super::names::{self, NamedSetting};
 use super::table::{Setting, TABLE};
 use super::value::Refused;
 use super::{Config, Given};
@@ -26,7 +26,7 @@ pub struct Layers<'a> {
 
 /// The settings that the layers give.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Read {
+pub struct LoadedSettings {
     pub given: Given,
     /// One sentence for each value that is wrong and was left out.
     pub problems: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Read {
 
 impl Layers<'_> {
     /// Reads all layers. A wrong value is left out, and the rest applies.
-    pub fn read(&self) -> Read {
+    pub fn read(&self) -> LoadedSettings {
         let mut loader = Loader {
             given: Given::new((self.env)("HOME").map(PathBuf::from)),
             problems: Vec::new(),
@@ -44,7 +44,7 @@ impl Layers<'_> {
         }
         loader.lua(self.lua);
         loader.environment(self.env, self.variables);
-        Read {
+        LoadedSettings {
             given: loader.given,
             problems: loader.problems,
         }
@@ -60,7 +60,7 @@ pub fn load(file: Option<&Path>, lua: &Value, env: Env<'_>) -> (Config, Vec<Stri
         env,
         variables: &[],
     };
-    let Read { given, problems } = layers.read();
+    let LoadedSettings { given, problems } = layers.read();
     (given.config(), problems)
 }
 
@@ -113,7 +113,7 @@ impl Loader {
             if value.is_null() {
                 continue;
             }
-            let Some(Found { setting, former }) = names::find(name) else {
+            let Some(NamedSetting { setting, former }) = names::find(name) else {
                 self.problems.push(names::unknown(name, layer));
                 continue;
             };

@@ -8,16 +8,16 @@ const PREFIX: &str = "CO_CLI_";
 pub(super) const OTHER_VARIABLES: &[&str] = &["CO_CLI_LOG"];
 
 /// A setting, and whether it was found by a former name.
-pub(super) struct Found {
+pub(super) struct NamedSetting {
     pub(super) setting: &'static Setting,
     pub(super) former: bool,
 }
 
 /// Returns the setting that has or had this name.
-pub(super) fn find(name: &str) -> Option<Found> {
+pub(super) fn find(name: &str) -> Option<NamedSetting> {
     TABLE.iter().find_map(|setting| {
         let former = setting.former.contains(&name);
-        (former || setting.name == name).then_some(Found { setting, former })
+        (former || setting.name == name).then_some(NamedSetting { setting, former })
     })
 }
 

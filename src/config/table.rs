@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::names;
 use super::value::Kind;
-use super::{Backend, Network};
+use super::{Network, SandboxBackend};
 
 /// When a setting applies that is given while the backend runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -485,7 +485,7 @@ pub(super) static TABLE: &[Setting] = &[
         "subprocess",
         Kind::Choice {
             of: &["subprocess", "landlock", "docker", "auto"],
-            set: |c, v| c.sandbox_backend = Backend::from_word(v).unwrap_or(Backend::Subprocess),
+            set: |c, v| c.sandbox_backend = SandboxBackend::from_word(v).unwrap_or(SandboxBackend::Subprocess),
         },
         "The way approved commands run: as plain processes (subprocess), or confined to the workspace by the \
          kernel (landlock). Landlock also protects git's hooks and configuration, so `git init` and `git \

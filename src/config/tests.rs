@@ -76,7 +76,7 @@ fn typed_values_apply() {
     });
     check(json!({ "sandbox_cpus": 1.5 }), |c| c.sandbox_cpus = 1.5);
     check(json!({ "sandbox_backend": "auto" }), |c| {
-        c.sandbox_backend = Backend::Auto
+        c.sandbox_backend = SandboxBackend::Auto
     });
     check(json!({ "sandbox_network": "host" }), |c| {
         c.sandbox_network = Network::Host

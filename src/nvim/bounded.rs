@@ -32,7 +32,7 @@ impl Unfinished {
 
 /// A reader that fails once a message is too long.
 pub(super) struct Bounded {
-    pub(super) input: stdio::Reader,
+    pub(super) input: stdio::NvimInput,
     pub(super) unfinished: Unfinished,
 }
 

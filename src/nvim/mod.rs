@@ -22,7 +22,7 @@ use self::bounded::{Bounded, LARGEST, Unfinished};
 use crate::editor::Editor;
 use crate::protocol::{FromEditor, Level, ToEditor};
 
-type Pipe = Compat<stdio::Writer>;
+type Pipe = Compat<stdio::NvimOutput>;
 
 /// What Neovim may have sent before the app got to it. A person cannot fill it; a runaway script is told.
 const INBOX: usize = 1024;

@@ -9,15 +9,15 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
 /// Where Neovim's messages come from.
-pub(super) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub(super) type NvimInput = Box<dyn AsyncRead + Send + Unpin>;
 /// Where messages to Neovim go.
-pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+pub(super) type NvimOutput = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Moves descriptors 0 and 1 out of the way: children see `/dev/null` and stray prints go to stderr.
 ///
 /// # Errors
 /// Where the two are neither pipes nor sockets: then it was not Neovim that started this process.
-pub(super) fn take() -> io::Result<(Reader, Writer)> {
+pub(super) fn take() -> io::Result<(NvimInput, NvimOutput)> {
     let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     let null = rustix::fs::open(
@@ -30,7 +30,7 @@ pub(super) fn take() -> io::Result<(Reader, Writer)> {
     Ok((reader(input)?, writer(output)?))
 }
 
-fn reader(fd: OwnedFd) -> io::Result<Reader> {
+fn reader(fd: OwnedFd) -> io::Result<NvimInput> {
     Ok(match kind(&fd)? {
         FileType::Socket => Box::new(socket(fd)?),
         FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(fd)?),
@@ -38,7 +38,7 @@ fn reader(fd: OwnedFd) -> io::Result<Reader> {
     })
 }
 
-fn writer(fd: OwnedFd) -> io::Result<Writer> {
+fn writer(fd: OwnedFd) -> io::Result<NvimOutput> {
     Ok(match kind(&fd)? {
         FileType::Socket => Box::new(socket(fd)?),
         FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(fd)?),

@@ -65,10 +65,10 @@ struct Calls {
 }
 
 /// Neovim is gone.
-struct Gone;
+struct Disconnected;
 
 impl Calls {
-    async fn send(&mut self, frame: Vec<ToEditor>) -> Result<(), Gone> {
+    async fn send(&mut self, frame: Vec<ToEditor>) -> Result<(), Disconnected> {
         let messages = match encode(frame) {
             Ok(messages) => messages,
             Err(error) => {
@@ -88,7 +88,7 @@ impl Calls {
     }
 
     /// Calls Lua; returns Lua's error if the call failed.
-    async fn lua(&self, code: &str, argument: Value) -> Result<Result<(), Value>, Gone> {
+    async fn lua(&self, code: &str, argument: Value) -> Result<Result<(), Value>, Disconnected> {
         let args = vec![code.into(), Value::Array(vec![argument])];
         // Dropping a pending call breaks the connection, so this task must not be dropped.
         let called = self.neovim.call("nvim_exec_lua", args).await;
@@ -97,7 +97,7 @@ impl Calls {
             Ok(response) => Ok(response.map(drop)),
             Err(error) => {
                 tracing::info!(%error, "neovim is gone");
-                Err(Gone)
+                Err(Disconnected)
             }
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::header::{Header, Renamed};
-use super::{Entry, Error, VERSION};
+use super::{ChatSummary, Error, VERSION};
 use co_llm::transcript::Item;
 
 /// A title in a list.
@@ -108,7 +108,7 @@ impl Contents {
 }
 
 /// Returns what a list says of a file; none where it is no session.
-pub(super) fn entry(path: &Path) -> Option<Entry> {
+pub(super) fn entry(path: &Path) -> Option<ChatSummary> {
     if path.extension()? != "jsonl" {
         return None;
     }
@@ -120,7 +120,7 @@ pub(super) fn entry(path: &Path) -> Option<Entry> {
     } else {
         &header.title
     };
-    Some(Entry {
+    Some(ChatSummary {
         id,
         title: shorten(title),
         workspace: header.workspace,

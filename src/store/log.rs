@@ -14,7 +14,7 @@ use co_llm::transcript::Item;
 
 /// A session that is being written. Dropping it lets others open the session.
 #[derive(Debug)]
-pub struct Log {
+pub struct TranscriptWriter {
     id: String,
     path: PathBuf,
     file: File,
@@ -22,7 +22,7 @@ pub struct Log {
     torn: bool,
 }
 
-impl Log {
+impl TranscriptWriter {
     /// Adds an item; it is on disk when this returns.
     pub fn append(&mut self, item: &Item) -> Result<(), Error> {
         self.line(item)
@@ -131,7 +131,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for TranscriptWriter {
     /// Unlocks by hand: a child that is being started at this moment holds the file open a little longer.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.file, FlockOperation::Unlock) {

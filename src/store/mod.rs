@@ -1,6 +1,6 @@
 //! Sessions on disk: one file each, one line of JSON for each item, only ever appended to.
 //!
-//! Knows nothing of what the items mean. A line is on disk when [`Log::append`] returns; a line that cannot
+//! Knows nothing of what the items mean. A line is on disk when [`TranscriptWriter::append`] returns; a line that cannot
 //! be read stays where it is and is told of, never lost. One process writes a session at a time.
 
 mod export;
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use co_llm::transcript::{self, End, Item, Usage};
 
 pub use export::export_markdown;
-pub use log::Log;
+pub use log::TranscriptWriter;
 
 use file::Contents;
 use header::Header;
@@ -58,7 +58,7 @@ pub struct Meta {
 
 /// A session as it was read.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedChat {
     /// Repaired: every call has its outcome, the last turn its end.
     pub items: Vec<Item>,
     /// Sentences about what could not be read or had to be mended.
@@ -68,7 +68,7 @@ pub struct Loaded {
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ChatSummary {
     pub id: String,
     pub title: String,
     pub workspace: PathBuf,
@@ -91,16 +91,16 @@ impl Store {
     }
 
     /// Begins a session.
-    pub fn create(&self, meta: Meta) -> Result<Log, Error> {
+    pub fn create(&self, meta: Meta) -> Result<TranscriptWriter, Error> {
         self.create_with(Header::new(file::new_id(), meta))
     }
 
     /// Opens a session to go on with it; nobody else can until the log is dropped.
     ///
     /// What a process that was killed left open is closed: in the items, and in the file.
-    pub fn open(&self, id: &str) -> Result<(Log, Loaded), Error> {
+    pub fn open(&self, id: &str) -> Result<(TranscriptWriter, LoadedChat), Error> {
         let path = self.path(id)?;
-        let mut log = Log::open(id, &path)?;
+        let mut log = TranscriptWriter::open(id, &path)?;
         let contents = Contents::read(id, &path)?;
         log.after_torn_line(contents.torn);
         let mut notices = contents.notices();
@@ -130,7 +130,7 @@ impl Store {
                 "What was going on when co ended was interrupted; it is marked so.".to_owned(),
             );
         }
-        let loaded = Loaded {
+        let loaded = LoadedChat {
             items,
             notices,
             meta: contents.header.meta(),
@@ -139,11 +139,11 @@ impl Store {
     }
 
     /// Returns the sessions, the last changed first; of one workspace where one is given.
-    pub fn list(&self, workspace: Option<&Path>) -> Vec<Entry> {
+    pub fn list(&self, workspace: Option<&Path>) -> Vec<ChatSummary> {
         let Ok(directory) = std::fs::read_dir(&self.directory) else {
             return Vec::new();
         };
-        let mut entries: Vec<Entry> = directory
+        let mut entries: Vec<ChatSummary> = directory
             .flatten()
             .filter_map(|entry| file::entry(&entry.path()))
             .filter(|entry| workspace.is_none_or(|workspace| entry.workspace == workspace))
@@ -155,7 +155,7 @@ impl Store {
     /// Gives a session that nobody has open another title.
     pub fn rename(&self, id: &str, title: &str) -> Result<(), Error> {
         let path = self.path(id)?;
-        let mut log = Log::open(id, &path)?;
+        let mut log = TranscriptWriter::open(id, &path)?;
         log.after_torn_line(Contents::read(id, &path)?.torn);
         log.rename(title)
     }
@@ -164,12 +164,12 @@ impl Store {
     pub fn delete(&self, id: &str) -> Result<(), Error> {
         let path = self.path(id)?;
         // Held until the file is gone.
-        let _log = Log::open(id, &path)?;
+        let _log = TranscriptWriter::open(id, &path)?;
         std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })
     }
 
     /// Begins a session with the first `upto` items of another, which may be open.
-    pub fn fork(&self, id: &str, upto: usize) -> Result<Log, Error> {
+    pub fn fork(&self, id: &str, upto: usize) -> Result<TranscriptWriter, Error> {
         let contents = Contents::read(id, &self.path(id)?)?;
         let (mut items, _) = transcript::repair(contents.items);
         items.truncate(upto);
@@ -203,13 +203,13 @@ impl Store {
         Ok(pruned)
     }
 
-    fn create_with(&self, header: Header) -> Result<Log, Error> {
+    fn create_with(&self, header: Header) -> Result<TranscriptWriter, Error> {
         file::make_private(&self.directory).map_err(|source| Error::Write {
             path: self.directory.clone(),
             source,
         })?;
         let path = self.directory.join(format!("{}.jsonl", header.id));
-        Log::create(&path, &header)
+        TranscriptWriter::create(&path, &header)
     }
 
     /// An id comes from a person: it names a file in here, or nothing.

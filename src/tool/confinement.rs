@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use crate::config::{Backend, Config, Network};
+use crate::config::{Config, Network, SandboxBackend};
 use co_exec::sandbox::{Launcher, Refused};
 use co_exec::{Confinement, ShownSecrets};
 
 /// What the person chose and what the kernel can do.
 #[derive(Debug, Clone)]
 pub struct Isolation {
-    backend: Backend,
+    backend: SandboxBackend,
     network: bool,
     auto_without_sandbox: bool,
     hide_secrets: bool,
     read_only: Result<(), Refused>,
-    /// Whether that was found out; a trial that failed by itself says nothing of the kernel.
+    /// Whether that was found out; a probe that failed by itself says nothing of the kernel.
     known: bool,
 }
 
@@ -52,7 +52,7 @@ impl Isolation {
 
     /// Returns the same for another chosen confinement of approved commands.
     #[must_use]
-    pub fn with(&self, backend: Backend) -> Self {
+    pub fn with(&self, backend: SandboxBackend) -> Self {
         Self {
             backend,
             ..self.clone()
@@ -94,11 +94,11 @@ impl Isolation {
             },
         };
         match self.backend {
-            Backend::Subprocess => Ok(Confinement::Plain),
-            Backend::Landlock => self.read_only.clone().map(|()| confined()),
-            Backend::Auto if self.read_only.is_ok() => Ok(confined()),
-            Backend::Auto => Ok(Confinement::Plain),
-            Backend::Docker => Err(Refused(
+            SandboxBackend::Subprocess => Ok(Confinement::Plain),
+            SandboxBackend::Landlock => self.read_only.clone().map(|()| confined()),
+            SandboxBackend::Auto if self.read_only.is_ok() => Ok(confined()),
+            SandboxBackend::Auto => Ok(Confinement::Plain),
+            SandboxBackend::Docker => Err(Refused(
                 "the docker backend is not part of this version; set sandbox_backend to subprocess or landlock"
                     .to_owned(),
             )),
@@ -106,19 +106,19 @@ impl Isolation {
     }
 
     /// Returns the other backend that the person may choose for approved commands; none if there is no other here.
-    pub fn other(&self) -> Option<Backend> {
+    pub fn other(&self) -> Option<SandboxBackend> {
         match self.session(Path::new("/")) {
             Ok(Confinement::Plain) if self.read_only.is_err() => None,
-            Ok(Confinement::Plain) => Some(Backend::Landlock),
-            _ => Some(Backend::Subprocess),
+            Ok(Confinement::Plain) => Some(SandboxBackend::Landlock),
+            _ => Some(SandboxBackend::Subprocess),
         }
     }
 
     /// The session's backend in a word, for the winbar and the float.
     pub fn name(&self) -> &'static str {
         match self.backend {
-            Backend::Auto if self.read_only.is_ok() => Backend::Landlock.word(),
-            Backend::Auto => Backend::Subprocess.word(),
+            SandboxBackend::Auto if self.read_only.is_ok() => SandboxBackend::Landlock.word(),
+            SandboxBackend::Auto => SandboxBackend::Subprocess.word(),
             named => named.word(),
         }
     }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_fails_by_itself_is_no_kernel_without_a_sandbox() {
+    fn a_probe_that_fails_by_itself_is_no_kernel_without_a_sandbox() {
         let lua = serde_json::json!({ "auto_without_sandbox": true });
         let (config, _) = crate::config::load(None, &lua, &|_| None);
         let launcher = Launcher::new("/nonexistent".into(), "/home/x".into(), Vec::new());

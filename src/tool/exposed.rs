@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::facts::World;
+use super::facts::WorkspaceFacts;
 use co_exec::sandbox::Launcher;
 use co_exec::secrets::Survey;
 use co_policy::facts::{Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles};
@@ -20,24 +20,24 @@ const RECURSIVE_LONG: [&str; 3] = ["--rec", "--deref", "--dir"];
 
 /// The facts for one command. Files that the survey of the workspace finds are secret too, if nothing hides them.
 pub(super) struct Exposed<'a> {
-    world: &'a World,
+    facts: &'a WorkspaceFacts,
     launcher: Option<&'a Launcher>,
     /// Looked up once for the command, and only if it matters.
     survey: OnceCell<Arc<Survey>>,
 }
 
 impl<'a> Exposed<'a> {
-    pub(super) fn new(world: &'a World, launcher: Option<&'a Launcher>) -> Self {
+    pub(super) fn new(facts: &'a WorkspaceFacts, launcher: Option<&'a Launcher>) -> Self {
         let survey = OnceCell::new();
         Self {
-            world,
+            facts,
             launcher,
             survey,
         }
     }
 
     fn survey(&self, launcher: &Launcher) -> &Survey {
-        let current = || launcher.surveys().current(self.world.root());
+        let current = || launcher.surveys().current(self.facts.root());
         self.survey.get_or_init(current)
     }
 
@@ -71,59 +71,59 @@ impl<'a> Exposed<'a> {
 
 impl Facts for Exposed<'_> {
     fn path(&self, cwd: &Path, path: &str) -> PathFact {
-        let mut fact = self.world.path(cwd, path);
+        let mut fact = self.facts.path(cwd, path);
         if let (Some(inside), FileKind::File, false) = (&fact.inside, fact.kind, fact.secret)
             && let Some(survey) = self.unhidden()
         {
-            let real = self.world.root().join(&inside.real);
+            let real = self.facts.root().join(&inside.real);
             fact.secret = !survey.complete || survey.covers(&real);
         }
         fact
     }
 
     fn committed_secrets(&self, cwd: &Path) -> Option<Arc<[PathBuf]>> {
-        let named = self.world.committed_secrets(cwd)?;
+        let named = self.facts.committed_secrets(cwd)?;
         let Some(survey) = self.unhidden().filter(|it| !it.complete || !it.is_empty()) else {
             return Some(named);
         };
         if !survey.complete {
             return None;
         }
-        let tracked = self.world.tracked_files()?;
+        let tracked = self.facts.tracked_files()?;
         let tracked: HashSet<&Path> = tracked.iter().map(PathBuf::as_path).collect();
         let secrets = survey.files.iter().chain(&survey.within);
-        let below = secrets.filter_map(|file| file.strip_prefix(self.world.root()).ok());
+        let below = secrets.filter_map(|file| file.strip_prefix(self.facts.root()).ok());
         let others = below.filter(|file| tracked.contains(file));
         let all = named.iter().cloned().chain(others.map(Path::to_owned));
         Some(all.collect())
     }
 
     fn program(&self, name: &str, cwd: &Path) -> ProgramFact {
-        self.world.program(name, cwd)
+        self.facts.program(name, cwd)
     }
 
     fn glob(&self, cwd: &Path, pattern: &glob::Glob) -> Option<Vec<String>> {
-        self.world.glob(cwd, pattern)
+        self.facts.glob(cwd, pattern)
     }
 
     fn git(&self, cwd: &Path) -> GitFact {
-        self.world.git(cwd)
+        self.facts.git(cwd)
     }
 
     fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
-        self.world.find_upward(cwd, names)
+        self.facts.find_upward(cwd, names)
     }
 
     fn risky_files(&self, root: &Path) -> RiskyFiles {
-        self.world.risky_files(root)
+        self.facts.risky_files(root)
     }
 
     fn risky_tracked_files(&self, cwd: &Path) -> RiskyFiles {
-        self.world.risky_tracked_files(cwd)
+        self.facts.risky_tracked_files(cwd)
     }
 
     fn locale(&self) -> &'static str {
-        self.world.locale()
+        self.facts.locale()
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
     use std::process::Command;
 
     use super::searches;
-    use crate::tool::judge::{Bench, Judge};
+    use crate::tool::judge::{Judge, JudgeConfig};
     use co_exec::Program;
     use co_exec::sandbox::{Launcher, Support};
     use co_policy::Verdict;
@@ -155,7 +155,7 @@ mod tests {
     /// Judges `line` in the workspace `dir/ws`, and returns whether it asks.
     fn asks(dir: &Path, namespaces: bool, line: &str) -> bool {
         let (workspace, home) = (dir.join("ws"), dir.to_owned());
-        let (judge, _) = Judge::new(Bench {
+        let (judge, _) = Judge::new(JudgeConfig {
             workspace: workspace.clone(),
             home: home.clone(),
             path: "/usr/bin:/bin".into(),

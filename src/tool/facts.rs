@@ -41,7 +41,7 @@ const UTF8: [&str; 4] = [
 type Stamps = Arc<[Stamp]>;
 
 /// What is known of one workspace on this machine.
-pub struct World {
+pub struct WorkspaceFacts {
     workspace: PathBuf,
     /// The workspace's real path.
     root: PathBuf,
@@ -53,7 +53,7 @@ pub struct World {
     repositories: Repositories,
 }
 
-impl World {
+impl WorkspaceFacts {
     /// A world seen from `workspace` with the backend's PATH.
     pub fn new(workspace: PathBuf, home: PathBuf, path: &OsString, own: Vec<PathBuf>) -> Self {
         let root = workspace
@@ -201,7 +201,7 @@ fn enterable(meta: &Metadata) -> bool {
     meta.is_dir() && (mine || meta.mode() & 0o111 == 0o111)
 }
 
-impl Facts for World {
+impl Facts for WorkspaceFacts {
     fn program(&self, name: &str, cwd: &Path) -> ProgramFact {
         let relative = self.path.iter().any(|dir| !dir.is_absolute());
         let stamps = self.stamps();

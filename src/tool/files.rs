@@ -27,23 +27,23 @@ pub const LONGEST: Duration = Duration::from_secs(30);
 
 /// One look that a model asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Look {
-    Read(read::Request),
-    List(list::Request),
-    Search(search::Request),
+pub enum FileQuery {
+    Read(read::ReadQuery),
+    List(list::ListQuery),
+    Search(search::SearchQuery),
 }
 
 /// The names of the tools that look.
 pub const NAMES: [&str; 3] = [read::NAME, list::NAME, search::NAME];
 
 /// Says of a path that a walk meets whether it may be told of.
-pub type May = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+pub type PathFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// Where and within what a look is taken.
-pub struct Scope {
+pub struct FileScope {
     /// The real path.
     pub path: PathBuf,
-    pub may: May,
+    pub may: PathFilter,
     /// Bytes the model reads at most.
     pub bytes: usize,
     pub end: Deadline,
@@ -58,7 +58,7 @@ pub struct Deadline {
 
 /// What a look came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct FileFacts {
     pub text: String,
     /// One line: how much of it there is, and what was left out.
     pub summary: String,
@@ -67,20 +67,20 @@ pub struct Seen {
 /// Why nothing was seen; the text goes back to the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unseen(pub String);
+pub struct FileQueryError(pub String);
 
 /// What a model is told of these tools.
 pub(super) fn specs() -> [ToolSpec; 3] {
     [read::spec(), list::spec(), search::spec()]
 }
 
-impl Look {
+impl FileQuery {
     /// Reads a call of one of [`NAMES`]; none where it is of another tool.
     pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
         Some(match call.name.as_str() {
-            read::NAME => read::Request::parse(call).map(Self::Read),
-            list::NAME => list::Request::parse(call).map(Self::List),
-            search::NAME => search::Request::parse(call).map(Self::Search),
+            read::NAME => read::ReadQuery::parse(call).map(Self::Read),
+            list::NAME => list::ListQuery::parse(call).map(Self::List),
+            search::NAME => search::SearchQuery::parse(call).map(Self::Search),
             _ => return None,
         })
     }
@@ -122,7 +122,7 @@ impl Look {
     ///
     /// # Errors
     /// Where there is nothing to be seen.
-    pub fn take(&self, scope: &Scope) -> Result<Seen, Unseen> {
+    pub fn take(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
         match self {
             Self::Read(request) => request.take(scope),
             Self::List(request) => request.take(scope),

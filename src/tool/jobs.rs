@@ -20,15 +20,15 @@ pub const NAMES: [&str; 3] = [OUTPUT, WRITE, CANCEL];
 
 /// What a model wants with one of its jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct JobRequest {
     /// Its number in the session.
     pub job: u64,
-    pub act: Act,
+    pub act: JobAction,
 }
 
 /// What is done with a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub enum JobAction {
     Output {
         /// The line to read from, 0 the first; none is where the last reading ended.
         since: Option<u64>,
@@ -122,7 +122,7 @@ pub(super) fn specs() -> [ToolSpec; 3] {
     ]
 }
 
-impl Request {
+impl JobRequest {
     /// Reads a call; none where it is no call of these.
     pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
         match call.name.as_str() {
@@ -131,7 +131,7 @@ impl Request {
             CANCEL => Some(super::arguments(call).and_then(|given: CancelArguments| {
                 Ok(Self {
                     job: number(call, "job", given.job)?,
-                    act: Act::Cancel,
+                    act: JobAction::Cancel,
                 })
             })),
             _ => None,
@@ -143,7 +143,7 @@ impl Request {
         let since = given.since.map(|line| number(call, "since", line));
         Ok(Self {
             job: number(call, "job", given.job)?,
-            act: Act::Output {
+            act: JobAction::Output {
                 since: since.transpose()?,
                 wait: Duration::from_secs(number(call, "wait", given.wait.unwrap_or(0))?),
             },
@@ -163,7 +163,7 @@ impl Request {
         }
         Ok(Self {
             job: number(call, "job", given.job)?,
-            act: Act::Write { text, close },
+            act: JobAction::Write { text, close },
         })
     }
 
@@ -171,12 +171,12 @@ impl Request {
     pub fn line(&self) -> String {
         let job = self.job;
         match &self.act {
-            Act::Output { since: None, .. } => format!("{OUTPUT} {job}"),
-            Act::Output {
+            JobAction::Output { since: None, .. } => format!("{OUTPUT} {job}"),
+            JobAction::Output {
                 since: Some(line), ..
             } => format!("{OUTPUT} {job} from line {line}"),
-            Act::Write { .. } => format!("{WRITE} {job}"),
-            Act::Cancel => format!("{CANCEL} {job}"),
+            JobAction::Write { .. } => format!("{WRITE} {job}"),
+            JobAction::Cancel => format!("{CANCEL} {job}"),
         }
     }
 }
@@ -208,20 +208,20 @@ fn number(call: &Call, name: &str, given: i64) -> Result<u64, BadCall> {
 mod tests {
     use super::*;
 
-    fn parse(name: &str, arguments: serde_json::Value) -> Result<Request, String> {
+    fn parse(name: &str, arguments: serde_json::Value) -> Result<JobRequest, String> {
         let call = Call {
             id: "1".into(),
             name: name.into(),
             arguments,
             signature: None,
         };
-        Request::parse(&call).unwrap().map_err(|bad| bad.0)
+        JobRequest::parse(&call).unwrap().map_err(|bad| bad.0)
     }
 
     #[test]
     fn calls_are_read() {
         let act = |name: &str, arguments| parse(name, arguments).unwrap().act;
-        let output = |since, wait| Act::Output {
+        let output = |since, wait| JobAction::Output {
             since,
             wait: Duration::from_secs(wait),
         };
@@ -230,7 +230,7 @@ mod tests {
             act(OUTPUT, json!({"job": 3, "since": 7, "wait": 20})),
             output(Some(7), 20)
         );
-        let write = |text: &str, close| Act::Write {
+        let write = |text: &str, close| JobAction::Write {
             text: text.into(),
             close,
         };

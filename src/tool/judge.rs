@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::facts::{Stamp, World};
-use super::files::{self, Look};
+use super::facts::{Stamp, WorkspaceFacts};
+use super::files::{self, FileQuery};
 use super::{exposed::Exposed, job_input, jobs};
 use co_exec::regular;
 use co_exec::repository;
@@ -18,7 +18,7 @@ use co_policy::secret_names::is_secret;
 use co_policy::{Assessment, Pattern, Reason, Rules, Verdict, paths};
 
 /// What the judge of a workspace is given.
-pub struct Bench {
+pub struct JudgeConfig {
     pub workspace: PathBuf,
     pub home: PathBuf,
     /// The backend's PATH.
@@ -31,14 +31,14 @@ pub struct Bench {
 }
 
 /// The workspace's own file as it was when it had that stamp.
-type Read = (Option<Stamp>, Result<WorkspaceRules, String>);
+type CachedTightening = (Option<Stamp>, Result<WorkspaceRules, String>);
 
 /// Judges commands in one workspace.
 pub struct Judge {
-    world: World,
+    facts: WorkspaceFacts,
     rules: Rules,
     tightening: PathBuf,
-    read: Mutex<Option<Read>>,
+    read: Mutex<Option<CachedTightening>>,
     launcher: Option<Launcher>,
     /// The surveys of a judge without a launcher.
     surveys: Surveys,
@@ -52,14 +52,14 @@ impl Judge {
     }
 
     /// Reads the rules; what is wrong with them comes back as one sentence each.
-    pub fn new(bench: Bench) -> (Self, Vec<String>) {
+    pub fn new(config: JudgeConfig) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
-        let tightening = bench.workspace.join(".co").join("policy.toml");
-        let mut own = bench.own;
+        let tightening = config.workspace.join(".co").join("policy.toml");
+        let mut own = config.own;
         own.push(tightening.clone());
-        let rules = rules(&bench.settings, bench.saved, &mut problems);
+        let rules = rules(&config.settings, config.saved, &mut problems);
         let judge = Self {
-            world: World::new(bench.workspace, bench.home, &bench.path, own),
+            facts: WorkspaceFacts::new(config.workspace, config.home, &config.path, own),
             rules,
             tightening,
             read: Mutex::new(None),
@@ -77,7 +77,7 @@ impl Judge {
 
     /// Looks at a command and at what it names. Blocks on files: call it from `spawn_blocking`.
     pub fn assess(&self, program: &co_exec::Program, cwd: &Path) -> Assessment {
-        let facts = Exposed::new(&self.world, self.launcher.as_ref());
+        let facts = Exposed::new(&self.facts, self.launcher.as_ref());
         let mut found = match program {
             co_exec::Program::Shell(command) => co_policy::assess(command, cwd, &facts),
             co_exec::Program::Proved(proved) => co_policy::assess(proved.original(), cwd, &facts),
@@ -91,19 +91,19 @@ impl Judge {
     /// rules may forbid it by the tool's name, `read_file docs`; none lets it out of the workspace.
     ///
     /// Blocks on files: call it from `spawn_blocking`.
-    pub fn look(&self, look: &Look, cwd: &Path) -> Verdict {
+    pub fn look(&self, look: &FileQuery, cwd: &Path) -> Verdict {
         let words = vec![look.name().to_owned(), look.path().to_owned()];
         let local = LocalFacts {
-            facts: &self.world,
+            facts: &self.facts,
             cwd,
         };
         let reason = paths::check(&local, look.path(), look.wanted(), &(0..0));
-        let fact = self.world.path(cwd, look.path());
+        let fact = self.facts.path(cwd, look.path());
         let why = |text: &str| Reason::whole(format!("`{}` {text}", look.path()));
         let own = fact.co_file.then(|| why("is a file of co's own"));
         let real = fact
             .inside
-            .map(|inside| self.world.root().join(inside.real));
+            .map(|inside| self.facts.root().join(inside.real));
         let covered = reason.is_none() && real.is_some_and(|real| self.survey().covers(&real));
         let covered = covered.then(|| why("is another name of a secret"));
         let unproved: Vec<Reason> = reason.into_iter().chain(own).chain(covered).collect();
@@ -141,7 +141,7 @@ impl Judge {
     pub fn write(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
         let (mut destructive, mut unread) = (false, false);
         for lines in job_input::readings(before, text) {
-            let shell = co_policy::assess(&lines, cwd, &self.world);
+            let shell = co_policy::assess(&lines, cwd, &self.facts);
             destructive |= shell.destructive;
             unread |= shell.unread;
             if let denied @ Verdict::Deny { .. } = self.verdict(&self.tighten(shell), &[]) {
@@ -173,7 +173,7 @@ impl Judge {
     ///
     /// Blocks on files: call it from `spawn_blocking`.
     pub fn tracked(&self) -> Option<Arc<[PathBuf]>> {
-        self.world.tracked_files()
+        self.facts.tracked_files()
     }
 
     /// Returns a filter for a walk through the workspace: false for secrets and for files of co's own.
@@ -184,15 +184,15 @@ impl Judge {
         Arc::new(move |path| {
             let named = path.file_name().and_then(|name| name.to_str());
             let secret = named.is_some_and(is_secret) || content::is_secret(path);
-            !secret && !survey.covers(path) && !judge.world.is_own(path)
+            !secret && !survey.covers(path) && !judge.facts.is_own(path)
         })
     }
 
     /// Returns the secrets of the workspace.
     fn survey(&self) -> Arc<Survey> {
         match &self.launcher {
-            Some(launcher) => launcher.surveys().current(self.world.root()),
-            None => self.surveys.current(self.world.root()),
+            Some(launcher) => launcher.surveys().current(self.facts.root()),
+            None => self.surveys.current(self.facts.root()),
         }
     }
 

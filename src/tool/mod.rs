@@ -24,9 +24,9 @@ use co_llm::transcript::Call;
 /// A call that co understands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolCall {
-    Shell(shell::Request),
-    Look(files::Look),
-    Job(jobs::Request),
+    Shell(shell::CommandRequest),
+    Look(files::FileQuery),
+    Job(jobs::JobRequest),
 }
 
 /// A call that could not be read; the text goes back to the model, who can mend it.
@@ -40,14 +40,14 @@ impl ToolCall {
     /// # Errors
     /// Where there is no such tool or the arguments do not fit its schema.
     pub fn parse(call: &Call) -> Result<Self, BadCall> {
-        if let Some(look) = files::Look::parse(call) {
+        if let Some(look) = files::FileQuery::parse(call) {
             return look.map(Self::Look);
         }
-        if let Some(job) = jobs::Request::parse(call) {
+        if let Some(job) = jobs::JobRequest::parse(call) {
             return job.map(Self::Job);
         }
         match call.name.as_str() {
-            shell::NAME => shell::Request::parse(arguments(call)?).map(Self::Shell),
+            shell::NAME => shell::CommandRequest::parse(arguments(call)?).map(Self::Shell),
             other => Err(BadCall(format!(
                 "There is no tool called {other}. The tools are: {}, {}, {}.",
                 shell::NAME,

@@ -1,4 +1,4 @@
-//! The trial of the sandbox, beside everything else: nobody waits for it but who needs to know.
+//! The probe of the sandbox, beside everything else: nobody waits for it but who needs to know.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,32 +6,32 @@ use std::sync::Arc;
 use tokio::sync::SetOnce;
 
 use super::confinement::{Isolation, Unasked};
-use crate::config::{Backend, Config};
+use crate::config::{Config, SandboxBackend};
 use co_exec::Confinement;
 use co_exec::sandbox::{Launcher, Refused};
 
 /// What the person chose and, once it has been tried, what the kernel can do.
 #[derive(Debug, Clone)]
-pub struct Trial {
-    backend: Backend,
+pub struct SandboxProbe {
+    backend: SandboxBackend,
     found: Arc<SetOnce<Isolation>>,
 }
 
-impl Trial {
-    /// Starts the trial on a thread of its own.
+impl SandboxProbe {
+    /// Starts the probe on a thread of its own.
     ///
     /// Must be called within a runtime.
     pub fn start(config: &Config, launcher: Launcher) -> Self {
-        let trial = Self {
+        let probe = Self {
             backend: config.sandbox_backend,
             found: Arc::default(),
         };
-        let (config, found) = (config.clone(), Arc::clone(&trial.found));
+        let (config, found) = (config.clone(), Arc::clone(&probe.found));
         tokio::task::spawn_blocking(move || {
             // Nobody else sets it.
             let _ = found.set(Isolation::new(&config, &launcher));
         });
-        trial
+        probe
     }
 
     /// One that has ended.
@@ -42,9 +42,9 @@ impl Trial {
         }
     }
 
-    /// Returns the same trial for another chosen confinement of approved commands.
+    /// Returns the same probe for another chosen confinement of approved commands.
     #[must_use]
-    pub fn with(&self, backend: Backend) -> Self {
+    pub fn with(&self, backend: SandboxBackend) -> Self {
         Self {
             backend,
             found: Arc::clone(&self.found),
@@ -85,7 +85,7 @@ impl Trial {
         workspace: impl FnOnce() -> P,
     ) -> Result<Confinement, Refused> {
         match self.backend {
-            Backend::Subprocess => Ok(Confinement::Plain),
+            SandboxBackend::Subprocess => Ok(Confinement::Plain),
             _ => self.isolation().await.session(workspace().as_ref()),
         }
     }
@@ -103,8 +103,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    fn unknown(backend: Backend) -> Trial {
-        Trial {
+    fn unknown(backend: SandboxBackend) -> SandboxProbe {
+        SandboxProbe {
             backend,
             found: Arc::default(),
         }
@@ -112,36 +112,36 @@ mod tests {
 
     #[tokio::test]
     async fn before_it_ends_nothing_runs_unasked_or_less_confined() {
-        let trial = unknown(Backend::Auto);
-        assert_eq!(trial.unasked(), Unasked::Never);
+        let probe = unknown(SandboxBackend::Auto);
+        assert_eq!(probe.unasked(), Unasked::Never);
         assert!(matches!(
-            trial.proved(Path::new("/w")),
+            probe.proved(Path::new("/w")),
             Confinement::ReadOnly { .. }
         ));
-        assert_eq!(trial.name(), "auto");
-        let session = trial.session(|| "/w");
+        assert_eq!(probe.name(), "auto");
+        let session = probe.session(|| "/w");
         assert_eq!(futures::FutureExt::now_or_never(session), None);
     }
 
     #[tokio::test]
     async fn another_choice_holds_from_then_on() {
         let (config, _) = crate::config::load(None, &serde_json::json!({}), &|_| None);
-        let trial = Trial::ended(&config, Isolation::held(&config, Ok(())));
-        let held = trial.with(Backend::Landlock);
-        assert_eq!((trial.name(), held.name()), ("subprocess", "landlock"));
+        let probe = SandboxProbe::ended(&config, Isolation::held(&config, Ok(())));
+        let held = probe.with(SandboxBackend::Landlock);
+        assert_eq!((probe.name(), held.name()), ("subprocess", "landlock"));
         assert!(matches!(
             held.session(|| "/w").await,
             Ok(Confinement::Workspace { .. })
         ));
-        assert_eq!(trial.session(|| "/w").await, Ok(Confinement::Plain));
+        assert_eq!(probe.session(|| "/w").await, Ok(Confinement::Plain));
         let cannot = Isolation::held(&config, Err(Refused("no Landlock".to_owned())));
-        let held = Trial::ended(&config, cannot).with(Backend::Landlock);
+        let held = SandboxProbe::ended(&config, cannot).with(SandboxBackend::Landlock);
         assert!(held.session(|| "/w").await.is_err());
     }
 
     #[tokio::test]
-    async fn what_a_person_types_waits_for_no_trial_where_nothing_confines_it() {
-        let session = unknown(Backend::Subprocess);
+    async fn what_a_person_types_waits_for_no_probe_where_nothing_confines_it() {
+        let session = unknown(SandboxBackend::Subprocess);
         assert_eq!(session.session(|| "/w").await, Ok(Confinement::Plain));
         assert_eq!(session.name(), "subprocess");
     }

@@ -26,7 +26,7 @@ const TERMINAL: Size = Size {
 /// The arguments of a call; [`spec`] explains them to the model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ShellArguments {
     #[serde(default)]
     cmd: Option<String>,
     #[serde(default)]
@@ -45,18 +45,18 @@ struct Arguments {
 
 /// One command a model asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct CommandRequest {
     pub program: Program,
     /// As the model named it.
     pub cwd: Option<String>,
     /// As the model gave it.
     pub timeout: Option<Duration>,
-    pub manner: Manner,
+    pub mode: ExecMode,
 }
 
 /// How a command runs, beside what it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct ExecMode {
     /// In a terminal.
     pub terminal: bool,
     /// As a job of the session.
@@ -123,9 +123,9 @@ pub(super) fn spec() -> ToolSpec {
     super::spec(NAME, description.to_owned(), properties, &[])
 }
 
-impl Request {
+impl CommandRequest {
     pub(super) fn parse(arguments: serde_json::Value) -> Result<Self, BadCall> {
-        let arguments: Arguments = serde_json::from_value(arguments)
+        let arguments: ShellArguments = serde_json::from_value(arguments)
             .map_err(|error| BadCall(format!("The arguments of {NAME} do not fit: {error}.")))?;
         let program = match (arguments.cmd, arguments.argv) {
             (Some(cmd), None) if !cmd.trim().is_empty() => Program::Shell(cmd),
@@ -148,7 +148,7 @@ impl Request {
             program,
             cwd: arguments.cwd,
             timeout,
-            manner: Manner {
+            mode: ExecMode {
                 terminal: arguments.pty.unwrap_or_default(),
                 background: arguments.background.unwrap_or_default(),
             },
@@ -183,19 +183,19 @@ impl Request {
     /// How long it may take, where a person lets a command have `ceiling`; none is until it ends.
     pub fn limit(&self, ceiling: Duration) -> Option<Duration> {
         match self.timeout {
-            None if self.manner.background => None,
+            None if self.mode.background => None,
             asked => Some(asked.unwrap_or(DEFAULT_TIMEOUT).min(ceiling)),
         }
     }
 
     /// What its streams are.
     pub fn streams(&self) -> Streams {
-        match self.manner {
-            Manner { terminal: true, .. } => Streams::Terminal(TERMINAL),
-            Manner {
+        match self.mode {
+            ExecMode { terminal: true, .. } => Streams::Terminal(TERMINAL),
+            ExecMode {
                 background: true, ..
             } => Streams::Open,
-            Manner { .. } => Streams::Whole,
+            ExecMode { .. } => Streams::Whole,
         }
     }
 
@@ -257,8 +257,8 @@ mod tests {
 
     const CEILING: Duration = Duration::from_secs(600);
 
-    fn parse(arguments: serde_json::Value) -> Result<Request, String> {
-        Request::parse(arguments).map_err(|bad| bad.0)
+    fn parse(arguments: serde_json::Value) -> Result<CommandRequest, String> {
+        CommandRequest::parse(arguments).map_err(|bad| bad.0)
     }
 
     #[test]

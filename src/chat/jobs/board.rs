@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::audit_task;
 use super::super::services::Services;
 use crate::audit::Record;
-use crate::editor::Showing;
+use crate::editor::LiveOutput;
 use crate::protocol::ToEditor;
 use crate::tool::job_input::Line;
 use co_exec::{Input, InputError, Job, Outcome};
@@ -119,7 +119,7 @@ pub(super) struct Follower {
     pub(super) number: u64,
     pub(super) post: Post,
     pub(super) record: Record,
-    pub(super) showing: Showing,
+    pub(super) showing: LiveOutput,
     pub(super) tell: watch::Sender<Option<Arc<Outcome>>>,
     /// The session, as long as it is there.
     pub(super) ended: mpsc::UnboundedSender<u64>,

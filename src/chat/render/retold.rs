@@ -8,7 +8,7 @@ use super::{
 };
 use crate::tool::ToolCall;
 use crate::tool::files;
-use crate::tool::shell::Manner;
+use crate::tool::shell::ExecMode;
 use co_llm::transcript::{Call, Decision, Item, Outcome};
 
 /// A whole conversation as text, for `/resume`.
@@ -148,9 +148,12 @@ impl<'a> Retold<'a> {
             Ok(ToolCall::Look(asked)) => look(&asked),
             Ok(ToolCall::Job(asked)) => job(&asked),
             Ok(ToolCall::Shell(request)) => {
-                call(&co_policy::printable(&command_of(asked)), request.manner)
+                call(&co_policy::printable(&command_of(asked)), request.mode)
             }
-            Err(_) => call(&co_policy::printable(&command_of(asked)), Manner::default()),
+            Err(_) => call(
+                &co_policy::printable(&command_of(asked)),
+                ExecMode::default(),
+            ),
         };
         self.put(&text);
         for notice in std::mem::take(&mut self.notices) {

@@ -16,7 +16,7 @@ use crate::editor::{Editor, Outbox};
 use crate::protocol::{Answer, Ask, Level, RunOptions, Scope, State, ToEditor};
 use crate::store::Store;
 use crate::tool::confinement::Isolation;
-use crate::tool::sandbox_probe::Trial;
+use crate::tool::sandbox_probe::SandboxProbe;
 use co_exec::Executor;
 use co_exec::sandbox::{Launcher, Support};
 use co_exec::secrets::redact::Redactor;
@@ -84,7 +84,7 @@ impl Chat {
         let provider: Arc<dyn Provider> = model.clone();
         let services = Arc::new(Services::new(Parts {
             editor,
-            trial: Trial::ended(&config, Isolation::new(&config, &launcher)),
+            probe: SandboxProbe::ended(&config, Isolation::new(&config, &launcher)),
             config,
             given: Given::default(),
             executor: executor.unwrap(),

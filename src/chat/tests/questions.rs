@@ -1,7 +1,7 @@
 //! What a person is asked and what their answer comes to.
 
 use super::chat::{Chat, calls, done, eventually, says, told, tool};
-use crate::config::Backend;
+use crate::config::SandboxBackend;
 use crate::protocol::{Answer, Scope, ToEditor};
 use co_llm::scripted::Scripted;
 use co_llm::transcript::{Decision, Item};
@@ -213,7 +213,9 @@ async fn an_ended_session_takes_its_question_away() {
 #[tokio::test]
 async fn what_cannot_be_confined_as_asked_is_no_deny_rule() {
     let model = Scripted::new([calls(&[("1", "mkdir out")]), says("ok")]);
-    let mut chat = Chat::with(model, |config| config.sandbox_backend = Backend::Landlock);
+    let mut chat = Chat::with(model, |config| {
+        config.sandbox_backend = SandboxBackend::Landlock
+    });
     chat.say("go");
     let ask = chat.asked().await;
     chat.answer(ask.id, Answer::Once);

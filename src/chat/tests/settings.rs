@@ -9,7 +9,7 @@ use super::chat::{Chat, calls, says};
 use super::jobs::{asks_for, job};
 use crate::chat::Msg;
 use crate::chat::services::Services;
-use crate::config::{Backend, Given, Layers};
+use crate::config::{Given, Layers, SandboxBackend};
 use crate::protocol::{Answer, ToEditor};
 
 fn given(lua: &Value) -> Given {
@@ -197,7 +197,7 @@ async fn another_confinement_holds_what_starts_later_and_is_asked_about_anew() {
     let typing = chat.asked().await;
     // The job is already running and receives the typed text, so that question stays.
     let mut services = Services::clone(&chat.services);
-    services.trial = services.trial.with(Backend::Landlock);
+    services.probe = services.probe.with(SandboxBackend::Landlock);
     chat.send(Msg::Settings(Arc::new(services)));
     let told = |message: &ToEditor| match message {
         ToEditor::State { backend, .. } => (backend == "landlock").then_some(()),

@@ -47,7 +47,7 @@ impl Turn {
         came_to: CameTo<'_>,
     ) {
         let (level, outcome) = match came_to {
-            CameTo::Nothing => (self.services.trial.name(), "not run".to_owned()),
+            CameTo::Nothing => (self.services.probe.name(), "not run".to_owned()),
             CameTo::Command(outcome) => (outcome.level, outcome.status()),
             CameTo::Look(summary) => ("co itself", summary.to_owned()),
             CameTo::Typed(what, level) => (level, what.to_owned()),

@@ -18,7 +18,7 @@ use crate::error;
 use crate::tool::ToolCall;
 use crate::tool::confinement;
 use crate::tool::jobs;
-use crate::tool::shell::{self, Manner, Run};
+use crate::tool::shell::{self, ExecMode, Run};
 use co_llm::transcript::{Call, Decision};
 use co_policy::{Grant, Proved, Verdict};
 
@@ -28,7 +28,7 @@ pub(super) const CANCELLED: &str = "Cancelled before it was run.";
 /// A command that was judged.
 pub(super) struct Reviewed {
     pub call: Call,
-    pub request: shell::Request,
+    pub request: shell::CommandRequest,
     pub cwd: PathBuf,
     pub judged: Judged,
     /// The person put another command in the place of the model's.
@@ -46,7 +46,7 @@ pub(super) enum ParsedCall {
     /// Text for a job that runs.
     Typing(Typing),
     /// Anything else about a job, which needs no answer.
-    Job(jobs::Request),
+    Job(jobs::JobRequest),
 }
 
 /// A call that runs beside others.
@@ -178,7 +178,7 @@ impl Turn {
         }
     }
 
-    fn place(&self, request: &shell::Request) -> Result<PathBuf, String> {
+    fn place(&self, request: &shell::CommandRequest) -> Result<PathBuf, String> {
         request
             .place(&self.workspace, &self.cwd)
             .map_err(|error| error::text_of(&error).plain())
@@ -187,7 +187,7 @@ impl Turn {
     /// Shows a call that was not understood or not taken, and why it was not run.
     async fn turn_away(&mut self, call: &Call, why: String) -> Result<(), Halt> {
         let command = co_policy::printable(&render::command_of(call));
-        self.show(&render::call(&command, Manner::default()))
+        self.show(&render::call(&command, ExecMode::default()))
             .await?;
         self.not_run(call, why).await
     }
@@ -225,7 +225,7 @@ impl Turn {
         };
         let cwd = self.place(&request)?;
         let judged = self.judge(&request, &cwd).await?;
-        let no_room = match request.manner.background {
+        let no_room = match request.mode.background {
             // Nobody is asked about what could not be started.
             true => self.jobs(Act::Room).await.unwrap_or(Ok(())).err(),
             false => None,
@@ -251,7 +251,7 @@ impl Turn {
             return Vec::new();
         }
         let named = async {
-            let confinement = self.services.trial.session(|| &self.workspace).await.ok()?;
+            let confinement = self.services.probe.session(|| &self.workspace).await.ok()?;
             Some(opens::named(&self.services, &confinement, cwd, judged.words.clone()).await)
         };
         tokio::select! {
@@ -263,7 +263,7 @@ impl Turn {
     /// What policy says, with the rules of this session.
     pub(super) async fn judge(
         &self,
-        request: &shell::Request,
+        request: &shell::CommandRequest,
         cwd: &Path,
     ) -> Result<Judged, String> {
         let judge = Arc::clone(&self.judge);
@@ -306,7 +306,7 @@ impl Turn {
 
     /// Why a proven command asks all the same.
     pub(super) fn why_ask_proved(&self, reviewed: &Reviewed) -> Option<&'static str> {
-        if self.services.trial.unasked() == confinement::Unasked::Never {
+        if self.services.probe.unasked() == confinement::Unasked::Never {
             return Some(
                 "it only reads, but nothing here can confine it and auto_without_sandbox is off",
             );
@@ -365,7 +365,7 @@ impl Turn {
         Cleared {
             run: Run {
                 cwd: reviewed.cwd,
-                confinement: self.services.trial.proved(&self.workspace),
+                confinement: self.services.probe.proved(&self.workspace),
                 proof: Some(proof),
             },
             call: reviewed.call,
@@ -378,6 +378,6 @@ impl Turn {
 }
 
 /// A command as the chat shows it.
-fn show_command(request: &shell::Request) -> String {
-    render::call(&co_policy::printable(&request.text()), request.manner)
+fn show_command(request: &shell::CommandRequest) -> String {
+    render::call(&co_policy::printable(&request.text()), request.mode)
 }

@@ -11,7 +11,7 @@ use super::audit_records::CameTo;
 use super::calls::{CANCELLED, Judged};
 use super::{Halt, Turn};
 use crate::protocol::State;
-use crate::tool::files::{Deadline, LONGEST, Look, Scope, Seen, Unseen};
+use crate::tool::files::{Deadline, FileFacts, FileQuery, FileQueryError, FileScope, LONGEST};
 use co_llm::transcript::{Call, Decision, Item};
 use co_policy::{Grant, Verdict};
 
@@ -25,7 +25,7 @@ const ELSEWHERE: &str =
 /// A look that was judged.
 pub(super) struct Looking {
     call: Call,
-    look: Look,
+    look: FileQuery,
     judged: Judged,
 }
 
@@ -33,11 +33,15 @@ pub(super) struct Looking {
 pub(super) struct Taken {
     looking: Looking,
     decision: Decision,
-    seen: Option<JoinHandle<Result<Seen, Unseen>>>,
+    seen: Option<JoinHandle<Result<FileFacts, FileQueryError>>>,
 }
 
 impl Turn {
-    pub(super) async fn review_look(&self, call: &Call, look: Look) -> Result<Looking, String> {
+    pub(super) async fn review_look(
+        &self,
+        call: &Call,
+        look: FileQuery,
+    ) -> Result<Looking, String> {
         let (judge, cwd, asked) = (Arc::clone(&self.judge), self.cwd.clone(), look.clone());
         let verdict = tokio::task::spawn_blocking(move || judge.look(&asked, &cwd));
         let verdict = tokio::select! {
@@ -89,7 +93,7 @@ impl Turn {
         })
     }
 
-    fn take(&self, look: &Look) -> JoinHandle<Result<Seen, Unseen>> {
+    fn take(&self, look: &FileQuery) -> JoinHandle<Result<FileFacts, FileQueryError>> {
         let judge = Arc::clone(&self.judge);
         let asked: PathBuf = self.cwd.join(look.path());
         let end = Deadline::new(self.cancel.clone());
@@ -97,9 +101,10 @@ impl Turn {
         let look = look.clone();
         tokio::task::spawn_blocking(move || {
             let path = asked.canonicalize();
-            let path =
-                path.map_err(|error| Unseen(format!("Cannot look at {}: {error}.", look.path())))?;
-            look.take(&Scope {
+            let path = path.map_err(|error| {
+                FileQueryError(format!("Cannot look at {}: {error}.", look.path()))
+            })?;
+            look.take(&FileScope {
                 path,
                 may: judge.readable(),
                 bytes,
@@ -129,8 +134,8 @@ impl Turn {
         self.state(State::Running, look.line()).await?;
         let seen = self.seen(seen).await;
         let (text, summary, ok) = match seen {
-            Ok(Seen { text, summary }) => (text, summary, true),
-            Err(Unseen(why)) => (String::new(), why, false),
+            Ok(FileFacts { text, summary }) => (text, summary, true),
+            Err(FileQueryError(why)) => (String::new(), why, false),
         };
         self.audit(&call, &judged, &decision, CameTo::Look(&summary));
         let told = format!("{}[{summary}]", self.redact_for_model(&text).await);
@@ -142,16 +147,19 @@ impl Turn {
         }
     }
 
-    async fn seen(&self, seen: JoinHandle<Result<Seen, Unseen>>) -> Result<Seen, Unseen> {
+    async fn seen(
+        &self,
+        seen: JoinHandle<Result<FileFacts, FileQueryError>>,
+    ) -> Result<FileFacts, FileQueryError> {
         let cancelled = async {
             self.cancel.cancelled().await;
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
-            seen = seen => seen.unwrap_or_else(|error| Err(Unseen(format!("The look failed: {error}.")))),
-            () = cancelled => Err(Unseen("cancelled".to_owned())),
+            seen = seen => seen.unwrap_or_else(|error| Err(FileQueryError(format!("The look failed: {error}.")))),
+            () = cancelled => Err(FileQueryError("cancelled".to_owned())),
             () = tokio::time::sleep(LONGEST + GRACE) => {
-                Err(Unseen("given up: the file system does not answer".to_owned()))
+                Err(FileQueryError("given up: the file system does not answer".to_owned()))
             }
         }
     }

@@ -15,7 +15,7 @@ use super::run::{Cleared, not_started};
 use super::{Event, Halt, Turn};
 use crate::audit::Record;
 use crate::protocol::{Ask, State};
-use crate::tool::jobs::{self as tools, Request, typed};
+use crate::tool::jobs::{self as tools, JobRequest, typed};
 use co_exec::Spec;
 use co_llm::transcript::{Call, Decision, Item};
 use co_policy::{Grant, Verdict};
@@ -28,7 +28,7 @@ const NOTHING_NEW: &str = "(nothing new)\n";
 
 /// Text for a job that runs, judged.
 pub(super) struct Typing {
-    pub request: Request,
+    pub request: JobRequest,
     pub seen: Seen,
     pub judged: Judged,
 }
@@ -120,14 +120,14 @@ impl Turn {
     }
 
     /// Does what the model wants with one of its jobs.
-    pub(super) async fn job(&mut self, call: Call, request: Request) -> Result<(), Halt> {
+    pub(super) async fn job(&mut self, call: Call, request: JobRequest) -> Result<(), Halt> {
         let seen = match self.jobs(|reply| Act::Find(request.job, reply)).await? {
             Ok(seen) => seen,
             Err(why) => return self.not_run(&call, why).await,
         };
         self.state(State::Running, request.line()).await?;
         match request.act {
-            tools::Act::Output { since, wait } => {
+            tools::JobAction::Output { since, wait } => {
                 self.watch(&seen, wait.min(self.services.config.max_timeout()))
                     .await;
                 self.tell(
@@ -141,14 +141,14 @@ impl Turn {
                 .await
             }
             // The job ended; running jobs get a verdict.
-            tools::Act::Write { .. } => {
+            tools::JobAction::Write { .. } => {
                 let outcome = seen.outcome();
                 let status = seen.status(outcome.as_deref());
                 self.not_run(&call, format!("Nothing was typed: {status}"))
                     .await?;
                 self.heard(&seen).await
             }
-            tools::Act::Cancel => {
+            tools::JobAction::Cancel => {
                 tokio::select! {
                     () = self.cancel.cancelled() => {}
                     () = seen.end() => {}
@@ -206,8 +206,8 @@ impl Turn {
     }
 
     /// Reads a call about a job. Text for a job that runs is judged.
-    pub(super) async fn review_job(&self, request: Request) -> Result<ParsedCall, String> {
-        let tools::Act::Write { text, close } = &request.act else {
+    pub(super) async fn review_job(&self, request: JobRequest) -> Result<ParsedCall, String> {
+        let tools::JobAction::Write { text, close } = &request.act else {
             return Ok(ParsedCall::Job(request));
         };
         let found = self.jobs(|reply| Act::Find(request.job, reply)).await;
@@ -236,7 +236,7 @@ impl Turn {
             seen,
             judged,
         } = typing;
-        let tools::Act::Write { text, close } = &request.act else {
+        let tools::JobAction::Write { text, close } = &request.act else {
             return Ok(());
         };
         self.state(State::Running, request.line()).await?;

@@ -133,10 +133,10 @@ impl Turn {
             command: co_policy::printable(&command),
             cwd: one_line(&reviewed.cwd.display().to_string()),
             timeout: reviewed.request.limit(ceiling).map(|it| it.as_secs()),
-            terminal: reviewed.request.manner.terminal,
-            background: reviewed.request.manner.background,
+            terminal: reviewed.request.mode.terminal,
+            background: reviewed.request.mode.background,
             job: None,
-            backend: self.services.trial.name().to_owned(),
+            backend: self.services.probe.name().to_owned(),
             reasons: question
                 .reasons
                 .iter()
@@ -151,14 +151,14 @@ impl Turn {
 
     /// Replaces the next call's command with the person's; returns false if it has none.
     pub(super) async fn edit_next(&mut self, command: &str) -> Result<bool, Halt> {
-        let manner = match self.queue.next().map(|next| &next.known) {
-            Some(Ok(ParsedCall::Command(reviewed))) => reviewed.request.manner,
+        let mode = match self.queue.next().map(|next| &next.known) {
+            Some(Ok(ParsedCall::Command(reviewed))) => reviewed.request.mode,
             _ => return Ok(false),
         };
         let printable = co_policy::printable(command);
         let text = format!("the command was changed to: {printable}");
         self.record(Item::Notice { text }).await?;
-        let shown = render::call(&printable, manner);
+        let shown = render::call(&printable, mode);
         self.show(&format!("*edited:* {shown}")).await?;
         if let Some(next) = self.queue.next() {
             next.edited = Some(command.to_owned());
@@ -201,7 +201,7 @@ impl Turn {
         reviewed: Reviewed,
         decision: Decision,
     ) -> Result<(), Halt> {
-        let confinement = match self.services.trial.session(|| &self.workspace).await {
+        let confinement = match self.services.probe.session(|| &self.workspace).await {
             Ok(confinement) if may_open(&decision, &reviewed.request.text()) => {
                 opens::open(confinement, reviewed.opens)
             }

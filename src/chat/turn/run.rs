@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A call that may run.
 pub(super) struct Cleared {
     pub call: Call,
-    pub request: shell::Request,
+    pub request: shell::CommandRequest,
     pub run: Run,
     pub judged: Judged,
     /// It is not the command that the model sent.
@@ -58,7 +58,7 @@ impl Turn {
             self.answer(&cleared.call, CANCELLED.to_owned()).await?;
             return Err(Halt::Cancelled);
         }
-        let number = match cleared.request.manner.background {
+        let number = match cleared.request.mode.background {
             false => None,
             true => match self.jobs(Act::Number).await? {
                 Ok(number) => Some(number),
@@ -194,7 +194,7 @@ impl Turn {
                 Confinement::Workspace { shown, .. } => *shown != ShownSecrets::Everything,
                 _ => false,
             },
-            backend: self.services.trial.name(),
+            backend: self.services.probe.name(),
             asked: cleared.request.timeout,
             limit,
             unasked: limit != cleared.request.limit(ceiling),
@@ -205,7 +205,7 @@ impl Turn {
     /// Returns the longest time that a command may take. One that runs unasked may take less, unless it is a job.
     fn ceiling(&self, cleared: &Cleared) -> Duration {
         let most = self.services.config.max_timeout();
-        match cleared.run.proof.is_some() && !cleared.request.manner.background {
+        match cleared.run.proof.is_some() && !cleared.request.mode.background {
             true => most.min(self.services.config.unasked_timeout),
             false => most,
         }

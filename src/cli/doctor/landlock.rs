@@ -1,6 +1,6 @@
 //! The version of Landlock, and the features that it lacks.
 
-use super::{Check, Level};
+use super::{Check, CheckLevel};
 
 /// The first version with all features that co uses.
 const WHOLE: u32 = 6;
@@ -34,7 +34,7 @@ pub(super) fn look(version: Option<u32>) -> Option<Check> {
         ),
         false => Check::bad(
             "landlock",
-            Level::Warn,
+            CheckLevel::Warn,
             format!(
                 "version {version} lacks features of version {WHOLE}: {}",
                 lacks.join("; ")
@@ -63,12 +63,12 @@ mod tests {
                 "{told:?}"
             );
         };
-        check(1, Level::Warn, 4);
-        check(2, Level::Warn, 3);
-        check(4, Level::Warn, 2);
-        check(5, Level::Warn, 1);
-        check(6, Level::Ok, 0);
-        check(9, Level::Ok, 0);
+        check(1, CheckLevel::Warn, 4);
+        check(2, CheckLevel::Warn, 3);
+        check(4, CheckLevel::Warn, 2);
+        check(5, CheckLevel::Warn, 1);
+        check(6, CheckLevel::Ok, 0);
+        check(9, CheckLevel::Ok, 0);
         assert_eq!(look(None), None);
     }
 }

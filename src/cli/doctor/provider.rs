@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 
-use super::{Check, Level};
+use super::{Check, CheckLevel};
 use crate::config::{Config, Env};
 use co_llm::Fault;
 
@@ -47,7 +47,7 @@ fn refused(name: &'static str, fault: &Fault) -> Check {
             "correct provider and base_url; :help co-settings",
         ),
     };
-    Check::bad(name, Level::Error, message, advice)
+    Check::bad(name, CheckLevel::Error, message, advice)
 }
 
 /// Returns the host as an address is written elsewhere than in a URL.
@@ -70,7 +70,7 @@ async fn server(url: &Url) -> Check {
         Ok(Ok(_)) => Check::ok("server", format!("{host} port {port} answers")),
         Ok(Err(_)) | Err(_) => Check::bad(
             "server",
-            Level::Error,
+            CheckLevel::Error,
             format!("nothing answers at {host} port {port}"),
             "start the server, or set provider and base_url to another",
         ),

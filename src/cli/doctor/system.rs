@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{Check, Level};
+use super::{Check, CheckLevel};
 use crate::config::Env;
 use crate::paths::{self, Paths};
 
@@ -20,13 +20,13 @@ pub(super) fn nvim(version: &str) -> Check {
         }
         (Some(Ok(_)), Some(Ok(_))) => Check::bad(
             "neovim",
-            Level::Error,
+            CheckLevel::Error,
             format!("Neovim {version} is too old"),
             "install Neovim 0.10 or later",
         ),
         _ => Check::bad(
             "neovim",
-            Level::Warn,
+            CheckLevel::Warn,
             format!("{version:?} is not a version of Neovim"),
             "give it as 0.11.2",
         ),
@@ -41,7 +41,7 @@ pub(super) fn directories(paths: &Result<Paths, paths::Error>) -> Vec<Check> {
             let advice = "sessions, rules and the log have no place until then";
             return vec![Check::bad(
                 "directories",
-                Level::Error,
+                CheckLevel::Error,
                 error.to_string(),
                 advice,
             )];
@@ -69,7 +69,7 @@ fn writable(name: &'static str, dir: Result<&Path, paths::Error>) -> Check {
         Ok(dir) => Check::ok(name, format!("{} can be written", dir.display())),
         Err(message) => Check::bad(
             name,
-            Level::Error,
+            CheckLevel::Error,
             message,
             "check who owns it and whether the disk is full",
         ),
@@ -81,7 +81,7 @@ pub(super) async fn shell(env: Env<'_>) -> Check {
     let Some(bash) = env("PATH").and_then(|path| find(&path, "bash")) else {
         return Check::bad(
             "shell",
-            Level::Warn,
+            CheckLevel::Warn,
             "there is no bash on PATH; commands run in sh, and more of them are asked about",
             "install bash",
         );
@@ -90,7 +90,7 @@ pub(super) async fn shell(env: Env<'_>) -> Check {
         Some(version) => Check::ok("shell", format!("{}, version {version}", bash.display())),
         None => Check::bad(
             "shell",
-            Level::Error,
+            CheckLevel::Error,
             format!("{} does not run", bash.display()),
             "mend or remove it; commands run in the first bash on PATH",
         ),

@@ -5,9 +5,9 @@ use serde_json::json;
 use super::*;
 
 /// Looks with `variables`, an own home and a PATH that finds bash.
-async fn looked(args: Args, variables: &[(&str, &str)]) -> Vec<Check> {
+async fn looked(args: DoctorArguments, variables: &[(&str, &str)]) -> Vec<Check> {
     let home = tempfile::tempdir().unwrap();
-    let probe = Probe {
+    let probe = SandboxReport {
         sandbox: "read-only sandbox".into(),
         held: Ok(()),
         known: true,
@@ -25,8 +25,8 @@ async fn looked(args: Args, variables: &[(&str, &str)]) -> Vec<Check> {
     look(&args, &probe, &env).await
 }
 
-async fn check(variables: &[(&str, &str)], name: &str, expected: &[(Level, &str)]) {
-    let checks = looked(Args::default(), variables).await;
+async fn check(variables: &[(&str, &str)], name: &str, expected: &[(CheckLevel, &str)]) {
+    let checks = looked(DoctorArguments::default(), variables).await;
     let found: Vec<_> = checks.iter().filter(|check| check.name == name).collect();
     assert_eq!(found.len(), expected.len(), "{name}: {checks:#?}");
     for (check, (level, part)) in found.iter().zip(expected) {
@@ -34,7 +34,7 @@ async fn check(variables: &[(&str, &str)], name: &str, expected: &[(Level, &str)
         assert!(check.message.contains(part), "{check:?}");
         assert_eq!(
             check.advice.is_some(),
-            check.level != Level::Ok,
+            check.level != CheckLevel::Ok,
             "{check:?}"
         );
     }
@@ -45,10 +45,15 @@ async fn a_sound_machine_has_no_errors_in_its_own_matters() {
     for name in [
         "version", "config", "state", "data", "settings", "shell", "sandbox",
     ] {
-        check(&[], name, &[(Level::Ok, "")]).await;
+        check(&[], name, &[(CheckLevel::Ok, "")]).await;
     }
-    check(&[], "version", &[(Level::Ok, env!("CARGO_PKG_VERSION"))]).await;
-    check(&[], "shell", &[(Level::Ok, "bash, version ")]).await;
+    check(
+        &[],
+        "version",
+        &[(CheckLevel::Ok, env!("CARGO_PKG_VERSION"))],
+    )
+    .await;
+    check(&[], "shell", &[(CheckLevel::Ok, "bash, version ")]).await;
     check(&[], "neovim", &[]).await;
 }
 
@@ -57,19 +62,19 @@ async fn what_is_wrong_is_said() {
     check(
         &[("PATH", "/nonexistent")],
         "shell",
-        &[(Level::Warn, "no bash")],
+        &[(CheckLevel::Warn, "no bash")],
     )
     .await;
     check(
         &[("XDG_STATE_HOME", "/proc/nope")],
         "state",
-        &[(Level::Error, "/proc/nope")],
+        &[(CheckLevel::Error, "/proc/nope")],
     )
     .await;
     check(
         &[("CO_CLI_MAX_STEPS", "x")],
         "settings",
-        &[(Level::Error, "max_steps")],
+        &[(CheckLevel::Error, "max_steps")],
     )
     .await;
 }
@@ -78,22 +83,25 @@ async fn what_is_wrong_is_said() {
 async fn the_provider_is_the_first_with_a_key_and_the_key_is_never_shown() {
     let key = ("ANTHROPIC_API_KEY", "sk-secret");
     let other = ("GEMINI_API_KEY", "g-secret");
-    check(&[other, key], "provider", &[(Level::Ok, "anthropic")]).await;
-    check(&[other], "provider", &[(Level::Ok, "gemini")]).await;
-    check(&[other], "key", &[(Level::Ok, "GEMINI_API_KEY")]).await;
+    check(&[other, key], "provider", &[(CheckLevel::Ok, "anthropic")]).await;
+    check(&[other], "provider", &[(CheckLevel::Ok, "gemini")]).await;
+    check(&[other], "key", &[(CheckLevel::Ok, "GEMINI_API_KEY")]).await;
     check(
         &[("ANTHROPIC_API_KEY", " ")],
         "provider",
-        &[(Level::Ok, "ollama")],
+        &[(CheckLevel::Ok, "ollama")],
     )
     .await;
     check(
         &[("CO_CLI_PROVIDER", "openai")],
         "key",
-        &[(Level::Error, "OPENAI_API_KEY")],
+        &[(CheckLevel::Error, "OPENAI_API_KEY")],
     )
     .await;
-    let told = format!("{:?}", looked(Args::default(), &[key, other]).await);
+    let told = format!(
+        "{:?}",
+        looked(DoctorArguments::default(), &[key, other]).await
+    );
     assert!(!told.contains("secret"), "{told}");
 }
 
@@ -105,11 +113,11 @@ async fn a_key_file_must_be_private_and_hold_something() {
         ("CO_CLI_PROVIDER", "openai"),
         ("CO_CLI_API_KEY_FILE", file.to_str().unwrap()),
     ];
-    check(&variables, "key", &[(Level::Error, "cannot be used")]).await;
+    check(&variables, "key", &[(CheckLevel::Error, "cannot be used")]).await;
     for (mode, text, level, part) in [
-        (0o644, "k", Level::Error, "others can read it"),
-        (0o600, "", Level::Error, "it is empty"),
-        (0o600, "k", Level::Ok, "key has it"),
+        (0o644, "k", CheckLevel::Error, "others can read it"),
+        (0o600, "", CheckLevel::Error, "it is empty"),
+        (0o600, "k", CheckLevel::Ok, "key has it"),
     ] {
         std::fs::write(&file, text).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -122,24 +130,29 @@ async fn a_server_on_this_machine_is_tried_and_no_other() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/", listener.local_addr().unwrap());
     let at = |url| [("CO_CLI_PROVIDER", "openai"), ("CO_CLI_BASE_URL", url)];
-    check(&at(&url), "server", &[(Level::Ok, "127.0.0.1")]).await;
-    check(&at(&url), "key", &[(Level::Ok, "none is needed")]).await;
+    check(&at(&url), "server", &[(CheckLevel::Ok, "127.0.0.1")]).await;
+    check(&at(&url), "key", &[(CheckLevel::Ok, "none is needed")]).await;
     // A port that it has, so that nobody else does, and does not listen on.
     let deaf = tokio::net::TcpSocket::new_v4().unwrap();
     deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}/v1/", deaf.local_addr().unwrap());
-    check(&at(&url), "server", &[(Level::Error, "nothing answers")]).await;
+    check(
+        &at(&url),
+        "server",
+        &[(CheckLevel::Error, "nothing answers")],
+    )
+    .await;
     check(&at("https://models.example/v1/"), "server", &[]).await;
 }
 
 #[tokio::test]
 async fn neovim_is_judged_by_its_version() {
     for (version, level) in [
-        ("0.10.0", Level::Ok),
-        ("v0.12.0-dev+1", Level::Ok),
-        ("1.0", Level::Ok),
-        ("0.9.5", Level::Error),
-        ("nightly", Level::Warn),
+        ("0.10.0", CheckLevel::Ok),
+        ("v0.12.0-dev+1", CheckLevel::Ok),
+        ("1.0", CheckLevel::Ok),
+        ("0.9.5", CheckLevel::Error),
+        ("nightly", CheckLevel::Warn),
     ] {
         assert_eq!(system::nvim(version).level, level, "{version}");
     }
@@ -147,9 +160,9 @@ async fn neovim_is_judged_by_its_version() {
 
 #[tokio::test]
 async fn the_settings_of_lua_count() {
-    let args = Args {
+    let args = DoctorArguments {
         lua: json!({ "provider": "openai", "colour": 1 }),
-        ..Args::default()
+        ..DoctorArguments::default()
     };
     let checks = looked(args, &[]).await;
     let has = |name, part: &str| {
@@ -163,9 +176,9 @@ async fn the_settings_of_lua_count() {
 }
 
 #[test]
-fn a_trial_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
+fn a_probe_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
     let why = "the sandbox could not be tried (too many open files): mend that, then start again";
-    let probe = Probe {
+    let probe = SandboxReport {
         sandbox: "no sandbox".into(),
         held: Err(Refused(why.into())),
         known: false,
@@ -182,7 +195,7 @@ fn a_trial_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
 
 #[test]
 fn without_a_sandbox_the_advice_follows_the_setting() {
-    let probe = Probe {
+    let probe = SandboxReport {
         sandbox: "this kernel has no Landlock".into(),
         held: Err(Refused("this kernel has no Landlock".into())),
         known: true,
@@ -201,24 +214,29 @@ fn without_a_sandbox_the_advice_follows_the_setting() {
     let (message, advice) = said(&config);
     assert!(message.contains("every command asks"), "{message}");
     assert!(advice.starts_with("set auto_without_sandbox = true"));
-    assert_eq!(backend(&probe, &config).level, Level::Ok);
-    config.sandbox_backend = config::Backend::Landlock;
-    assert_eq!(backend(&probe, &config).level, Level::Error);
+    assert_eq!(backend(&probe, &config).level, CheckLevel::Ok);
+    config.sandbox_backend = config::SandboxBackend::Landlock;
+    assert_eq!(backend(&probe, &config).level, CheckLevel::Error);
 }
 
 #[tokio::test]
 async fn it_says_what_approved_commands_may_do_and_offers_landlock() {
     let offer =
         "with all your permissions; sandbox_backend = \"landlock\", or :Co /sandbox landlock";
-    check(&[], "backend", &[(Level::Ok, offer)]).await;
+    check(&[], "backend", &[(CheckLevel::Ok, offer)]).await;
     let held = [("CO_CLI_SANDBOX_BACKEND", "landlock")];
-    check(&held, "backend", &[(Level::Ok, "only, without network")]).await;
-    check(&[], "landlock", &[(Level::Warn, "version 5 lacks")]).await;
+    check(
+        &held,
+        "backend",
+        &[(CheckLevel::Ok, "only, without network")],
+    )
+    .await;
+    check(&[], "landlock", &[(CheckLevel::Warn, "version 5 lacks")]).await;
 }
 
 #[test]
 fn json_has_the_words_the_help_names() {
-    let check = Check::bad("shell", Level::Warn, "no bash", "install bash");
+    let check = Check::bad("shell", CheckLevel::Warn, "no bash", "install bash");
     assert_eq!(
         serde_json::to_value([&check, &Check::ok("version", "1")]).unwrap(),
         json!([
@@ -234,15 +252,19 @@ fn it_says_how_limits_hold_and_warns_root() {
     let group = LimitEnforcement::Group("/sys/fs/cgroup/a".into());
     let kernel = LimitEnforcement::Kernel("/sys/fs/cgroup/a".into());
     for (hold, root, level) in [
-        (&kernel, true, Level::Ok),
-        (&kernel, false, Level::Ok),
-        (&group, true, Level::Warn),
-        (&group, false, Level::Ok),
-        (&LimitEnforcement::Watched, true, Level::Warn),
-        (&LimitEnforcement::Watched, false, Level::Ok),
+        (&kernel, true, CheckLevel::Ok),
+        (&kernel, false, CheckLevel::Ok),
+        (&group, true, CheckLevel::Warn),
+        (&group, false, CheckLevel::Ok),
+        (&LimitEnforcement::Watched, true, CheckLevel::Warn),
+        (&LimitEnforcement::Watched, false, CheckLevel::Ok),
     ] {
         let check = limits(hold, root);
         assert_eq!(check.level, level, "{check:?}");
-        assert_eq!(check.advice.is_some(), level == Level::Warn, "{check:?}");
+        assert_eq!(
+            check.advice.is_some(),
+            level == CheckLevel::Warn,
+            "{check:?}"
+        );
     }
 }

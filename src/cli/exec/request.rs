@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::config::Backend;
+use crate::config::SandboxBackend;
 use co_exec::{Caller, Program};
 
 /// What `co-nvim exec --help` says below [`USAGE`].
@@ -32,14 +32,14 @@ pub(in crate::cli) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeo
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct ExecRequest {
     pub(super) program: Program,
     pub(super) cwd: PathBuf,
     pub(super) timeout: Option<Duration>,
     pub(super) caller: Caller,
     pub(super) read_only: bool,
     /// None: as the settings say.
-    pub(super) backend: Option<Backend>,
+    pub(super) backend: Option<SandboxBackend>,
     pub(super) input: Option<String>,
     pub(super) json: bool,
 }
@@ -48,8 +48,8 @@ pub(super) struct Request {
 ///
 /// # Errors
 /// What is wrong with them, for a person.
-pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Request, String> {
-    let mut request = Request {
+pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<ExecRequest, String> {
+    let mut request = ExecRequest {
         program: Program::Shell(String::new()),
         cwd: cwd.to_owned(),
         timeout: None,
@@ -111,9 +111,9 @@ fn seconds(text: &str, max: Duration) -> Result<Duration, String> {
         .ok_or_else(range)
 }
 
-fn backend(word: &str) -> Result<Backend, String> {
-    Backend::from_word(word).ok_or_else(|| {
-        let words = Backend::ALL.map(Backend::word).join(", ");
+fn backend(word: &str) -> Result<SandboxBackend, String> {
+    SandboxBackend::from_word(word).ok_or_else(|| {
+        let words = SandboxBackend::ALL.map(SandboxBackend::word).join(", ");
         format!("there is no backend `{word}`: give one of {words}")
     })
 }
@@ -122,7 +122,7 @@ fn backend(word: &str) -> Result<Backend, String> {
 mod tests {
     use super::*;
 
-    fn asked(args: &[&str]) -> Result<Request, String> {
+    fn asked(args: &[&str]) -> Result<ExecRequest, String> {
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
         parse(&args, Path::new("/nowhere"), Duration::from_secs(600))
     }
@@ -151,7 +151,7 @@ mod tests {
         );
         assert!(!it.json && it.read_only);
         let it = asked(&["--backend", "landlock", "true"]).unwrap();
-        assert_eq!(it.backend, Some(Backend::Landlock));
+        assert_eq!(it.backend, Some(SandboxBackend::Landlock));
     }
 
     #[test]

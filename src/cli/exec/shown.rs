@@ -21,7 +21,7 @@ pub(super) fn show(
     let thread = std::thread::Builder::new().name("show".to_owned());
     thread.spawn(move || {
         let shown = screen.as_ref().map_or(Ok(()), |screen| {
-            let mut shown = Shown::default();
+            let mut shown = LinePrinter::default();
             while runtime.block_on(screen.changed()) {
                 // What cannot be written ends the showing; the command goes on to its end.
                 if let Some(patch) = screen.take() {
@@ -50,13 +50,13 @@ pub(super) fn show(
 
 /// What was written of a run; of a flood each screenful as it passes.
 #[derive(Debug, Default)]
-struct Shown {
+struct LinePrinter {
     /// The line of the run that the cursor is on, and what is written of it.
     line: u64,
     text: Option<String>,
 }
 
-impl Shown {
+impl LinePrinter {
     fn write(&mut self, patch: &Patch, out: &mut impl Write) -> io::Result<()> {
         for (number, line) in (patch.skipped + patch.from as u64..).zip(&patch.lines) {
             if number > self.line && self.text.take().is_some() {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn writes_each_line_once() {
-        let mut shown = Shown::default();
+        let mut shown = LinePrinter::default();
         let mut out = Vec::new();
         for (skipped, from, lines) in [
             (0, 0, &["a"][..]),

@@ -20,7 +20,7 @@ const MAX_INDEX: u64 = 64 << 20;
 
 /// The settings of a configuration file.
 #[derive(Debug, Clone, Default)]
-struct Config {
+struct GitConfig {
     keys: Vec<String>,
     /// All values of `core.worktree`, of which git obeys the last.
     work_trees: Vec<PathBuf>,
@@ -29,13 +29,13 @@ struct Config {
 }
 
 /// The settings of a configuration file, or the reason why it cannot be read.
-type Read = Result<Arc<Config>, String>;
+type ParsedConfig = Result<Arc<GitConfig>, String>;
 
 /// The repositories of one workspace, their configuration read once for each state of its files.
 pub(super) struct Repositories {
     root: PathBuf,
     git: Option<PathBuf>,
-    configs: Mutex<HashMap<PathBuf, (Option<Stamp>, Read)>>,
+    configs: Mutex<HashMap<PathBuf, (Option<Stamp>, ParsedConfig)>>,
     submodules: Mutex<HashMap<PathBuf, (Option<Stamp>, bool)>>,
     index: Index,
     history: History,
@@ -140,7 +140,7 @@ impl Repositories {
     }
 
     /// Returns the settings of a configuration file. Includes are not followed.
-    fn config(&self, file: &Path) -> Read {
+    fn config(&self, file: &Path) -> ParsedConfig {
         let stamp = Stamp::of(file);
         if stamp.is_none() {
             return match file.symlink_metadata() {
@@ -165,7 +165,7 @@ impl Repositories {
         config
     }
 
-    fn read(&self, file: &Path) -> Read {
+    fn read(&self, file: &Path) -> ParsedConfig {
         let unreadable = || format!("git's configuration `{}` cannot be read", file.display());
         if !file.metadata().is_ok_and(|meta| meta.is_file()) {
             return Err(unreadable());
@@ -188,7 +188,7 @@ impl Repositories {
         if !output.status.success() {
             return Err(unreadable());
         }
-        let mut config = Config::default();
+        let mut config = GitConfig::default();
         let entries = output.stdout.split(|byte| *byte == 0);
         for entry in entries.filter(|entry| !entry.is_empty()) {
             // A key without a value has no line end.

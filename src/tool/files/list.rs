@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::walk::{Walk, shown};
-use super::{Scope, Seen, Unseen, number, plural};
+use super::{FileFacts, FileQueryError, FileScope, number, plural};
 use crate::tool::{self, BadCall, arguments};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -19,7 +19,7 @@ const MOST_ENTRIES: usize = 5_000;
 /// The arguments of a call; [`spec`] explains them to the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ListArguments {
     #[serde(default)]
     path: Option<String>,
     #[serde(default)]
@@ -30,7 +30,7 @@ struct Arguments {
 
 /// What lies below a directory.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct ListQuery {
     pub(super) path: String,
     depth: usize,
     limit: usize,
@@ -65,9 +65,9 @@ pub(super) fn spec() -> ToolSpec {
     tool::spec(NAME, description.to_owned(), properties, &[])
 }
 
-impl Request {
+impl ListQuery {
     pub(super) fn parse(call: &Call) -> Result<Self, BadCall> {
-        let given: Arguments = arguments(call)?;
+        let given: ListArguments = arguments(call)?;
         Ok(Self {
             depth: number(call, "depth", given.depth, DEFAULT_DEPTH, 1..=MOST_DEPTH)?,
             limit: number(
@@ -85,9 +85,9 @@ impl Request {
         format!("{NAME} {}", self.path)
     }
 
-    pub(super) fn take(&self, scope: &Scope) -> Result<Seen, Unseen> {
+    pub(super) fn take(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
         if !scope.path.is_dir() {
-            return Err(Unseen(format!("{} is not a directory.", self.path)));
+            return Err(FileQueryError(format!("{} is not a directory.", self.path)));
         }
         let mut walk = Walk::new(scope, Some(self.depth));
         let mut text = String::new();
@@ -117,6 +117,6 @@ impl Request {
             summary.push_str(&format!("; {closed} at level {} not opened", self.depth));
         }
         summary.push_str(&walk.left_out());
-        Ok(Seen { text, summary })
+        Ok(FileFacts { text, summary })
     }
 }

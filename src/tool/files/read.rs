@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Deadline, Scope, Seen, Unseen, number, open, shorten};
+use super::{Deadline, FileFacts, FileQueryError, FileScope, number, open, shorten};
 use crate::tool::{self, BadCall, arguments};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -23,7 +23,7 @@ const PEEK: usize = 8 << 10;
 /// The arguments of a call; [`spec`] explains them to the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ReadArguments {
     path: String,
     #[serde(default)]
     offset: Option<i64>,
@@ -33,7 +33,7 @@ struct Arguments {
 
 /// Lines of one file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct ReadQuery {
     pub(super) path: String,
     offset: usize,
     limit: usize,
@@ -66,9 +66,9 @@ pub(super) fn spec() -> ToolSpec {
     tool::spec(NAME, description, properties, &["path"])
 }
 
-impl Request {
+impl ReadQuery {
     pub(super) fn parse(call: &Call) -> Result<Self, BadCall> {
-        let given: Arguments = arguments(call)?;
+        let given: ReadArguments = arguments(call)?;
         Ok(Self {
             offset: number(call, "offset", given.offset, 1, 1..=usize::MAX >> 1)?,
             limit: number(call, "limit", given.limit, DEFAULT_LINES, 1..=MOST_LINES)?,
@@ -83,8 +83,9 @@ impl Request {
         }
     }
 
-    pub(super) fn take(&self, scope: &Scope) -> Result<Seen, Unseen> {
-        let fail = |error: io::Error| Unseen(format!("Cannot read {}: {error}.", self.path));
+    pub(super) fn take(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+        let fail =
+            |error: io::Error| FileQueryError(format!("Cannot read {}: {error}.", self.path));
         let file = open(&scope.path).map_err(fail)?;
         let size = file.metadata().map_err(fail)?.len();
         let mut lines = Lines {
@@ -92,7 +93,7 @@ impl Request {
             end: &scope.end,
         };
         if lines.binary().map_err(fail)? {
-            return Ok(Seen {
+            return Ok(FileFacts {
                 text: String::new(),
                 summary: format!("{} is not text: {size} bytes, not shown", self.path),
             });
@@ -100,11 +101,15 @@ impl Request {
         self.window(&mut lines, scope).map_err(fail)?
     }
 
-    fn window(&self, lines: &mut Lines<'_>, scope: &Scope) -> io::Result<Result<Seen, Unseen>> {
+    fn window(
+        &self,
+        lines: &mut Lines<'_>,
+        scope: &FileScope,
+    ) -> io::Result<Result<FileFacts, FileQueryError>> {
         for skipped in 0..self.offset - 1 {
             if lines.next(0)?.is_none() {
                 let why = format!("{} has only {skipped} lines.", self.path);
-                return Ok(Err(Unseen(why)));
+                return Ok(Err(FileQueryError(why)));
             }
         }
         let mut text = String::new();
@@ -120,7 +125,7 @@ impl Request {
             shown += 1;
         }
         whole = whole || lines.at_end()?;
-        Ok(Ok(Seen {
+        Ok(Ok(FileFacts {
             summary: self.summary(shown, whole),
             text,
         }))

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::walk::{Walk, shown};
-use super::{Scope, Seen, Unseen, number, open, plural, shorten};
+use super::{FileFacts, FileQueryError, FileScope, number, open, plural, shorten};
 use crate::tool::{self, BadCall, arguments};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -31,7 +31,7 @@ const LARGEST_PATTERN: usize = 4 << 20;
 /// The arguments of a call; [`spec`] explains them to the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct SearchArguments {
     pattern: String,
     #[serde(default)]
     path: Option<String>,
@@ -49,7 +49,7 @@ struct Arguments {
 
 /// Lines that match.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct SearchQuery {
     pub(super) path: String,
     pattern: String,
     glob: Option<String>,
@@ -108,9 +108,9 @@ pub(super) fn spec() -> ToolSpec {
     tool::spec(NAME, description, properties, &["pattern"])
 }
 
-impl Request {
+impl SearchQuery {
     pub(super) fn parse(call: &Call) -> Result<Self, BadCall> {
-        let given: Arguments = arguments(call)?;
+        let given: SearchArguments = arguments(call)?;
         if given.pattern.is_empty() {
             return Err(BadCall("The pattern of search is empty.".to_owned()));
         }
@@ -141,7 +141,7 @@ impl Request {
         )
     }
 
-    pub(super) fn take(&self, scope: &Scope) -> Result<Seen, Unseen> {
+    pub(super) fn take(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
         let matcher = self.matcher()?;
         let only = self.only(scope)?;
         let mut searcher = SearcherBuilder::new()
@@ -174,7 +174,7 @@ impl Request {
         Ok(hits.seen(&left_out))
     }
 
-    fn matcher(&self) -> Result<RegexMatcher, Unseen> {
+    fn matcher(&self) -> Result<RegexMatcher, FileQueryError> {
         RegexMatcherBuilder::new()
             .case_insensitive(self.ignore_case)
             .fixed_strings(self.literal)
@@ -182,10 +182,10 @@ impl Request {
             .size_limit(LARGEST_PATTERN)
             .dfa_size_limit(LARGEST_PATTERN)
             .build(&self.pattern)
-            .map_err(|error| Unseen(format!("The pattern cannot be used: {error}.")))
+            .map_err(|error| FileQueryError(format!("The pattern cannot be used: {error}.")))
     }
 
-    fn only(&self, scope: &Scope) -> Result<Option<Override>, Unseen> {
+    fn only(&self, scope: &FileScope) -> Result<Option<Override>, FileQueryError> {
         let Some(glob) = &self.glob else {
             return Ok(None);
         };
@@ -197,14 +197,14 @@ impl Request {
         only.add(glob)
             .and_then(|only| only.build())
             .map(Some)
-            .map_err(|error| Unseen(format!("The glob cannot be used: {error}.")))
+            .map_err(|error| FileQueryError(format!("The glob cannot be used: {error}.")))
     }
 }
 
 /// What matched so far.
 struct Hits<'a> {
-    request: &'a Request,
-    scope: &'a Scope,
+    request: &'a SearchQuery,
+    scope: &'a FileScope,
     /// The file that is searched, as it is shown.
     path: String,
     text: String,
@@ -218,7 +218,7 @@ struct Hits<'a> {
 }
 
 impl<'a> Hits<'a> {
-    fn new(request: &'a Request, scope: &'a Scope) -> Self {
+    fn new(request: &'a SearchQuery, scope: &'a FileScope) -> Self {
         Self {
             request,
             scope,
@@ -249,7 +249,7 @@ impl<'a> Hits<'a> {
             .push_str(&format!("{}{mark}{line}{mark}{text}\n", self.path));
     }
 
-    fn seen(self, left_out: &str) -> Seen {
+    fn seen(self, left_out: &str) -> FileFacts {
         let mut summary = match self.shown + self.more {
             0 => "no line matches".to_owned(),
             found => format!(
@@ -269,7 +269,7 @@ impl<'a> Hits<'a> {
             }
         }
         summary.push_str(left_out);
-        Seen {
+        FileFacts {
             text: self.text,
             summary,
         }

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::tool::ToolCall;
-use crate::tool::judge::{Bench, Judge};
+use crate::tool::judge::{Judge, JudgeConfig};
 use co_policy::{PolicySettings, Verdict};
 
 /// A workspace, and a judge that looks at it.
@@ -32,7 +32,7 @@ impl Place {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let (judge, problems) = Judge::new(Bench {
+        let (judge, problems) = Judge::new(JudgeConfig {
             workspace: work.clone(),
             home: root.path().join("home"),
             path: "/usr/bin:/bin".into(),
@@ -50,7 +50,7 @@ impl Place {
         }
     }
 
-    fn look(&self, name: &str, arguments: Value) -> Look {
+    fn look(&self, name: &str, arguments: Value) -> FileQuery {
         parse(name, arguments).unwrap()
     }
 
@@ -59,7 +59,7 @@ impl Place {
     }
 
     /// Looks where that is allowed.
-    fn take(&self, name: &str, arguments: Value) -> Result<Seen, String> {
+    fn take(&self, name: &str, arguments: Value) -> Result<FileFacts, String> {
         let look = self.look(name, arguments);
         let verdict = self.judge.look(&look, &self.work);
         assert!(
@@ -68,7 +68,7 @@ impl Place {
         );
         let judge = Arc::clone(&self.judge);
         let path = self.work.join(look.path()).canonicalize().unwrap();
-        let scope = Scope {
+        let scope = FileScope {
             path,
             may: judge.readable(),
             bytes: self.bytes,
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-fn parse(name: &str, arguments: Value) -> Result<Look, String> {
+fn parse(name: &str, arguments: Value) -> Result<FileQuery, String> {
     let call = Call {
         id: "1".into(),
         name: name.into(),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ignore::{DirEntry, WalkBuilder};
 
-use super::{Scope, plural};
+use super::{FileScope, plural};
 
 /// Entries that one walk meets at most.
 const MOST: usize = 200_000;
@@ -23,7 +23,7 @@ const LARGEST_RULES: u64 = 4 << 20;
 /// The entries below a path, in order.
 pub(super) struct Walk<'a> {
     entries: ignore::Walk,
-    scope: &'a Scope,
+    scope: &'a FileScope,
     secret: Arc<AtomicUsize>,
     unruly: Arc<AtomicUsize>,
     met: usize,
@@ -32,7 +32,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(scope: &'a Scope, depth: Option<usize>) -> Self {
+    pub(super) fn new(scope: &'a FileScope, depth: Option<usize>) -> Self {
         let secret = Arc::new(AtomicUsize::new(0));
         let unruly = Arc::new(AtomicUsize::new(0));
         let (may, passed) = (Arc::clone(&scope.may), Arc::clone(&secret));

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use co::tool::judge::{Bench, Judge};
+use co::tool::judge::{Judge, JudgeConfig};
 use co_exec::Program;
 use co_policy::programs::{self, OptionRule};
 use co_policy::{Grant, PolicySettings, Verdict};
@@ -187,7 +187,7 @@ impl Stubs {
                 "IFS=\x1f\nprintf '%s\\036' \"$LINE\x1f$0\x1f$*\" >> \"$LOG\"\nexit $(($# % 2))\n";
             world.program(name, &format!("#!/bin/sh\n{first}{note}"));
         }
-        let (judge, _) = Judge::new(Bench {
+        let (judge, _) = Judge::new(JudgeConfig {
             workspace: world.workspace.clone(),
             home: world.home.clone(),
             path: OsString::from(&world.bin),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use co::tool::judge::{Bench, Judge};
+use co::tool::judge::{Judge, JudgeConfig};
 use co_exec::Program;
 use co_policy::{Pattern, PolicySettings, Verdict};
 
@@ -252,7 +252,7 @@ fn a_directory_of_programs_must_be_the_persons_own() {
         let mut path = std::ffi::OsString::from(first);
         path.push(":");
         path.push(world.path());
-        let (judge, _) = Judge::new(Bench {
+        let (judge, _) = Judge::new(JudgeConfig {
             workspace: world.workspace.clone(),
             home: world.home.clone(),
             path,

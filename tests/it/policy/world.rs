@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use co::tool::judge::{Bench, Judge};
+use co::tool::judge::{Judge, JudgeConfig};
 use co_exec::Program;
 use co_policy::{Pattern, PolicySettings, Verdict};
 
@@ -119,7 +119,7 @@ impl World {
     }
 
     pub(crate) fn judge(&self, settings: PolicySettings) -> (Judge, Vec<String>) {
-        Judge::new(Bench {
+        Judge::new(JudgeConfig {
             workspace: self.workspace.clone(),
             home: self.home.clone(),
             path: self.path(),

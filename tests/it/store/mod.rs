@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use co::store::{Error, Loaded, Log, Meta, Store};
+use co::store::{Error, LoadedChat, Meta, Store, TranscriptWriter};
 use co_llm::transcript::{Call, Decision, End, INTERRUPTED, Item, Outcome, Usage};
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ fn turn() -> Vec<Item> {
     ]
 }
 
-fn write(log: &mut Log, items: &[Item]) {
+fn write(log: &mut TranscriptWriter, items: &[Item]) {
     for item in items {
         log.append(item).expect("it is written");
     }
@@ -180,7 +180,7 @@ fn a_file_torn_anywhere_keeps_every_whole_line_and_goes_on() {
     }
 }
 
-fn check_resumed(loaded: &Loaded, there: usize, cut: usize) {
+fn check_resumed(loaded: &LoadedChat, there: usize, cut: usize) {
     let shown: Vec<_> = turn().into_iter().take(there).collect();
     assert_eq!(loaded.items[..there], shown, "at {cut}");
     let mut added = Vec::new();
@@ -353,7 +353,8 @@ fn a_fork_has_its_own_life() {
 fn pruning_takes_the_old_that_nobody_has_open() {
     let (store, _directory) = store();
     let day = Duration::from_secs(86_400);
-    let mut logs: Vec<Log> = (0..3).map(|_| store.create(meta("/a")).unwrap()).collect();
+    let mut logs: Vec<TranscriptWriter> =
+        (0..3).map(|_| store.create(meta("/a")).unwrap()).collect();
     for (log, days) in logs.iter().zip([40, 20, 40]) {
         touch(log.path(), day * days);
     }
