@@ -1,22 +1,23 @@
-//! The audit log: lines of JSON for every call that policy saw, kept private and bounded: one when it is decided, one
-//! for what it came to.
+//! The audit file: two lines of JSON for every call that the policy saw, one for the decision and one for the outcome.
 //!
-//! Knows nothing of policy or the executor: whoever decides and runs fills in a [`Record`].
+//! The file is private and bounded. This module knows nothing of policy or the executor; the caller fills in a [`Record`].
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// A file that reached this size is put aside.
+use crate::rotation::RotatingFile;
+
+/// The size at which a new file begins.
 const MAX_BYTES: u64 = 4 << 20;
-/// How many files are kept, the current one among them.
+/// The number of files that are kept, including the current one.
 const FILES: usize = 5;
 
-/// One call: the verdict, who decided, and what it came to.
+/// One call: its verdict, its decision and its outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Seconds since 1970, in UTC, with milliseconds.
@@ -33,11 +34,11 @@ pub struct Record {
     pub verdict: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Who decided: `proof`, `rule`, `person`, `auto_confirm`, `nobody`.
+    /// The decider: `proof`, `rule`, `person`, `auto_confirm` or `nobody`.
     pub decided: String,
-    /// Where it is to run, or ran.
+    /// The confinement in a word, such as `landlock`.
     pub backend: String,
-    /// What it came to; none in the line that says what was decided.
+    /// The outcome; none in the line of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// Hash of the whole output's spill file.
@@ -46,7 +47,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns the time now, as records write it.
+    /// Returns the present time in the format of [`Record::time`].
     pub fn now() -> String {
         let since = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -55,7 +56,7 @@ impl Record {
     }
 }
 
-/// Why a record was not kept.
+/// A record could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit log {path} cannot be written: {source}")]
 pub struct Error {
@@ -63,36 +64,33 @@ pub struct Error {
     source: io::Error,
 }
 
-/// The log of one machine's co; several backends may append to it at once.
+/// The audit file of one person. Several backends may append to it at once.
 pub struct Audit {
-    path: PathBuf,
-    max: u64,
-    file: Mutex<Option<File>>,
+    file: Mutex<RotatingFile>,
 }
 
 impl Audit {
-    /// Opens the log in co's state directory, which is made if it is not there.
+    /// Opens the file in co's state directory, and makes the directory if needed.
     ///
     /// # Errors
-    /// Where the directory or the file cannot be made.
+    /// The directory or the file cannot be made.
     pub fn open(state: &Path) -> Result<Self, Error> {
         Self::with_limit(state, MAX_BYTES)
     }
 
     fn with_limit(state: &Path, max: u64) -> Result<Self, Error> {
         let path = state.join("audit.jsonl");
+        let full = (1..FILES).map(|n| path.with_extension(format!("{n}.jsonl")));
         let open = || {
             fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
                 .create(state)?;
-            append(&path)
+            RotatingFile::open(path.clone(), full.collect(), max)
         };
         match open() {
             Ok(file) => Ok(Self {
-                file: Mutex::new(Some(file)),
-                path,
-                max,
+                file: Mutex::new(file),
             }),
             Err(source) => Err(Error { path, source }),
         }
@@ -101,65 +99,18 @@ impl Audit {
     /// Appends one line, whole.
     ///
     /// # Errors
-    /// Where the file cannot be written; the log tries again with the next record.
+    /// The file cannot be written. The next record tries again.
     pub fn write(&self, record: Record) -> Result<(), Error> {
-        let mut slot = self
-            .file
-            .lock()
-            .unwrap_or_else(|broken| broken.into_inner());
-        let put = |slot: &mut Option<File>| -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut append = || {
             let mut line = serde_json::to_vec(&record)?;
             line.push(b'\n');
-            let file = match slot.take() {
-                Some(file) if is_current(&file, &self.path) => file,
-                _ => append(&self.path)?,
-            };
-            let mut file = if file.metadata()?.len() + line.len() as u64 > self.max {
-                self.rotate()?;
-                append(&self.path)?
-            } else {
-                file
-            };
-            file.write_all(&line)?;
-            *slot = Some(file);
-            Ok(())
+            file.write_all(&line)
         };
-        put(&mut slot).map_err(|source| Error {
-            path: self.path.clone(),
+        append().map_err(|source| Error {
+            path: file.path().to_owned(),
             source,
         })
-    }
-
-    /// Moves every file one place on; the oldest is overwritten.
-    fn rotate(&self) -> io::Result<()> {
-        let name = |n: usize| match n {
-            0 => self.path.clone(),
-            n => self.path.with_extension(format!("{n}.jsonl")),
-        };
-        for n in (0..FILES - 1).rev() {
-            match fs::rename(name(n), name(n + 1)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
-}
-
-/// False where another backend has put the file aside.
-fn is_current(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(mine), Ok(there)) => mine.ino() == there.ino() && mine.dev() == there.dev(),
-        _ => false,
     }
 }
 

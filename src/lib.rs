@@ -1,6 +1,26 @@
-//! co: an agent and a shell for Neovim.
+//! The backend of co, an agent and a shell for Neovim.
 //!
-//! The module list is the code map; arrows point down only.
+//! A module may use those that stand below it in this list, and the crates `co_llm`, `co_exec` and `co_policy`:
+//!
+//! | module | content |
+//! |---|---|
+//! | [`cli`] | the command line: `co-nvim`, `exec`, `check`, `doctor` |
+//! | [`app`] | the backend of one Neovim: handshake, settings, message routing |
+//! | [`run`] | the person's own commands (`:Co!`) |
+//! | [`chat`] | one conversation: turns, steps, calls, questions, jobs |
+//! | [`tool`] | the tools of the model, and the policy's facts about this machine |
+//! | [`nvim`] | the connection to Neovim |
+//! | [`editor`] | the queue of messages to Neovim |
+//! | [`protocol`] | the messages between Lua and the backend |
+//! | [`error`] | error texts for a person |
+//! | [`store`] | transcripts on disk |
+//! | [`trust`] | answers about trust in files, on disk |
+//! | [`audit`] | the audit file |
+//! | [`logging`] | the log |
+//! | [`config`] | the settings |
+//! | [`paths`] | the directories of co's files |
+//!
+//! The private modules `shared_file` and `rotation` hold what several of these share for their files.
 
 pub mod app;
 pub mod audit;
@@ -13,6 +33,7 @@ pub mod logging;
 pub mod nvim;
 pub mod paths;
 pub mod protocol;
+mod rotation;
 pub mod run;
 mod shared_file;
 pub mod store;

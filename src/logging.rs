@@ -1,10 +1,8 @@
-//! The log: one file, for its owner alone, written off the threads that work.
+//! The log of the backend: one private file, written by a thread of its own.
 //!
-//! Never standard output, which is the pipe to Neovim; standard error only for what ends the process.
+//! Nothing goes to standard output, which is the pipe to Neovim. Standard error gets only the error that ends the process.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tracing::{Level, Subscriber};
@@ -13,24 +11,26 @@ use tracing_subscriber::filter::{EnvFilter, FilterExt, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The variable that chooses what is logged, in `tracing`'s own words: `debug`, `co_exec=trace`.
+use crate::rotation::RotatingFile;
+
+/// The environment variable with the filter of the log, in the syntax of `tracing`: `debug`, `co_exec=trace`.
 pub const VARIABLE: &str = "CO_CLI_LOG";
 
-/// Lines that may wait for the disk. Room for all of them is made at the start, which is waited for.
+/// The most lines that wait for the disk. Memory for them is allocated at the start, so it is kept small.
 const WAITING: usize = 1024;
 
-/// Bytes after which a new file begins; the last one is kept beside it as `co.log.1`.
-const FULL: u64 = 4 << 20;
+/// The size at which a new file begins. The full one is kept beside it as `co.log.1`.
+const MAX_BYTES: u64 = 4 << 20;
 
-/// Keeps the log going; what is still in memory is written when it is dropped.
+/// Keeps the log's thread alive. Dropping it writes the lines that still wait.
 #[must_use]
 pub struct LogGuard {
     _worker: WorkerGuard,
-    /// What was wrong with the filter, in a sentence; `info` is used then.
+    /// The fault of the filter, in a sentence; the filter is `info` then.
     pub problem: Option<String>,
 }
 
-/// Why there is no log.
+/// The log could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot write the log {path}: {source}; check who owns it")]
@@ -42,7 +42,7 @@ pub enum Error {
 /// Sends everything logged from now on to `file`, filtered by `filter` (default `info`).
 ///
 /// # Errors
-/// Where the file cannot be opened.
+/// The file cannot be opened.
 pub fn start(file: &Path, filter: Option<&str>) -> Result<LogGuard, Error> {
     let (subscriber, log) = subscriber(file, filter)?;
     subscriber.try_init().map_err(|_| Error::Twice)?;
@@ -53,13 +53,16 @@ fn subscriber(
     file: &Path,
     filter: Option<&str>,
 ) -> Result<(impl Subscriber + Send + Sync, LogGuard), Error> {
-    let rotated = Rotated::open(file, FULL).map_err(|source| Error::Open {
+    let mut full = file.as_os_str().to_owned();
+    full.push(".1");
+    let writer = RotatingFile::open(file.to_owned(), vec![full.into()], MAX_BYTES);
+    let writer = writer.map_err(|source| Error::Open {
         path: file.to_owned(),
         source,
     })?;
     let (writer, worker) = NonBlockingBuilder::default()
         .buffered_lines_limit(WAITING)
-        .finish(rotated);
+        .finish(writer);
     let (filter, problem) = parse(filter);
     let layer = tracing_subscriber::fmt::layer()
         .with_ansi(false)
@@ -72,10 +75,10 @@ fn subscriber(
     Ok((tracing_subscriber::registry().with(layer), log))
 }
 
-/// The last words of a process that cannot go on.
+/// Logs the error that ends the process, and prints it to standard error.
 pub fn fatal(message: &str) {
     tracing::error!("{message}");
-    // Where even standard error is gone, nobody is left to tell.
+    // If standard error is closed too, nobody can be told.
     let _ = writeln!(io::stderr(), "co-nvim: {message}");
 }
 
@@ -95,7 +98,7 @@ fn refused(why: &str) -> String {
     format!("{VARIABLE} is not a log filter ({why}); give a level such as debug")
 }
 
-/// A misspelt level reads as the name of a module that there is not, and nothing would be logged.
+/// Returns false for a misspelt level, which `tracing` would take for the name of a module, and log nothing.
 fn is_known(part: &str) -> bool {
     let part = part.trim();
     let level = part.parse::<tracing::level_filters::LevelFilter>().is_ok();
@@ -108,62 +111,8 @@ fn wanted(target: &str, level: Level) -> bool {
     !noisy || level <= Level::WARN
 }
 
-/// A file that gives way to a new one when it is full. Several processes may write to it.
-struct Rotated {
-    path: PathBuf,
-    file: File,
-    full: u64,
-}
-
-impl Rotated {
-    fn open(path: &Path, full: u64) -> io::Result<Self> {
-        Ok(Self {
-            path: path.to_owned(),
-            file: append(path)?,
-            full,
-        })
-    }
-
-    fn rotate(&mut self) -> io::Result<()> {
-        let mine = self.file.metadata()?.ino();
-        // Another process may have moved it already; then only the new one is opened.
-        if fs::metadata(&self.path).is_ok_and(|now| now.ino() == mine) {
-            let mut kept = self.path.clone().into_os_string();
-            kept.push(".1");
-            fs::rename(&self.path, kept)?;
-        }
-        self.file = append(&self.path)?;
-        Ok(())
-    }
-}
-
-impl Write for Rotated {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.file.metadata()?.len() >= self.full {
-            self.rotate()?;
-        }
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        // A link in its place is somebody's trap, not a log.
-        .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
-        .open(path)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     /// What is in the file after a record of each kind.
@@ -178,7 +127,7 @@ mod tests {
             tracing::warn!(target: "nvim_rs::neovim", "a warning");
         });
         drop(log);
-        fs::read_to_string(path).unwrap()
+        std::fs::read_to_string(path).unwrap()
     }
 
     #[test]
@@ -233,29 +182,5 @@ mod tests {
             assert_eq!(parse(Some(known)).1, None, "{known}");
         }
         assert_eq!(parse(Some("co_exec=trace")).0.to_string(), "co_exec=trace");
-    }
-
-    #[test]
-    fn a_full_file_gives_way_to_a_new_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("co.log");
-        let mut one = Rotated::open(&path, 10).unwrap();
-        let mut other = Rotated::open(&path, 10).unwrap();
-        one.write_all(b"0123456789\n").unwrap();
-        one.write_all(b"new\n").unwrap();
-        other.write_all(b"other\n").unwrap();
-        let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
-        assert_eq!(text("co.log"), "new\nother\n");
-        assert_eq!(text("co.log.1"), "0123456789\n");
-        let mode = fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-    }
-
-    #[test]
-    fn a_link_in_its_place_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("co.log");
-        std::os::unix::fs::symlink(dir.path().join("elsewhere"), &path).unwrap();
-        assert!(Rotated::open(&path, 10).is_err());
     }
 }
