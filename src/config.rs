@@ -1,8 +1,8 @@
-//! What a person may set, typed, from four layers: the defaults, `config.toml` in the configuration
-//! directory, what Lua sent, the environment. A later layer's value takes an earlier one's place.
+//! The settings of a person, typed. They come from four layers: the defaults, the file `config.toml`, Lua, and the
+//! environment. A value of a later layer replaces one of an earlier layer.
 //!
-//! Every setting is one row of `table::TABLE`; parsing, errors and the help come from there. Knows
-//! nothing of what the settings do.
+//! Each setting is one row of [`table`], from which parsing, errors and the help derive. To add a setting, add a row and
+//! a field of [`Config`]. This module knows nothing of the effect of a setting.
 
 mod given;
 mod help;
@@ -23,15 +23,15 @@ pub use table::Applies;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub llm: co_llm::ProviderSettings,
-    /// What models cost, as far as the person says.
+    /// The prices of models that the person gave.
     pub prices: co_llm::Prices,
     pub policy: co_policy::PolicySettings,
     exec: co_exec::ExecSettings,
-    /// A person's own commands get their shell and environment.
+    /// The person's own commands get Neovim's shell and environment.
     pub run_inherits: bool,
-    /// Seconds that a person's own command may run, 0 is no limit; none takes the ceiling.
+    /// Seconds that a person's own command may run. 0 is no limit; none means [`Config::max_timeout`].
     pub run_timeout: Option<u64>,
-    /// Nobody is asked; deny rules still refuse.
+    /// Commands run without a question. Deny rules still refuse.
     pub auto_confirm: bool,
     pub sandbox_backend: SandboxBackend,
     pub docker_image: String,
@@ -40,42 +40,42 @@ pub struct Config {
     pub sandbox_mem_limit: u64,
     /// Processors of a container.
     pub sandbox_cpus: f64,
-    /// Proven read-only commands run unasked where the kernel has no sandbox for them.
+    /// Proven read-only commands run unasked even if the kernel has no sandbox for them.
     pub auto_without_sandbox: bool,
-    /// The longest time of a command that runs unasked, unless it is a job.
+    /// The longest time of a command that is proven read-only. Jobs do not have this limit.
     pub unasked_timeout: Duration,
     /// Commands that landlock confines cannot open the workspace's secrets.
     pub hide_secrets: bool,
-    /// Requests of one turn at most; 0 is no limit.
+    /// The most requests of one turn; 0 is no limit.
     pub max_steps: u32,
     /// Removes known secrets from command output, file tools and attachments.
     pub redact: bool,
     pub show_reasoning: bool,
-    /// Sessions untouched for this many days are removed; none keeps them all.
+    /// Days after which an unused transcript is removed; none keeps all.
     pub session_prune_days: Option<u32>,
-    /// How long a model may send nothing before its answer counts as broken off.
+    /// The time without data after which a model's answer counts as broken off.
     pub stall_timeout: Duration,
 }
 
-/// Where approved commands run.
+/// The confinement of approved commands, as the person chose it (`sandbox_backend`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SandboxBackend {
     Subprocess,
     Landlock,
     Docker,
-    /// The strongest that works here.
+    /// The strongest one that works on this machine.
     Auto,
 }
 
 impl SandboxBackend {
     pub const ALL: [Self; 4] = [Self::Subprocess, Self::Landlock, Self::Docker, Self::Auto];
 
-    /// Returns the one that the setting's word means.
+    /// Returns the confinement that a value of the setting names.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.word() == word)
     }
 
-    /// The setting's word.
+    /// Returns the setting's value.
     pub fn word(self) -> &'static str {
         match self {
             Self::Subprocess => "subprocess",
@@ -86,7 +86,7 @@ impl SandboxBackend {
     }
 }
 
-/// What network a sandboxed command has.
+/// The network of a sandboxed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     None,
@@ -121,7 +121,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns what the executor needs, spilling into `spill_dir`.
+    /// Returns the executor's settings, with `spill_dir` as the directory of spill files.
     pub fn exec_settings(&self, spill_dir: PathBuf) -> co_exec::ExecSettings {
         co_exec::ExecSettings {
             spill_dir,
@@ -129,12 +129,12 @@ impl Config {
         }
     }
 
-    /// Whether the sandbox may use namespaces.
+    /// Returns whether the sandbox may use namespaces.
     pub fn namespaces(&self) -> bool {
         self.exec.namespaces
     }
 
-    /// The longest time a command may be given.
+    /// Returns the longest time that a command may run.
     pub fn max_timeout(&self) -> Duration {
         self.exec.max_timeout
     }

@@ -1,4 +1,4 @@
-//! The given values of the settings, and their differences from new values.
+//! The values that the layers give to settings, and the difference to values that are read later.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ impl Given {
         }
     }
 
-    /// Takes a value in place of an earlier one; leaves the earlier one if the setting refuses it.
+    /// Replaces an earlier value, unless the setting refuses the new one.
     pub(super) fn put(
         &mut self,
         setting: &Setting,
@@ -80,7 +80,7 @@ impl Given {
 
     fn apply(&self, setting: &Setting, config: &mut Config) {
         if let Some(value) = self.values.get(setting.name) {
-            // It was taken once, in `put`.
+            // `put` accepted it, so it is accepted again.
             let _ = setting.kind.take(config, value, self.home.as_deref());
         }
     }

@@ -77,7 +77,7 @@ pub fn help_environment() -> String {
     listed(&parts)
 }
 
-/// Returns what a command that inherits its person's environment does not see, besides what never passes.
+/// Returns the variables that a command does not inherit from Neovim, besides those that never pass.
 pub fn help_inherit() -> String {
     listed(&[("terminal:", co_exec::ENVIRONMENT.outer.join(", "))])
 }
@@ -91,7 +91,7 @@ fn listed(parts: &[(&str, String)]) -> String {
     text
 }
 
-/// Returns the list of the programs that may run unasked.
+/// Returns the programs that may run unasked.
 pub fn help_unasked() -> String {
     let mut names: Vec<&str> = programs::names().collect();
     names.sort_unstable();
@@ -117,7 +117,7 @@ pub fn help_unasked() -> String {
     text
 }
 
-/// Returns the words that a program may be given alone; none if its table allows more.
+/// Returns the only words that a program may be given; none if its table allows others too.
 fn only_words(name: &str) -> Option<String> {
     let program = programs::lookup(name).filter(|it| it.special == Some(Special::Version))?;
     let mut words: Vec<String> = program.options.keys().map(|it| format!("`{it}`")).collect();

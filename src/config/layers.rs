@@ -1,4 +1,4 @@
-//! The layers that settings come from: the file, Lua, the environment.
+//! Reads the layers of settings: the file, Lua, the environment.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use super::table::{Setting, TABLE};
 use super::value::Refused;
 use super::{Config, Given};
 
-/// Looks a variable up; tests pass their own.
+/// Returns the value of an environment variable; tests pass their own function.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The places that settings come from, the weakest first.
+/// The layers, the weakest first.
 #[derive(Clone, Copy)]
 pub struct Layers<'a> {
-    /// It need not exist.
+    /// The file `config.toml`, which may not exist.
     pub file: Option<&'a Path>,
-    /// A map, or `[]` or null if Lua gave nothing.
+    /// The map of settings from Lua; `[]` or null if there are none.
     pub lua: &'a Value,
     pub env: Env<'a>,
-    /// The names of all variables, to find those that are meant for co and mean nothing.
+    /// The names of all environment variables, to report those with co's prefix that are not settings.
     pub variables: &'a [String],
 }
 
@@ -51,8 +51,7 @@ impl Layers<'_> {
     }
 }
 
-/// Returns the typed settings of the layers, and what is wrong with them, a sentence each. Variables that mean
-/// nothing are not looked for.
+/// Returns the typed settings of the layers, and one sentence for each fault. Unknown variables are not reported.
 pub fn load(file: Option<&Path>, lua: &Value, env: Env<'_>) -> (Config, Vec<String>) {
     let layers = Layers {
         file,
@@ -99,7 +98,7 @@ impl Loader {
         match lua {
             Value::Object(values) => self.map(layer, values),
             Value::Null => {}
-            // An empty Lua table is a list on its way here.
+            // Lua's encoder makes a list of an empty table.
             Value::Array(list) if list.is_empty() => {}
             _ => self.problems.push(format!(
                 "{layer} must be a table of settings; what it gave is left out"
@@ -162,7 +161,7 @@ impl Loader {
         }
     }
 
-    /// Says that `old` has another name by now; if the new one is given in the same layer, that one holds.
+    /// Reports that `old` has a new name. If `both` are given in one layer, the new one holds.
     fn tell_renamed(&mut self, old: &str, new: &str, both: bool) {
         self.problems.push(match both {
             true => {

@@ -1,10 +1,10 @@
-//! The names of settings: today's, former ones, and the nearest to one that means nothing.
+//! The names of settings: current and former ones, and suggestions for unknown names.
 
 use super::table::{Setting, TABLE};
 
 const PREFIX: &str = "CO_CLI_";
 
-/// Variables with that prefix that are no settings.
+/// Variables with the prefix that are not settings.
 pub(super) const OTHER_VARIABLES: &[&str] = &["CO_CLI_LOG"];
 
 /// A setting, and whether it was found by a former name.
@@ -26,7 +26,7 @@ pub(super) fn variable(name: &str) -> String {
     format!("{PREFIX}{}", name.to_uppercase())
 }
 
-/// Says that no setting has this name.
+/// Returns the sentence which reports that no setting has this name.
 pub(super) fn unknown(name: &str, layer: &str) -> String {
     if name == "api_key" {
         return format!(
@@ -41,7 +41,7 @@ pub(super) fn unknown(name: &str, layer: &str) -> String {
     )
 }
 
-/// Returns a sentence for each of these variables that looks like a setting and is none.
+/// Returns a sentence for each variable that has the prefix and is not a setting.
 pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
     let known = |name: &str| {
         let settings = TABLE.iter().flat_map(Setting::names);
@@ -63,11 +63,11 @@ pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
     unknown.map(sentence).collect()
 }
 
-/// Returns the name that was probably meant, or where all are listed.
+/// Returns a hint: the nearest name, or the place of the list of all names.
 fn suggest(names: impl Iterator<Item = String>, name: &str) -> String {
     let distances = names.map(|known| (distance(&known, name), known));
     let near = distances.min().filter(|(distance, near)| {
-        // The common prefix must not count.
+        // The common prefix does not count.
         let length = near.strip_prefix(PREFIX).unwrap_or(near).len();
         *distance <= length / 3
     });
@@ -82,7 +82,7 @@ fn shown(name: &str) -> String {
     letters.flat_map(char::escape_default).collect()
 }
 
-/// Returns how many letters must be put in, taken out, changed or swapped with the next to make one the other.
+/// Returns the edit distance of two words: insertions, deletions, changes and swaps of neighbouring letters.
 fn distance(one: &str, other: &str) -> usize {
     let one: Vec<char> = one.chars().take(80).collect();
     let other: Vec<char> = other.chars().take(80).collect();

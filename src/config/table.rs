@@ -1,4 +1,4 @@
-//! The one list of settings.
+//! The table of all settings, by topic.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use super::names;
 use super::value::Kind;
 use super::{Network, SandboxBackend};
 
-/// When a setting applies that is given while the backend runs.
+/// The time from which a setting applies if it changes while the backend runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applies {
-    /// To what starts from then on, in every chat.
+    /// At once, in every chat, for all that starts later.
     Now,
-    /// To chats that begin later.
+    /// In chats that begin later.
     NextChat,
     /// In the next backend.
     Restart,
 }
 
 impl Applies {
-    /// Returns what the help says of it.
+    /// Returns the wording of the help.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Now => "at once",
@@ -28,21 +28,21 @@ impl Applies {
     }
 }
 
-/// One thing a person may set.
+/// One setting.
 pub(super) struct Setting {
     pub(super) name: &'static str,
-    /// Names that it had; they are still understood.
+    /// Former names, which are still understood.
     pub(super) former: &'static [&'static str],
     pub(super) kind: Kind,
     pub(super) applies: Applies,
-    /// The default as one would write it in the environment; in parentheses where it cannot be written.
+    /// The default as text for the environment; in parentheses if no text means it.
     pub(super) default: &'static str,
     /// [`super::help`] puts the words of the provider table in the place of `{...}`.
     pub(super) help: &'static str,
 }
 
 impl Setting {
-    /// Returns the environment variable that sets it.
+    /// Returns the name of its environment variable.
     pub(super) fn variable(&self) -> String {
         names::variable(self.name)
     }
@@ -82,7 +82,7 @@ const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
 const DAY: u64 = 24 * 3600;
 
-/// The setters' numbers are in range: [`Kind`] has seen to it.
+/// Converts a number that [`Kind`] has found in range.
 fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! From what a layer holds to a value of a setting's kind.
+//! The kinds of settings, and the conversion of a layer's values to them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::Config;
 use co_exec::names_variables;
 use co_llm::Prices;
 
-/// What a setting holds and where it goes. The setter gets only values that the kind accepts.
+/// The type of a setting and its setter. The setter gets only values that the type accepts.
 pub(super) enum Kind {
     Flag(fn(&mut Config, bool)),
     Number {
@@ -55,12 +55,12 @@ pub(super) enum Kind {
     Prices(fn(&mut Config, Prices)),
 }
 
-/// The value is not of the kind; [`Kind::accepts`] says what would be.
+/// The value is not of the kind. [`Kind::accepts`] describes valid values.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refused;
 
 impl Kind {
-    /// Returns what the kind accepts, to follow "must be".
+    /// Returns a description of valid values, which follows "must be".
     pub(super) fn accepts(&self) -> String {
         match self {
             Self::Flag(_) => "true or false".to_owned(),
@@ -182,7 +182,7 @@ fn within<T: PartialOrd>(value: T, least: T, most: T) -> Result<T, Refused> {
         .ok_or(Refused)
 }
 
-/// Lua has numbers such as `600.0` for whole ones.
+/// Returns a whole number. Lua also sends one as `600.0`.
 fn whole(value: &Value) -> Result<u64, Refused> {
     let exact = |number: f64| {
         let whole = number.fract() == 0.0 && (0.0..9e15).contains(&number);
@@ -268,7 +268,7 @@ fn prices(value: &Value) -> Result<Prices, Refused> {
     all.map(Prices)
 }
 
-/// Reads `4096`, `64k`, `64MiB` (powers of 1024) or `64MB` (powers of 1000).
+/// Returns a number of bytes from `4096`, `64k`, `64MiB` (powers of 1024) or `64MB` (powers of 1000).
 fn size(value: &Value) -> Result<u64, Refused> {
     if let Ok(bytes) = whole(value) {
         return Ok(bytes);
@@ -294,7 +294,7 @@ fn size(value: &Value) -> Result<u64, Refused> {
     number.checked_mul(base.pow(power)).ok_or(Refused)
 }
 
-/// Returns a size as a person would write it, exactly.
+/// Returns an exact size in the largest unit without a fraction.
 fn size_text(bytes: u64) -> String {
     for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if bytes != 0 && bytes.trailing_zeros() >= shift {
