@@ -1,4 +1,7 @@
-//! The backend as Neovim sees it: answers the handshake, owns the settings, sessions and runs, and ends with Neovim.
+//! The backend as Neovim sees it: reads the settings, answers the handshake, passes each message of Neovim to a chat or
+//! a run, and ends with Neovim.
+//!
+//! [`serve`] is the entry point. This module owns the list of chats; it knows nothing of what happens inside one.
 
 mod settings;
 
@@ -32,9 +35,9 @@ use co_exec::secrets::redact::Redactor;
 use co_exec::{Executor, Streams};
 use settings::CurrentSettings;
 
-/// How long the settings and directories may take to answer.
-const HANGS: Duration = Duration::from_secs(8);
-/// Silence after which a backend that serves nobody says so.
+/// The longest time that reading the settings and directories may take.
+const START_TIMEOUT: Duration = Duration::from_secs(8);
+/// The time without a message after which a refused Neovim has sent all that it wrote before it was refused.
 const QUIET: Duration = Duration::from_secs(1);
 /// The time that chats and commands have to end when Neovim is gone. The guard kills the backend after 1.5 s.
 const SHUTDOWN: Duration = Duration::from_millis(1300);
@@ -80,7 +83,7 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
     }
 }
 
-/// Where this process is.
+/// The directories and the program file of this process.
 struct Installation {
     paths: Paths,
     exe: PathBuf,
@@ -95,7 +98,7 @@ impl Installation {
     }
 }
 
-/// Answers the handshake; returns the settings that came with it, or why the two do not fit.
+/// Answers the handshake. Returns the settings that came with it, or the reason why plugin and backend do not fit.
 fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String> {
     match hello {
         FromEditor::Hello {
@@ -116,9 +119,9 @@ fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String
     }
 }
 
-/// Says why there will be no answers; what was typed into a chat meanwhile goes back there.
+/// Tells Neovim the reason why the backend serves no chats, and sends prompts back to the chats they were typed in.
 async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) {
-    // What waited for the greeting comes as soon as Neovim has read that.
+    // Lua sends its waiting messages as soon as it has read the greeting.
     let mut typed = Vec::new();
     while let Ok(Some(message)) = tokio::time::timeout(QUIET, inbox.recv()).await {
         match message {
@@ -132,7 +135,7 @@ async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Edi
             _ => {}
         }
     }
-    // The last one first: each goes in front of what the prompt area has by then.
+    // In reverse: Lua puts each text in front of the prompt area's text.
     for (session, text) in typed.into_iter().rev() {
         editor.tell(ToEditor::Unsent { session, text });
     }
@@ -141,7 +144,7 @@ async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Edi
     while inbox.recv().await.is_some() {}
 }
 
-/// Starts the log and makes what everything else needs, on another thread: the greeting goes out meanwhile.
+/// Starts the log and makes the services of all chats on another thread, so that the greeting does not wait for disks.
 async fn make(
     settings: Result<serde_json::Value, String>,
     editor: &Editor,
@@ -167,7 +170,7 @@ async fn make(
             services.map(|(services, settings)| (Arc::new(services), settings)),
         )
     });
-    match tokio::time::timeout(HANGS, making).await {
+    match tokio::time::timeout(START_TIMEOUT, making).await {
         Ok(Ok(made)) => made,
         Ok(Err(error)) => {
             tracing::error!(%error, "a panic while starting");
@@ -180,7 +183,7 @@ async fn make(
             None,
             Err(format!(
                 "co-nvim waited {} s for its settings, its state or its data: a disk hangs, or one of them is no file",
-                HANGS.as_secs()
+                START_TIMEOUT.as_secs()
             )),
         ),
     }
@@ -247,13 +250,13 @@ fn services(
     Ok((services, settings))
 }
 
-/// The greeting does not wait for what is known only once the sandbox was tried.
+/// Tells Neovim how unasked commands are confined, once the sandbox was probed.
 async fn tell_isolation(services: Arc<Services>) {
     let isolation = services.probe.isolation().await.short().to_owned();
     services.editor.tell(ToEditor::Isolation { isolation });
 }
 
-/// What makes a session's provider of the settings and the environment.
+/// Returns the function that makes a chat's provider from the settings and the environment.
 fn connect() -> Connect {
     Arc::new(|config: &Config, model: Option<&str>| {
         let mut settings = config.llm.clone();
@@ -303,15 +306,15 @@ impl App {
     }
 
     async fn run(mut self, mut inbox: mpsc::Receiver<FromEditor>) {
-        let told_to_end = told_to_end();
-        tokio::pin!(told_to_end);
+        let end_requested = end_requested();
+        tokio::pin!(end_requested);
         loop {
             tokio::select! {
                 message = inbox.recv() => match message {
                     Some(message) => self.route(message).await,
                     None => break,
                 },
-                () = &mut told_to_end => break,
+                () = &mut end_requested => break,
             }
         }
         tracing::info!("neovim is gone; ending");
@@ -420,8 +423,8 @@ impl App {
         }
     }
 
-    /// Ids are unique in the backend; the session that asked takes it, the others do not know it. Questions about files
-    /// are no session's.
+    /// Passes an answer on. Questions about trust in files belong to no chat. Any other answer goes to all chats: ids are
+    /// unique in the backend, so only the chat that asked knows it.
     fn answer(&self, answered: &Answered) {
         if instructions::answer(&self.services, answered) {
             return;
@@ -431,7 +434,7 @@ impl App {
         }
     }
 
-    /// Nothing of this backend is left when it returns.
+    /// Ends all chats and commands.
     async fn shutdown(self) {
         self.cancel.cancel();
         let closing = self.sessions.into_values().map(Handle::close);
@@ -443,8 +446,8 @@ impl App {
     }
 }
 
-/// Returns when this process is told to end. A Neovim that quits says so with SIGTERM, and waits a while.
-async fn told_to_end() {
+/// Waits for SIGTERM, which a Neovim that quits sends before it waits a while.
+async fn end_requested() {
     match signal(SignalKind::terminate()) {
         Ok(mut term) => {
             term.recv().await;

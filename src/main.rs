@@ -1,4 +1,4 @@
-//! `co-nvim`: what Neovim starts, and its command line.
+//! The program `co-nvim`: the backend that Neovim starts, and a command line.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,25 +1,25 @@
-//! The settings of a backend that runs: where they come from, and what is said when they change.
+//! The settings of a running backend: reads them again when they change, and applies them to chats and runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{App, HANGS, env, variables};
+use super::{App, START_TIMEOUT, env, variables};
 use crate::chat::Msg;
 use crate::config::{Applies, Given, Layers, LoadedSettings, SandboxBackend};
 use crate::protocol::{Level, ToEditor};
 
-/// The settings as they were read last.
+/// The settings as they were last read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CurrentSettings {
     file: PathBuf,
     pub(super) given: Given,
     pub(super) problems: Vec<String>,
-    /// Keys that the settings name: no model may read them.
+    /// API keys that the settings name. They must not reach a model.
     pub(super) secrets: Vec<String>,
 }
 
 impl CurrentSettings {
-    /// Reads all layers. Blocks on files.
+    /// Reads all layers. It blocks on files.
     pub(super) fn read(file: PathBuf, lua: &serde_json::Value) -> Self {
         let layers = Layers {
             file: Some(&file),
@@ -38,12 +38,12 @@ impl CurrentSettings {
 }
 
 impl App {
-    /// Reads the settings anew, with what Lua has now: applies them, and says what does not apply at once.
+    /// Reads the settings again with Lua's new ones, applies them, and names those that do not apply at once.
     pub(super) async fn change_settings(&mut self, lua: serde_json::Value) {
         let file = self.settings.file.clone();
         let shown = file.display().to_string();
         let reading = tokio::task::spawn_blocking(move || CurrentSettings::read(file, &lua));
-        let Ok(Ok(new)) = tokio::time::timeout(HANGS, reading).await else {
+        let Ok(Ok(new)) = tokio::time::timeout(START_TIMEOUT, reading).await else {
             let why = format!("the settings stay as they were: {shown} does not answer");
             return self.services.notice(Level::Error, why);
         };
@@ -74,9 +74,8 @@ impl App {
         }
     }
 
-    /// Confines approved commands by the backend that the argument of `/sandbox` names; no argument changes nothing.
-    /// Lua learns it, for the
-    /// next backend. Returns false, and reports the reason, if this fails.
+    /// Confines approved commands as the argument of `/sandbox` says; an empty argument changes nothing. Lua is told, so
+    /// that the next backend keeps the choice. Returns false, and reports the reason, if this fails.
     pub(super) async fn confine(&mut self, word: &str) -> bool {
         if word.is_empty() {
             return true;
@@ -88,18 +87,19 @@ impl App {
             self.services.notice(Level::Error, why);
             return false;
         };
-        let why = match tokio::time::timeout(HANGS, self.services.confined_by(backend)).await {
-            Ok(Ok(services)) => {
-                self.services = Arc::new(services);
-                self.spread();
-                self.services.editor.tell(ToEditor::Sandbox {
-                    backend: word.to_owned(),
-                });
-                return true;
-            }
-            Ok(Err(refused)) => refused.to_string(),
-            Err(_) => "co is still testing the sandbox, try again in a moment".to_owned(),
-        };
+        let why =
+            match tokio::time::timeout(START_TIMEOUT, self.services.confined_by(backend)).await {
+                Ok(Ok(services)) => {
+                    self.services = Arc::new(services);
+                    self.spread();
+                    self.services.editor.tell(ToEditor::Sandbox {
+                        backend: word.to_owned(),
+                    });
+                    return true;
+                }
+                Ok(Err(refused)) => refused.to_string(),
+                Err(_) => "co is still testing the sandbox, try again in a moment".to_owned(),
+            };
         let why = format!("the sandbox is not changed: {why}");
         self.services.notice(Level::Error, why);
         false
