@@ -1,19 +1,19 @@
-//! All text a person reads when something fails: what failed, then what to do next.
+//! The error texts that a person reads: a message that names the failed object, and a hint that says what to do next.
 
 use crate::store;
 use co_llm::Fault;
 use co_llm::provider_table::{FALLBACK, NAMES, alternatives, key_variables};
 
-/// A failure in words.
+/// The text of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorText {
-    /// What failed, the object named, no full stop at its end.
+    /// The message, which names the failed object and has no full stop.
     pub message: String,
-    /// What to do next.
+    /// The next thing to do.
     pub hint: Option<String>,
 }
 
-/// Puts an error into words.
+/// Returns the text of an error.
 pub fn text_of<'a, E>(error: &'a E) -> ErrorText
 where
     ErrorText: From<&'a E>,
@@ -29,7 +29,7 @@ impl ErrorText {
         }
     }
 
-    /// One line.
+    /// Returns message and hint in one line.
     pub fn plain(&self) -> String {
         match &self.hint {
             None => self.message.clone(),
@@ -37,7 +37,7 @@ impl ErrorText {
         }
     }
 
-    /// One line of markdown.
+    /// Returns message and hint in one line of markdown.
     pub fn markdown(&self) -> String {
         match &self.hint {
             None => format!("**{}**", self.message),
@@ -133,7 +133,7 @@ fn set_a_key() -> String {
     format!("set {}", alternatives(&key_variables()))
 }
 
-/// A provider's own words, kept short.
+/// Returns the first line of a provider's text, cut to 300 characters.
 fn first_line(body: &str) -> String {
     let line = body.trim().lines().next().unwrap_or_default();
     match line.char_indices().nth(300) {

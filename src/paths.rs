@@ -1,7 +1,7 @@
-//! Where co keeps things: configuration, state and data of one person.
+//! The directories of co: configuration, state and data of one person.
 //!
-//! The names do not follow `NVIM_APPNAME`: a session started under one configuration of Neovim can be
-//! resumed under another. Directories are made when they are first asked for, for their owner alone.
+//! They do not depend on `NVIM_APPNAME`: a chat that was started under one configuration of Neovim can be resumed under
+//! another. Each directory is made, readable by its owner alone, when it is first asked for.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -10,28 +10,28 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-/// The directory's name below each of the person's own.
+/// The name of co's directory below each of the person's base directories.
 const NAME: &str = "co-nvim";
 
-/// The three directories everything else is below.
+/// The base directories of co's files, and the person's home.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
-    /// What the person writes: `config.toml`.
+    /// The directory of `config.toml`, which the person writes.
     pub config: PathBuf,
-    /// Files that may be lost without harm: the log, whole outputs, answers that co would ask for again.
+    /// The directory of files that may be lost without harm: the log, spill files, answers that co would ask for again.
     pub state: PathBuf,
-    /// What the person wants kept: sessions, saved rules.
+    /// The directory of files that the person wants kept: transcripts, saved rules.
     pub data: PathBuf,
-    /// The person's home: that of the user database where `HOME` names none.
+    /// The person's home directory, from `HOME`, else from the user database.
     pub home: PathBuf,
 }
 
-/// Why there is no place to keep things.
+/// A directory could not be found or made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("no home directory is known; set HOME to an absolute path")]
     NoHome,
-    /// What is said of them goes through JSON and to Neovim as text.
+    /// Paths go to Neovim as text, so they must be UTF-8.
     #[error("the directory {path} is not UTF-8; set {variable} to one that is")]
     NotText { path: PathBuf, variable: String },
     #[error("cannot make the directory {path}: {source}; check who owns it and its parent")]
@@ -41,10 +41,10 @@ pub enum Error {
 }
 
 impl Paths {
-    /// Finds the directories: `XDG_*_HOME` where `env` has an absolute one, else the platform's own.
+    /// Finds the directories: `XDG_*_HOME` if `env` has an absolute one, else the platform's default.
     ///
     /// # Errors
-    /// Where neither names a directory, or one whose name is not UTF-8.
+    /// No directory is known, or its name is not UTF-8.
     pub fn discover(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let platform = directories::ProjectDirs::from("", "", NAME);
         let place = |variable: &str, of: fn(&directories::ProjectDirs) -> PathBuf| {
@@ -77,26 +77,26 @@ impl Paths {
         })
     }
 
-    /// All of co's own, which no command reads unasked.
+    /// Returns co's own directories, which no command reads unasked.
     pub fn own(&self) -> Vec<PathBuf> {
         vec![self.config.clone(), self.state.clone(), self.data.clone()]
     }
 
-    /// The person's settings; may not exist.
+    /// Returns the file of the person's settings, which may not exist.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
     }
 
-    /// The log; its directory is there afterwards.
+    /// Returns the log's file, and makes its directory.
     ///
     /// # Errors
-    /// Where the directory cannot be made.
+    /// The directory cannot be made.
     pub fn log_file(&self) -> Result<PathBuf, Error> {
         private_dir(&self.state)?;
         Ok(self.state.join("co.log"))
     }
 
-    /// Where whole outputs of commands go.
+    /// Returns the directory of spill files, and makes it.
     ///
     /// # Errors
     /// The directory cannot be made or written.
@@ -111,23 +111,23 @@ impl Paths {
         }
     }
 
-    /// Where sessions are recorded.
+    /// Returns the directory of transcripts, and makes it.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// It cannot be made.
     pub fn sessions_dir(&self) -> Result<PathBuf, Error> {
         made(self.data.join("sessions"))
     }
 
-    /// Where saved rules are kept.
+    /// Returns the directory of saved rules, and makes it.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// It cannot be made.
     pub fn rules_dir(&self) -> Result<PathBuf, Error> {
         made(self.data.join("rules"))
     }
 
-    /// The directory of the person's answers about files of their workspaces.
+    /// Returns the directory of the person's answers about trust in files, and makes it.
     ///
     /// # Errors
     /// It cannot be made.
@@ -141,10 +141,10 @@ fn made(path: PathBuf) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Makes `path` and what is missing above it, 0700; closes one that others may enter.
+/// Makes the directory `path` and its missing parents with mode 0700. An existing directory gets that mode too.
 ///
 /// # Errors
-/// Where it cannot be made, or is not the person's to close.
+/// It cannot be made, or belongs to somebody else.
 pub fn private_dir(path: &Path) -> Result<(), Error> {
     let make = || {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
@@ -159,7 +159,7 @@ pub fn private_dir(path: &Path) -> Result<(), Error> {
     })
 }
 
-/// What the user database says.
+/// Returns the home directory in the user database.
 fn home_of_the_user() -> Option<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok()??;
     Some(user.dir).filter(|dir| dir.is_absolute())

@@ -1,4 +1,5 @@
-//! Files of co's own that several Neovims change: one at a time, and each file as a whole.
+//! Files that several backends change, such as saved rules: a lock lets one backend change them at a time, and a changed
+//! file replaces the old one as a whole.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

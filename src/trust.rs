@@ -1,7 +1,7 @@
 //! The person's answers about files of a workspace that co would obey: whether they trust a text that a file held.
 //!
-//! An answer is for one path and the SHA-256 of one text. It says nothing about any other text of the same file. Knows
-//! nothing of what the files are for, or of how the person is asked.
+//! An answer holds for one path and the SHA-256 of one text; a changed file needs a new answer. This module knows nothing
+//! of the purpose of the files, or of the question to the person.
 
 use std::borrow::Cow;
 use std::fs;
@@ -68,7 +68,7 @@ impl FileText {
     }
 }
 
-/// The answers on disk, shared by every Neovim of the person.
+/// The file of answers, which all backends of the person share.
 #[derive(Debug, Clone)]
 pub struct Trust {
     dir: PathBuf,
