@@ -1,14 +1,14 @@
-//! A session as markdown, for people.
+//! Exports a transcript as markdown (`/export`).
 
 use co_llm::transcript::{self, Decision, End, Item, Usage};
 
-/// Returns the conversation as markdown, with what each turn used, and at its end what all of it did.
+/// Returns the transcript as markdown, with the tokens of each turn, and of all turns at the end.
 pub fn export_markdown(items: &[Item]) -> String {
     let mut page = String::new();
     let total = transcript::used(items);
     let mut speaker = "";
     for item in &transcript::joined(items) {
-        let Some(text) = told(item) else {
+        let Some(text) = item_text(item) else {
             continue;
         };
         let who = match item {
@@ -26,8 +26,8 @@ pub fn export_markdown(items: &[Item]) -> String {
     page
 }
 
-/// Returns what a reader sees of an item.
-fn told(item: &Item) -> Option<String> {
+/// Returns the markdown of an item; none if it is not for readers.
+fn item_text(item: &Item) -> Option<String> {
     Some(match item {
         Item::User { text, context } => context.iter().fold(text.clone(), |told, piece| {
             format!("{told}\n\n{}:\n\n{}", piece.name, fenced("", &piece.text))
@@ -59,7 +59,7 @@ fn told(item: &Item) -> Option<String> {
     })
 }
 
-/// The fence is longer than any inside, so that nothing ends it early.
+/// Returns a code block. Its fence is longer than any in the text, so that no line of the text ends it.
 fn fenced(language: &str, text: &str) -> String {
     let longest = text
         .lines()

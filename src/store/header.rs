@@ -1,4 +1,4 @@
-//! The lines of a session that are no items: the first one, and later titles.
+//! The lines of a transcript file that are not items: the header and later titles.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Meta, VERSION};
 
-/// The first line of a session.
+/// The first line of a transcript file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) version: u32,
@@ -25,7 +25,7 @@ pub(super) struct Header {
     pub(super) forked_from: Option<String>,
 }
 
-/// A line that gives a session another title.
+/// A line with a new title of the chat.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Renamed {

@@ -1,12 +1,12 @@
-//! Sessions on disk: one file each, one line of JSON for each item, only ever appended to.
+//! Transcripts on disk: one file for each chat, one line of JSON for each item. Files are only appended to.
 //!
-//! Knows nothing of what the items mean. A line is on disk when [`TranscriptWriter::append`] returns; a line that cannot
-//! be read stays where it is and is told of, never lost. One process writes a session at a time.
+//! A line is on disk when [`TranscriptWriter::append`] returns. Unreadable lines stay in the file and are reported. One
+//! process writes a transcript at a time. This module knows nothing of the meaning of items.
 
 mod export;
-mod file;
 mod header;
-mod log;
+mod reader;
+mod writer;
 
 use std::collections::HashSet;
 use std::io;
@@ -16,15 +16,15 @@ use std::time::{Duration, SystemTime};
 use co_llm::transcript::{self, End, Item, Usage};
 
 pub use export::export_markdown;
-pub use log::TranscriptWriter;
+pub use writer::TranscriptWriter;
 
-use file::Contents;
 use header::Header;
+use reader::Contents;
 
-/// Raised whenever a line changes its meaning.
+/// The version of the format, which changes with the meaning of a line.
 const VERSION: u32 = 1;
 
-/// Why a session could not be kept or found.
+/// A transcript could not be found, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no session {id}")]
@@ -47,26 +47,26 @@ pub enum Error {
     },
 }
 
-/// What is known of a session from its beginning.
+/// The data of a chat that are known when it begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meta {
     pub workspace: PathBuf,
     pub cwd: PathBuf,
-    /// Empty: the first prompt stands for it.
+    /// If empty, lists show the first prompt instead.
     pub title: String,
 }
 
-/// A session as it was read.
+/// A transcript, read from its file.
 #[derive(Debug)]
 pub struct LoadedChat {
-    /// Repaired: every call has its outcome, the last turn its end.
+    /// The repaired items: every call has an outcome, the last turn an end.
     pub items: Vec<Item>,
-    /// Sentences about what could not be read or had to be mended.
+    /// Sentences about unreadable or repaired items.
     pub notices: Vec<String>,
     pub meta: Meta,
 }
 
-/// A session in a list.
+/// A chat in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatSummary {
     pub id: String,
@@ -76,28 +76,28 @@ pub struct ChatSummary {
     pub items: usize,
 }
 
-/// The sessions in a data directory.
+/// The transcripts in a data directory.
 #[derive(Debug, Clone)]
 pub struct Store {
     directory: PathBuf,
 }
 
 impl Store {
-    /// Nothing is made before the first session is.
+    /// Returns the store. The directory is made with the first transcript.
     pub fn new(data_dir: PathBuf) -> Self {
         Self {
             directory: data_dir.join("sessions"),
         }
     }
 
-    /// Begins a session.
+    /// Begins a transcript.
     pub fn create(&self, meta: Meta) -> Result<TranscriptWriter, Error> {
-        self.create_with(Header::new(file::new_id(), meta))
+        self.create_with(Header::new(reader::new_id(), meta))
     }
 
-    /// Opens a session to go on with it; nobody else can until the log is dropped.
+    /// Opens a transcript to continue it. It is locked until the writer is dropped.
     ///
-    /// What a process that was killed left open is closed: in the items, and in the file.
+    /// Calls and turns that a killed process left open are closed, in the items and in the file.
     pub fn open(&self, id: &str) -> Result<(TranscriptWriter, LoadedChat), Error> {
         let path = self.path(id)?;
         let mut log = TranscriptWriter::open(id, &path)?;
@@ -138,21 +138,21 @@ impl Store {
         Ok((log, loaded))
     }
 
-    /// Returns the sessions, the last changed first; of one workspace where one is given.
+    /// Returns the chats, those changed last first; only those of `workspace` if one is given.
     pub fn list(&self, workspace: Option<&Path>) -> Vec<ChatSummary> {
         let Ok(directory) = std::fs::read_dir(&self.directory) else {
             return Vec::new();
         };
         let mut entries: Vec<ChatSummary> = directory
             .flatten()
-            .filter_map(|entry| file::entry(&entry.path()))
+            .filter_map(|entry| reader::entry(&entry.path()))
             .filter(|entry| workspace.is_none_or(|workspace| entry.workspace == workspace))
             .collect();
         entries.sort_by(|a, b| b.modified.cmp(&a.modified).then(b.id.cmp(&a.id)));
         entries
     }
 
-    /// Gives a session that nobody has open another title.
+    /// Changes the title of a chat that no process has open.
     pub fn rename(&self, id: &str, title: &str) -> Result<(), Error> {
         let path = self.path(id)?;
         let mut log = TranscriptWriter::open(id, &path)?;
@@ -160,21 +160,21 @@ impl Store {
         log.rename(title)
     }
 
-    /// Deletes a session that nobody has open.
+    /// Deletes the transcript of a chat that no process has open.
     pub fn delete(&self, id: &str) -> Result<(), Error> {
         let path = self.path(id)?;
-        // Held until the file is gone.
+        // This holds the lock until the file is deleted.
         let _log = TranscriptWriter::open(id, &path)?;
         std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })
     }
 
-    /// Begins a session with the first `upto` items of another, which may be open.
+    /// Begins a transcript with the first `upto` items of another, which may be open.
     pub fn fork(&self, id: &str, upto: usize) -> Result<TranscriptWriter, Error> {
         let contents = Contents::read(id, &self.path(id)?)?;
         let (mut items, _) = transcript::repair(contents.items);
         items.truncate(upto);
         let (items, _) = transcript::repair(items);
-        let mut header = Header::new(file::new_id(), contents.header.meta());
+        let mut header = Header::new(reader::new_id(), contents.header.meta());
         header.forked_from = Some(id.to_owned());
         let mut log = self.create_with(header)?;
         for item in &items {
@@ -183,7 +183,7 @@ impl Store {
         Ok(log)
     }
 
-    /// Deletes the sessions that were not touched for `age` and that nobody has open; returns how many.
+    /// Deletes the transcripts that did not change for `age` and that no process has open. Returns their number.
     pub fn prune(&self, age: Duration) -> Result<usize, Error> {
         let now = SystemTime::now();
         let mut pruned = 0;
@@ -204,7 +204,7 @@ impl Store {
     }
 
     fn create_with(&self, header: Header) -> Result<TranscriptWriter, Error> {
-        file::make_private(&self.directory).map_err(|source| Error::Write {
+        reader::make_private(&self.directory).map_err(|source| Error::Write {
             path: self.directory.clone(),
             source,
         })?;
@@ -212,7 +212,7 @@ impl Store {
         TranscriptWriter::create(&path, &header)
     }
 
-    /// An id comes from a person: it names a file in here, or nothing.
+    /// Returns the file of a chat. The id comes from a person, so it is checked first.
     fn path(&self, id: &str) -> Result<PathBuf, Error> {
         let plain = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let path = self.directory.join(format!("{id}.jsonl"));

@@ -1,4 +1,4 @@
-//! Reading sessions, and where they are.
+//! Reads transcript files, and makes names for new ones.
 
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,17 +11,17 @@ use super::header::{Header, Renamed};
 use super::{ChatSummary, Error, VERSION};
 use co_llm::transcript::Item;
 
-/// A title in a list.
+/// The most characters of a title in a list.
 const TITLE: usize = 60;
 
-/// What a session's file holds.
+/// The content of a transcript file.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) header: Header,
     pub(super) items: Vec<Item>,
     /// The last line has no end.
     pub(super) torn: bool,
-    headless: bool,
+    no_header: bool,
     unknown: usize,
     unreadable: Vec<usize>,
 }
@@ -44,7 +44,7 @@ impl Contents {
 
     pub(super) fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
-        if self.headless {
+        if self.no_header {
             notices.push(
                 "The first line of this session cannot be read; it stays in the file.".to_owned(),
             );
@@ -83,13 +83,13 @@ impl Contents {
         contents
     }
 
-    /// A session whose first line never came to disk begins with an item.
+    /// Reads the first line, which is an item if the header never came to disk.
     fn first_line(&mut self, line: &[u8]) {
         if let Ok(header) = serde_json::from_slice(line) {
             self.header = header;
             return;
         }
-        self.headless = true;
+        self.no_header = true;
         if let Ok(item) = serde_json::from_slice(line) {
             self.items.push(item);
         }
@@ -107,7 +107,7 @@ impl Contents {
     }
 }
 
-/// Returns what a list says of a file; none where it is no session.
+/// Returns the list entry of a file; none if it is not a transcript.
 pub(super) fn entry(path: &Path) -> Option<ChatSummary> {
     if path.extension()? != "jsonl" {
         return None;
@@ -129,8 +129,8 @@ pub(super) fn entry(path: &Path) -> Option<ChatSummary> {
     })
 }
 
-/// Returns the header with its last title, the first prompt, and how many items there are; reads no more
-/// JSON than that takes, since a list has many files and they are long.
+/// Returns the header with the last title, the first prompt, and the number of items. It parses few lines, because a list
+/// has many long files.
 fn skim(bytes: &[u8]) -> (Header, String, usize) {
     let mut header = Header::default();
     let mut prompt = String::new();
@@ -166,7 +166,7 @@ pub(super) fn new_id() -> String {
     format!("{millis:011x}-{chance:08x}")
 }
 
-/// Makes a directory that nobody else can look into.
+/// Makes a directory that only its owner can read.
 pub(super) fn make_private(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)

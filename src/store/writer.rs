@@ -1,4 +1,4 @@
-//! The end of a session's file, where lines are added.
+//! Appends lines to a transcript file, and locks it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,23 +12,23 @@ use super::Error;
 use super::header::{Header, Renamed};
 use co_llm::transcript::Item;
 
-/// A session that is being written. Dropping it lets others open the session.
+/// An open, locked transcript file. Dropping it unlocks the file.
 #[derive(Debug)]
 pub struct TranscriptWriter {
     id: String,
     path: PathBuf,
     file: File,
-    /// The last line has no end: the next one must not be glued to it.
+    /// The last line has no end, so the next one needs a line break before it.
     torn: bool,
 }
 
 impl TranscriptWriter {
-    /// Adds an item; it is on disk when this returns.
+    /// Appends an item, which is on disk when this returns.
     pub fn append(&mut self, item: &Item) -> Result<(), Error> {
         self.line(item)
     }
 
-    /// Gives the session another title.
+    /// Changes the chat's title.
     pub fn rename(&mut self, title: &str) -> Result<(), Error> {
         self.line(&Renamed {
             title: title.to_owned(),
@@ -62,7 +62,7 @@ impl TranscriptWriter {
         };
         log.lock()?;
         log.line(header)?;
-        // The name of the file is on disk as well.
+        // Also write the directory, which has the name of the file.
         if let Some(directory) = path.parent() {
             File::open(directory)
                 .and_then(|directory| directory.sync_all())
@@ -93,7 +93,7 @@ impl TranscriptWriter {
         self.torn = torn;
     }
 
-    /// The lock goes with the file's description: it ends with this process, however that ends.
+    /// Locks the file. The kernel unlocks it when this process ends.
     fn lock(&self) -> Result<(), Error> {
         flock(&self.file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
             if errno == rustix::io::Errno::WOULDBLOCK {
@@ -113,7 +113,7 @@ impl TranscriptWriter {
         }
         serde_json::to_writer(&mut line, content).map_err(|error| self.failed(error.into()))?;
         line.push(b'\n');
-        // Until it is known that the whole line is there.
+        // The line may be written in part.
         self.torn = true;
         self.file
             .write_all(&line)
@@ -132,7 +132,7 @@ impl TranscriptWriter {
 }
 
 impl Drop for TranscriptWriter {
-    /// Unlocks by hand: a child that is being started at this moment holds the file open a little longer.
+    /// Unlocks explicitly: a child process that is starting right now may keep the file open a little longer.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
             tracing::warn!(%error, "a session stayed locked until its file is closed");
