@@ -1,5 +1,7 @@
-//! Limits the length of a message. nvim-rs accepts any length and decodes a message again from its start with each
-//! piece that it reads, so its time grows with the square of the length.
+//! Limits the length of a message from Neovim.
+//!
+//! nvim-rs accepts any length and decodes a message again from its start with each piece that it reads, so its time grows
+//! with the square of the length.
 
 use std::io;
 use std::pin::Pin;

@@ -1,7 +1,7 @@
-//! The connection to Neovim, and the only place that knows nvim-rs.
+//! The connection to Neovim. Only this module knows nvim-rs.
 //!
-//! What comes in is decoded and queued, nothing more: nvim-rs handles notifications one at a time, so
-//! waiting here would stop everything. What goes out is the business of one task, the writer.
+//! Incoming messages are decoded and queued, nothing more: nvim-rs handles notifications one at a time, so waiting here
+//! would stop everything. One task, [`writer`], sends outgoing messages.
 
 mod bounded;
 mod stdio;
@@ -24,7 +24,7 @@ use crate::protocol::{FromEditor, Level, ToEditor};
 
 type Pipe = Compat<stdio::NvimOutput>;
 
-/// What Neovim may have sent before the app got to it. A person cannot fill it; a runaway script is told.
+/// The most messages that wait for the app. A person cannot fill the queue; a runaway script gets an error.
 const INBOX: usize = 1024;
 
 /// The reason why the backend stopped reading messages, other than the end of Neovim.
@@ -55,10 +55,10 @@ pub struct Connection {
     pub broken: oneshot::Receiver<Error>,
 }
 
-/// Takes standard input and output and speaks RPC on them.
+/// Connects to Neovim on standard input and output.
 ///
 /// # Errors
-/// Where standard input and output are not Neovim's.
+/// Standard input and output are not connected to Neovim.
 pub fn connect() -> io::Result<Connection> {
     let (input, output) = stdio::take()?;
     let (editor, outbox) = Editor::new();
@@ -127,8 +127,8 @@ impl Handler for Inbox {
             return;
         }
         for mut arg in args {
-            if text::mend(&mut arg) {
-                self.tell(Level::Warn, text::MENDED);
+            if text::replace_invalid(&mut arg) {
+                self.tell(Level::Warn, text::REPLACED);
             }
             match rmpv::ext::from_value::<FromEditor>(arg) {
                 Ok(message) => self.queue(message),
@@ -151,13 +151,13 @@ impl Handler for Inbox {
 impl Inbox {
     fn queue(&self, message: FromEditor) {
         if let Err(mpsc::error::TrySendError::Full(_)) = self.messages.try_send(message) {
-            // What was dropped may hold a password: it is not logged.
+            // The message may hold a password, so it is not logged.
             tracing::error!("inbox full");
             self.tell(Level::Error, "co is busy and dropped a message; try again");
         }
     }
 
-    /// Stops reading: one side was updated, and would not understand later messages either.
+    /// Stops reading. Plugin and backend have different versions, so later messages would fail too.
     fn give_up(&self, error: &rmpv::ext::Error) {
         let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(unknown) = unknown.take() {

@@ -1,4 +1,4 @@
-//! Takes standard input and output for RPC, so that nothing else can write there or inherit them.
+//! Takes standard input and output for RPC, so that no other code writes to them and no child inherits them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,15 +8,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// Where Neovim's messages come from.
+/// The stream of messages from Neovim.
 pub(super) type NvimInput = Box<dyn AsyncRead + Send + Unpin>;
-/// Where messages to Neovim go.
+/// The stream of messages to Neovim.
 pub(super) type NvimOutput = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Moves descriptors 0 and 1 out of the way: children see `/dev/null` and stray prints go to stderr.
+/// Moves the descriptors 0 and 1. Children then read from `/dev/null`, and stray prints go to standard error.
 ///
 /// # Errors
-/// Where the two are neither pipes nor sockets: then it was not Neovim that started this process.
+/// They are neither pipes nor sockets, so Neovim did not start this process.
 pub(super) fn take() -> io::Result<(NvimInput, NvimOutput)> {
     let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;

@@ -1,30 +1,30 @@
-//! Prompts whose bytes are no text: a buffer in another encoding, a file that is none.
+//! Replaces invalid UTF-8 in prompts, from buffers in another encoding or from binary files.
 
 use rmpv::{Utf8String, Value};
 
-/// Said of a prompt that was mended.
-pub(super) const MENDED: &str =
+/// The warning about a changed prompt.
+pub(super) const REPLACED: &str =
     "what you sent was not all UTF-8: each part that was not is now \u{fffd}";
 
-/// Makes text of what a person wrote or attached to a prompt; returns whether anything had to be replaced.
+/// Replaces invalid UTF-8 in the text and the context of a prompt. Returns whether there was any.
 ///
-/// Nothing else is touched: another directory would not be the one that was meant, nor another command.
-pub(super) fn mend(message: &mut Value) -> bool {
+/// Directories and commands are not changed: they would mean something else.
+pub(super) fn replace_invalid(message: &mut Value) -> bool {
     if field(message, "type").and_then(|kind| kind.as_str()) != Some("prompt") {
         return false;
     }
-    let mut mended = false;
-    mended |= field(message, "text").is_some_and(replace);
+    let mut replaced = false;
+    replaced |= field(message, "text").is_some_and(replace);
     let pieces = field(message, "context").and_then(|context| match context {
         Value::Array(pieces) => Some(pieces),
         _ => None,
     });
     for piece in pieces.into_iter().flatten() {
         for name in ["name", "text"] {
-            mended |= field(piece, name).is_some_and(replace);
+            replaced |= field(piece, name).is_some_and(replace);
         }
     }
-    mended
+    replaced
 }
 
 fn field<'a>(message: &'a mut Value, name: &str) -> Option<&'a mut Value> {
@@ -79,8 +79,8 @@ mod tests {
             ("cwd", "/".into()),
             ("context", Value::Array(vec![piece])),
         ]);
-        assert!(mend(&mut message));
-        assert!(!mend(&mut message.clone()), "it is text now");
+        assert!(replace_invalid(&mut message));
+        assert!(!replace_invalid(&mut message.clone()), "it is text now");
         let decoded: FromEditor = rmpv::ext::from_value(message).unwrap();
         let FromEditor::Prompt { text, context, .. } = decoded else {
             panic!("{decoded:?}");
@@ -96,7 +96,7 @@ mod tests {
             ("command", packed(b"rm d\xe9")),
         ]);
         let before = message.clone();
-        assert!(!mend(&mut message));
+        assert!(!replace_invalid(&mut message));
         assert_eq!(message, before);
     }
 }

@@ -1,4 +1,4 @@
-//! The one task that writes to Neovim: one call at a time, everything that came in meanwhile in the next.
+//! The task that writes to Neovim: one call at a time. The next call takes all messages that have come meanwhile.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::editor::Outbox;
 use crate::protocol::ToEditor;
 use co_exec::Patch;
 
-/// Sixty frames a second: what a terminal shows.
+/// The shortest time between two calls: sixty a second, as many as a terminal shows.
 const FRAME: Duration = Duration::from_millis(16);
-/// However slow Neovim draws, this often it hears of what is new.
+/// The longest time between two calls, even if Neovim draws slowly.
 const SLOWEST: Duration = Duration::from_millis(250);
 
 const RECEIVE: &str = "return require('co.handlers').receive(...)";
@@ -25,7 +25,7 @@ const WARN: &str = "vim.notify(..., vim.log.levels.ERROR, { title = 'co' })";
 const REFUSED: &str =
     "co: Neovim refuses messages of the backend: restart Neovim if co was updated or removed";
 
-/// Runs until Neovim is gone.
+/// Sends messages until Neovim has ended.
 pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox, unfinished: Unfinished) {
     let mut next = Instant::now();
     let mut calls = Calls {
@@ -51,7 +51,7 @@ pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox, unfinished: Unfini
     }
 }
 
-/// Twice as long as Neovim took for the last frame, or its screen would starve.
+/// Returns the pause after a call: twice the time that Neovim took for it, so that Neovim has time to draw.
 fn pause(latency: Duration) -> Duration {
     (latency * 2).clamp(FRAME, SLOWEST)
 }
@@ -64,7 +64,7 @@ struct Calls {
     failed: bool,
 }
 
-/// Neovim is gone.
+/// Neovim has ended.
 struct Disconnected;
 
 impl Calls {
@@ -103,7 +103,7 @@ impl Calls {
     }
 }
 
-/// Structs as maps: rmpv's own serializer makes arrays of them, without the names.
+/// Encodes structs as maps. The serializer of rmpv makes arrays of them, without the field names.
 fn encode(frame: Vec<ToEditor>) -> serde_json::Result<Value> {
     let messages = frame.into_iter().map(message);
     messages
@@ -111,7 +111,7 @@ fn encode(frame: Vec<ToEditor>) -> serde_json::Result<Value> {
         .map(Value::Array)
 }
 
-/// Output, which is what there is much of, is moved; the rest goes by way of JSON.
+/// Encodes a message. Output, which may be large, is moved; other messages are converted by way of JSON.
 fn message(message: ToEditor) -> serde_json::Result<Value> {
     Ok(match message {
         ToEditor::RunOutput { run, patch } => map([
