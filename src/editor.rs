@@ -1,8 +1,8 @@
-//! What the rest of co tells the editor: handed over at once, sent when the editor has time.
+//! The queue of messages to Neovim. Senders never wait; the writer takes a frame of messages when Neovim has time.
 //!
-//! Knows nothing of RPC. What waits is coalesced (text joins text, a newer state replaces an older one) and a
-//! run's output is not queued at all but taken from its bounded screen when a frame is made, so that an
-//! editor that sits at a prompt for minutes costs no memory and stops nobody.
+//! Waiting messages are merged: text is appended to text, a newer state replaces an older one. The output of commands is
+//! not queued but taken from bounded screens when a frame is made. So a Neovim that waits for a key for minutes costs
+//! little memory. This module knows nothing of RPC.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,16 @@ use tokio::sync::Notify;
 use crate::protocol::{State, ToEditor};
 use co_exec::{Feed, Patch, Screen};
 
-/// Bytes of output in one frame at most; more would be felt as a delayed key.
+/// The most bytes of output in one frame. More would delay keys noticeably.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// Tells the editor something. Cheap to clone; never waits.
+/// The handle that sends messages to Neovim. It is cheap to clone and never waits.
 #[derive(Clone)]
 pub struct Editor {
     shared: Arc<Shared>,
 }
 
-/// The writer's end.
+/// The writer's end of the queue.
 pub struct Outbox {
     shared: Arc<Shared>,
 }
@@ -38,14 +38,14 @@ struct Queue {
     entries: VecDeque<QueueEntry>,
     live: Vec<LiveEntry>,
     next: u64,
-    /// Whether something waits that is worth a frame.
+    /// Something waits that needs a frame.
     filled: bool,
     urgent: bool,
 }
 
 enum QueueEntry {
     Message(ToEditor),
-    /// The rest of a live output, then the message that ends it.
+    /// The rest of a command's output, then the message that ends it.
     Finish {
         live: u64,
         then: ToEditor,
@@ -59,7 +59,7 @@ struct LiveEntry {
     taken: Arc<Notify>,
 }
 
-/// What a live output is taken from.
+/// The source of a command's output.
 #[derive(Clone)]
 enum OutputSource {
     Screen(Arc<Screen>),
@@ -75,7 +75,7 @@ impl OutputSource {
     }
 }
 
-/// Where a command's output is shown.
+/// The place of a command's output in Neovim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A run in the shell buffer.
@@ -84,7 +84,7 @@ pub enum Target {
     Block { session: u64, block: u64 },
 }
 
-/// An output that is being shown.
+/// The handle of an output that Neovim shows as it comes.
 #[must_use = "an output that is never finished stays live"]
 pub struct LiveOutput {
     id: u64,
@@ -92,7 +92,7 @@ pub struct LiveOutput {
 }
 
 impl Editor {
-    /// Returns the handle and what the writer drains.
+    /// Returns the senders' handle and the writer's end.
     pub fn new() -> (Self, Outbox) {
         let shared = Arc::new(Shared::default());
         let editor = Self {
@@ -103,21 +103,21 @@ impl Editor {
 
     /// Queues a message.
     pub fn tell(&self, message: ToEditor) {
-        let (urgent, rides) = (is_urgent(&message), rides_along(&message));
+        let (urgent, waits) = (is_urgent(&message), may_wait(&message));
         let mut queue = self.shared.queue();
         queue.push(message);
-        if rides {
+        if waits {
             return;
         }
         self.shared.fill(queue, urgent);
     }
 
-    /// Shows what is on `screen` at `target` as it changes.
+    /// Shows the content of `screen` at `target` as it changes.
     pub fn show(&self, target: Target, screen: Arc<Screen>) -> LiveOutput {
         self.present(target, OutputSource::Screen(screen))
     }
 
-    /// Shows what comes from `feed` in the terminal of `run`.
+    /// Shows the bytes of `feed` in the terminal of `run`.
     pub fn show_terminal(&self, run: u64, feed: Arc<Feed>) -> LiveOutput {
         self.present(Target::Run(run), OutputSource::Feed(feed))
     }
@@ -150,7 +150,7 @@ impl Editor {
 }
 
 impl LiveOutput {
-    /// Ends it: what is still to be shown goes first, then `then`; whatever is told later comes after.
+    /// Ends the output: Neovim gets its rest, then the message `then`, then later messages.
     pub fn finish(self, then: ToEditor) {
         let mut queue = self.editor.shared.queue();
         queue.entries.push_back(QueueEntry::Finish {
@@ -162,21 +162,21 @@ impl LiveOutput {
 }
 
 impl Outbox {
-    /// Returns when there may be something to send.
+    /// Waits until there may be something to send.
     pub async fn filled(&self) {
         while !self.shared.queue().filled {
             self.shared.filled.notified().await;
         }
     }
 
-    /// Returns when something was told that should not wait for the next frame's time.
+    /// Waits for a message that should not wait for the time of the next frame.
     pub async fn urgent(&self) {
         while !self.shared.queue().urgent {
             self.shared.urgent.notified().await;
         }
     }
 
-    /// Takes what the next frame shows.
+    /// Takes the messages of the next frame.
     pub fn take_frame(&self) -> Vec<ToEditor> {
         let mut queue = self.shared.queue();
         (queue.filled, queue.urgent) = (false, false);
@@ -187,7 +187,7 @@ impl Outbox {
                 QueueEntry::Finish { live, then } => {
                     if !queue.drain(live, &mut frame) {
                         queue.entries.push_front(QueueEntry::Finish { live, then });
-                        // The end is waited for: the rest goes as fast as it is taken.
+                        // A person waits for the end, so the rest is urgent.
                         (queue.filled, queue.urgent) = (true, true);
                         break;
                     }
@@ -198,7 +198,7 @@ impl Outbox {
         }
         let taken = queue.take_live(&mut frame);
         if taken < queue.live.len() {
-            // Those that found the frame full are first in the next one.
+            // Outputs that found the frame full are first in the next one.
             queue.live.rotate_left(taken);
             queue.filled = true;
         }
@@ -208,11 +208,11 @@ impl Outbox {
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Nothing panics while it holds the lock; a poisoned queue is still a whole one.
+        // Nothing panics while it holds the lock, so a poisoned queue is consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the writer make a frame, without waiting for its time where that is `urgent`.
+    /// Wakes the writer, at once if `urgent`, else at the time of the next frame.
     fn fill(&self, mut queue: MutexGuard<'_, Queue>, urgent: bool) {
         queue.filled = true;
         queue.urgent |= urgent;
@@ -242,7 +242,7 @@ impl Queue {
         }
     }
 
-    /// Takes from each output while there is room; returns how many had their turn.
+    /// Takes from each output while the frame has room. Returns the number of outputs that were read.
     fn take_live(&self, frame: &mut Frame) -> usize {
         let mut taken = 0;
         for output in &self.live {
@@ -255,7 +255,7 @@ impl Queue {
         taken
     }
 
-    /// Moves all that is left of an output into the frame; false where the frame is full before that.
+    /// Moves the rest of an output into the frame. Returns false if the frame is full before that.
     fn drain(&self, live: u64, frame: &mut Frame) -> bool {
         let Some(output) = self.live.iter().find(|output| output.id == live) else {
             return true;
@@ -322,12 +322,12 @@ fn session_of(message: &ToEditor) -> Option<u64> {
     }
 }
 
-/// What needs no frame of its own: who asked for a run shows its line, and hears of it with its output or end.
-fn rides_along(message: &ToEditor) -> bool {
+/// Returns whether a message may wait for the next one. Lua itself shows the line of a run that it started.
+fn may_wait(message: &ToEditor) -> bool {
     matches!(message, ToEditor::RunStarted { owner: None, .. })
 }
 
-/// What a person waits for.
+/// Returns whether a person waits for a message.
 fn is_urgent(message: &ToEditor) -> bool {
     matches!(
         message,
