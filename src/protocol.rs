@@ -1,8 +1,8 @@
-//! The messages between Lua and the backend, typed.
+//! The messages between Lua and the backend.
 //!
 //! Lua sends `vim.rpcnotify(channel, 'co', message)`, one map with a `type`; the backend answers with
 //! batches of such maps, handed to `require('co.handlers').receive(messages)` in order. Neither side ever
-//! waits for the other. `docs/PROTOCOL.md` explains each message to the one who writes the other side.
+//! waits for the other. `docs/PROTOCOL.md` describes each message.
 
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 use co_exec::{HostEnvironment, Patch, Size};
 use co_llm::transcript::{Context, Cost, Usage};
 
-/// Raised whenever a message changes its meaning; both sides refuse another's number.
+/// The version of the protocol, which changes with the meaning of a message. Each side refuses another version.
 pub const PROTOCOL: u32 = 2;
 
-/// What Lua tells the backend.
+/// A message from Lua to the backend.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum FromEditor {
-    /// The first message: who is there and what the person set.
+    /// The first message: versions and settings.
     Hello {
         protocol: u32,
         version: String,
-        /// What `setup{}` or `vim.g.co` said, less the keys Lua alone reads.
+        /// The settings of `setup{}` or `vim.g.co`, without those that only Lua reads.
         #[serde(default)]
         settings: serde_json::Value,
     },
-    /// The person's settings changed: all that `setup{}` and `vim.g.co` say now.
+    /// All settings of `setup{}` and `vim.g.co`, after a change.
     Settings {
         #[serde(default)]
         settings: serde_json::Value,
     },
-    /// The choice of `/sandbox` in a backend that has ended without the person's wish: `landlock` or `subprocess`.
+    /// The choice of `/sandbox` in a backend that failed, for its successor: `landlock` or `subprocess`.
     Sandbox { backend: String },
     /// A prompt for the chat `session` (Lua's number, 1 and up; the first message makes it).
     Prompt {
@@ -41,35 +41,35 @@ pub enum FromEditor {
         #[serde(default)]
         context: Vec<Context>,
     },
-    /// `<C-c>` in a chat: the turn; a second one also drops what is queued.
+    /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
     Cancel { session: u64 },
-    /// A slash command that the backend carries out: `name` without the slash.
+    /// A slash command for the backend; `name` has no slash.
     Command {
         session: u64,
         name: String,
         #[serde(default)]
         args: String,
         cwd: String,
-        /// Of the name `!`, whose `args` are a command to run.
+        /// The options of `!`, whose `args` are a command to run.
         #[serde(default)]
         options: RunOptions,
     },
-    /// The chat's buffer is gone.
+    /// The chat's buffer was deleted.
     Close { session: u64 },
-    /// The answer to an [`ToEditor::Ask`], or to a [`ToEditor::Trust`]: that takes `once` or `deny`.
+    /// The answer to a [`ToEditor::Ask`] or a [`ToEditor::Trust`]; the latter takes `once` or `deny`.
     Answer {
         id: u64,
         decision: Answer,
         #[serde(default)]
         reason: Option<String>,
-        /// With `always`: what it reaches, one of the scopes offered.
+        /// With `always`: one of the offered scopes.
         #[serde(default)]
         scope: Option<Scope>,
         /// With `edited`: the command to judge instead.
         #[serde(default)]
         command: Option<String>,
     },
-    /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. What a person names or hands over may be any bytes.
+    /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. Names and input may be any bytes.
     Run {
         run: u64,
         #[serde(deserialize_with = "bytes")]
@@ -99,7 +99,7 @@ pub enum FromEditor {
     RunResize { run: u64, size: Size },
     /// `<C-c>` on a run.
     CancelRun { run: u64 },
-    /// A model's job outlives its session, or no longer.
+    /// A model's job outlives its chat, or no longer does.
     KeepRun { run: u64, keep: bool },
 }
 
@@ -121,11 +121,11 @@ pub struct RunOptions {
 pub enum RunEnvironment {
     /// The allowlist, and bash.
     Restricted,
-    /// All but what never passes, and their own shell.
+    /// Neovim's variables, except those that never pass, and the person's shell.
     Inherit,
 }
 
-/// What a person said to an ask.
+/// The person's answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -136,33 +136,33 @@ pub enum Answer {
     Edited,
 }
 
-/// What `always` reaches.
+/// The commands that the answer `always` allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// This same command, for the session.
+    /// This same command, for the chat.
     Command,
-    /// Every command that starts with the offered prefix, for the session.
+    /// Every command that starts with the offered prefix, for the chat.
     Prefix,
-    /// The same, kept for this workspace.
+    /// Every command that starts with the offered prefix, in this workspace, from now on.
     PrefixSaved,
-    /// Everything, for the session; deny rules still refuse.
+    /// All commands, for the chat. Deny rules still refuse.
     Everything,
 }
 
-/// What the backend tells Lua.
+/// A message from the backend to Lua.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToEditor {
-    /// The two fit: what waited for that may be sent.
+    /// Plugin and backend fit: Lua may send the messages that waited.
     Ready { protocol: u32, version: String },
     /// The confinement of unasked commands, for the winbar: `read-only sandbox`, or why there is none.
     Isolation { isolation: String },
     /// `/sandbox` now confines approved commands by this backend: `landlock` or `subprocess`.
     Sandbox { backend: String },
-    /// The two do not fit, or the backend could not make what it needs; it ends.
+    /// Plugin and backend do not fit, or the backend could not start. It ends.
     Refused { message: String },
-    /// A sentence for the person.
+    /// A notice for the person.
     Notice { level: Level, message: String },
     /// Text at the end of a chat's transcript, above its prompt.
     Append { session: u64, text: String },
@@ -174,48 +174,48 @@ pub enum ToEditor {
         patch: Option<Patch>,
         done: bool,
     },
-    /// What the winbar says.
+    /// The content of the winbar.
     State {
         session: u64,
         state: State,
-        /// What goes with it: `in 3 s: openai failed (HTTP 500)`.
+        /// A detail of the state, such as `in 3 s: openai failed (HTTP 500)`.
         detail: String,
         model: String,
         cwd: String,
         backend: String,
-        /// By the whole chat.
+        /// The tokens of the whole chat.
         #[serde(flatten)]
         used: Used,
-        /// By the turn that runs, or ran last.
+        /// The tokens of the turn that runs or ran last.
         turn: Used,
-        /// The first lines of what runs in the foreground: the model's calls and `!` lines.
+        /// The first line of each command in the foreground: calls of the model and `!` lines.
         commands: Vec<String>,
         queued: usize,
         /// The number of prompts that no longer wait: their turn began, or a cancel dropped them.
         begun: u64,
-        /// The conversation's id in the store, once it has begun: `/resume` takes it.
+        /// The chat's id in the store, once it has one. `/resume` takes it.
         kept: Option<String>,
-        /// Nothing is asked about: the person allowed everything.
+        /// The person allowed everything, so no command asks.
         everything: bool,
     },
     /// A question for the person.
     Ask(Ask),
     /// A question whether a file of the workspace is trusted.
     Trust(TrustQuestion),
-    /// The question is settled, here or elsewhere: take its float away.
+    /// The question is settled, so Lua closes its float.
     Settled { id: u64, decision: String },
     /// A run began: its `$ cmd` line may be shown.
     RunStarted {
         run: u64,
         command: String,
         cwd: String,
-        /// The model's job that it is; none where the person typed it.
+        /// The job of the model; none for a run of the person.
         #[serde(skip_serializing_if = "Option::is_none")]
         owner: Option<Owner>,
     },
-    /// What a run's block shows now.
+    /// New output of a run.
     RunOutput { run: u64, patch: Patch },
-    /// What a run in a terminal prints, with its escape sequences.
+    /// New output of a run in a terminal, with its escape sequences.
     RunData { run: u64, data: String },
     /// A run ended. `status` is its last line, `spill` the file that keeps its output.
     RunEnded {
@@ -228,9 +228,9 @@ pub enum ToEditor {
     },
     /// The processes that a run left running have ended.
     LeftEnded { run: u64 },
-    /// A prompt was not taken: it goes back to where it was typed.
+    /// A prompt was not accepted. Lua puts it back into the prompt area.
     Unsent { session: u64, text: String },
-    /// The text that follows is the model's answer: what `/retry` replaces.
+    /// The text that follows is the model's answer, which `/retry` replaces.
     AnswerBegins { session: u64 },
     /// The model no longer sees the last answer: fold its text.
     FoldAnswer { session: u64 },
@@ -244,7 +244,7 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "Option::is_none")]
         answer: Option<usize>,
     },
-    /// Choices for `vim.ui.select`; what is chosen comes back as the command `name` with `value`.
+    /// Choices for `vim.ui.select`. Lua sends the chosen one back as the command `name` with its `value`.
     Choose {
         session: u64,
         name: String,
@@ -258,14 +258,14 @@ pub enum ToEditor {
     },
 }
 
-/// Tokens, and what they cost.
+/// Numbers of tokens and their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Used {
     pub input: u64,
     pub output: u64,
-    /// Of `input`, what the provider had cached.
+    /// The part of `input` that the provider had cached.
     pub cached: u64,
-    /// US dollars; none where a price is not known.
+    /// US dollars; none if a price is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
@@ -289,24 +289,24 @@ pub struct Ask {
     /// Printable: control and bidirectional characters are escaped.
     pub command: String,
     pub cwd: String,
-    /// Seconds; none where it runs until it ends.
+    /// Seconds; none if it has no limit.
     pub timeout: Option<u64>,
     /// It runs in a terminal.
     pub terminal: bool,
-    /// It goes on beside the conversation, as a job.
+    /// It runs in the background, as a job.
     pub background: bool,
-    /// `command` is what is typed into this job of the session.
+    /// The job of the chat that `command` is typed into.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
     pub backend: String,
-    /// Why it asks, a sentence each.
+    /// The reasons for the question, one sentence each.
     pub reasons: Vec<String>,
-    /// The bytes of `command` that the first reason speaks of, end exclusive; none where it is all of it.
+    /// The range of bytes in `command` that the first reason is about; none for the whole command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<[usize; 2]>,
-    /// It may destroy: the float's border says so.
+    /// It may destroy data; the float's border shows that.
     pub destructive: bool,
-    /// The prefix that `always` may reach; none where only this command can be allowed.
+    /// The prefix that `always` may allow; none if it may allow this command only.
     pub prefix: Option<String>,
 }
 
@@ -320,13 +320,13 @@ pub struct TrustQuestion {
     pub path: String,
     /// Bytes.
     pub size: usize,
-    /// All that the file holds.
+    /// The content of the file.
     pub text: String,
-    /// Remarks about it for the person, a sentence each.
+    /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Which job of which chat a run is.
+/// The chat and the job that a run belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Owner {
     pub session: u64,
@@ -343,7 +343,7 @@ pub struct Choice {
     pub value: String,
 }
 
-/// How loud a notice is.
+/// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -352,7 +352,7 @@ pub enum Level {
     Error,
 }
 
-/// What a session is doing.
+/// The activity of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -364,7 +364,7 @@ pub enum State {
     Retrying,
 }
 
-/// Lua's strings are bytes; they come as text where they are text.
+/// Deserializes a Lua string, which comes as text if it is UTF-8, else as bytes.
 fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
     struct Bytes;
     impl Visitor<'_> for Bytes {
