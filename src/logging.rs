@@ -115,7 +115,7 @@ fn wanted(target: &str, level: Level) -> bool {
 mod tests {
     use super::*;
 
-    /// What is in the file after a record of each kind.
+    /// Returns the content of the file after a record of each kind.
     fn logged(filter: Option<&str>) -> String {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("co.log");

@@ -140,7 +140,7 @@ async fn begin(services: &Services, run: Run) -> Result<(Job, Ceiling), String> 
         .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
     let confinement = services
         .probe
-        .session(|| workspace_of(&run.cwd))
+        .for_approved(|| workspace_of(&run.cwd))
         .await
         .map_err(|refused| refused.to_string())?;
     let confinement = opens::open_named(services, confinement, &command, &run.cwd).await;

@@ -46,7 +46,7 @@ impl Session {
     /// Returns how approved commands and commands that run unasked are confined, and the other choice.
     async fn sandbox_words(&self) -> String {
         let isolation = self.services.probe.isolation().await;
-        let approved = match isolation.session_words() {
+        let approved = match isolation.approved_words() {
             Ok(words) => words,
             Err(refused) => format!("approved commands are refused: {refused}"),
         };
@@ -55,7 +55,7 @@ impl Session {
             Some(_) => " (/sandbox subprocess ends this)",
             None => "",
         };
-        format!("{approved}{other}; {}", isolation.words())
+        format!("{approved}{other}; {}", isolation.unasked_words())
     }
 
     pub(super) fn say(&self, message: impl Into<String>) {

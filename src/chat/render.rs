@@ -109,7 +109,7 @@ fn mode_words(mode: ExecMode) -> Option<&'static str> {
 /// What a model does with a job.
 pub(super) fn job(request: &jobs::JobRequest) -> String {
     let line = code(&request.line());
-    match &request.act {
+    match &request.action {
         jobs::JobAction::Write { text, close } => {
             format!(
                 "{line}\n\n{FENCE}text\n{}\n{FENCE}",

@@ -159,7 +159,7 @@ impl Services {
     /// The backend cannot work here. The error has the reason.
     pub async fn confined_by(&self, backend: SandboxBackend) -> Result<Self, Refused> {
         let probe = self.probe.with(backend);
-        probe.isolation().await.session_words()?;
+        probe.isolation().await.approved_words()?;
         Ok(Self {
             probe,
             ..self.clone()

@@ -290,8 +290,8 @@ impl Turn {
             os: std::env::consts::OS.to_owned(),
             shell: "bash".to_owned(),
             date: today(),
-            backend: isolation.approved_words().to_owned(),
-            unasked: isolation.for_model().to_owned(),
+            backend: isolation.approved_for_model().to_owned(),
+            unasked: isolation.unasked_for_model().to_owned(),
             instructions: asks.filter(|text| !text.is_empty()).map(str::to_owned),
         }
     }

@@ -95,7 +95,12 @@ impl Session {
             &co_policy::printable(command),
             ExecMode::default(),
         ));
-        let confinement = match self.services.probe.session(|| &self.place.workspace).await {
+        let confinement = match self
+            .services
+            .probe
+            .for_approved(|| &self.place.workspace)
+            .await
+        {
             Ok(confinement) => confinement,
             Err(refused) => return self.complain(refused.to_string()),
         };

@@ -1,4 +1,4 @@
-//! `co-nvim check`: says what policy thinks of a command, and why.
+//! The command `co-nvim check`: prints the policy's verdict on a command, and the reasons.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -17,13 +17,13 @@ Says what policy thinks of COMMAND, and why. With no COMMAND, reads one JSON str
 from standard input and writes one word a line: auto, ask or deny.
 ";
 
-/// What the command line knows before it reads its arguments.
+/// The settings and directories for `check`.
 pub struct Setup {
     pub home: PathBuf,
     /// The backend's PATH.
     pub path: OsString,
     pub settings: co_policy::PolicySettings,
-    /// Where the person's lasting rules are kept.
+    /// The directory of the person's saved rules.
     pub rules: Option<PathBuf>,
     /// co's own files.
     pub own: Vec<PathBuf>,
@@ -35,7 +35,7 @@ struct CheckArguments {
     command: Option<String>,
 }
 
-/// Runs `check` with what follows it on the command line.
+/// Runs `check` with its arguments.
 pub fn run(args: impl IntoIterator<Item = String>, setup: Setup) -> ExitCode {
     let arguments = match parse(args) {
         Ok(Some(arguments)) => arguments,
@@ -191,7 +191,7 @@ fn to_json(verdict: &Verdict) -> serde_json::Value {
     }
 }
 
-/// What a person reads: the verdict, and each reason below the part it speaks of.
+/// Returns the verdict for a person, with each reason below the part of the command that it is about.
 fn explain(verdict: &Verdict, command: &str) -> String {
     match verdict {
         Verdict::Allow(Grant::Proof(_) | Grant::InProcess) => {

@@ -1,6 +1,6 @@
-//! `co-nvim doctor`: what works here, what does not, and what to do about it.
+//! The command `co-nvim doctor`: checks the machine and the settings, and gives advice about faults.
 //!
-//! Looks only: it sends no request to a provider, runs no program that prints a key, and never shows one.
+//! It changes nothing, sends no request to a provider, runs no program that prints a key, and never shows a key.
 
 mod landlock;
 mod provider;
@@ -18,45 +18,45 @@ use crate::tool::confinement::Isolation;
 use co_exec::LimitEnforcement;
 use co_exec::sandbox::Refused;
 
-/// What is asked of the doctor.
+/// The arguments of `doctor`.
 #[derive(Debug, Clone, Default)]
 pub struct DoctorArguments {
-    /// An array of [`Check`]s on standard output instead of lines.
+    /// Print an array of [`Check`]s instead of lines.
     pub json: bool,
-    /// The version of the Neovim that asks, such as `0.11.2`.
+    /// The version of the Neovim that runs the check, such as `0.11.2`.
     pub nvim: Option<String>,
-    /// What Lua was given as settings; null where no editor asks.
+    /// The settings from Lua; null without an editor.
     pub lua: serde_json::Value,
-    /// The names of all variables of the environment.
+    /// The names of all environment variables.
     pub variables: Vec<String>,
 }
 
-/// What only the executor can tell.
+/// The executor's findings about the sandbox.
 #[derive(Debug, Clone)]
 pub struct SandboxReport {
-    /// A sentence: what holds commands that run unasked, or why nothing does.
+    /// A sentence about the confinement of unasked commands, or the reason why there is none.
     pub sandbox: String,
-    /// Whether the kernel can hold a command at all.
+    /// The kernel can confine a command, or the reason why not.
     pub held: Result<(), Refused>,
-    /// Whether that was found out.
+    /// The probe of the sandbox worked.
     pub known: bool,
     pub limits: LimitEnforcement,
     /// The version of Landlock, if there is one.
     pub landlock: Option<u32>,
 }
 
-/// How good one thing is.
+/// The severity of a check's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckLevel {
     Ok,
-    /// co works, with less.
+    /// co works with restrictions.
     Warn,
     /// Something will fail.
     Error,
 }
 
-/// One thing looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub name: &'static str,
@@ -91,26 +91,26 @@ impl Check {
     }
 }
 
-/// Looks at everything and prints it. Fails where a check came out as an error.
+/// Runs all checks and prints their results. The exit status is 1 if one of them is an error.
 pub async fn run(args: DoctorArguments, probe: SandboxReport, env: config::Env<'_>) -> ExitCode {
-    let checks = look(&args, &probe, env).await;
+    let checks = checks(&args, &probe, env).await;
     let text = if args.json {
         let array = serde_json::to_string(&checks).unwrap_or_else(|_| "[]".to_owned());
         format!("{array}\n")
     } else {
         checks.iter().map(lines).collect()
     };
-    let told = std::io::stdout().write_all(text.as_bytes());
-    let sick = checks.iter().any(|check| check.level == CheckLevel::Error);
-    if told.is_err() || sick {
+    let printed = std::io::stdout().write_all(text.as_bytes());
+    let failed = checks.iter().any(|check| check.level == CheckLevel::Error);
+    if printed.is_err() || failed {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     }
 }
 
-/// Looks at everything.
-pub async fn look(
+/// Runs all checks.
+pub async fn checks(
     args: &DoctorArguments,
     probe: &SandboxReport,
     env: config::Env<'_>,
@@ -133,9 +133,9 @@ pub async fn look(
     let config = given.config();
     checks.extend(settings(problems));
     checks.push(system::shell(env).await);
-    checks.extend(provider::look(&config, env).await);
+    checks.extend(provider::checks(&config, env).await);
     checks.push(sandbox(probe, &config));
-    checks.extend(landlock::look(probe.landlock));
+    checks.extend(landlock::check(probe.landlock));
     checks.push(backend(probe, &config));
     let root = rustix::process::geteuid().is_root();
     checks.push(limits(&probe.limits, root));
@@ -153,7 +153,7 @@ fn settings(problems: Vec<String>) -> Vec<Check> {
         .collect()
 }
 
-/// What holds commands that run unasked.
+/// Checks the confinement of unasked commands.
 fn sandbox(probe: &SandboxReport, config: &Config) -> Check {
     let kernel = &probe.sandbox;
     match (&probe.held, config.auto_without_sandbox) {
@@ -183,8 +183,8 @@ fn sandbox(probe: &SandboxReport, config: &Config) -> Check {
 
 /// Shows the permissions of approved commands.
 fn backend(probe: &SandboxReport, config: &Config) -> Check {
-    let isolation = Isolation::held(config, probe.held.clone());
-    match isolation.session_words() {
+    let isolation = Isolation::with_result(config, probe.held.clone());
+    match isolation.approved_words() {
         Ok(words) if isolation.other() == Some(SandboxBackend::Landlock) => Check::ok(
             "backend",
             format!(

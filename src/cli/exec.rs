@@ -1,7 +1,7 @@
-//! `co-nvim exec`: one command through the executor, for people and tests.
+//! The command `co-nvim exec`: runs one command through the executor, for people and tests.
 
+mod printer;
 mod request;
-mod shown;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -24,8 +24,8 @@ use request::ExecRequest;
 
 pub(super) use request::{HELP, USAGE};
 
-/// How long the last of what is shown is safe from signals once it has ended: the one that cancelled may come twice.
-const UNREAD: Duration = Duration::from_secs(1);
+/// The time after the end of the command in which signals are ignored, because the one that cancelled it may come twice.
+const IGNORE_SIGNALS: Duration = Duration::from_secs(1);
 /// The longest wait for the removal of the command's files. The next backend removes the rest.
 const REMOVAL: Duration = Duration::from_secs(30);
 
@@ -84,7 +84,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         Ok(executor) => executor,
         Err(error) => return fail(&error.to_string()),
     };
-    // Before there is anything that must not be left behind.
+    // Before a command runs, so that no signal leaves one behind.
     let told = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
@@ -107,7 +107,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     code
 }
 
-/// Resolves the directory that the command runs in: `..` and links have a workspace of their own.
+/// Resolves links and `..` in the working directory, because the workspace depends on the real path.
 fn in_real_directory(request: ExecRequest) -> Result<ExecRequest, String> {
     match request.cwd.canonicalize() {
         Ok(cwd) if cwd.is_dir() => Ok(ExecRequest { cwd, ..request }),
@@ -130,11 +130,11 @@ fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, 
         return Ok(Confinement::Plain);
     }
     Isolation::new(&config, &machine.launcher)
-        .session(&workspace)
+        .for_approved(&workspace)
         .map_err(|refused| refused.to_string())
 }
 
-/// Shows the run as it goes, or what it came to as JSON; returns the code to exit with, and whether it was cancelled.
+/// Prints the output as it comes, or the outcome as JSON. Returns the exit status, and whether the command was cancelled.
 async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Signal) -> (u8, bool) {
     let mut told = async || {
         tokio::select! {
@@ -144,7 +144,7 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
     };
     let cancel = job.canceller();
     let (say, last) = oneshot::channel();
-    let shown = match shown::show((!json).then(|| job.screen()), last) {
+    let shown = match printer::print((!json).then(|| job.screen()), last) {
         Ok(shown) => shown,
         Err(error) => {
             let code = fail(&format!(
@@ -163,7 +163,7 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
     let Ok(outcome) = outcome else {
         return (fail("the command's supervisor failed"), false);
     };
-    // It fails where that thread did, and then there is nobody to say it.
+    // This fails if the printing thread has failed.
     let _ = say.send(if json {
         in_json(&outcome)
     } else {
@@ -175,11 +175,11 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
                 told().await;
             }
         };
-        let _ = tokio::time::timeout(UNREAD, heard).await;
+        let _ = tokio::time::timeout(IGNORE_SIGNALS, heard).await;
         told().await;
     };
     let unwritten = tokio::select! {
-        // It ends without a word where that thread failed.
+        // The channel closes without a value if that thread failed.
         shown = shown => shown.unwrap_or(Ok(())),
         () = given_up => Ok(()),
     };
@@ -190,13 +190,13 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
     fail(&format!(
         "its output could not be written ({error}): write it where there is room"
     ));
-    // Who reads the output must not take a part of it for all.
+    // The caller must notice that the output is incomplete.
     (if code == 0 { 1 } else { code }, outcome.cancelled)
 }
 
 fn in_json(outcome: &Outcome) -> String {
     let pids: Vec<i32> = outcome.background.iter().map(|it| it.pid).collect();
-    // A name that is not UTF-8 is no JSON.
+    // JSON has UTF-8 only.
     let appeared: Vec<_> = outcome
         .appeared
         .iter()

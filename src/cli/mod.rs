@@ -1,4 +1,4 @@
-//! The command line: the same library with and without an editor.
+//! The command line of `co-nvim`: the backend itself, and the commands `exec`, `check` and `doctor`.
 
 pub mod check;
 mod descriptors;
@@ -35,7 +35,7 @@ usage: co-nvim doctor [--json]
 Says what works here and what to do about the rest; fails where something will not work.
 ";
 
-/// What the process was asked to do, its own name left out. What starts commands does so below a watchdog.
+/// Runs the command that the arguments name. Modes that start commands run below a watchdog process.
 pub fn main(args: &[OsString]) -> ExitCode {
     let words: Vec<String> = args
         .iter()
@@ -91,11 +91,11 @@ fn without_guard(command: &str, rest: Vec<String>) -> ExitCode {
         ("check" | "doctor", Err(error)) => failed(&error.to_string()),
         ("check", Ok(())) => check(rest),
         ("doctor", Ok(())) => block_on(doctor(rest)),
-        _ => words_only(command),
+        _ => information(command),
     }
 }
 
-fn words_only(command: &str) -> ExitCode {
+fn information(command: &str) -> ExitCode {
     match command {
         "--version" | "-V" => print(&format!(
             "co-nvim {} (protocol {PROTOCOL})\n",
@@ -113,7 +113,7 @@ fn words_only(command: &str) -> ExitCode {
 
 fn serve() -> ExitCode {
     co_exec::detach_terminal();
-    // A task like any other: to wake what `block_on` itself polls takes two more system calls.
+    // A spawned task: waking the future that `block_on` polls itself takes two more system calls.
     block_on(async {
         let serving = tokio::spawn(app::serve());
         serving.await.unwrap_or_else(|error| {
@@ -123,7 +123,7 @@ fn serve() -> ExitCode {
     })
 }
 
-/// One thread: what waits on pipes needs no more, and an answer to Neovim takes a third of the time.
+/// Runs on one thread, which suffices to wait on pipes and answers Neovim in a third of the time.
 fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -141,14 +141,14 @@ fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     code
 }
 
-/// What every command that runs without an editor finds the same way as the backend.
+/// The directories and settings of a command that runs without an editor.
 struct CommandContext {
     paths: Paths,
     config: Config,
 }
 
 impl CommandContext {
-    /// Reads the settings; tells what is wrong with them on standard error.
+    /// Reads the settings, and prints their faults to standard error.
     fn find() -> Result<Self, paths::Error> {
         let (here, problems) = Self::read()?;
         for problem in problems {
@@ -157,7 +157,7 @@ impl CommandContext {
         Ok(here)
     }
 
-    /// Reads the settings; returns what is wrong with them, a sentence each.
+    /// Reads the settings. Returns one sentence for each fault.
     fn read() -> Result<(Self, Vec<String>), paths::Error> {
         let env = |name: &str| std::env::var(name).ok();
         let paths = Paths::discover(&env)?;
@@ -238,7 +238,7 @@ async fn doctor(args: Vec<String>) -> ExitCode {
 }
 
 fn probe() -> doctor::SandboxReport {
-    // The doctor says itself what is wrong with the settings.
+    // The doctor reports the faults of the settings itself.
     match CommandContext::read() {
         Ok((here, _problems)) => {
             let launcher = here.launcher();

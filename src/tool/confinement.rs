@@ -1,4 +1,6 @@
-//! Which confinement a command gets: the session's backend, or the read-only level for what nobody was asked about.
+//! Chooses the confinement of a command: the person's choice for approved commands, read-only for unasked ones.
+//!
+//! The choice depends on the settings and on the abilities of the kernel; `co_exec` does the confining.
 
 use std::path::Path;
 
@@ -6,7 +8,7 @@ use crate::config::{Config, Network, SandboxBackend};
 use co_exec::sandbox::{Launcher, Refused};
 use co_exec::{Confinement, ShownSecrets};
 
-/// What the person chose and what the kernel can do.
+/// The person's settings about confinement and the abilities of the kernel.
 #[derive(Debug, Clone)]
 pub struct Isolation {
     backend: SandboxBackend,
@@ -14,32 +16,32 @@ pub struct Isolation {
     auto_without_sandbox: bool,
     hide_secrets: bool,
     read_only: Result<(), Refused>,
-    /// Whether that was found out; a probe that failed by itself says nothing of the kernel.
+    /// The probe of the sandbox worked. If it failed, `read_only` says nothing about the kernel.
     known: bool,
 }
 
-/// How a command that is proven read-only may run.
+/// The way in which a command may run without a question if it is proven read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
     /// Confined by the kernel.
     Confined,
-    /// Unconfined: the kernel cannot, and the person accepts that.
-    Bare,
-    /// Not at all: ask.
+    /// Unconfined: the kernel cannot confine it, and the person accepts that.
+    Unconfined,
+    /// Only after a question.
     Never,
 }
 
 impl Isolation {
-    /// Puts together the settings and what the launcher found.
+    /// Combines the settings with the launcher's probe of the kernel.
     pub fn new(config: &Config, launcher: &Launcher) -> Self {
         Self {
             known: !launcher.probe_failed(),
-            ..Self::held(config, launcher.check())
+            ..Self::with_result(config, launcher.check())
         }
     }
 
-    /// The same where it is known already whether the kernel can hold a command.
-    pub fn held(config: &Config, read_only: Result<(), Refused>) -> Self {
+    /// Combines the settings with a known result of the probe.
+    pub fn with_result(config: &Config, read_only: Result<(), Refused>) -> Self {
         Self {
             backend: config.sandbox_backend,
             network: config.sandbox_network == Network::Host,
@@ -59,32 +61,32 @@ impl Isolation {
         }
     }
 
-    /// How what nobody was asked about runs here.
+    /// Returns the way in which unasked commands run.
     pub fn unasked(&self) -> Unasked {
         match (&self.read_only, self.auto_without_sandbox) {
             (Ok(()), _) => Unasked::Confined,
-            // What fails for want of a descriptor, say, is no kernel without a sandbox.
-            (Err(_), true) if self.known => Unasked::Bare,
+            // A failed probe, such as one without a free descriptor, does not prove that the kernel has no sandbox.
+            (Err(_), true) if self.known => Unasked::Unconfined,
             (Err(_), _) => Unasked::Never,
         }
     }
 
-    /// The confinement of what nobody was asked about.
-    pub fn proved(&self, workspace: &Path) -> Confinement {
+    /// Returns the confinement of unasked commands.
+    pub fn for_unasked(&self, workspace: &Path) -> Confinement {
         match self.unasked() {
-            // Nobody should come here to run what must ask; if so, it does not start, for the launcher refuses.
+            // A command that must ask should not come here. If it does, the launcher refuses to start it.
             Unasked::Confined | Unasked::Never => Confinement::ReadOnly {
                 workspace: workspace.to_owned(),
             },
-            Unasked::Bare => Confinement::Plain,
+            Unasked::Unconfined => Confinement::Plain,
         }
     }
 
-    /// The confinement of what a person typed, approved or allowed by a rule.
+    /// Returns the confinement of commands that the person typed, approved, or allowed by a rule.
     ///
     /// # Errors
-    /// Where the backend asked for by name cannot run here: it is never replaced by a weaker one.
-    pub fn session(&self, workspace: &Path) -> Result<Confinement, Refused> {
+    /// The chosen confinement does not work here. It is never replaced by a weaker one.
+    pub fn for_approved(&self, workspace: &Path) -> Result<Confinement, Refused> {
         let confined = || Confinement::Workspace {
             workspace: workspace.to_owned(),
             network: self.network,
@@ -107,14 +109,14 @@ impl Isolation {
 
     /// Returns the other backend that the person may choose for approved commands; none if there is no other here.
     pub fn other(&self) -> Option<SandboxBackend> {
-        match self.session(Path::new("/")) {
+        match self.for_approved(Path::new("/")) {
             Ok(Confinement::Plain) if self.read_only.is_err() => None,
             Ok(Confinement::Plain) => Some(SandboxBackend::Landlock),
             _ => Some(SandboxBackend::Subprocess),
         }
     }
 
-    /// The session's backend in a word, for the winbar and the float.
+    /// Returns the confinement of approved commands in a word, for the winbar and the float.
     pub fn name(&self) -> &'static str {
         match self.backend {
             SandboxBackend::Auto if self.read_only.is_ok() => SandboxBackend::Landlock.word(),
@@ -123,17 +125,17 @@ impl Isolation {
         }
     }
 
-    /// What holds unasked commands, in a word or two for the winbar.
+    /// Returns the confinement of unasked commands in a few words, for the winbar.
     pub fn short(&self) -> &'static str {
         match self.unasked() {
             Unasked::Confined => "read-only sandbox",
-            Unasked::Bare => "no sandbox",
+            Unasked::Unconfined => "no sandbox",
             Unasked::Never => "asks always",
         }
     }
 
-    /// What holds unasked commands, in a sentence.
-    pub fn words(&self) -> String {
+    /// Returns the confinement of unasked commands in a sentence.
+    pub fn unasked_words(&self) -> String {
         match (&self.read_only, self.auto_without_sandbox) {
             (Ok(()), _) => "unasked commands run in the read-only sandbox".to_owned(),
             (Err(why), true) if self.known => format!("unasked commands run unconfined: {why}"),
@@ -144,9 +146,9 @@ impl Isolation {
     /// Returns the permissions of approved commands in a sentence, or the reason why they cannot run.
     ///
     /// # Errors
-    /// As [`Isolation::session`].
-    pub fn session_words(&self) -> Result<String, Refused> {
-        Ok(match self.session(Path::new("/"))? {
+    /// As [`Isolation::for_approved`].
+    pub fn approved_words(&self) -> Result<String, Refused> {
+        Ok(match self.for_approved(Path::new("/"))? {
             Confinement::Workspace { network, .. } => format!(
                 "approved commands write in the workspace and a private temporary directory only, {} network",
                 if network { "with" } else { "without" }
@@ -155,8 +157,8 @@ impl Isolation {
         })
     }
 
-    /// How approved commands run, for the model.
-    pub fn approved_words(&self) -> &'static str {
+    /// Returns a sentence for the model about approved commands.
+    pub fn approved_for_model(&self) -> &'static str {
         match self.name() {
             "landlock" => {
                 "Approved commands can write in the workspace and a private temporary directory only."
@@ -165,11 +167,11 @@ impl Isolation {
         }
     }
 
-    /// What runs unasked, for the model.
-    pub fn for_model(&self) -> &'static str {
+    /// Returns a sentence for the model about unasked commands.
+    pub fn unasked_for_model(&self) -> &'static str {
         match self.unasked() {
             Unasked::Never => "Every command waits for the person's approval.",
-            Unasked::Confined | Unasked::Bare => {
+            Unasked::Confined | Unasked::Unconfined => {
                 "What provably only reads files of the workspace (ls, cat, grep, rg, find, sed -n, git status, \
                  git diff, git log, pipes of them) runs at once; everything else waits for the person's approval."
             }
@@ -207,28 +209,31 @@ mod tests {
         let workspace = Path::new("/w");
         let confined = isolation("subprocess", false, &able());
         assert_eq!(confined.unasked(), Unasked::Confined);
-        let words = confined.words();
+        let words = confined.unasked_words();
         assert!(words.contains("read-only sandbox"), "{words}");
         assert!(matches!(
-            confined.proved(workspace),
+            confined.for_unasked(workspace),
             Confinement::ReadOnly { .. }
         ));
         let none = Support::none("no Landlock");
         let bare = isolation("subprocess", true, &none);
         assert_eq!(
             (bare.unasked(), bare.short()),
-            (Unasked::Bare, "no sandbox")
+            (Unasked::Unconfined, "no sandbox")
         );
-        assert!(bare.words().contains("unconfined") && bare.words().contains("no Landlock"));
+        assert!(
+            bare.unasked_words().contains("unconfined")
+                && bare.unasked_words().contains("no Landlock")
+        );
         let never = isolation("subprocess", false, &none);
         assert_eq!(
             (never.unasked(), never.short()),
             (Unasked::Never, "asks always")
         );
-        assert!(never.words().contains("every command asks"));
-        // Whoever runs it all the same gets what cannot start, not what is unheld.
+        assert!(never.unasked_words().contains("every command asks"));
+        // If it is run all the same, it gets a confinement that cannot start.
         assert!(matches!(
-            never.proved(workspace),
+            never.for_unasked(workspace),
             Confinement::ReadOnly { .. }
         ));
     }
@@ -238,21 +243,27 @@ mod tests {
         let workspace = Path::new("/w");
         let none = Support::none("no Landlock");
         let refused = isolation("landlock", true, &none)
-            .session(workspace)
+            .for_approved(workspace)
             .unwrap_err();
         assert!(refused.0.contains("no Landlock"), "{refused}");
         assert_eq!(refused.0.lines().count(), 1);
         let docker = isolation("docker", true, &able());
-        assert!(docker.session(workspace).unwrap_err().0.contains("docker"));
-        assert!(docker.session_words().is_err());
+        assert!(
+            docker
+                .for_approved(workspace)
+                .unwrap_err()
+                .0
+                .contains("docker")
+        );
+        assert!(docker.approved_words().is_err());
         let held = isolation("landlock", true, &able());
-        assert!(held.session_words().unwrap().ends_with("without network"));
+        assert!(held.approved_words().unwrap().ends_with("without network"));
         assert!(matches!(
-            held.session(workspace),
+            held.for_approved(workspace),
             Ok(Confinement::Workspace { network: false, .. })
         ));
         let strongest = isolation("auto", true, &none);
-        assert_eq!(strongest.session(workspace), Ok(Confinement::Plain));
+        assert_eq!(strongest.for_approved(workspace), Ok(Confinement::Plain));
         assert_eq!(strongest.name(), "subprocess");
     }
 
@@ -263,7 +274,7 @@ mod tests {
         let launcher = Launcher::new("/nonexistent".into(), "/home/x".into(), Vec::new());
         let isolation = Isolation::new(&config, &launcher);
         assert_eq!(isolation.unasked(), Unasked::Never);
-        let words = isolation.words();
+        let words = isolation.unasked_words();
         assert!(
             words.starts_with("every command asks: the sandbox could not be tried"),
             "{words}"

@@ -1,4 +1,4 @@
-//! Secrets of the workspace that nothing hides from commands: what may read them asks.
+//! Makes commands ask that may read secrets of the workspace, if no sandbox hides these.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -11,9 +11,9 @@ use co_exec::secrets::Survey;
 use co_policy::facts::{Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles};
 use co_policy::{Assessment, Reason, glob};
 
-/// Programs that read files that they are not given by name.
+/// Programs that read files which the command does not name.
 const SEARCHES: [&str; 4] = ["rg", "ag", "ack", "xargs"];
-/// Programs that do so with an option.
+/// Programs that read such files with a recursive option.
 const GREPS: [&str; 3] = ["grep", "egrep", "fgrep"];
 const RECURSIVE: [char; 3] = ['r', 'R', 'd'];
 const RECURSIVE_LONG: [&str; 3] = ["--rec", "--deref", "--dir"];
@@ -22,7 +22,7 @@ const RECURSIVE_LONG: [&str; 3] = ["--rec", "--deref", "--dir"];
 pub(super) struct Exposed<'a> {
     facts: &'a WorkspaceFacts,
     launcher: Option<&'a Launcher>,
-    /// Looked up once for the command, and only if it matters.
+    /// The secrets of the workspace, looked up at first use.
     survey: OnceCell<Arc<Survey>>,
 }
 
@@ -47,22 +47,20 @@ impl<'a> Exposed<'a> {
         Some(self.survey(launcher))
     }
 
-    /// True if a search of the workspace may meet a secret.
-    fn is_met(&self) -> bool {
+    /// Returns whether a search of the workspace may read a secret.
+    fn may_read_secret(&self) -> bool {
         self.launcher.is_some_and(|launcher| {
             let survey = self.survey(launcher);
             !survey.complete || !(survey.is_empty() || launcher.hides_secrets())
         })
     }
 
-    /// Adds a reason to ask to each proved search that may meet a secret.
-    ///
-    /// Blocks on files.
+    /// Adds a reason to ask to each proved search that may read a secret. It blocks on files.
     pub(super) fn ask(&self, found: &mut Assessment) {
         let searches = |words: &Option<Vec<String>>| words.as_deref().is_none_or(searches);
         let segments = found.segments.iter_mut();
         let proved = segments.filter(|it| it.unproved.is_empty() && searches(&it.words));
-        for segment in proved.filter(|_| self.is_met()) {
+        for segment in proved.filter(|_| self.may_read_secret()) {
             let why = "it may print secrets of the workspace, which nothing hides from it here";
             segment.unproved.push(Reason::whole(why.to_owned()));
         }
@@ -127,7 +125,7 @@ impl Facts for Exposed<'_> {
     }
 }
 
-/// True if a command may read files that it does not name. A wrapper (`timeout 5 rg x`) changes nothing.
+/// Returns whether a command may read files that it does not name, also below a wrapper such as `timeout 5 rg x`.
 fn searches(words: &[String]) -> bool {
     let recursive = |word: &String| {
         let short = word.starts_with('-') && !word.starts_with("--");

@@ -1,4 +1,6 @@
-//! The facts that policy asks for: path look-ups, globs, and a cached scan of git's configuration.
+//! The policy's facts about one workspace: programs of PATH, paths, globs, and the configuration of git.
+//!
+//! The policy itself does no I/O; it asks [`WorkspaceFacts`], which caches slow answers until a file changes.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -26,8 +28,8 @@ use repository::Repositories;
 const MAX_MATCHES: usize = 2_000;
 /// Directories that a glob may read.
 const MAX_GLOB_DIRS: usize = 2_000;
-/// How long a look at PATH's directories holds: for one list of commands.
-const FRESH: Duration = Duration::from_millis(20);
+/// The time for which the stamps of PATH's directories hold, long enough for the commands of one list.
+const STAMPS_HOLD: Duration = Duration::from_millis(20);
 
 /// The places of the locale `C.UTF-8`. bash prints a warning if its locale is missing.
 const UTF8: [&str; 4] = [
@@ -37,10 +39,10 @@ const UTF8: [&str; 4] = [
     "/usr/share/locale/C.UTF-8",
 ];
 
-/// How PATH's directories were when a program was looked up.
+/// The stamps of PATH's directories.
 type Stamps = Arc<[Stamp]>;
 
-/// What is known of one workspace on this machine.
+/// The facts about one workspace.
 pub struct WorkspaceFacts {
     workspace: PathBuf,
     /// The workspace's real path.
@@ -49,12 +51,12 @@ pub struct WorkspaceFacts {
     path: Vec<PathBuf>,
     own: Vec<PathBuf>,
     programs: Mutex<HashMap<String, (Stamps, ProgramFact)>>,
-    looked: Mutex<Option<(Instant, Stamps)>>,
+    path_stamps: Mutex<Option<(Instant, Stamps)>>,
     repositories: Repositories,
 }
 
 impl WorkspaceFacts {
-    /// A world seen from `workspace` with the backend's PATH.
+    /// Returns the facts about `workspace`, with `path` as the PATH of commands and `own` as co's own files.
     pub fn new(workspace: PathBuf, home: PathBuf, path: &OsString, own: Vec<PathBuf>) -> Self {
         let root = workspace
             .canonicalize()
@@ -78,7 +80,7 @@ impl WorkspaceFacts {
             path,
             own,
             programs: Mutex::default(),
-            looked: Mutex::default(),
+            path_stamps: Mutex::default(),
         }
     }
 
@@ -87,7 +89,7 @@ impl WorkspaceFacts {
         &self.root
     }
 
-    /// True for a file of co's own.
+    /// Returns whether a path is one of co's own files.
     pub(super) fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))
     }
@@ -97,19 +99,19 @@ impl WorkspaceFacts {
         self.repositories.tracked(&self.root)
     }
 
-    /// The stamps of PATH's directories, looked at once for the commands of one list.
+    /// Returns the stamps of PATH's directories, which are read once for the commands of one list.
     fn stamps(&self) -> Stamps {
-        let mut looked = self
-            .looked
+        let mut last = self
+            .path_stamps
             .lock()
             .unwrap_or_else(|broken| broken.into_inner());
-        if let Some((at, stamps)) = looked.as_ref()
-            && at.elapsed() < FRESH
+        if let Some((at, stamps)) = last.as_ref()
+            && at.elapsed() < STAMPS_HOLD
         {
             return stamps.clone();
         }
         let stamps: Stamps = self.path.iter().filter_map(|dir| Stamp::of(dir)).collect();
-        *looked = Some((Instant::now(), stamps.clone()));
+        *last = Some((Instant::now(), stamps.clone()));
         stamps
     }
 
@@ -129,7 +131,7 @@ impl WorkspaceFacts {
         ProgramFact::Missing
     }
 
-    /// True for what only root or the person can write, outside the workspace.
+    /// Returns whether a path outside the workspace can be written by root and the person only.
     fn is_trusted(&self, path: &Path) -> bool {
         let Ok(real) = path.canonicalize() else {
             return false;
@@ -147,7 +149,7 @@ impl WorkspaceFacts {
         owner && meta.mode() & 0o022 == 0 && parent_ok && !inside(&real, &self.root)
     }
 
-    /// The real path as far as it exists, and the rest as written; none for what cannot be told.
+    /// Returns the real path of the existing part, with the rest appended; none if it cannot be known.
     fn real(path: &Path) -> Option<PathBuf> {
         if let Ok(real) = path.canonicalize() {
             return Some(real);
@@ -160,7 +162,7 @@ impl WorkspaceFacts {
                 Component::CurDir => {}
                 _ => return None,
             }
-            // A link that leads nowhere may lead anywhere tomorrow.
+            // The target of a dangling link may be made later.
             if at.symlink_metadata().is_ok() {
                 return None;
             }
@@ -195,7 +197,7 @@ fn kind(meta: Option<&Metadata>) -> FileKind {
     }
 }
 
-/// True for a directory that its mode lets everybody enter, or its owner, who is the person.
+/// Returns whether the person may enter a directory by its mode.
 fn enterable(meta: &Metadata) -> bool {
     let mine = meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o100 != 0;
     meta.is_dir() && (mine || meta.mode() & 0o111 == 0o111)
@@ -294,7 +296,7 @@ impl Facts for WorkspaceFacts {
     }
 
     fn git(&self, cwd: &Path) -> GitFact {
-        self.repositories.look(cwd)
+        self.repositories.fact(cwd)
     }
 
     fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
@@ -330,7 +332,7 @@ impl Facts for WorkspaceFacts {
     }
 }
 
-/// The names in a directory that a pattern matches; none for a name that is not text.
+/// Returns the names in a directory that match a pattern; none if one of the names is not UTF-8.
 fn names(dir: &Path, pattern: &glob::Glob) -> Option<Vec<String>> {
     let mut found = Vec::new();
     if pattern.wants_dot() {

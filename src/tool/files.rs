@@ -1,6 +1,6 @@
-//! Tools that look at the workspace: in this process, changing nothing, starting nothing.
+//! The tools `read_file`, `list_files` and `search`, which run in this process and change nothing.
 //!
-//! Knows how to look, and how much of it a model is told; [`super::judge`] says where it may.
+//! These modules read files and limit the size of results. [`super::judge`] decides which paths they may read.
 
 mod list;
 mod read;
@@ -22,10 +22,10 @@ use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 use co_policy::paths::PathUse;
 
-/// How long one look may take.
+/// The longest time of one query.
 pub const LONGEST: Duration = Duration::from_secs(30);
 
-/// One look that a model asked for.
+/// A call of one of these tools.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileQuery {
     Read(read::ReadQuery),
@@ -33,49 +33,49 @@ pub enum FileQuery {
     Search(search::SearchQuery),
 }
 
-/// The names of the tools that look.
+/// The names of these tools.
 pub const NAMES: [&str; 3] = [read::NAME, list::NAME, search::NAME];
 
-/// Says of a path that a walk meets whether it may be told of.
+/// Returns whether the model may learn of a path that a walk meets.
 pub type PathFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// Where and within what a look is taken.
+/// The path and the limits of a query.
 pub struct FileScope {
-    /// The real path.
+    /// The real path of the file or directory.
     pub path: PathBuf,
-    pub may: PathFilter,
-    /// Bytes the model reads at most.
+    pub allowed: PathFilter,
+    /// The most bytes of the result.
     pub bytes: usize,
     pub end: Deadline,
 }
 
-/// When a look ends that has not ended by itself.
+/// The end of a query: a cancellation, or the longest time.
 #[derive(Debug, Clone)]
 pub struct Deadline {
     cancel: CancellationToken,
     until: Instant,
 }
 
-/// What a look came to.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFacts {
     pub text: String,
-    /// One line: how much of it there is, and what was left out.
+    /// One line about the amount of text and the parts left out.
     pub summary: String,
 }
 
-/// Why nothing was seen; the text goes back to the model.
+/// A failed query. The text goes back to the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FileQueryError(pub String);
 
-/// What a model is told of these tools.
+/// Returns the descriptions of these tools for a model.
 pub(super) fn specs() -> [ToolSpec; 3] {
     [read::spec(), list::spec(), search::spec()]
 }
 
 impl FileQuery {
-    /// Reads a call of one of [`NAMES`]; none where it is of another tool.
+    /// Parses a call; none if it is of a tool that is not in [`NAMES`].
     pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
         Some(match call.name.as_str() {
             read::NAME => read::ReadQuery::parse(call).map(Self::Read),
@@ -93,12 +93,12 @@ impl FileQuery {
         }
     }
 
-    /// Where it looks, as the model named it.
+    /// Returns the path, as the model gave it.
     pub fn path(&self) -> &str {
         match self {
-            Self::Read(request) => &request.path,
-            Self::List(request) => &request.path,
-            Self::Search(request) => &request.path,
+            Self::Read(query) => &query.path,
+            Self::List(query) => &query.path,
+            Self::Search(query) => &query.path,
         }
     }
 
@@ -109,30 +109,30 @@ impl FileQuery {
         }
     }
 
-    /// The look as a person reads it.
+    /// Returns the query in a line, for a person.
     pub fn line(&self) -> String {
         match self {
-            Self::Read(request) => request.line(),
-            Self::List(request) => request.line(),
-            Self::Search(request) => request.line(),
+            Self::Read(query) => query.line(),
+            Self::List(query) => query.line(),
+            Self::Search(query) => query.line(),
         }
     }
 
-    /// Looks. Blocks on files: call it from `spawn_blocking`.
+    /// Runs the query. It blocks on files: call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// Where there is nothing to be seen.
-    pub fn take(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+    /// The path or the query cannot be used.
+    pub fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
         match self {
-            Self::Read(request) => request.take(scope),
-            Self::List(request) => request.take(scope),
-            Self::Search(request) => request.take(scope),
+            Self::Read(query) => query.run(scope),
+            Self::List(query) => query.run(scope),
+            Self::Search(query) => query.run(scope),
         }
     }
 }
 
 impl Deadline {
-    /// Ends what it is given to when that is cancelled, or took too long.
+    /// Returns a deadline that is [`LONGEST`] away, or at the cancellation if that is sooner.
     pub fn new(cancel: CancellationToken) -> Self {
         Self {
             cancel,
@@ -144,7 +144,7 @@ impl Deadline {
         self.cancel.is_cancelled() || Instant::now() >= self.until
     }
 
-    /// What is said of a look that it ended.
+    /// Returns the reason for the end, for a summary.
     fn words(&self) -> String {
         match self.cancel.is_cancelled() {
             true => "cancelled".to_owned(),
@@ -156,7 +156,7 @@ impl Deadline {
     }
 }
 
-/// Opens a regular file, and nothing that would make the reader wait.
+/// Opens a regular file without waiting, as a FIFO would.
 fn open(path: &Path) -> io::Result<File> {
     let file = File::options()
         .read(true)
@@ -168,7 +168,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns the first `most` bytes of a line, decoded, and says how much more there was.
+/// Returns the first `most` bytes of a line as text, with a note about the rest.
 fn shorten(line: &[u8], most: usize, whole: u64) -> String {
     let kept = &line[..line.len().min(most)];
     let text = String::from_utf8_lossy(kept);
@@ -178,7 +178,7 @@ fn shorten(line: &[u8], most: usize, whole: u64) -> String {
     }
 }
 
-/// Returns a number that a model gave, or what it stands for where it gave none.
+/// Returns a number from the model in its range, or `default` if the model gave none.
 fn number(
     call: &Call,
     name: &str,

@@ -1,15 +1,17 @@
-//! What is typed into a command that runs, as a shell might read it: for deny rules, which know commands only.
+//! Text that is typed into a running command, as the commands that a shell might read from it.
+//!
+//! Deny rules know commands only, so each possible reading is tried on them.
 
-/// Bytes that are remembered of a line: as many characters as a command may have.
+/// The most bytes that are kept of a line: as many characters as a command may have.
 const LINE: usize = 4 * co_policy::MAX_CHARS;
 
-/// Keys that take the last character back.
+/// Keys that delete the last character.
 const RUBOUTS: [char; 2] = ['\u{8}', '\u{7f}'];
 
 /// Keys that cancel a line, or send it as it is: ^C, ^D, ^K, ^U.
 const CANCELS: [char; 4] = ['\u{3}', '\u{4}', '\u{b}', '\u{15}'];
 
-/// What was typed of a line that has not ended.
+/// The typed part of a line that has not ended.
 #[derive(Debug, Clone, Default)]
 pub struct Line(String);
 
@@ -18,10 +20,10 @@ impl Line {
         &self.0
     }
 
-    /// Takes in what was typed after it.
+    /// Appends typed text, and drops lines that have ended.
     pub fn push(&mut self, text: &str) {
         self.0.push_str(text);
-        let mut from = unended(&self.0).max(self.0.len().saturating_sub(LINE));
+        let mut from = last_line_start(&self.0).max(self.0.len().saturating_sub(LINE));
         while !self.0.is_char_boundary(from) {
             from += 1;
         }
@@ -29,17 +31,18 @@ impl Line {
     }
 }
 
-/// All that `text`, typed where `before` stands already, could be to a shell: by itself and as the end of its line,
-/// with control characters as the ends of lines, which keys that cancel one are, and without them; the whole where
-/// that may be read whole, and each line, since one that is not understood hides the others.
+/// Returns all commands that a shell could read from `text`, typed after `before`.
+///
+/// The text is read by itself and as the end of its line. Control characters count as ends of lines, or act on the text
+/// as keys do. Each line is returned, because one that is not understood hides the others, and the whole text too.
 pub fn readings(before: &str, text: &str) -> Vec<String> {
     let joined = format!("{before}{text}");
     let mut all: Vec<String> = Vec::new();
     for lines in [
-        broken(text),
-        broken(&joined),
-        rubbed(&joined, is_end),
-        rubbed(&joined, |it| is_end(it) || CANCELS.contains(&it)),
+        controls_as_newlines(text),
+        controls_as_newlines(&joined),
+        apply_controls(&joined, is_end),
+        apply_controls(&joined, |it| is_end(it) || CANCELS.contains(&it)),
     ] {
         let each = split(&lines).into_iter().map(str::to_owned);
         let mut each: Vec<String> = each.filter(|line| !line.trim().is_empty()).collect();
@@ -57,13 +60,13 @@ fn is_end(typed: char) -> bool {
     matches!(typed, '\n' | '\r')
 }
 
-/// Control characters but for the tab as ends of lines.
-fn broken(typed: &str) -> String {
+/// Replaces each control character except the tab by an end of line.
+fn controls_as_newlines(typed: &str) -> String {
     typed.replace(|it: char| it.is_control() && it != '\t', "\n")
 }
 
-/// What is left where control characters end a line, take back or do nothing.
-fn rubbed(typed: &str, ends: impl Fn(char) -> bool) -> String {
+/// Returns the text after control characters had their effect: end a line, delete a character, or nothing.
+fn apply_controls(typed: &str, ends: impl Fn(char) -> bool) -> String {
     let mut left = String::with_capacity(typed.len());
     for it in typed.chars() {
         if RUBOUTS.contains(&it) {
@@ -77,14 +80,14 @@ fn rubbed(typed: &str, ends: impl Fn(char) -> bool) -> String {
     left
 }
 
-/// Where the line begins that has not ended; a backslash takes a line into the next.
-fn unended(typed: &str) -> usize {
+/// Returns the start of the line that has not ended. A backslash continues a line in the next one.
+fn last_line_start(typed: &str) -> usize {
     let ends = typed.char_indices().filter(|(_, it)| is_end(*it));
     let mut ends = ends.filter(|(at, _)| !typed[..*at].ends_with('\\'));
     ends.next_back().map_or(0, |(at, _)| at + 1)
 }
 
-/// The lines, those that a backslash joins as one.
+/// Returns the lines; lines that a backslash joins are one.
 fn split(lines: &str) -> Vec<&str> {
     let mut rest = lines;
     let mut all = Vec::new();
@@ -102,7 +105,7 @@ fn split(lines: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// Whether some reading holds `git push` as a line of its own.
+    /// Checks whether some reading holds `git push` as a line of its own.
     fn pushes(pieces: &[&str]) -> bool {
         let mut line = Line::default();
         let (last, first) = pieces.split_last().unwrap();

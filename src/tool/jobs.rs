@@ -1,6 +1,6 @@
-//! `job_output`, `job_write`, `job_cancel`: what a model does with a command that it started in the background.
+//! The tools `job_output`, `job_write` and `job_cancel`, for commands that a model started in the background.
 //!
-//! Knows how they are asked for; which jobs there are is the session's.
+//! This module parses their calls. The chat owns the list of jobs.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ const CANCEL: &str = "job_cancel";
 /// The names of the tools.
 pub const NAMES: [&str; 3] = [OUTPUT, WRITE, CANCEL];
 
-/// What a model wants with one of its jobs.
+/// A call for one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRequest {
-    /// Its number in the session.
+    /// The job's number in the chat.
     pub job: u64,
-    pub act: JobAction,
+    pub action: JobAction,
 }
 
-/// What is done with a job.
+/// An action on a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobAction {
     Output {
-        /// The line to read from, 0 the first; none is where the last reading ended.
+        /// The line to read from, 0 for the first; none for the line after the last one that was read.
         since: Option<u64>,
-        /// How long something new is waited for.
+        /// The time to wait for new output.
         wait: Duration,
     },
     Write {
@@ -43,7 +43,7 @@ pub enum JobAction {
     Cancel,
 }
 
-/// The arguments of `job_output`; [`specs`] explains these and the next to the model.
+/// The arguments of `job_output`; [`specs`] describes these and the next ones.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutputArguments {
@@ -70,7 +70,7 @@ struct CancelArguments {
     job: i64,
 }
 
-/// Returns the tools as a model is told of them.
+/// Returns the descriptions of these tools for a model.
 pub(super) fn specs() -> [ToolSpec; 3] {
     let job = json!({ "type": "integer", "minimum": 0, "description": "The number of the job." });
     let output = "Returns what a job printed since it was last read, and whether it still runs or how it ended. \
@@ -123,7 +123,7 @@ pub(super) fn specs() -> [ToolSpec; 3] {
 }
 
 impl JobRequest {
-    /// Reads a call; none where it is no call of these.
+    /// Parses a call; none if it is of a tool that is not in [`NAMES`].
     pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
         match call.name.as_str() {
             OUTPUT => Some(Self::output(call)),
@@ -131,7 +131,7 @@ impl JobRequest {
             CANCEL => Some(super::arguments(call).and_then(|given: CancelArguments| {
                 Ok(Self {
                     job: number(call, "job", given.job)?,
-                    act: JobAction::Cancel,
+                    action: JobAction::Cancel,
                 })
             })),
             _ => None,
@@ -143,7 +143,7 @@ impl JobRequest {
         let since = given.since.map(|line| number(call, "since", line));
         Ok(Self {
             job: number(call, "job", given.job)?,
-            act: JobAction::Output {
+            action: JobAction::Output {
                 since: since.transpose()?,
                 wait: Duration::from_secs(number(call, "wait", given.wait.unwrap_or(0))?),
             },
@@ -163,14 +163,14 @@ impl JobRequest {
         }
         Ok(Self {
             job: number(call, "job", given.job)?,
-            act: JobAction::Write { text, close },
+            action: JobAction::Write { text, close },
         })
     }
 
-    /// The call in a line, as a person reads it.
+    /// Returns the call in a line, for a person.
     pub fn line(&self) -> String {
         let job = self.job;
-        match &self.act {
+        match &self.action {
             JobAction::Output { since: None, .. } => format!("{OUTPUT} {job}"),
             JobAction::Output {
                 since: Some(line), ..
@@ -181,7 +181,7 @@ impl JobRequest {
     }
 }
 
-/// Returns what is typed as a person can read it: a line of it each, with every character that is none to see escaped.
+/// Returns typed text for a person, line by line, with invisible characters escaped.
 pub fn typed(text: &str, close: bool) -> String {
     let mut lines: Vec<String> = text.split_inclusive('\n').map(escaped).collect();
     if close {
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn calls_are_read() {
-        let act = |name: &str, arguments| parse(name, arguments).unwrap().act;
+        let act = |name: &str, arguments| parse(name, arguments).unwrap().action;
         let output = |since, wait| JobAction::Output {
             since,
             wait: Duration::from_secs(wait),

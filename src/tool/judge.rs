@@ -1,4 +1,4 @@
-//! The judge of one workspace: policy with the facts of this machine.
+//! Judges the calls of a model in one workspace: the policy, with the person's rules and the facts about this machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,28 +17,28 @@ use co_policy::saved::WorkspaceRules;
 use co_policy::secret_names::is_secret;
 use co_policy::{Assessment, Pattern, Reason, Rules, Verdict, paths};
 
-/// What the judge of a workspace is given.
+/// The configuration of a [`Judge`].
 pub struct JudgeConfig {
     pub workspace: PathBuf,
     pub home: PathBuf,
     /// The backend's PATH.
     pub path: OsString,
     pub settings: co_policy::PolicySettings,
-    /// The person's lasting rules for this workspace.
+    /// The person's saved rules for this workspace.
     pub saved: Vec<Pattern>,
     /// co's own files: settings, rules, transcripts, the binary.
     pub own: Vec<PathBuf>,
 }
 
-/// The workspace's own file as it was when it had that stamp.
-type CachedTightening = (Option<Stamp>, Result<WorkspaceRules, String>);
+/// The parsed `.co/policy.toml` of the workspace, and the stamp that the file had.
+type CachedRules = (Option<Stamp>, Result<WorkspaceRules, String>);
 
-/// Judges commands in one workspace.
+/// The judge of one workspace.
 pub struct Judge {
     facts: WorkspaceFacts,
     rules: Rules,
-    tightening: PathBuf,
-    read: Mutex<Option<CachedTightening>>,
+    rules_file: PathBuf,
+    read: Mutex<Option<CachedRules>>,
     launcher: Option<Launcher>,
     /// The surveys of a judge without a launcher.
     surveys: Surveys,
@@ -51,31 +51,31 @@ impl Judge {
         Self { launcher, ..self }
     }
 
-    /// Reads the rules; what is wrong with them comes back as one sentence each.
+    /// Parses the rules. Returns the judge, and one sentence for each fault.
     pub fn new(config: JudgeConfig) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
-        let tightening = config.workspace.join(".co").join("policy.toml");
+        let rules_file = config.workspace.join(".co").join("policy.toml");
         let mut own = config.own;
-        own.push(tightening.clone());
+        own.push(rules_file.clone());
         let rules = rules(&config.settings, config.saved, &mut problems);
         let judge = Self {
             facts: WorkspaceFacts::new(config.workspace, config.home, &config.path, own),
             rules,
-            tightening,
+            rules_file,
             read: Mutex::new(None),
             launcher: None,
             surveys: Surveys::default(),
         };
-        if let Err(why) = judge.tightening() {
+        if let Err(why) = judge.workspace_rules() {
             problems.push(format!(
                 "{} cannot be read, so every command asks: {why}",
-                judge.tightening.display()
+                judge.rules_file.display()
             ));
         }
         (judge, problems)
     }
 
-    /// Looks at a command and at what it names. Blocks on files: call it from `spawn_blocking`.
+    /// Assesses a command and the files that it names. It blocks on files: call it from `spawn_blocking`.
     pub fn assess(&self, program: &co_exec::Program, cwd: &Path) -> Assessment {
         let facts = Exposed::new(&self.facts, self.launcher.as_ref());
         let mut found = match program {
@@ -84,22 +84,22 @@ impl Judge {
             co_exec::Program::Argv(argv) => co_policy::assess_argv(argv, cwd, &facts),
         };
         facts.ask(&mut found);
-        self.tighten(found)
+        self.add_workspace_rules(found)
     }
 
-    /// Looks at where a tool would look: a file or directory of the workspace that is no secret. A person's
-    /// rules may forbid it by the tool's name, `read_file docs`; none lets it out of the workspace.
+    /// Judges a file query: its path must be in the workspace and no secret. Rules may forbid it by the tool's name, as
+    /// `read_file docs`, but none allows a path outside of the workspace.
     ///
-    /// Blocks on files: call it from `spawn_blocking`.
-    pub fn look(&self, look: &FileQuery, cwd: &Path) -> Verdict {
-        let words = vec![look.name().to_owned(), look.path().to_owned()];
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn judge_query(&self, query: &FileQuery, cwd: &Path) -> Verdict {
+        let words = vec![query.name().to_owned(), query.path().to_owned()];
         let local = LocalFacts {
             facts: &self.facts,
             cwd,
         };
-        let reason = paths::check(&local, look.path(), look.wanted(), &(0..0));
-        let fact = self.facts.path(cwd, look.path());
-        let why = |text: &str| Reason::whole(format!("`{}` {text}", look.path()));
+        let reason = paths::check(&local, query.path(), query.wanted(), &(0..0));
+        let fact = self.facts.path(cwd, query.path());
+        let why = |text: &str| Reason::whole(format!("`{}` {text}", query.path()));
         let own = fact.co_file.then(|| why("is a file of co's own"));
         let real = fact
             .inside
@@ -107,7 +107,7 @@ impl Judge {
         let covered = reason.is_none() && real.is_some_and(|real| self.survey().covers(&real));
         let covered = covered.then(|| why("is another name of a secret"));
         let unproved: Vec<Reason> = reason.into_iter().chain(own).chain(covered).collect();
-        let found = self.tighten(Assessment {
+        let found = self.add_workspace_rules(Assessment {
             command: co_policy::rules::join(&words),
             all_commands: vec![words.clone()],
             in_process: true,
@@ -133,18 +133,20 @@ impl Judge {
         }
     }
 
-    /// Looks at what is typed into a command that runs. It asks unless a person's rule names the tool, `job_write`; what
-    /// a deny rule refuses as a command is refused here too, since a shell may be what reads it: by itself, and with what
-    /// was typed of its line `before`. `allowed`: the person allowed it for the job, which is a rule of the session.
+    /// Judges text that is typed into a job. It asks unless a rule names the tool `job_write`, or the person `allowed`
+    /// input for this job. The job may be a shell, so deny rules apply to the text as to a command: by itself, and after
+    /// the part of its line that was typed `before`.
     ///
-    /// Blocks on files: call it from `spawn_blocking`.
-    pub fn write(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn judge_input(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
         let (mut destructive, mut unread) = (false, false);
         for lines in job_input::readings(before, text) {
             let shell = co_policy::assess(&lines, cwd, &self.facts);
             destructive |= shell.destructive;
             unread |= shell.unread;
-            if let denied @ Verdict::Deny { .. } = self.verdict(&self.tighten(shell), &[]) {
+            if let denied @ Verdict::Deny { .. } =
+                self.verdict(&self.add_workspace_rules(shell), &[])
+            {
                 return denied;
             }
         }
@@ -152,7 +154,7 @@ impl Judge {
         let why = Reason::whole(
             "what is typed is not judged: its program does with it what it likes".to_owned(),
         );
-        let found = self.tighten(Assessment {
+        let found = self.add_workspace_rules(Assessment {
             command: jobs::WRITE.to_owned(),
             all_commands: vec![words.clone()],
             segments: vec![Segment {
@@ -171,14 +173,14 @@ impl Judge {
 
     /// Returns the files that git tracks, by their paths below the workspace, if git may be asked.
     ///
-    /// Blocks on files: call it from `spawn_blocking`.
+    /// It blocks on files: call it from `spawn_blocking`.
     pub fn tracked(&self) -> Option<Arc<[PathBuf]>> {
         self.facts.tracked_files()
     }
 
     /// Returns a filter for a walk through the workspace: false for secrets and for files of co's own.
     ///
-    /// Blocks on files: call it from `spawn_blocking`.
+    /// It blocks on files: call it from `spawn_blocking`.
     pub fn readable(self: &Arc<Self>) -> Arc<dyn Fn(&Path) -> bool + Send + Sync> {
         let (judge, survey) = (Arc::clone(self), self.survey());
         Arc::new(move |path| {
@@ -196,25 +198,25 @@ impl Judge {
         }
     }
 
-    fn tighten(&self, mut found: Assessment) -> Assessment {
-        match self.tightening() {
-            Ok(tightening) => {
-                found.workspace_deny = tightening.deny;
-                found.workspace_ask = tightening.ask;
+    fn add_workspace_rules(&self, mut found: Assessment) -> Assessment {
+        match self.workspace_rules() {
+            Ok(rules) => {
+                found.workspace_deny = rules.deny;
+                found.workspace_ask = rules.ask;
             }
             Err(why) => found.workspace_error = Some(why),
         }
         found
     }
 
-    /// Weighs an assessment against the person's rules and those of the session.
+    /// Returns the verdict of an assessment by the person's rules and those of the chat.
     pub fn verdict(&self, assessment: &Assessment, session: &[Pattern]) -> Verdict {
         co_policy::decide(assessment, &self.rules, session)
     }
 
-    /// The workspace's own file, read again when it changed.
-    fn tightening(&self) -> Result<WorkspaceRules, String> {
-        let stamp = Stamp::of(&self.tightening);
+    /// Returns the stricter rules of the workspace's `.co/policy.toml`, which is read again when it changes.
+    fn workspace_rules(&self) -> Result<WorkspaceRules, String> {
+        let stamp = Stamp::of(&self.rules_file);
         let mut read = self
             .read
             .lock()
@@ -224,11 +226,11 @@ impl Judge {
         {
             return result.clone();
         }
-        let result = match regular::text(&self.tightening) {
+        let result = match regular::text(&self.rules_file) {
             Ok(text) => WorkspaceRules::read(&text),
             Err(error)
                 if error.kind() == std::io::ErrorKind::NotFound
-                    && self.tightening.symlink_metadata().is_err() =>
+                    && self.rules_file.symlink_metadata().is_err() =>
             {
                 Ok(WorkspaceRules::default())
             }

@@ -1,6 +1,7 @@
-//! The tools a model may call: a closed set, each with its schema, its parser and its run.
+//! The tools that a model may call, a closed set: schemas, parsers, and all that a call needs to be judged and run.
 //!
-//! Knows the executor and the policy; knows nothing of sessions, providers' wire formats or Neovim.
+//! To add a tool, add a variant of [`ToolCall`] and its schema to [`specs`]; `chat::turn::calls` carries calls out.
+//! These modules know the executor and the policy, and nothing of chats, providers or Neovim.
 
 pub mod confinement;
 mod exposed;
@@ -21,27 +22,27 @@ use serde_json::{Value, json};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
-/// A call that co understands.
+/// A parsed call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolCall {
     Shell(shell::CommandRequest),
-    Look(files::FileQuery),
+    File(files::FileQuery),
     Job(jobs::JobRequest),
 }
 
-/// A call that could not be read; the text goes back to the model, who can mend it.
+/// A call that cannot be parsed. The text goes back to the model, which can correct it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadCall(pub String);
 
 impl ToolCall {
-    /// Reads what a model asked for.
+    /// Parses a call of a model.
     ///
     /// # Errors
-    /// Where there is no such tool or the arguments do not fit its schema.
+    /// There is no such tool, or the arguments do not fit its schema.
     pub fn parse(call: &Call) -> Result<Self, BadCall> {
-        if let Some(look) = files::FileQuery::parse(call) {
-            return look.map(Self::Look);
+        if let Some(query) = files::FileQuery::parse(call) {
+            return query.map(Self::File);
         }
         if let Some(job) = jobs::JobRequest::parse(call) {
             return job.map(Self::Job);
@@ -58,9 +59,9 @@ impl ToolCall {
     }
 }
 
-/// Returns the tools as a model is told of them.
+/// Returns the descriptions of all tools for a model.
 ///
-/// They are the same in every request; the system prompt and the results carry what differs.
+/// They are the same in every request, so that providers can cache them.
 pub fn specs() -> Arc<[ToolSpec]> {
     let [read, list, search] = files::specs();
     let [output, write, cancel] = jobs::specs();

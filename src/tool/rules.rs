@@ -1,4 +1,4 @@
-//! A person's lasting rules on disk: one file a workspace, readable by the person alone.
+//! The saved rules of a person: one private file for each workspace.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,7 +9,7 @@ use co_policy::Pattern;
 use co_policy::saved::SavedRules;
 use sha2::{Digest, Sha256};
 
-/// Why rules could not be read or kept.
+/// Rules could not be read or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the saved rules in {path} cannot be read: {why}; mend or remove that file")]
@@ -18,10 +18,10 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// Returns the rules kept for a workspace, none where there is no file.
+/// Returns the rules saved for a workspace.
 ///
 /// # Errors
-/// Where the file is there and cannot be read.
+/// The file exists and cannot be read.
 pub fn load(dir: &Path, workspace: &Path) -> Result<Vec<Pattern>, Error> {
     let path = file(dir, workspace);
     let fail = |why: String| Error::Read {
@@ -40,7 +40,7 @@ pub fn load(dir: &Path, workspace: &Path) -> Result<Vec<Pattern>, Error> {
 /// Adds a rule.
 ///
 /// # Errors
-/// Where the file cannot be read or written.
+/// The file cannot be read or written.
 pub fn save(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<(), Error> {
     let _alone = lock(dir)?;
     let mut rules = load(dir, workspace)?;
@@ -50,10 +50,10 @@ pub fn save(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<(), Error> {
     write(dir, workspace, rules)
 }
 
-/// Removes a rule; true where it was there.
+/// Removes a rule. Returns whether it existed.
 ///
 /// # Errors
-/// Where the file cannot be read or written.
+/// The file cannot be read or written.
 pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Error> {
     let _alone = lock(dir)?;
     let mut rules = load(dir, workspace)?;
@@ -66,7 +66,7 @@ pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Erro
     Ok(removed)
 }
 
-/// Keeps everyone else from changing rules until it is dropped.
+/// Keeps other backends from changing rules until the lock is dropped.
 fn lock(dir: &Path) -> Result<File, Error> {
     shared_file::lock(dir).map_err(|source| Error::Write {
         path: dir.join(shared_file::LOCK),
@@ -74,7 +74,7 @@ fn lock(dir: &Path) -> Result<File, Error> {
     })
 }
 
-/// Returns where the rules of a workspace are kept.
+/// Returns the file of a workspace's rules.
 pub fn file(dir: &Path, workspace: &Path) -> PathBuf {
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
     let name: String = digest[..8]

@@ -1,4 +1,4 @@
-//! The probe of the sandbox, beside everything else: nobody waits for it but who needs to know.
+//! Probes the sandbox in the background when the backend starts, so that only code that needs the result waits for it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::config::{Config, SandboxBackend};
 use co_exec::Confinement;
 use co_exec::sandbox::{Launcher, Refused};
 
-/// What the person chose and, once it has been tried, what the kernel can do.
+/// The chosen confinement of approved commands and, when the probe has ended, the abilities of the kernel.
 #[derive(Debug, Clone)]
 pub struct SandboxProbe {
     backend: SandboxBackend,
@@ -18,9 +18,9 @@ pub struct SandboxProbe {
 }
 
 impl SandboxProbe {
-    /// Starts the probe on a thread of its own.
+    /// Starts the probe on another thread.
     ///
-    /// Must be called within a runtime.
+    /// It must be called within a runtime.
     pub fn start(config: &Config, launcher: Launcher) -> Self {
         let probe = Self {
             backend: config.sandbox_backend,
@@ -28,13 +28,13 @@ impl SandboxProbe {
         };
         let (config, found) = (config.clone(), Arc::clone(&probe.found));
         tokio::task::spawn_blocking(move || {
-            // Nobody else sets it.
+            // This is the only place that sets it.
             let _ = found.set(Isolation::new(&config, &launcher));
         });
         probe
     }
 
-    /// One that has ended.
+    /// Returns a probe that has ended.
     pub fn ended(config: &Config, isolation: Isolation) -> Self {
         Self {
             backend: config.sandbox_backend,
@@ -51,7 +51,7 @@ impl SandboxProbe {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the probe and returns its result.
     pub async fn isolation(&self) -> Isolation {
         self.found.wait().await.with(self.backend)
     }
@@ -60,37 +60,37 @@ impl SandboxProbe {
         Some(self.found.get()?.with(self.backend))
     }
 
-    /// How what nobody was asked about runs; never, as long as nothing is known.
+    /// Returns the way in which unasked commands run: never, until the probe has ended.
     pub fn unasked(&self) -> Unasked {
         self.found.get().map_or(Unasked::Never, Isolation::unasked)
     }
 
-    /// The confinement of what nobody was asked about.
-    pub fn proved(&self, workspace: &Path) -> Confinement {
+    /// Returns the confinement of unasked commands.
+    pub fn for_unasked(&self, workspace: &Path) -> Confinement {
         match self.found.get() {
-            Some(isolation) => isolation.proved(workspace),
+            Some(isolation) => isolation.for_unasked(workspace),
             None => Confinement::ReadOnly {
                 workspace: workspace.to_owned(),
             },
         }
     }
 
-    /// The confinement of what a person typed, approved or allowed by a rule; waits, and asks for the workspace,
-    /// only where it matters.
+    /// Returns the confinement of commands that the person typed, approved, or allowed by a rule. It waits for the probe,
+    /// and calls `workspace`, only if the person chose a confinement.
     ///
     /// # Errors
-    /// As [`Isolation::session`].
-    pub async fn session<P: AsRef<Path>>(
+    /// As [`Isolation::for_approved`].
+    pub async fn for_approved<P: AsRef<Path>>(
         &self,
         workspace: impl FnOnce() -> P,
     ) -> Result<Confinement, Refused> {
         match self.backend {
             SandboxBackend::Subprocess => Ok(Confinement::Plain),
-            _ => self.isolation().await.session(workspace().as_ref()),
+            _ => self.isolation().await.for_approved(workspace().as_ref()),
         }
     }
 
-    /// The session's backend in a word; as it is set, where what that comes to is not known yet.
+    /// Returns the confinement of approved commands in a word; until the probe has ended, the value of the setting.
     pub fn name(&self) -> &'static str {
         match self.known() {
             Some(isolation) => isolation.name(),
@@ -115,34 +115,34 @@ mod tests {
         let probe = unknown(SandboxBackend::Auto);
         assert_eq!(probe.unasked(), Unasked::Never);
         assert!(matches!(
-            probe.proved(Path::new("/w")),
+            probe.for_unasked(Path::new("/w")),
             Confinement::ReadOnly { .. }
         ));
         assert_eq!(probe.name(), "auto");
-        let session = probe.session(|| "/w");
+        let session = probe.for_approved(|| "/w");
         assert_eq!(futures::FutureExt::now_or_never(session), None);
     }
 
     #[tokio::test]
     async fn another_choice_holds_from_then_on() {
         let (config, _) = crate::config::load(None, &serde_json::json!({}), &|_| None);
-        let probe = SandboxProbe::ended(&config, Isolation::held(&config, Ok(())));
+        let probe = SandboxProbe::ended(&config, Isolation::with_result(&config, Ok(())));
         let held = probe.with(SandboxBackend::Landlock);
         assert_eq!((probe.name(), held.name()), ("subprocess", "landlock"));
         assert!(matches!(
-            held.session(|| "/w").await,
+            held.for_approved(|| "/w").await,
             Ok(Confinement::Workspace { .. })
         ));
-        assert_eq!(probe.session(|| "/w").await, Ok(Confinement::Plain));
-        let cannot = Isolation::held(&config, Err(Refused("no Landlock".to_owned())));
+        assert_eq!(probe.for_approved(|| "/w").await, Ok(Confinement::Plain));
+        let cannot = Isolation::with_result(&config, Err(Refused("no Landlock".to_owned())));
         let held = SandboxProbe::ended(&config, cannot).with(SandboxBackend::Landlock);
-        assert!(held.session(|| "/w").await.is_err());
+        assert!(held.for_approved(|| "/w").await.is_err());
     }
 
     #[tokio::test]
     async fn what_a_person_types_waits_for_no_probe_where_nothing_confines_it() {
         let session = unknown(SandboxBackend::Subprocess);
-        assert_eq!(session.session(|| "/w").await, Ok(Confinement::Plain));
+        assert_eq!(session.for_approved(|| "/w").await, Ok(Confinement::Plain));
         assert_eq!(session.name(), "subprocess");
     }
 }

@@ -1,4 +1,4 @@
-//! `run_shell_command`: one command through the restricted executor.
+//! The tool `run_shell_command`, which runs one command through the executor.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,19 +11,19 @@ use co_exec::{Caller, Confinement, Program, Size, Spec, Streams};
 use co_llm::ToolSpec;
 use co_policy::{Proved, rules};
 
-/// The tool's name, as models know it.
+/// The tool's name.
 pub const NAME: &str = "run_shell_command";
 
-/// The time of a command whose model asks for none.
+/// The time-out of a command if the model gives none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A terminal that most programs have room in.
+/// The size of the terminal for `pty`, large enough for most programs.
 const TERMINAL: Size = Size {
     columns: 120,
     rows: 40,
 };
 
-/// The arguments of a call; [`spec`] explains them to the model.
+/// The arguments of a call, which [`spec`] describes.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShellArguments {
@@ -43,36 +43,36 @@ struct ShellArguments {
     background: Option<bool>,
 }
 
-/// One command a model asked for.
+/// A command that a model asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandRequest {
     pub program: Program,
-    /// As the model named it.
+    /// The directory, as the model gave it.
     pub cwd: Option<String>,
-    /// As the model gave it.
+    /// The time-out, as the model gave it.
     pub timeout: Option<Duration>,
     pub mode: ExecMode,
 }
 
-/// How a command runs, beside what it is.
+/// Options for running a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExecMode {
-    /// In a terminal.
+    /// It runs in a terminal.
     pub terminal: bool,
-    /// As a job of the session.
+    /// It runs as a job of the chat.
     pub background: bool,
 }
 
-/// Where and how a request runs.
+/// The directory and the confinement of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     pub cwd: PathBuf,
     pub confinement: Confinement,
-    /// If set, it runs instead of the request's program.
+    /// The proved form of the command, which runs instead of the request's program.
     pub proof: Option<Proved>,
 }
 
-/// Returns the tool as a model is told of it.
+/// Returns the tool's description for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = "Runs one command and returns its output (standard output and error together) and how it ended. \
         Each command runs in a fresh bash: cd and variables do not carry over to the next one. \
@@ -155,12 +155,12 @@ impl CommandRequest {
         })
     }
 
-    /// The command as a person reads it.
+    /// Returns the command as text for a person.
     pub fn text(&self) -> String {
         text_of(&self.program)
     }
 
-    /// The same request for a command that the person edited.
+    /// Returns the same request for a command that the person edited.
     #[must_use]
     pub fn edited(&self, command: String) -> Self {
         Self {
@@ -169,10 +169,10 @@ impl CommandRequest {
         }
     }
 
-    /// The directory it runs in: inside the workspace or refused.
+    /// Returns the working directory, which is inside the workspace.
     ///
     /// # Errors
-    /// Where what the model named does not exist or leads out of the workspace.
+    /// The directory that the model named does not exist or is outside of the workspace.
     pub fn place(&self, workspace: &Path, cwd: &Path) -> Result<PathBuf, co_exec::Error> {
         match &self.cwd {
             None => Ok(cwd.to_owned()),
@@ -180,7 +180,7 @@ impl CommandRequest {
         }
     }
 
-    /// How long it may take, where a person lets a command have `ceiling`; none is until it ends.
+    /// Returns the time-out, at most `ceiling`; none if the command has no limit.
     pub fn limit(&self, ceiling: Duration) -> Option<Duration> {
         match self.timeout {
             None if self.mode.background => None,
@@ -188,7 +188,7 @@ impl CommandRequest {
         }
     }
 
-    /// What its streams are.
+    /// Returns the kind of its input and output.
     pub fn streams(&self) -> Streams {
         match self.mode {
             ExecMode { terminal: true, .. } => Streams::Terminal(TERMINAL),
@@ -199,7 +199,7 @@ impl CommandRequest {
         }
     }
 
-    /// What the executor is told; `ceiling` is the longest time a person lets a command have.
+    /// Returns the executor's specification of the command, with a time-out of at most `ceiling`.
     pub fn spec(&self, run: Run, ceiling: Duration) -> Spec {
         Spec {
             program: match run.proof {
@@ -224,7 +224,7 @@ fn seconds(given: i64) -> Result<Duration, BadCall> {
     }
 }
 
-/// A program as a person reads it.
+/// Returns a program as text for a person.
 fn text_of(program: &Program) -> String {
     match program {
         Program::Shell(text) => text.clone(),
@@ -233,7 +233,7 @@ fn text_of(program: &Program) -> String {
     }
 }
 
-/// The command with its input as a here-document: what is judged, shown and allowed is all that runs.
+/// Returns the command with its input as a here-document, so that the person and the policy see the input too.
 fn with_input(command: &str, input: &str) -> String {
     let mut end = "CO_INPUT".to_owned();
     while input.lines().any(|line| line == end) {

@@ -145,7 +145,7 @@ impl<'a> Retold<'a> {
             return;
         };
         let text = match ToolCall::parse(asked) {
-            Ok(ToolCall::Look(asked)) => look(&asked),
+            Ok(ToolCall::File(asked)) => look(&asked),
             Ok(ToolCall::Job(asked)) => job(&asked),
             Ok(ToolCall::Shell(request)) => {
                 call(&co_policy::printable(&command_of(asked)), request.mode)

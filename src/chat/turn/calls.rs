@@ -214,7 +214,7 @@ impl Turn {
         let call = &waiting.call;
         let request = match ToolCall::parse(call).map_err(|bad| bad.to_string())? {
             ToolCall::Shell(request) => request,
-            ToolCall::Look(look) => {
+            ToolCall::File(look) => {
                 return self.review_look(call, look).await.map(ParsedCall::Look);
             }
             ToolCall::Job(request) => return self.review_job(request).await,
@@ -251,7 +251,12 @@ impl Turn {
             return Vec::new();
         }
         let named = async {
-            let confinement = self.services.probe.session(|| &self.workspace).await.ok()?;
+            let confinement = self
+                .services
+                .probe
+                .for_approved(|| &self.workspace)
+                .await
+                .ok()?;
             Some(opens::named(&self.services, &confinement, cwd, judged.words.clone()).await)
         };
         tokio::select! {
@@ -365,7 +370,7 @@ impl Turn {
         Cleared {
             run: Run {
                 cwd: reviewed.cwd,
-                confinement: self.services.probe.proved(&self.workspace),
+                confinement: self.services.probe.for_unasked(&self.workspace),
                 proof: Some(proof),
             },
             call: reviewed.call,

@@ -43,7 +43,7 @@ impl Turn {
         look: FileQuery,
     ) -> Result<Looking, String> {
         let (judge, cwd, asked) = (Arc::clone(&self.judge), self.cwd.clone(), look.clone());
-        let verdict = tokio::task::spawn_blocking(move || judge.look(&asked, &cwd));
+        let verdict = tokio::task::spawn_blocking(move || judge.judge_query(&asked, &cwd));
         let verdict = tokio::select! {
             () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
             verdict = verdict => verdict.map_err(|error| {
@@ -104,9 +104,9 @@ impl Turn {
             let path = path.map_err(|error| {
                 FileQueryError(format!("Cannot look at {}: {error}.", look.path()))
             })?;
-            look.take(&FileScope {
+            look.run(&FileScope {
                 path,
-                may: judge.readable(),
+                allowed: judge.readable(),
                 bytes,
                 end,
             })

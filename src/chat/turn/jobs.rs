@@ -126,7 +126,7 @@ impl Turn {
             Err(why) => return self.not_run(&call, why).await,
         };
         self.state(State::Running, request.line()).await?;
-        match request.act {
+        match request.action {
             tools::JobAction::Output { since, wait } => {
                 self.watch(&seen, wait.min(self.services.config.max_timeout()))
                     .await;
@@ -207,7 +207,7 @@ impl Turn {
 
     /// Reads a call about a job. Text for a job that runs is judged.
     pub(super) async fn review_job(&self, request: JobRequest) -> Result<ParsedCall, String> {
-        let tools::JobAction::Write { text, close } = &request.act else {
+        let tools::JobAction::Write { text, close } = &request.action else {
             return Ok(ParsedCall::Job(request));
         };
         let found = self.jobs(|reply| Act::Find(request.job, reply)).await;
@@ -236,7 +236,7 @@ impl Turn {
             seen,
             judged,
         } = typing;
-        let tools::JobAction::Write { text, close } = &request.act else {
+        let tools::JobAction::Write { text, close } = &request.action else {
             return Ok(());
         };
         self.state(State::Running, request.line()).await?;
@@ -275,8 +275,9 @@ impl Turn {
         let judge = Arc::clone(&self.judge);
         let (typed_text, before, cwd) = (text.to_owned(), seen.line(), seen.cwd.clone());
         let allowed = self.standing.jobs.contains(&seen.number);
-        let verdict =
-            tokio::task::spawn_blocking(move || judge.write(&typed_text, &before, &cwd, allowed));
+        let verdict = tokio::task::spawn_blocking(move || {
+            judge.judge_input(&typed_text, &before, &cwd, allowed)
+        });
         let verdict = tokio::select! {
             () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
             verdict = verdict => verdict.map_err(|error| {

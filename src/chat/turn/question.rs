@@ -201,7 +201,7 @@ impl Turn {
         reviewed: Reviewed,
         decision: Decision,
     ) -> Result<(), Halt> {
-        let confinement = match self.services.probe.session(|| &self.workspace).await {
+        let confinement = match self.services.probe.for_approved(|| &self.workspace).await {
             Ok(confinement) if may_open(&decision, &reviewed.request.text()) => {
                 opens::open(confinement, reviewed.opens)
             }

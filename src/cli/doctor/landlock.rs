@@ -23,7 +23,7 @@ const HELD_FROM: [(u32, &str); 4] = [
 ];
 
 /// Returns the version of Landlock and the features that it lacks; none if there is no Landlock.
-pub(super) fn look(version: Option<u32>) -> Option<Check> {
+pub(super) fn check(version: Option<u32>) -> Option<Check> {
     let version = version?;
     let lacks = HELD_FROM.iter().filter(|(from, _)| version < *from);
     let lacks: Vec<&str> = lacks.map(|(_, what)| *what).collect();
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn it_says_what_an_older_version_lacks() {
         let check = |version, level, lacks: usize| {
-            let told = look(Some(version)).unwrap();
+            let told = super::check(Some(version)).unwrap();
             assert_eq!(told.level, level, "{told:?}");
             let parts = HELD_FROM.iter();
             let named = parts
@@ -69,6 +69,6 @@ mod tests {
         check(5, CheckLevel::Warn, 1);
         check(6, CheckLevel::Ok, 0);
         check(9, CheckLevel::Ok, 0);
-        assert_eq!(look(None), None);
+        assert_eq!(super::check(None), None);
     }
 }

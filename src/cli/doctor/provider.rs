@@ -1,4 +1,4 @@
-//! The model: whose it is, whether its key is there, whether a server on this machine answers.
+//! Checks of the model: its provider, its key, and the connection to a server on this machine.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::{Check, CheckLevel};
 use crate::config::{Config, Env};
 use co_llm::Fault;
 
-/// Says which provider answers, and whether it can.
-pub(super) async fn look(config: &Config, env: Env<'_>) -> Vec<Check> {
+/// Checks the provider, its key, and a local server.
+pub(super) async fn checks(config: &Config, env: Env<'_>) -> Vec<Check> {
     let prospect = match co_llm::preview(&config.llm, env) {
         Ok(prospect) => prospect,
         Err(fault) => return vec![refused("provider", &fault)],
@@ -50,7 +50,7 @@ fn refused(name: &'static str, fault: &Fault) -> Check {
     Check::bad(name, CheckLevel::Error, message, advice)
 }
 
-/// Returns the host as an address is written elsewhere than in a URL.
+/// Returns the host without the brackets that a URL puts around an IPv6 address.
 fn host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
     host.trim_start_matches('[').trim_end_matches(']')
@@ -61,7 +61,7 @@ fn local(url: &Url) -> bool {
     host(url) == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Connects and says nothing. Only the host and port are told: an address may hold a password.
+/// Checks that a server accepts a connection. The message has host and port only, because a URL may hold a password.
 async fn server(url: &Url) -> Check {
     let host = host(url);
     let port = url.port_or_known_default().unwrap_or(80);

@@ -1,4 +1,4 @@
-//! The machine: Neovim's version, directories, the shell.
+//! Checks of the machine: Neovim's version, the directories, the shell.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use super::{Check, CheckLevel};
 use crate::config::Env;
 use crate::paths::{self, Paths};
 
-/// Judges a Neovim by its version.
+/// Checks the version of Neovim.
 pub(super) fn nvim(version: &str) -> Check {
     let mut numbers = version
         .trim_start_matches('v')
@@ -33,7 +33,7 @@ pub(super) fn nvim(version: &str) -> Check {
     }
 }
 
-/// Says whether the directories can be written.
+/// Checks that the directories can be written.
 pub(super) fn directories(paths: &Result<Paths, paths::Error>) -> Vec<Check> {
     let paths = match paths {
         Ok(paths) => paths,
@@ -76,7 +76,7 @@ fn writable(name: &'static str, dir: Result<&Path, paths::Error>) -> Check {
     }
 }
 
-/// Finds the shell that commands run in.
+/// Checks the shell that commands run in.
 pub(super) async fn shell(env: Env<'_>) -> Check {
     let Some(bash) = env("PATH").and_then(|path| find(&path, "bash")) else {
         return Check::bad(

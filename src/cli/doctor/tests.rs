@@ -22,7 +22,7 @@ async fn looked(args: DoctorArguments, variables: &[(&str, &str)]) -> Vec<Check>
             _ => None,
         })
     };
-    look(&args, &probe, &env).await
+    checks(&args, &probe, &env).await
 }
 
 async fn check(variables: &[(&str, &str)], name: &str, expected: &[(CheckLevel, &str)]) {

@@ -1,4 +1,4 @@
-//! What `co-nvim exec` is asked for.
+//! The arguments of `co-nvim exec`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::config::SandboxBackend;
 use co_exec::{Caller, Program};
 
-/// What `co-nvim exec --help` says below [`USAGE`].
+/// The text of `co-nvim exec --help` below [`USAGE`].
 pub(in crate::cli) const HELP: &str = "\
 Runs COMMAND by a shell, or PROGRAM without one, as co runs what a model asks for: with a clean
 environment, for a limited time, and ending all it started. Your settings hold (config.toml and
@@ -25,12 +25,12 @@ Exits as the command does, with 124 where its time was up, 125 where it was not 
 128 and the signal's number where a signal ended it; not with 0 where its output was not written.
 ";
 
-/// What `co-nvim exec` takes.
+/// The usage line of `co-nvim exec`.
 pub(in crate::cli) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
     [--backend subprocess|landlock|auto] [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
-/// What was asked for.
+/// The parsed arguments.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ExecRequest {
     pub(super) program: Program,
@@ -38,16 +38,16 @@ pub(super) struct ExecRequest {
     pub(super) timeout: Option<Duration>,
     pub(super) caller: Caller,
     pub(super) read_only: bool,
-    /// None: as the settings say.
+    /// The confinement; none for that of the settings.
     pub(super) backend: Option<SandboxBackend>,
     pub(super) input: Option<String>,
     pub(super) json: bool,
 }
 
-/// Reads the arguments after `exec`; a directory among them is seen from `cwd`, and `max` is the longest time.
+/// Parses the arguments after `exec`. Directories are relative to `cwd`; `max` is the longest time-out.
 ///
 /// # Errors
-/// What is wrong with them, for a person.
+/// A sentence for the person about a wrong argument.
 pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<ExecRequest, String> {
     let mut request = ExecRequest {
         program: Program::Shell(String::new()),

@@ -23,7 +23,7 @@ mod tests;
 /// Refs and directories of refs that are looked at.
 const MAX_REFS: usize = 4_000;
 
-/// The history of one repository, searched once for each state of its refs.
+/// The history of one repository. It is searched again when the refs change.
 pub(super) struct History {
     last: Mutex<Option<Arc<Search>>>,
     /// The time that a judgement waits for git. A longer search goes on for later commands.
@@ -35,7 +35,7 @@ pub(super) struct History {
 /// A search of the history for one state of the refs.
 struct Search {
     refs: Vec<Option<Stamp>>,
-    begun: Instant,
+    started: Instant,
     progress: Mutex<Progress>,
     ended: Condvar,
 }
@@ -99,7 +99,7 @@ impl Search {
         let output = git.0.stdout.take()?;
         let search = Arc::new(Self {
             refs,
-            begun: Instant::now(),
+            started: Instant::now(),
             progress: Mutex::new(Progress::Running(git)),
             ended: Condvar::new(),
         });
@@ -137,7 +137,7 @@ impl Search {
 
     /// Waits until the search is this old or has ended, and returns what it found.
     fn wait(&self, age: Duration) -> Option<Arc<[PathBuf]>> {
-        let left = age.saturating_sub(self.begun.elapsed());
+        let left = age.saturating_sub(self.started.elapsed());
         let runs = |progress: &mut Progress| !matches!(progress, Progress::Ended(_));
         let waited = (self.ended).wait_timeout_while(lock(&self.progress), left, runs);
         let (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What git would meet in a workspace: whose configuration, and whether it names programs.
+//! The configuration that git would obey in a workspace, and the hazards in it, such as programs that git would start.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use co_exec::repository::{self, Dirs};
 use co_policy::facts::GitFact;
 use co_policy::programs;
 
-/// A git index larger than this is taken to hold submodules.
+/// A larger index is assumed to hold submodules.
 const MAX_INDEX: u64 = 64 << 20;
 
 /// The settings of a configuration file.
@@ -31,7 +31,7 @@ struct GitConfig {
 /// The settings of a configuration file, or the reason why it cannot be read.
 type ParsedConfig = Result<Arc<GitConfig>, String>;
 
-/// The repositories of one workspace, their configuration read once for each state of its files.
+/// The repositories of one workspace. Each configuration file is read again when it changes.
 pub(super) struct Repositories {
     root: PathBuf,
     git: Option<PathBuf>,
@@ -53,7 +53,8 @@ impl Repositories {
         }
     }
 
-    pub(super) fn look(&self, cwd: &Path) -> GitFact {
+    /// Returns the reasons why git may do more than read the workspace, if it runs in `cwd`.
+    pub(super) fn fact(&self, cwd: &Path) -> GitFact {
         let mut fact = GitFact::default();
         let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
         let mut at = cwd.as_path();
@@ -80,14 +81,15 @@ impl Repositories {
             return fact;
         }
         match repository::find(&self.root) {
-            Ok(Some(dirs)) => self.directories(&dirs, &mut fact),
+            Ok(Some(dirs)) => self.add_hazards(&dirs, &mut fact),
             Ok(None) => {}
             Err(untrusted) => fact.hazards.push(untrusted.to_string()),
         }
         fact
     }
 
-    fn directories(&self, dirs: &Dirs, fact: &mut GitFact) {
+    /// Adds the hazards in the configuration of a repository.
+    fn add_hazards(&self, dirs: &Dirs, fact: &mut GitFact) {
         let Dirs { own, common } = dirs;
         if !repository::is_own(own) {
             fact.hazards
@@ -204,9 +206,9 @@ impl Repositories {
         Ok(Arc::new(config))
     }
 
-    /// The files that git tracks, by their paths below the workspace; none where git may not be asked.
+    /// Returns the files that git tracks, by their paths below the workspace; none if git may not be asked.
     pub(super) fn tracked(&self, cwd: &Path) -> Option<Arc<[PathBuf]>> {
-        if !self.look(cwd).hazards.is_empty() {
+        if !self.fact(cwd).hazards.is_empty() {
             return None;
         }
         let dirs = repository::find(&self.root).ok()??;
@@ -214,9 +216,9 @@ impl Repositories {
         Some(listed.files)
     }
 
-    /// The files with secret names that git tracks or ever tracked, below the workspace.
+    /// Returns the files with secret names that git tracks or ever tracked, below the workspace.
     pub(super) fn committed_secrets(&self) -> Option<Arc<[PathBuf]>> {
-        if !self.look(&self.root).hazards.is_empty() {
+        if !self.fact(&self.root).hazards.is_empty() {
             return None;
         }
         let Some(dirs) = repository::find(&self.root).ok()? else {
@@ -235,7 +237,7 @@ impl Repositories {
         Some(all.into_iter().collect())
     }
 
-    /// True where the index may hold a submodule: the mode of one stands in it.
+    /// Returns whether the index may hold a submodule: its bytes contain the mode of one.
     fn has_submodules(&self, own: &Path) -> bool {
         let index = own.join("index");
         let Some(stamp) = Stamp::of(&index) else {
@@ -267,7 +269,7 @@ impl Repositories {
     }
 }
 
-/// True where git would find a repository right here.
+/// Returns whether git would take this directory for a repository.
 fn is_repository(dir: &Path) -> bool {
     dir.join(".git").symlink_metadata().is_ok() || is_bare(dir)
 }
@@ -276,13 +278,13 @@ fn is_bare(dir: &Path) -> bool {
     dir.join("HEAD").symlink_metadata().is_ok() && dir.join("objects").is_dir()
 }
 
-/// True where `.gitmodules` may say `ignore`, or is not there to be looked at.
+/// Returns whether `.gitmodules` may set `ignore`, or cannot be read.
 fn modules_ignore(root: &Path) -> bool {
     regular::text(&root.join(".gitmodules"))
         .map_or(true, |text| text.to_ascii_lowercase().contains("ignore"))
 }
 
-/// Says what a key of a repository's own configuration would make git do.
+/// Returns the dangerous effect of a key in a repository's own configuration, if it has one.
 fn hazard(key: &str) -> Option<&'static str> {
     const RUNS: &str = "runs a program";
     const READS: &str = "reads a file that nobody has checked";
@@ -311,7 +313,7 @@ fn hazard(key: &str) -> Option<&'static str> {
     }
 }
 
-/// True for an alias with the name of a command that the policy knows: git obeys it if the command is deprecated.
+/// Returns whether an alias has the name of a command that the policy knows. Git obeys it if the command is deprecated.
 fn shadows(key: &str) -> bool {
     let alias = key.strip_prefix("alias.").unwrap_or_default();
     let alias = alias.strip_suffix(".command").unwrap_or(alias);

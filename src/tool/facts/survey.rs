@@ -1,4 +1,4 @@
-//! Walks that tell which files a reader must not be handed.
+//! Walks through directories for files that a reading command must not be given: secrets, devices, misleading names.
 
 use std::collections::HashMap;
 use std::fs::FileType;
@@ -12,7 +12,7 @@ use co_policy::secret_names;
 /// Entries that a survey may meet.
 const MAX_SURVEY: usize = 50_000;
 
-/// Walks below `start`; `root` is the workspace's real path.
+/// Returns a survey of the files below `start`; `root` is the workspace's real path.
 pub(super) fn below(start: &Path, root: &Path) -> RiskyFiles {
     let mut survey = RiskyFiles {
         complete: true,
@@ -40,19 +40,19 @@ pub(super) fn below(start: &Path, root: &Path) -> RiskyFiles {
                 let path = entry.path();
                 path.strip_prefix(start).unwrap_or(&path).to_owned()
             };
-            // Deeper down a name follows its directory's.
+            // Below, a name comes after its directory's name, so it is no option.
             let option = dir == start && name.starts_with('-');
             let strange = strange || option || is_misread(&name);
             if strange {
                 survey.unsafe_names.push(shown());
             }
-            // What git packed is nobody's text, and most of what is there.
+            // Git's objects are most of the files, and no text.
             if hidden && name == "objects" && dir.join("HEAD").exists() {
                 continue;
             }
             let hidden = match kind.is_dir() {
                 true => hidden || secret_names::is_secret(&name),
-                // Source text in a directory such as `secrets` is none.
+                // Source code in a directory such as `secrets` is no secret.
                 false => {
                     secret_names::secret(&shown()).is_some()
                         || kind.is_file() && content::is_secret(&entry.path())
@@ -74,7 +74,7 @@ pub(super) fn below(start: &Path, root: &Path) -> RiskyFiles {
     survey
 }
 
-/// Looks at files by their paths below `root`, the workspace's real path.
+/// Returns a survey of the files that have these paths below `root`, the workspace's real path.
 pub(super) fn listed(files: &[PathBuf], root: &Path) -> RiskyFiles {
     let mut survey = RiskyFiles {
         complete: files.len() < MAX_SURVEY,
@@ -86,9 +86,9 @@ pub(super) fn listed(files: &[PathBuf], root: &Path) -> RiskyFiles {
     let mut dirs: HashMap<&Path, bool> = HashMap::new();
     for file in files {
         let name = file.to_string_lossy();
-        // What is not plain ASCII git prints in quotes of its own.
+        // Git prints other names than plain ASCII in quotes.
         let quoted = !name.is_ascii() || name.contains(char::is_control);
-        // They are shown from the command's own directory on, which may be any above.
+        // Git prints paths from the command's directory on, which may be any directory above.
         let option = name.starts_with('-') || name.contains("/-");
         if quoted || option || is_misread(&name) {
             survey.unsafe_names.push(file.clone());
@@ -110,17 +110,17 @@ pub(super) fn listed(files: &[PathBuf], root: &Path) -> RiskyFiles {
     survey
 }
 
-/// True where no part of a directory's path is a link.
+/// Returns whether no part of a directory's path is a link.
 fn is_real(dir: &Path) -> bool {
     dir.canonicalize().is_ok_and(|real| real == dir)
 }
 
-/// True for a name that xargs takes apart.
+/// Returns whether xargs would split a name.
 fn is_misread(name: &str) -> bool {
     name.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c))
 }
 
-/// True for a device, a FIFO, a socket, and a link that leads out of the workspace or to a secret.
+/// Returns whether a file is a device, a FIFO, a socket, or a link to a secret or out of the workspace.
 fn is_odd(kind: FileType, path: &Path, root: &Path) -> bool {
     if kind.is_symlink() {
         let real = path.canonicalize().ok();

@@ -1,4 +1,4 @@
-//! `list_files`: what lies below a directory.
+//! The tool `list_files`: the files and directories below a directory.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -16,7 +16,7 @@ const MOST_DEPTH: usize = 50;
 const DEFAULT_ENTRIES: usize = 500;
 const MOST_ENTRIES: usize = 5_000;
 
-/// The arguments of a call; [`spec`] explains them to the model.
+/// The arguments of a call, which [`spec`] describes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
@@ -28,7 +28,7 @@ struct ListArguments {
     limit: Option<i64>,
 }
 
-/// What lies below a directory.
+/// A query for the entries below a directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListQuery {
     pub(super) path: String,
@@ -36,7 +36,7 @@ pub struct ListQuery {
     limit: usize,
 }
 
-/// Returns the tool as a model is told of it.
+/// Returns the tool's description for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = "Returns the files and directories below a directory of the workspace, sorted, one on each line. \
         Directories end with /. Files that git ignores, .git and files that look like secrets are left out. \
@@ -85,7 +85,7 @@ impl ListQuery {
         format!("{NAME} {}", self.path)
     }
 
-    pub(super) fn take(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+    pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
         if !scope.path.is_dir() {
             return Err(FileQueryError(format!("{} is not a directory.", self.path)));
         }

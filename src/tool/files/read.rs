@@ -1,4 +1,4 @@
-//! `read_file`: lines of one file.
+//! The tool `read_file`: lines of one file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -17,10 +17,10 @@ const DEFAULT_LINES: usize = 2_000;
 const MOST_LINES: usize = 20_000;
 /// Bytes of one line.
 const LONGEST_LINE: usize = 2_000;
-/// A NUL byte this early makes it no text.
+/// A file with a NUL byte among its first bytes is not text.
 const PEEK: usize = 8 << 10;
 
-/// The arguments of a call; [`spec`] explains them to the model.
+/// The arguments of a call, which [`spec`] describes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadArguments {
@@ -31,7 +31,7 @@ struct ReadArguments {
     limit: Option<i64>,
 }
 
-/// Lines of one file.
+/// A query for lines of one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadQuery {
     pub(super) path: String,
@@ -39,7 +39,7 @@ pub struct ReadQuery {
     limit: usize,
 }
 
-/// Returns the tool as a model is told of it.
+/// Returns the tool's description for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = format!(
         "Returns lines of one text file of the workspace. The last line of the result says in brackets which lines they \
@@ -83,7 +83,7 @@ impl ReadQuery {
         }
     }
 
-    pub(super) fn take(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+    pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
         let fail =
             |error: io::Error| FileQueryError(format!("Cannot read {}: {error}.", self.path));
         let file = open(&scope.path).map_err(fail)?;
@@ -146,7 +146,7 @@ impl ReadQuery {
     }
 }
 
-/// The lines of a file, however long, in little memory.
+/// Reads lines of any length in little memory.
 struct Lines<'a> {
     reader: BufReader<File>,
     end: &'a Deadline,
@@ -162,7 +162,7 @@ impl Lines<'_> {
         Ok(self.reader.fill_buf()?.is_empty())
     }
 
-    /// Returns the first `keep` bytes of the next line and how many it has, its end not counted.
+    /// Returns the first `keep` bytes of the next line, and its length without the line break.
     fn next(&mut self, keep: usize) -> io::Result<Option<(Vec<u8>, u64)>> {
         let mut kept = Vec::new();
         let mut length = 0;

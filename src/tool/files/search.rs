@@ -1,4 +1,4 @@
-//! `search`: lines that match, in the files of the workspace.
+//! The tool `search`: lines of files in the workspace that match a regular expression.
 
 use std::io;
 
@@ -23,12 +23,12 @@ const MOST_MATCHES: usize = 1_000;
 const MOST_CONTEXT: usize = 20;
 /// Bytes of one line.
 const LONGEST_LINE: usize = 500;
-/// Bytes of a file; what is larger is data.
+/// The most bytes of a file; larger files hold data, not text.
 const LARGEST_FILE: u64 = 16 << 20;
-/// Bytes a compiled pattern may take.
+/// The most bytes of a compiled pattern.
 const LARGEST_PATTERN: usize = 4 << 20;
 
-/// The arguments of a call; [`spec`] explains them to the model.
+/// The arguments of a call, which [`spec`] describes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SearchArguments {
@@ -47,7 +47,7 @@ struct SearchArguments {
     limit: Option<i64>,
 }
 
-/// Lines that match.
+/// A query for matching lines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchQuery {
     pub(super) path: String,
@@ -59,7 +59,7 @@ pub struct SearchQuery {
     limit: usize,
 }
 
-/// Returns the tool as a model is told of it.
+/// Returns the tool's description for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = format!(
         "Returns the lines that match a regular expression in the files of the workspace, as path:line:text. Lines \
@@ -141,7 +141,7 @@ impl SearchQuery {
         )
     }
 
-    pub(super) fn take(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+    pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
         let matcher = self.matcher()?;
         let only = self.only(scope)?;
         let mut searcher = SearcherBuilder::new()
@@ -171,7 +171,7 @@ impl SearchQuery {
             hits.unread += usize::from(searched.is_err());
         }
         let left_out = walk.left_out();
-        Ok(hits.seen(&left_out))
+        Ok(hits.finished(&left_out))
     }
 
     fn matcher(&self) -> Result<RegexMatcher, FileQueryError> {
@@ -201,7 +201,7 @@ impl SearchQuery {
     }
 }
 
-/// What matched so far.
+/// The matches so far.
 struct Hits<'a> {
     request: &'a SearchQuery,
     scope: &'a FileScope,
@@ -249,7 +249,7 @@ impl<'a> Hits<'a> {
             .push_str(&format!("{}{mark}{line}{mark}{text}\n", self.path));
     }
 
-    fn seen(self, left_out: &str) -> FileFacts {
+    fn finished(self, left_out: &str) -> FileFacts {
         let mut summary = match self.shown + self.more {
             0 => "no line matches".to_owned(),
             found => format!(

@@ -55,13 +55,14 @@ impl Place {
     }
 
     fn verdict(&self, name: &str, arguments: Value) -> Verdict {
-        self.judge.look(&self.look(name, arguments), &self.work)
+        self.judge
+            .judge_query(&self.look(name, arguments), &self.work)
     }
 
     /// Looks where that is allowed.
     fn take(&self, name: &str, arguments: Value) -> Result<FileFacts, String> {
         let look = self.look(name, arguments);
-        let verdict = self.judge.look(&look, &self.work);
+        let verdict = self.judge.judge_query(&look, &self.work);
         assert!(
             matches!(verdict, Verdict::Allow(_)),
             "{look:?}: {verdict:?}"
@@ -70,11 +71,11 @@ impl Place {
         let path = self.work.join(look.path()).canonicalize().unwrap();
         let scope = FileScope {
             path,
-            may: judge.readable(),
+            allowed: judge.readable(),
             bytes: self.bytes,
             end: Deadline::new(self.cancel.clone()),
         };
-        look.take(&scope).map_err(|unseen| unseen.0)
+        look.run(&scope).map_err(|unseen| unseen.0)
     }
 
     #[track_caller]
@@ -92,7 +93,7 @@ fn parse(name: &str, arguments: Value) -> Result<FileQuery, String> {
         signature: None,
     };
     match ToolCall::parse(&call) {
-        Ok(ToolCall::Look(look)) => Ok(look),
+        Ok(ToolCall::File(look)) => Ok(look),
         Ok(other) => panic!("{other:?} is no look"),
         Err(bad) => Err(bad.0),
     }

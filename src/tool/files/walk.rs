@@ -1,5 +1,4 @@
-//! A walk through the workspace: what git ignores and what looks like a secret is passed over, links are
-//! not followed.
+//! A walk through the workspace that skips ignored and secret files and does not follow links.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -11,13 +10,13 @@ use ignore::{DirEntry, WalkBuilder};
 
 use super::{FileScope, plural};
 
-/// Entries that one walk meets at most.
+/// The most entries of one walk.
 const MOST: usize = 200_000;
 
-/// Files that say what git ignores, as they lie in a directory.
+/// The files with git's ignore rules, below each directory.
 const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 
-/// Bytes of such a file; what is larger holds no rules.
+/// The most bytes of such a file; a larger one is not a file of rules.
 const LARGEST_RULES: u64 = 4 << 20;
 
 /// The entries below a path, in order.
@@ -27,7 +26,7 @@ pub(super) struct Walk<'a> {
     secret: Arc<AtomicUsize>,
     unruly: Arc<AtomicUsize>,
     met: usize,
-    /// Why it ended early.
+    /// The reason for an early end.
     pub(super) cut: Option<String>,
 }
 
@@ -35,10 +34,10 @@ impl<'a> Walk<'a> {
     pub(super) fn new(scope: &'a FileScope, depth: Option<usize>) -> Self {
         let secret = Arc::new(AtomicUsize::new(0));
         let unruly = Arc::new(AtomicUsize::new(0));
-        let (may, passed) = (Arc::clone(&scope.may), Arc::clone(&secret));
+        let (may, passed) = (Arc::clone(&scope.allowed), Arc::clone(&secret));
         let closed = Arc::clone(&unruly);
         let entries = WalkBuilder::new(&scope.path)
-            // What git tracks may begin with a dot.
+            // Git also tracks names that begin with a dot.
             .hidden(false)
             .require_git(false)
             .follow_links(false)
@@ -73,7 +72,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What of the walk is not in its result, as the end of a summary.
+    /// Returns the end of a summary, which counts the entries that the walk left out.
     pub(super) fn left_out(&self) -> String {
         let mut words = String::new();
         let secret = self.secret.load(Ordering::Relaxed);
@@ -118,7 +117,7 @@ impl Iterator for Walk<'_> {
                 ));
                 return None;
             }
-            // What cannot be read is passed over: it is the rest that was asked for.
+            // An unreadable entry must not end the walk.
             if let Ok(entry) = self.entries.next()? {
                 self.met += 1;
                 return Some(entry);
@@ -127,8 +126,8 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// Returns what stands in a directory in place of rules for git and cannot be read as such: a device or a FIFO never
-/// ends, and no line of it may.
+/// Returns the first file of ignore rules in a directory that cannot be read as such: a device or FIFO, which may never
+/// end, or a very large file.
 fn unfit_rules(dir: &Path) -> Option<PathBuf> {
     RULES
         .iter()
@@ -139,7 +138,7 @@ fn unfit_rules(dir: &Path) -> Option<PathBuf> {
 fn unfit(path: &Path, meta: &fs::Metadata) -> bool {
     let kind = meta.file_type();
     let endless = kind.is_fifo() || kind.is_char_device() || kind.is_block_device();
-    // A usual way to say that there are none.
+    // A link to /dev/null is a usual way to have no rules.
     let none = || {
         path.canonicalize()
             .is_ok_and(|real| real == Path::new("/dev/null"))
@@ -147,7 +146,7 @@ fn unfit(path: &Path, meta: &fs::Metadata) -> bool {
     endless && !none() || meta.is_file() && meta.len() > LARGEST_RULES
 }
 
-/// Returns how a model names what lies below the path it asked for.
+/// Returns the path of an entry as the model would write it, from the path that the model gave.
 pub(super) fn shown(asked: &str, root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     let asked = asked.trim_start_matches("./").trim_end_matches('/');
@@ -156,6 +155,6 @@ pub(super) fn shown(asked: &str, root: &Path, path: &Path) -> String {
         asked => Path::new(asked).join(below),
     };
     let text = whole.display().to_string();
-    // Joined with nothing, a path gets a slash.
+    // A path that is joined with an empty one ends with a slash.
     co_policy::printable(text.trim_end_matches('/'))
 }

@@ -1,4 +1,4 @@
-//! Writes what a run prints, as it prints it.
+//! Prints the output of a command as it comes.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use tokio::sync::oneshot;
 
 use co_exec::{Patch, Screen};
 
-/// Writes on a thread of its own: who is slow to read must hold up neither the command's time nor a signal.
+/// Prints on another thread, so that a slow reader delays neither the time-out nor signals.
 ///
-/// First what `screen` shows as it goes, if there is one, then the last line: on standard error beside a screen,
-/// else on standard output. What it returns is told when all of it is written, or that it could not be.
-pub(super) fn show(
+/// It prints the content of `screen` as it changes, if there is one, then the last line: on standard error if there is a
+/// screen, else on standard output. The returned channel gets the result when all is written.
+pub(super) fn print(
     screen: Option<Arc<Screen>>,
     last: oneshot::Receiver<String>,
 ) -> io::Result<oneshot::Receiver<io::Result<()>>> {
@@ -21,17 +21,17 @@ pub(super) fn show(
     let thread = std::thread::Builder::new().name("show".to_owned());
     thread.spawn(move || {
         let shown = screen.as_ref().map_or(Ok(()), |screen| {
-            let mut shown = LinePrinter::default();
+            let mut printer = LinePrinter::default();
             while runtime.block_on(screen.changed()) {
-                // What cannot be written ends the showing; the command goes on to its end.
+                // A failed write ends the printing; the command goes on.
                 if let Some(patch) = screen.take() {
-                    shown.write(&patch, &mut io::stdout().lock())?;
+                    printer.write(&patch, &mut io::stdout().lock())?;
                 }
             }
-            shown.end(&mut io::stdout().lock())
+            printer.end(&mut io::stdout().lock())
         });
         let ended = match (last.blocking_recv(), screen) {
-            // Nobody is left to whom it could be told that standard error is not to be written to.
+            // If standard error is closed, nobody can be told.
             (Ok(line), Some(_)) => {
                 let _ = writeln!(io::stderr().lock(), "{line}");
                 Ok(())
@@ -40,7 +40,7 @@ pub(super) fn show(
             (Err(_), _) => Ok(()),
         };
         let written = shown.and(ended);
-        // That nobody reads any more is no fault of anybody's.
+        // A closed pipe is not an error: the reader has read enough.
         let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         let _ =
             over.send(written.or_else(|error| if closed(&error) { Ok(()) } else { Err(error) }));
@@ -48,10 +48,10 @@ pub(super) fn show(
     Ok(end)
 }
 
-/// What was written of a run; of a flood each screenful as it passes.
+/// Prints each line once. Of fast output, it prints the parts that it gets to see.
 #[derive(Debug, Default)]
 struct LinePrinter {
-    /// The line of the run that the cursor is on, and what is written of it.
+    /// The number of the line that the cursor is on, and its printed text.
     line: u64,
     text: Option<String>,
 }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn writes_each_line_once() {
-        let mut shown = LinePrinter::default();
+        let mut printer = LinePrinter::default();
         let mut out = Vec::new();
         for (skipped, from, lines) in [
             (0, 0, &["a"][..]),
@@ -114,9 +114,9 @@ mod tests {
                 lines,
                 styles: Vec::new(),
             };
-            shown.write(&patch, &mut out).unwrap();
+            printer.write(&patch, &mut out).unwrap();
         }
-        shown.end(&mut out).unwrap();
+        printer.end(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "a\nbc\nd\n[4 lines not shown]\nx\ny\nz\n");
     }
