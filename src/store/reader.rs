@@ -1,7 +1,6 @@
 //! Reads transcript files, and makes names for new ones.
 
 use std::fs;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
@@ -162,8 +161,7 @@ pub(super) fn new_id() -> String {
     let millis = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_millis());
-    let chance = RandomState::new().build_hasher().finish() as u32;
-    format!("{millis:011x}-{chance:08x}")
+    format!("{millis:011x}-{:08x}", fastrand::u32(..))
 }
 
 /// Makes a directory that only its owner can read.
