@@ -16,6 +16,9 @@ use crate::rotation::RotatingFile;
 /// The environment variable with the filter of the log, in the syntax of `tracing`: `debug`, `co_exec=trace`.
 pub const VARIABLE: &str = "CO_CLI_LOG";
 
+/// The crates of co, which a filter may name.
+const CRATES: [&str; 4] = ["co", "co_exec", "co_llm", "co_policy"];
+
 /// The most lines that wait for the disk. Memory for them is allocated at the start, so it is kept small.
 const WAITING: usize = 1024;
 
@@ -102,7 +105,8 @@ fn refused(why: &str) -> String {
 fn is_known(part: &str) -> bool {
     let part = part.trim();
     let level = part.parse::<tracing::level_filters::LevelFilter>().is_ok();
-    level || part.contains(['=', '[']) || part == "co" || part.starts_with("co::")
+    let name = part.split("::").next().unwrap_or_default();
+    level || part.contains(['=', '[']) || CRATES.contains(&name)
 }
 
 /// Returns whether a record may be logged at all: nvim-rs logs whole messages, with all they hold.
