@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use lexopt::{Arg::*, Parser};
 use serde_json::json;
 
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
@@ -36,7 +37,7 @@ struct CheckArguments {
 }
 
 /// Runs `check` with its arguments.
-pub fn run(args: impl IntoIterator<Item = String>, setup: Setup) -> ExitCode {
+pub fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
     let arguments = match parse(args) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => return say(USAGE),
@@ -64,33 +65,27 @@ pub fn run(args: impl IntoIterator<Item = String>, setup: Setup) -> ExitCode {
     }
 }
 
-fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<CheckArguments>, String> {
+fn parse(args: Vec<OsString>) -> Result<Option<CheckArguments>, String> {
     let mut arguments = CheckArguments {
         cwd: None,
         json: false,
         command: None,
     };
-    let mut args = args.into_iter();
-    let mut only_command = false;
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--help" | "-h" if !only_command => return Ok(None),
-            "--json" if !only_command => arguments.json = true,
-            "--" if !only_command => only_command = true,
-            "--cwd" if !only_command => {
-                let dir = args.next().ok_or("--cwd lacks its directory")?;
+    let mut parser = Parser::from_args(args);
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Short('h') | Long("help") => return Ok(None),
+            Long("json") => arguments.json = true,
+            Long("cwd") => {
+                let dir = parser.value().map_err(|_| "--cwd lacks its directory")?;
                 arguments.cwd = Some(dir.into());
             }
-            _ if !only_command && arg.starts_with("--cwd=") => {
-                arguments.cwd = Some(arg[6..].into())
-            }
-            _ if !only_command && arg.starts_with('-') => {
-                return Err(format!("check has no option {arg}"));
-            }
-            _ if arguments.command.is_some() => {
+            Short(letter) => return Err(format!("check has no option -{letter}")),
+            Long(name) => return Err(format!("check has no option --{name}")),
+            Value(_) if arguments.command.is_some() => {
                 return Err("check takes one command; put it in quotes".to_owned());
             }
-            _ => arguments.command = Some(arg),
+            Value(command) => arguments.command = Some(command.to_string_lossy().into_owned()),
         }
     }
     Ok(Some(arguments))
@@ -151,19 +146,10 @@ fn many(judge: &Judge, cwd: &Path) -> io::Result<()> {
             )
         })?;
         let assessment = judge.assess(&Program::Shell(command), cwd);
-        writeln!(out, "{}", word(&judge.verdict(&assessment, &[])))?;
+        writeln!(out, "{}", judge.verdict(&assessment, &[]).word())?;
         out.flush()?;
     }
     Ok(())
-}
-
-/// The one word for a verdict.
-pub fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Allow(_) => "auto",
-        Verdict::Ask(_) => "ask",
-        Verdict::Deny { .. } => "deny",
-    }
 }
 
 fn to_json(verdict: &Verdict) -> serde_json::Value {
@@ -266,7 +252,7 @@ mod tests {
 
     #[test]
     fn arguments() {
-        let parse = |text: &str| parse(text.split(' ').map(str::to_owned));
+        let parse = |text: &str| parse(text.split(' ').map(OsString::from).collect());
         assert!(parse("--json ls").unwrap().unwrap().json);
         assert_eq!(
             parse("-- --json").unwrap().unwrap().command.as_deref(),
@@ -274,6 +260,9 @@ mod tests {
         );
         assert!(parse("ls -la").is_err());
         assert!(parse("--nope").is_err());
+        assert!(parse("--cwd").is_err());
+        let cwd = |text| parse(text).unwrap().unwrap().cwd;
+        assert_eq!(cwd("--cwd /x ls"), cwd("--cwd=/x ls"));
         assert!(parse("--help").unwrap().is_none());
     }
 }

@@ -6,9 +6,11 @@ mod landlock;
 mod provider;
 mod system;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
+use lexopt::{Arg::*, Parser};
 use serde::Serialize;
 
 use crate::config::{self, Config, Layers, LoadedSettings, SandboxBackend};
@@ -29,6 +31,36 @@ pub struct DoctorArguments {
     pub lua: serde_json::Value,
     /// The names of all environment variables.
     pub variables: Vec<String>,
+}
+
+impl DoctorArguments {
+    /// Parses the arguments; none if they ask for help.
+    ///
+    /// # Errors
+    /// An unknown argument.
+    pub fn parse(args: Vec<OsString>) -> Result<Option<Self>, String> {
+        let mut parsed = Self::default();
+        let mut parser = Parser::from_args(args);
+        while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+            match arg {
+                Short('h') | Long("help") => return Ok(None),
+                Long("json") => parsed.json = true,
+                Long("nvim") => {
+                    let version = parser.value().ok();
+                    parsed.nvim = version.map(|it| it.to_string_lossy().into_owned());
+                }
+                Long("settings") => {
+                    let text = parser.value().unwrap_or_default();
+                    parsed.lua =
+                        serde_json::from_slice(text.as_encoded_bytes()).unwrap_or_default();
+                }
+                Short(letter) => return Err(format!("-{letter}")),
+                Long(name) => return Err(format!("--{name}")),
+                Value(word) => return Err(word.to_string_lossy().into_owned()),
+            }
+        }
+        Ok(Some(parsed))
+    }
 }
 
 /// The executor's findings about the sandbox.

@@ -37,11 +37,7 @@ Says what works here and what to do about the rest; fails where something will n
 
 /// Runs the command that the arguments name. Modes that start commands run below a watchdog process.
 pub fn main(args: &[OsString]) -> ExitCode {
-    let words: Vec<String> = args
-        .iter()
-        .map(|arg| arg.to_string_lossy().into_owned())
-        .collect();
-    match words.split_first() {
+    match args.split_first() {
         None => {
             let done = with_watchdog(EndCondition::EndOfInput, |watchdog| {
                 let code = serve();
@@ -53,15 +49,15 @@ pub fn main(args: &[OsString]) -> ExitCode {
         Some((command, rest)) if command == "exec" && rest.first().is_some_and(asks_for_help) => {
             print(&format!("{}\n{}", exec::USAGE, exec::HELP))
         }
-        Some((command, _)) if command == "exec" => {
-            let done = with_watchdog(EndCondition::Done, |watchdog| exec(&args[1..], watchdog));
+        Some((command, rest)) if command == "exec" => {
+            let done = with_watchdog(EndCondition::Done, |watchdog| exec(rest, watchdog));
             done.unwrap_or_else(|why| ExitCode::from(exec::fail(&why)))
         }
-        Some((command, rest)) => without_guard(command, rest.to_vec()),
+        Some((command, rest)) => without_guard(&command.to_string_lossy(), rest.to_vec()),
     }
 }
 
-fn asks_for_help(arg: &String) -> bool {
+fn asks_for_help(arg: &OsString) -> bool {
     arg == "--help" || arg == "-h"
 }
 
@@ -86,7 +82,7 @@ fn failed(why: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn without_guard(command: &str, rest: Vec<String>) -> ExitCode {
+fn without_guard(command: &str, rest: Vec<OsString>) -> ExitCode {
     match (command, descriptors::check()) {
         ("check" | "doctor", Err(error)) => failed(&error.to_string()),
         ("check", Ok(())) => check(rest),
@@ -197,7 +193,7 @@ fn exec(args: &[OsString], watchdog: Watchdog) -> ExitCode {
     }
 }
 
-fn check(args: Vec<String>) -> ExitCode {
+fn check(args: Vec<OsString>) -> ExitCode {
     let setup = CommandContext::find().and_then(|here| {
         Ok(check::Setup {
             path: std::env::var_os("PATH").unwrap_or_default(),
@@ -213,28 +209,19 @@ fn check(args: Vec<String>) -> ExitCode {
     }
 }
 
-async fn doctor(args: Vec<String>) -> ExitCode {
-    let mut asked = doctor::DoctorArguments {
-        variables: app::variables(),
-        ..doctor::DoctorArguments::default()
-    };
-    let mut args = args.into_iter();
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--help" | "-h" => return print(DOCTOR_USAGE),
-            "--json" => asked.json = true,
-            "--nvim" => asked.nvim = args.next(),
-            "--settings" => {
-                let text = args.next().unwrap_or_default();
-                asked.lua = serde_json::from_str(&text).unwrap_or(serde_json::Value::Null);
-            }
-            other => {
-                crate::logging::fatal(&format!("doctor knows --json, not {other}"));
-                return ExitCode::from(2);
-            }
+async fn doctor(args: Vec<OsString>) -> ExitCode {
+    match doctor::DoctorArguments::parse(args) {
+        Ok(Some(mut arguments)) => {
+            arguments.variables = app::variables();
+            let env = |name: &str| std::env::var(name).ok();
+            doctor::run(arguments, probe(), &env).await
+        }
+        Ok(None) => print(DOCTOR_USAGE),
+        Err(wrong) => {
+            crate::logging::fatal(&format!("doctor knows --json, not {wrong}"));
+            ExitCode::from(2)
         }
     }
-    doctor::run(asked, probe(), &|name| std::env::var(name).ok()).await
 }
 
 fn probe() -> doctor::SandboxReport {

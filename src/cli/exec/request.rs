@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lexopt::{Arg::*, Parser};
+
 use crate::config::SandboxBackend;
 use co_exec::{Caller, Program};
 
@@ -60,40 +62,55 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
         json: false,
     };
     let mut command = None;
-    let text = |arg: &OsString| {
-        let text = arg.to_str().map(str::to_owned);
-        text.ok_or_else(|| format!("`{}` is not UTF-8", arg.display()))
-    };
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let arg = text(arg)?;
-        let mut value = || {
-            let value = args
-                .next()
-                .ok_or_else(|| format!("{arg} wants a value\n{USAGE}"));
-            value.and_then(&text)
+    let mut parser = Parser::from_args(args.to_vec());
+    loop {
+        let mut rest = parser.try_raw_args();
+        if rest
+            .as_mut()
+            .is_some_and(|rest| rest.next_if(|arg| arg == "--").is_some())
+        {
+            let argv: Result<_, _> = rest.into_iter().flatten().map(text).collect();
+            command = Some(Program::Argv(argv?));
+            break;
+        }
+        let Some(arg) = parser.next().map_err(said)? else {
+            break;
         };
-        match arg.as_str() {
-            "--cwd" => request.cwd = cwd.join(value()?),
-            "--timeout" => request.timeout = Some(seconds(&value()?, max)?),
-            "--keep" => request.caller = Caller::Person,
-            "--read-only" => request.read_only = true,
-            "--backend" => request.backend = Some(backend(&value()?)?),
-            "--input" => request.input = Some(value()?),
-            "--json" => request.json = true,
-            "--" => {
-                let argv: Result<_, _> = args.by_ref().map(&text).collect();
-                command = Some(Program::Argv(argv?));
-            }
-            option if option.starts_with('-') => {
-                return Err(format!("unknown option {option}\n{USAGE}"));
-            }
-            _ if command.is_some() => return Err(format!("more than one command\n{USAGE}")),
-            _ => command = Some(Program::Shell(arg)),
+        match arg {
+            Long("cwd") => request.cwd = cwd.join(value(&mut parser)?),
+            Long("timeout") => request.timeout = Some(seconds(&value(&mut parser)?, max)?),
+            Long("keep") => request.caller = Caller::Person,
+            Long("read-only") => request.read_only = true,
+            Long("backend") => request.backend = Some(backend(&value(&mut parser)?)?),
+            Long("input") => request.input = Some(value(&mut parser)?),
+            Long("json") => request.json = true,
+            Short(letter) => return Err(format!("unknown option -{letter}\n{USAGE}")),
+            Long(name) => return Err(format!("unknown option --{name}\n{USAGE}")),
+            Value(_) if command.is_some() => return Err(format!("more than one command\n{USAGE}")),
+            Value(line) => command = Some(Program::Shell(text(line)?)),
         }
     }
     request.program = command.ok_or(USAGE)?;
     Ok(request)
+}
+
+fn value(parser: &mut Parser) -> Result<String, String> {
+    text(parser.value().map_err(said)?)
+}
+
+fn text(arg: OsString) -> Result<String, String> {
+    arg.into_string()
+        .map_err(|arg| format!("`{}` is not UTF-8", arg.display()))
+}
+
+/// Returns the sentence for an argument that cannot be parsed.
+fn said(error: lexopt::Error) -> String {
+    match error {
+        lexopt::Error::MissingValue {
+            option: Some(option),
+        } => format!("{option} wants a value\n{USAGE}"),
+        other => format!("{other}\n{USAGE}"),
+    }
 }
 
 fn seconds(text: &str, max: Duration) -> Result<Duration, String> {
