@@ -1,14 +1,16 @@
 //! The settings of a person, typed. They come from four layers: the defaults, the file `config.toml`, Lua, and the
 //! environment. A value of a later layer replaces one of an earlier layer.
 //!
-//! Each setting is one row of [`table`], from which parsing, errors and the help derive. To add a setting, add a row and
+//! Each setting is one row of `table`, from which parsing, errors and the help derive. To add a setting, add a row and
 //! a field of [`Config`]. This module knows nothing of the effect of a setting.
 
 mod given;
 mod help;
 mod layers;
 mod names;
+mod setting;
 mod table;
+mod units;
 mod value;
 
 use std::path::PathBuf;
@@ -17,7 +19,7 @@ use std::time::Duration;
 pub use given::Given;
 pub use help::{help, help_environment, help_inherit, help_unasked};
 pub use layers::{Env, Layers, LoadedSettings, load};
-pub use table::Applies;
+pub use setting::Applies;
 
 /// Every setting, with a value.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::table::{Setting, TABLE};
+use super::setting::Setting;
+use super::table::settings;
 use super::{Applies, Config};
 
 /// The values of the settings that some layer gives, each in the form of its kind.
@@ -41,7 +42,7 @@ impl Given {
     /// Returns the typed settings; a setting without a value has its default.
     pub fn config(&self) -> Config {
         let mut config = Config::default();
-        for setting in TABLE {
+        for setting in settings() {
             self.apply(setting, &mut config);
         }
         config
@@ -56,7 +57,7 @@ impl Given {
             Some((setting.name, value.clone()))
         };
         Self {
-            values: TABLE.iter().filter_map(value).collect(),
+            values: settings().filter_map(value).collect(),
             home: self.home.clone(),
         }
     }
@@ -64,7 +65,7 @@ impl Given {
     /// Returns the names of the settings that apply `when` and mean something else in `new`.
     pub fn changed(&self, new: &Self, when: Applies) -> Vec<&'static str> {
         let differs = |setting: &&Setting| self.alone(setting) != new.alone(setting);
-        let settings = TABLE.iter().filter(|setting| setting.applies == when);
+        let settings = settings().filter(|setting| setting.applies == when);
         settings
             .filter(differs)
             .map(|setting| setting.name)

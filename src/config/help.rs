@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::table::{Setting, TABLE};
+use super::setting::Setting;
+use super::table::settings;
 use co_exec::Caller;
 use co_policy::programs::{self, Special};
 
@@ -13,7 +14,7 @@ const WIDTH: usize = 78;
 
 /// Returns the section's text: an entry for each setting, a blank line between two.
 pub fn help() -> String {
-    let entries: Vec<String> = TABLE.iter().map(entry).collect();
+    let entries: Vec<String> = settings().map(entry).collect();
     entries.join("\n")
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::names::{self, NamedSetting};
-use super::table::{Setting, TABLE};
+use super::setting::{Setting, variable};
+use super::table::settings;
 use super::value::Refused;
 use super::{Config, Given};
 
@@ -128,10 +129,10 @@ impl Loader {
     }
 
     fn environment(&mut self, env: Env<'_>, variables: &[String]) {
-        for setting in TABLE {
+        for setting in settings() {
             let mut won = false;
             for name in setting.names() {
-                let variable = names::variable(name);
+                let variable = variable(name);
                 let Some(text) = env(&variable) else { continue };
                 if name != setting.name {
                     self.tell_renamed(&variable, &setting.variable(), won);

@@ -1,8 +1,7 @@
 //! The names of settings: current and former ones, and suggestions for unknown names.
 
-use super::table::{Setting, TABLE};
-
-const PREFIX: &str = "CO_CLI_";
+use super::setting::{PREFIX, Setting, variable};
+use super::table::settings;
 
 /// Variables with the prefix that are not settings.
 pub(super) const OTHER_VARIABLES: &[&str] = &["CO_CLI_LOG"];
@@ -15,15 +14,10 @@ pub(super) struct NamedSetting {
 
 /// Returns the setting that has or had this name.
 pub(super) fn find(name: &str) -> Option<NamedSetting> {
-    TABLE.iter().find_map(|setting| {
+    settings().find_map(|setting| {
         let former = setting.former.contains(&name);
         (former || setting.name == name).then_some(NamedSetting { setting, former })
     })
-}
-
-/// Returns the environment variable of a name.
-pub(super) fn variable(name: &str) -> String {
-    format!("{PREFIX}{}", name.to_uppercase())
 }
 
 /// Returns the sentence which reports that no setting has this name.
@@ -37,14 +31,14 @@ pub(super) fn unknown(name: &str, layer: &str) -> String {
     let what = format!("there is no setting {}, which {layer} gives", shown(name));
     format!(
         "{what}; {}",
-        suggest(TABLE.iter().map(|it| it.name.to_owned()), name)
+        suggest(settings().map(|it| it.name.to_owned()), name)
     )
 }
 
 /// Returns a sentence for each variable that has the prefix and is not a setting.
 pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
     let known = |name: &str| {
-        let settings = TABLE.iter().flat_map(Setting::names);
+        let settings = settings().flat_map(Setting::names);
         let mut known = settings.map(variable);
         OTHER_VARIABLES.contains(&name) || known.any(|variable| variable == name)
     };
@@ -55,7 +49,7 @@ pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
         name.starts_with(PREFIX) && !known(name) && *name != "CO_CLI_API_KEY"
     });
     let sentence = |name: &String| {
-        let settings = TABLE.iter().map(|setting| variable(setting.name));
+        let settings = settings().map(|setting| variable(setting.name));
         let others = OTHER_VARIABLES.iter().map(|&name| name.to_owned());
         let near = suggest(settings.chain(others), name);
         format!("{} is set but is not a setting; {near}", shown(name))
@@ -110,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_name_means_one_setting() {
-        let mut names: Vec<_> = TABLE.iter().flat_map(Setting::names).collect();
+        let mut names: Vec<_> = settings().flat_map(Setting::names).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::table::TABLE;
+use super::table::settings;
 use super::value::Kind;
 use super::*;
 
@@ -340,10 +340,7 @@ fn a_file_that_is_not_there_is_no_problem_and_a_broken_one_is_named() {
 
 #[test]
 fn the_table_tells_the_true_defaults() {
-    for setting in TABLE
-        .iter()
-        .filter(|setting| !setting.default.starts_with('('))
-    {
+    for setting in settings().filter(|setting| !setting.default.starts_with('(')) {
         // What only the setting itself changed would show.
         let mut config = Config::default();
         let value = setting.kind.read(setting.default);
@@ -368,7 +365,7 @@ fn the_executor_gets_its_settings_and_the_place_to_spill() {
 
 #[test]
 fn the_executor_takes_both_ends_of_every_range() {
-    for setting in TABLE {
+    for setting in settings() {
         let ends = match setting.kind {
             Kind::Number { least, most, .. }
             | Kind::Limit { least, most, .. }
@@ -400,7 +397,7 @@ fn what_is_no_variable_is_refused_with_its_layer() {
 #[test]
 fn the_help_names_every_setting_and_keeps_its_width() {
     let help = help();
-    for setting in TABLE {
+    for setting in settings() {
         assert!(help.contains(&format!("*co-{}*", setting.name)));
         assert!(help.contains(&format!("${}", setting.variable())));
     }

@@ -30,7 +30,7 @@ fn given(setting: &Setting) -> Given {
 #[test]
 fn a_change_of_every_setting_is_applied_or_known() {
     let old = Given::new(Some("/home/ann".into()));
-    for setting in TABLE {
+    for setting in settings() {
         let name = setting.name;
         let new = given(setting);
         assert_ne!(new.config(), Config::default(), "{name}");
@@ -51,10 +51,7 @@ fn a_change_of_every_setting_is_applied_or_known() {
 
 #[test]
 fn another_spelling_of_a_value_is_no_change() {
-    let setting = TABLE
-        .iter()
-        .find(|it| it.name == "shell_spill_max")
-        .unwrap();
+    let setting = settings().find(|it| it.name == "shell_spill_max").unwrap();
     let given = |value| {
         let mut given = Given::default();
         given.put(setting, value).unwrap();
@@ -68,7 +65,7 @@ fn another_spelling_of_a_value_is_no_change() {
 
 #[test]
 fn a_refused_value_leaves_the_earlier_one() {
-    let setting = TABLE.iter().find(|it| it.name == "max_steps").unwrap();
+    let setting = settings().find(|it| it.name == "max_steps").unwrap();
     let mut given = Given::default();
     given.put(setting, json!(3)).unwrap();
     assert!(given.put(setting, json!("many")).is_err());

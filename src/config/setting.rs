@@ -1,0 +1,83 @@
+//! One setting: its names, its kind, its default and its help.
+
+use super::value::Kind;
+
+/// The prefix of the environment variables that are settings.
+pub(super) const PREFIX: &str = "CO_CLI_";
+
+/// The time from which a setting applies if it changes while the backend runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// At once, in every chat, for all that starts later.
+    Now,
+    /// In chats that begin later.
+    NextChat,
+    /// In the next backend.
+    Restart,
+}
+
+impl Applies {
+    /// Returns the wording of the help.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Now => "at once",
+            Self::NextChat => "from the next chat",
+            Self::Restart => "after |co-/restart|",
+        }
+    }
+}
+
+/// One setting.
+pub(super) struct Setting {
+    pub(super) name: &'static str,
+    /// Former names, which are still understood.
+    pub(super) former: &'static [&'static str],
+    pub(super) kind: Kind,
+    pub(super) applies: Applies,
+    /// The default as text for the environment; in parentheses if no text means it.
+    pub(super) default: &'static str,
+    /// [`super::help`] puts the words of the provider table in the place of `{...}`.
+    pub(super) help: &'static str,
+}
+
+impl Setting {
+    /// Returns the name of its environment variable.
+    pub(super) fn variable(&self) -> String {
+        variable(self.name)
+    }
+
+    /// Returns its name, then its former names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.former.iter().copied())
+    }
+
+    pub(super) const fn applies(self, applies: Applies) -> Self {
+        Self { applies, ..self }
+    }
+
+    pub(super) const fn formerly(self, former: &'static [&'static str]) -> Self {
+        Self { former, ..self }
+    }
+}
+
+/// Returns a setting that applies at once; [`Setting::applies`] changes that.
+pub(super) const fn setting(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        former: &[],
+        kind,
+        applies: Applies::Now,
+        default,
+        help,
+    }
+}
+
+/// Returns the environment variable of a name.
+pub(super) fn variable(name: &str) -> String {
+    format!("{PREFIX}{}", name.to_uppercase())
+}

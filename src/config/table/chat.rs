@@ -1,0 +1,49 @@
+//! Settings of a chat and its turns.
+
+use crate::config::setting::{Applies, Setting, setting};
+use crate::config::units::small;
+use crate::config::value::Kind;
+
+/// The settings, in the order of the help.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting(
+        "max_steps",
+        "50",
+        Kind::Number {
+            least: 0,
+            most: 100_000,
+            set: |c, v| c.max_steps = small(v),
+        },
+        "Requests to the model in one turn before it must sum up; 0 is no limit.",
+    ),
+    setting(
+        "show_reasoning",
+        "false",
+        Kind::Flag(|c, v| c.show_reasoning = v),
+        "Show what the model thinks before it answers, where its provider tells.",
+    ),
+    setting(
+        "redact",
+        "true",
+        Kind::Flag(|c, v| c.redact = v),
+        "Hide secrets from the model, in output and context. See |co-secrets|.",
+    ),
+    setting(
+        "session_prune_days",
+        "none",
+        Kind::Limit {
+            least: 1,
+            most: 100_000,
+            set: |c, v| c.session_prune_days = v.map(small),
+        },
+        "Sessions untouched for this many days are removed; none keeps them all.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "auto_confirm",
+        "false",
+        Kind::Flag(|c, v| c.auto_confirm = v),
+        "Run what the model asks for without a question. Deny rules still refuse, what is longer than 10,000 \
+         characters still asks, and the winbar says that it is on.",
+    ),
+];

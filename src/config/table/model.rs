@@ -1,0 +1,116 @@
+//! Settings of the model and its provider.
+
+use std::time::Duration;
+
+use crate::config::setting::{Applies, Setting, setting};
+use crate::config::units::small;
+use crate::config::value::Kind;
+
+/// The settings, in the order of the help.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting(
+        "provider",
+        "(the first whose key is set, else {fallback})",
+        Kind::Choice {
+            of: &co_llm::provider_table::NAMES,
+            set: |c, v| c.llm.provider = Some(v.to_owned()),
+        },
+        "The provider that answers. If it is not set, a base_url means a server that speaks OpenAI's \
+         protocol, and a model that starts with {model_prefixes} means its maker. Else the first of \
+         {key_variables} that is in the environment names the provider; without any, {fallback} \
+         on this machine answers.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "model",
+        "(the provider's usual one)",
+        Kind::Text(|c, v| c.llm.model = Some(v)),
+        "The model's name, as its provider calls it.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "base_url",
+        "(the provider's own)",
+        Kind::Url(|c, v| c.llm.base_url = Some(v)),
+        "Where requests are sent, such as http://127.0.0.1:8080/v1/.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "api_key_env",
+        "(the provider's usual one)",
+        Kind::Text(|c, v| c.llm.key_env = Some(v)),
+        "The environment variable that holds the key. The key itself is never a setting.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "api_key_file",
+        "(none)",
+        Kind::Path(|c, v| c.llm.key_file = Some(v)),
+        "A file that holds the key and that nobody else can read.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "api_key_cmd",
+        "(none)",
+        Kind::Argv(|c, v| c.llm.key_cmd = Some(v)),
+        "A program that prints the key, and its arguments, such as { 'pass', 'show', 'openai' }. It is asked again after the server \
+         refused what it printed.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "headers",
+        "{}",
+        Kind::Pairs(|c, v| c.llm.headers = v),
+        "Headers that go with every request.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "extra_body",
+        "(none)",
+        Kind::Object(|c, v| c.llm.extra_body = Some(v)),
+        "Fields that are put into every request's body, such as { temperature = 0 }. A gateway to Claude caches if it gets { cache_control = { type = 'ephemeral' } }.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "max_output_tokens",
+        "none",
+        Kind::Limit {
+            least: 1,
+            most: u32::MAX as u64,
+            set: |c, v| c.llm.max_output_tokens = v.map(small),
+        },
+        "The longest answer to ask for, in tokens; none leaves it to the provider.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "context_window",
+        "none",
+        Kind::Limit {
+            least: 1000,
+            most: 1_000_000_000,
+            set: |c, v| c.llm.context_window = v,
+        },
+        "How many tokens the model can read. Needed only for models that co does not know. Ollama is \
+         asked for that many, as far as its model holds them; unset, for what is set there, else 8192.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "prices",
+        "{}",
+        Kind::Prices(|c, v| c.prices = v),
+        "What models cost, by their name or as provider/model, such as { ['my-model'] = { input = 3, \
+         cached = 0.3, output = 15 } }. The winbar, /usage and /export then say what a chat has cost. \
+         No price is built in.",
+    ),
+    setting(
+        "stall_timeout",
+        "120",
+        Kind::Number {
+            least: 1,
+            most: 3600,
+            set: |c, v| c.stall_timeout = Duration::from_secs(v),
+        },
+        "Seconds a model may send nothing before its answer counts as broken off.",
+    )
+    .applies(Applies::NextChat),
+];

@@ -1,0 +1,48 @@
+//! Settings that decide which commands run without a question.
+
+use crate::config::setting::{Applies, Setting, setting};
+use crate::config::value::Kind;
+
+/// The settings, in the order of the help.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting(
+        "allow",
+        "",
+        Kind::Words(|c, v| c.policy.allow = v),
+        "Commands that run without a question, as an approved one would: cargo test covers \
+         cargo test --lib.",
+    ),
+    setting(
+        "ask",
+        "",
+        Kind::Words(|c, v| c.policy.ask = v),
+        "Commands that are always asked about.",
+    ),
+    setting(
+        "deny",
+        "",
+        Kind::Words(|c, v| c.policy.deny = v),
+        "Commands that are refused without a question; nothing overrules it.",
+    ),
+    setting(
+        "shell_lift_deny",
+        "",
+        Kind::Words(|c, v| c.policy.deny_lifted = v),
+        "Names of built-in deny rules that shall not refuse: root-deletion, raw-disk, fork-bomb, own-files.",
+    ),
+    setting(
+        "shell_safe_commands",
+        "(the built-in list)",
+        Kind::Words(|c, v| c.policy.safe_commands = Some(v)),
+        "Programs that may be proven read-only and then run without a question. What is given takes \
+         the built-in list's place; an empty list proves nothing.",
+    ),
+    setting(
+        "auto_without_sandbox",
+        "true",
+        Kind::Flag(|c, v| c.auto_without_sandbox = v),
+        "Run what is proven read-only without a question even where the kernel has no read-only \
+         sandbox to hold it; false asks there.",
+    )
+    .applies(Applies::Restart),
+];

@@ -1,0 +1,85 @@
+//! Settings of the confinement of commands.
+
+use crate::config::setting::{Applies, Setting, setting};
+use crate::config::units::{MIB, TIB};
+use crate::config::value::Kind;
+use crate::config::{Network, SandboxBackend};
+
+/// The settings, in the order of the help.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting(
+        "sandbox_backend",
+        "subprocess",
+        Kind::Choice {
+            of: &["subprocess", "landlock", "docker", "auto"],
+            set: |c, v| c.sandbox_backend = SandboxBackend::from_word(v).unwrap_or(SandboxBackend::Subprocess),
+        },
+        "The way approved commands run: as plain processes (subprocess), or confined to the workspace by the \
+         kernel (landlock). Landlock also protects git's hooks and configuration, so `git init` and `git \
+         config` fail. Commands so confined cannot open secret files, see |co-secret-files|. If the chosen way \
+         cannot work here, co refuses every such command with the reason; \
+         auto takes the strongest that can. docker is not in this version: with it, no approved command runs. \
+         :Co /sandbox chooses another until the backend ends.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "sandbox_network",
+        "none",
+        Kind::Choice {
+            of: &["none", "host"],
+            set: |c, v| {
+                c.sandbox_network = if v == "host" {
+                    Network::Host
+                } else {
+                    Network::None
+                };
+            },
+        },
+        "The network of commands that landlock holds.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "sandbox_namespaces",
+        "true",
+        Kind::Flag(|c, v| c.exec.namespaces = v),
+        "Give sandboxed commands mounts of their own, in a user namespace, where the kernel lets us.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "hide_secrets",
+        "true",
+        Kind::Flag(|c, v| c.hide_secrets = v),
+        "Hide files with names of secrets (.env, keys) from commands that landlock confines, where the \
+         kernel has namespaces. Commands that run unasked never see them there.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "docker_image",
+        "co-cli-sandbox",
+        Kind::Text(|c, v| c.docker_image = v),
+        "The image of the container. Not used: docker is not in this version.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "sandbox_mem_limit",
+        "1GiB",
+        Kind::Size {
+            least: 16 * MIB,
+            most: TIB,
+            set: |c, v| c.sandbox_mem_limit = v,
+        },
+        "Memory of the container. Not used: docker is not in this version.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "sandbox_cpus",
+        "1",
+        Kind::Decimal {
+            least: 0.01,
+            most: 1024.0,
+            set: |c, v| c.sandbox_cpus = v,
+        },
+        "Processors of the container. Not used: docker is not in this version.",
+    )
+    .applies(Applies::Restart),
+];
