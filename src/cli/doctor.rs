@@ -2,6 +2,7 @@
 //!
 //! It changes nothing, sends no request to a provider, runs no program that prints a key, and never shows a key.
 
+mod check;
 mod landlock;
 mod provider;
 mod system;
@@ -11,7 +12,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use lexopt::{Arg::*, Parser};
-use serde::Serialize;
 
 use crate::config::{self, Config, Layers, LoadedSettings, SandboxBackend};
 use crate::paths::Paths;
@@ -19,6 +19,8 @@ use crate::protocol::PROTOCOL;
 use crate::tool::confinement::Isolation;
 use co_exec::LimitEnforcement;
 use co_exec::sandbox::Refused;
+
+pub use check::{Check, CheckLevel};
 
 /// The arguments of `doctor`.
 #[derive(Debug, Clone, Default)]
@@ -75,52 +77,6 @@ pub struct SandboxReport {
     pub limits: LimitEnforcement,
     /// The version of Landlock, if there is one.
     pub landlock: Option<u32>,
-}
-
-/// The severity of a check's result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckLevel {
-    Ok,
-    /// co works with restrictions.
-    Warn,
-    /// Something will fail.
-    Error,
-}
-
-/// The result of one check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
-    pub name: &'static str,
-    pub level: CheckLevel,
-    pub message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub advice: Option<String>,
-}
-
-impl Check {
-    fn ok(name: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            name,
-            level: CheckLevel::Ok,
-            message: message.into(),
-            advice: None,
-        }
-    }
-
-    fn bad(
-        name: &'static str,
-        level: CheckLevel,
-        message: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Self {
-        Self {
-            name,
-            level,
-            message: message.into(),
-            advice: Some(advice.into()),
-        }
-    }
 }
 
 /// Runs all checks and prints their results. The exit status is 1 if one of them is an error.

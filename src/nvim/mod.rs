@@ -16,13 +16,12 @@ use nvim_rs::error::LoopError;
 use nvim_rs::{Handler, Neovim};
 use rmpv::Value;
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::compat::{Compat, TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
+use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
 use self::bounded::{Bounded, LARGEST, Unfinished};
+use self::stdio::Pipe;
 use crate::editor::Editor;
 use crate::protocol::{FromEditor, Level, ToEditor};
-
-type Pipe = Compat<stdio::NvimOutput>;
 
 /// The most messages that wait for the app. A person cannot fill the queue; a runaway script gets an error.
 const INBOX: usize = 1024;

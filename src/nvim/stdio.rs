@@ -7,11 +7,14 @@ use rustix::fs::{FileType, OFlags};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
+use tokio_util::compat::Compat;
 
 /// The stream of messages from Neovim.
 pub(super) type NvimInput = Box<dyn AsyncRead + Send + Unpin>;
 /// The stream of messages to Neovim.
 pub(super) type NvimOutput = Box<dyn AsyncWrite + Send + Unpin>;
+/// The same stream in the form that nvim-rs takes.
+pub(super) type Pipe = Compat<NvimOutput>;
 
 /// Moves the descriptors 0 and 1. Children then read from `/dev/null`, and stray prints go to standard error.
 ///

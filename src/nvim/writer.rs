@@ -6,8 +6,8 @@ use nvim_rs::Neovim;
 use rmpv::Value;
 use tokio::time::Instant;
 
-use super::Pipe;
 use super::bounded::Unfinished;
+use super::stdio::Pipe;
 use crate::editor::Outbox;
 use crate::protocol::ToEditor;
 use co_exec::Patch;

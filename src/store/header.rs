@@ -5,7 +5,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Meta, VERSION};
+/// The version of the format, which changes with the meaning of a line.
+pub(super) const VERSION: u32 = 1;
+
+/// The data of a chat that are known when it begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Meta {
+    pub workspace: PathBuf,
+    pub cwd: PathBuf,
+    /// If empty, lists show the first prompt instead.
+    pub title: String,
+}
 
 /// The first line of a transcript file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,58 +3,26 @@
 //! A line is on disk when [`TranscriptWriter::append`] returns. Unreadable lines stay in the file and are reported. One
 //! process writes a transcript at a time. This module knows nothing of the meaning of items.
 
+mod error;
 mod export;
 mod header;
 mod reader;
 mod writer;
 
 use std::collections::HashSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use co_llm::transcript::{self, End, Item, Usage};
 
+pub use error::Error;
 pub use export::export_markdown;
+pub use header::Meta;
+pub use reader::ChatSummary;
 pub use writer::TranscriptWriter;
 
 use header::Header;
 use reader::Contents;
-
-/// The version of the format, which changes with the meaning of a line.
-const VERSION: u32 = 1;
-
-/// A transcript could not be found, read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no session {id}")]
-    NotFound { id: String },
-    #[error("the session {id} is open in another Neovim")]
-    Busy { id: String },
-    #[error("the session {id} was written by a later version of co (format {version})")]
-    Newer { id: String, version: u32 },
-    #[error("cannot write {}", path.display())]
-    Write {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("cannot read {}", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-}
-
-/// The data of a chat that are known when it begins.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Meta {
-    pub workspace: PathBuf,
-    pub cwd: PathBuf,
-    /// If empty, lists show the first prompt instead.
-    pub title: String,
-}
 
 /// A transcript, read from its file.
 #[derive(Debug)]
@@ -64,16 +32,6 @@ pub struct LoadedChat {
     /// Sentences about unreadable or repaired items.
     pub notices: Vec<String>,
     pub meta: Meta,
-}
-
-/// A chat in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChatSummary {
-    pub id: String,
-    pub title: String,
-    pub workspace: PathBuf,
-    pub modified: SystemTime,
-    pub items: usize,
 }
 
 /// The transcripts in a data directory.

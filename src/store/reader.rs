@@ -3,12 +3,22 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::header::{Header, Renamed};
-use super::{ChatSummary, Error, VERSION};
+use super::error::Error;
+use super::header::{Header, Renamed, VERSION};
 use co_llm::transcript::Item;
+
+/// A chat in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatSummary {
+    pub id: String,
+    pub title: String,
+    pub workspace: PathBuf,
+    pub modified: SystemTime,
+    pub items: usize,
+}
 
 /// The most characters of a title in a list.
 const TITLE: usize = 60;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
-use super::Error;
+use super::error::Error;
 use super::header::{Header, Renamed};
 use co_llm::transcript::Item;
 

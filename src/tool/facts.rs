@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-pub(crate) use co_exec::regular::Stamp;
+use co_exec::regular::Stamp;
 use co_exec::secrets::content;
 use co_policy::facts::{
     Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles, WorkspacePath,

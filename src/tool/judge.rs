@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::facts::{Stamp, WorkspaceFacts};
+use super::facts::WorkspaceFacts;
 use super::files::{self, FileQuery};
 use super::{exposed::Exposed, job_input, jobs};
-use co_exec::regular;
+use co_exec::regular::{self, Stamp};
 use co_exec::repository;
 use co_exec::sandbox::Launcher;
 use co_exec::secrets::{Survey, Surveys, content};

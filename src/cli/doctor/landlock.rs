@@ -1,6 +1,6 @@
 //! The version of Landlock, and the features that it lacks.
 
-use super::{Check, CheckLevel};
+use super::check::{Check, CheckLevel};
 
 /// The first version with all features that co uses.
 const WHOLE: u32 = 6;

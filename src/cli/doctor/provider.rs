@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 
-use super::{Check, CheckLevel};
+use super::check::{Check, CheckLevel};
 use crate::config::{Config, Env};
 use co_llm::Fault;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{Check, CheckLevel};
+use super::check::{Check, CheckLevel};
 use crate::config::Env;
 use crate::paths::{self, Paths};
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::Stamp;
+use co_exec::regular::Stamp;
 use co_exec::repository::Dirs;
 use co_policy::HARDENING;
 use co_policy::secret_names;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Stamp;
+use co_exec::regular::Stamp;
 use co_exec::repository::Dirs;
 use co_policy::HARDENING;
 use co_policy::secret_names as names;

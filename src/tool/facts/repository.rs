@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use super::Stamp;
 use super::history::History;
 use super::index::Index;
-use co_exec::regular;
+use co_exec::regular::{self, Stamp};
 use co_exec::repository::{self, Dirs};
 use co_policy::facts::GitFact;
 use co_policy::programs;

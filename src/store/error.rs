@@ -1,0 +1,27 @@
+//! The errors of the store.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A transcript could not be found, read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no session {id}")]
+    NotFound { id: String },
+    #[error("the session {id} is open in another Neovim")]
+    Busy { id: String },
+    #[error("the session {id} was written by a later version of co (format {version})")]
+    Newer { id: String, version: u32 },
+    #[error("cannot write {}", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
