@@ -1,29 +1,19 @@
 //! The tools `read_file`, `list_files` and `search`, which run in this process and change nothing.
 //!
-//! These modules read files and limit the size of results. [`super::judge`] decides which paths they may read.
+//! These modules read files and limit the size of results. `tool::judge` decides which paths they may read.
 
+mod limits;
 mod list;
 mod read;
 mod search;
 mod walk;
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use nix::libc;
-use tokio_util::sync::CancellationToken;
-
-use super::BadCall;
+use super::schema::BadCall;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 use co_policy::paths::PathUse;
 
-/// The longest time of one query.
-pub const LONGEST: Duration = Duration::from_secs(30);
+pub use limits::{Deadline, FileFacts, FileQueryError, FileScope, LONGEST, PathFilter};
 
 /// A call of one of these tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,39 +25,6 @@ pub enum FileQuery {
 
 /// The names of these tools.
 pub const NAMES: [&str; 3] = [read::NAME, list::NAME, search::NAME];
-
-/// Returns whether the model may learn of a path that a walk meets.
-pub type PathFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
-
-/// The path and the limits of a query.
-pub struct FileScope {
-    /// The real path of the file or directory.
-    pub path: PathBuf,
-    pub allowed: PathFilter,
-    /// The most bytes of the result.
-    pub bytes: usize,
-    pub end: Deadline,
-}
-
-/// The end of a query: a cancellation, or the longest time.
-#[derive(Debug, Clone)]
-pub struct Deadline {
-    cancel: CancellationToken,
-    until: Instant,
-}
-
-/// The result of a query.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileFacts {
-    pub text: String,
-    /// One line about the amount of text and the parts left out.
-    pub summary: String,
-}
-
-/// A failed query. The text goes back to the model.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct FileQueryError(pub String);
 
 /// Returns the descriptions of these tools for a model.
 pub(super) fn specs() -> [ToolSpec; 3] {
@@ -129,81 +86,6 @@ impl FileQuery {
             Self::Search(query) => query.run(scope),
         }
     }
-}
-
-impl Deadline {
-    /// Returns a deadline that is [`LONGEST`] away, or at the cancellation if that is sooner.
-    pub fn new(cancel: CancellationToken) -> Self {
-        Self {
-            cancel,
-            until: Instant::now() + LONGEST,
-        }
-    }
-
-    fn reached(&self) -> bool {
-        self.cancel.is_cancelled() || Instant::now() >= self.until
-    }
-
-    /// Returns the reason for the end, for a summary.
-    fn words(&self) -> String {
-        match self.cancel.is_cancelled() {
-            true => "cancelled".to_owned(),
-            false => format!(
-                "ended after {} s: look at less at a time",
-                LONGEST.as_secs()
-            ),
-        }
-    }
-}
-
-/// Opens a regular file without waiting, as a FIFO would.
-fn open(path: &Path) -> io::Result<File> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is not a regular file")),
-    }
-}
-
-/// Returns the first `most` bytes of a line as text, with a note about the rest.
-fn shorten(line: &[u8], most: usize, whole: u64) -> String {
-    let kept = &line[..line.len().min(most)];
-    let text = String::from_utf8_lossy(kept);
-    match whole.saturating_sub(kept.len() as u64) {
-        0 => text.into_owned(),
-        more => format!("{text}… [{more} more bytes in this line]"),
-    }
-}
-
-/// Returns a number from the model in its range, or `default` if the model gave none.
-fn number(
-    call: &Call,
-    name: &str,
-    given: Option<i64>,
-    default: usize,
-    range: std::ops::RangeInclusive<usize>,
-) -> Result<usize, BadCall> {
-    let Some(given) = given else {
-        return Ok(default);
-    };
-    usize::try_from(given)
-        .ok()
-        .filter(|number| range.contains(number))
-        .ok_or_else(|| {
-            BadCall(format!(
-                "{name} of {} is {} to {}.",
-                call.name,
-                range.start(),
-                range.end()
-            ))
-        })
-}
-
-fn plural(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::BadCall;
+use super::schema::{self, BadCall};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -80,7 +80,7 @@ pub(super) fn specs() -> [ToolSpec; 3] {
         next. The person is asked first, unless they allowed it for this job.";
     let cancel = "Ends a job and everything it started.";
     [
-        super::spec(
+        schema::spec(
             OUTPUT,
             output.to_owned(),
             json!({
@@ -100,7 +100,7 @@ pub(super) fn specs() -> [ToolSpec; 3] {
             }),
             &["job"],
         ),
-        super::spec(
+        schema::spec(
             WRITE,
             write.to_owned(),
             json!({
@@ -118,7 +118,7 @@ pub(super) fn specs() -> [ToolSpec; 3] {
             }),
             &["job"],
         ),
-        super::spec(CANCEL, cancel.to_owned(), json!({ "job": job }), &["job"]),
+        schema::spec(CANCEL, cancel.to_owned(), json!({ "job": job }), &["job"]),
     ]
 }
 
@@ -128,7 +128,7 @@ impl JobRequest {
         match call.name.as_str() {
             OUTPUT => Some(Self::output(call)),
             WRITE => Some(Self::write(call)),
-            CANCEL => Some(super::arguments(call).and_then(|given: CancelArguments| {
+            CANCEL => Some(schema::arguments(call).and_then(|given: CancelArguments| {
                 Ok(Self {
                     job: number(call, "job", given.job)?,
                     action: JobAction::Cancel,
@@ -139,7 +139,7 @@ impl JobRequest {
     }
 
     fn output(call: &Call) -> Result<Self, BadCall> {
-        let given: OutputArguments = super::arguments(call)?;
+        let given: OutputArguments = schema::arguments(call)?;
         let since = given.since.map(|line| number(call, "since", line));
         Ok(Self {
             job: number(call, "job", given.job)?,
@@ -151,7 +151,7 @@ impl JobRequest {
     }
 
     fn write(call: &Call) -> Result<Self, BadCall> {
-        let given: WriteArguments = super::arguments(call)?;
+        let given: WriteArguments = schema::arguments(call)?;
         let (text, close) = (
             given.text.unwrap_or_default(),
             given.close.unwrap_or_default(),

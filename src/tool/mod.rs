@@ -12,15 +12,16 @@ pub mod jobs;
 pub mod judge;
 pub mod rules;
 pub mod sandbox_probe;
+mod schema;
 pub mod shell;
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+
+pub use schema::BadCall;
+use schema::arguments;
 
 /// A parsed call.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,11 +30,6 @@ pub enum ToolCall {
     File(files::FileQuery),
     Job(jobs::JobRequest),
 }
-
-/// A call that cannot be parsed. The text goes back to the model, which can correct it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadCall(pub String);
 
 impl ToolCall {
     /// Parses a call of a model.
@@ -68,31 +64,10 @@ pub fn specs() -> Arc<[ToolSpec]> {
     Arc::from([shell::spec(), output, write, cancel, read, list, search])
 }
 
-fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> {
-    serde_json::from_value(call.arguments.clone()).map_err(|error| {
-        BadCall(format!(
-            "The arguments of {} do not fit: {error}.",
-            call.name
-        ))
-    })
-}
-
-/// Returns a tool whose arguments are an object with these properties (JSON Schema), of which `required` must be given.
-fn spec(name: &str, description: String, properties: Value, required: &[&str]) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description,
-        schema: json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     /// If a change of the text is meant, copy the left side of the failure into the file.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::BadCall;
+use super::schema::{self, BadCall};
 use co_exec::{Caller, Confinement, Program, Size, Spec, Streams};
 use co_llm::ToolSpec;
 use co_policy::{Proved, rules};
@@ -120,7 +120,7 @@ pub(super) fn spec() -> ToolSpec {
             "description": "Start the command as a job and return at once. Default: false.",
         },
     });
-    super::spec(NAME, description.to_owned(), properties, &[])
+    schema::spec(NAME, description.to_owned(), properties, &[])
 }
 
 impl CommandRequest {

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::json;
 
+use super::limits::{FileFacts, FileQueryError, FileScope, number, plural};
 use super::walk::{Walk, shown};
-use super::{FileFacts, FileQueryError, FileScope, number, plural};
-use crate::tool::{self, BadCall, arguments};
+use crate::tool::schema::{self, BadCall, arguments};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -62,7 +62,7 @@ pub(super) fn spec() -> ToolSpec {
             ),
         },
     });
-    tool::spec(NAME, description.to_owned(), properties, &[])
+    schema::spec(NAME, description.to_owned(), properties, &[])
 }
 
 impl ListQuery {

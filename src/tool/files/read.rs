@@ -6,8 +6,8 @@ use std::io::{self, BufRead, BufReader};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Deadline, FileFacts, FileQueryError, FileScope, number, open, shorten};
-use crate::tool::{self, BadCall, arguments};
+use super::limits::{Deadline, FileFacts, FileQueryError, FileScope, number, open, shorten};
+use crate::tool::schema::{self, BadCall, arguments};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -63,7 +63,7 @@ pub(super) fn spec() -> ToolSpec {
             "description": format!("The most lines to return. Default: {DEFAULT_LINES}."),
         },
     });
-    tool::spec(NAME, description, properties, &["path"])
+    schema::spec(NAME, description, properties, &["path"])
 }
 
 impl ReadQuery {

@@ -10,9 +10,9 @@ use ignore::overrides::{Override, OverrideBuilder};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::limits::{FileFacts, FileQueryError, FileScope, number, open, plural, shorten};
 use super::walk::{Walk, shown};
-use super::{FileFacts, FileQueryError, FileScope, number, open, plural, shorten};
-use crate::tool::{self, BadCall, arguments};
+use crate::tool::schema::{self, BadCall, arguments};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -105,7 +105,7 @@ pub(super) fn spec() -> ToolSpec {
             ),
         },
     });
-    tool::spec(NAME, description, properties, &["pattern"])
+    schema::spec(NAME, description, properties, &["pattern"])
 }
 
 impl SearchQuery {

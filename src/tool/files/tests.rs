@@ -1,9 +1,14 @@
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
+use super::limits::open;
 use super::*;
 use crate::tool::ToolCall;
 use crate::tool::judge::{Judge, JudgeConfig};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ignore::{DirEntry, WalkBuilder};
 
-use super::{FileScope, plural};
+use super::limits::{FileScope, plural};
 
 /// The most entries of one walk.
 const MOST: usize = 200_000;
