@@ -36,7 +36,7 @@ pub(super) struct Setting {
     pub(super) applies: Applies,
     /// The default as text for the environment; in parentheses if no text means it.
     pub(super) default: &'static str,
-    /// [`super::help`] puts the words of the provider table in the place of `{...}`.
+    /// [`help()`](super::help()) puts the words of the provider table in the place of `{...}`.
     pub(super) help: &'static str,
 }
 

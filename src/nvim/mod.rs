@@ -1,7 +1,7 @@
 //! The connection to Neovim. Only this module knows nvim-rs.
 //!
 //! Incoming messages are decoded and queued, nothing more: nvim-rs handles notifications one at a time, so waiting here
-//! would stop everything. One task, [`writer`], sends outgoing messages.
+//! would stop everything. One task, `writer`, sends outgoing messages.
 
 mod bounded;
 mod stdio;
