@@ -5,7 +5,7 @@
     python3 scripts/demo.py --check      # drives the same by keys and looks at what comes (no person)
 
 Everything the demo writes is in a temporary directory, gone with it; your own settings and
-sessions are neither read nor touched.
+chats are neither read nor touched.
 """
 
 from __future__ import annotations

@@ -18,15 +18,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
-use crate::chat::services::{Connect, Parts, Places, Services};
-use crate::chat::{Answered, Handle, Msg, Place, Prompt, instructions};
+use crate::chat::services::{Connect, ServiceParts, ServicePaths, Services};
+use crate::chat::{AnswerMessage, ChatHandle, Msg, Prompt, WorkDirs, instructions};
 use crate::config::Config;
 use crate::editor::Editor;
+use crate::front_end;
 use crate::logging;
 use crate::nvim::{self, Connection};
 use crate::paths::{self, Paths};
 use crate::protocol::{FromEditor, Level, PROTOCOL, ToEditor};
-use crate::run::{Run, Shell};
+use crate::run::{Run, Runs};
 use crate::store::Store;
 use crate::tool::judge::workspace_of;
 use crate::tool::sandbox_probe::SandboxProbe;
@@ -125,19 +126,16 @@ async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Edi
     let mut typed = Vec::new();
     while let Ok(Some(message)) = tokio::time::timeout(QUIET, inbox.recv()).await {
         match message {
-            FromEditor::Prompt { session, text, .. } => typed.push((session, text)),
+            FromEditor::Prompt { chat, text, .. } => typed.push((chat, text)),
             FromEditor::Command {
-                session,
-                name,
-                args,
-                ..
-            } if name == "!" => typed.push((session, format!("!{args}"))),
+                chat, name, args, ..
+            } if name == "!" => typed.push((chat, format!("!{args}"))),
             _ => {}
         }
     }
     // In reverse: Lua puts each text in front of the prompt area's text.
-    for (session, text) in typed.into_iter().rev() {
-        editor.tell(ToEditor::Unsent { session, text });
+    for (chat, text) in typed.into_iter().rev() {
+        editor.tell(ToEditor::Unsent { chat, text });
     }
     editor.tell(ToEditor::Refused { message: why });
     // Neovim closes the channel when it has read that.
@@ -229,11 +227,11 @@ fn services(
         sole: true,
     })
     .map_err(|error| error.to_string())?;
-    let services = Services::new(Parts {
+    let services = Services::new(ServiceParts {
         redactor: Redactor::new(&settings.secrets),
         store: store(&paths, &config),
         audit: audit(editor, &paths),
-        places: Places {
+        places: ServicePaths {
             home,
             path: std::env::var_os("PATH").unwrap_or_default(),
             own,
@@ -241,6 +239,7 @@ fn services(
             trust: paths.trust_dir().map_err(|error| error.to_string())?,
         },
         connect: connect(),
+        front_ends: front_end::make(editor.clone()),
         editor: editor.clone(),
         config,
         given: settings.given.clone(),
@@ -272,7 +271,7 @@ fn store(paths: &Paths, config: &Config) -> Store {
     if let Some(days) = config.session_prune_days {
         let age = std::time::Duration::from_secs(u64::from(days) * 24 * 3600);
         if let Err(error) = store.prune(age) {
-            tracing::warn!(%error, "old sessions were not removed");
+            tracing::warn!(%error, "old chats were not removed");
         }
     }
     store
@@ -289,19 +288,19 @@ struct App {
     services: Arc<Services>,
     settings: CurrentSettings,
     cancel: CancellationToken,
-    sessions: HashMap<u64, Handle>,
-    shell: Shell,
+    chats: HashMap<u64, ChatHandle>,
+    runs: Runs,
 }
 
 impl App {
     fn new(services: Arc<Services>, settings: CurrentSettings) -> Self {
         let cancel = CancellationToken::new();
         Self {
-            shell: Shell::new(Arc::clone(&services), cancel.child_token()),
+            runs: Runs::new(Arc::clone(&services), cancel.child_token()),
             services,
             settings,
             cancel,
-            sessions: HashMap::new(),
+            chats: HashMap::new(),
         }
     }
 
@@ -329,13 +328,13 @@ impl App {
                 self.confine(&backend).await;
             }
             FromEditor::Prompt {
-                session,
+                chat,
                 text,
                 cwd,
                 context,
-            } => self.tell(session, &cwd, Msg::Prompt(Prompt { text, context })),
+            } => self.tell(chat, &cwd, Msg::Prompt(Prompt { text, context })),
             FromEditor::Command {
-                session,
+                chat,
                 name,
                 args,
                 cwd,
@@ -353,15 +352,15 @@ impl App {
                     },
                     _ => Msg::Command { name, args },
                 };
-                self.tell(session, &cwd, message);
+                self.tell(chat, &cwd, message);
             }
-            FromEditor::Cancel { session } => {
-                if let Some(handle) = self.sessions.get(&session) {
+            FromEditor::Cancel { chat } => {
+                if let Some(handle) = self.chats.get(&chat) {
                     handle.send(Msg::Cancel);
                 }
             }
-            FromEditor::Close { session } => {
-                if let Some(handle) = self.sessions.remove(&session) {
+            FromEditor::Close { chat } => {
+                if let Some(handle) = self.chats.remove(&chat) {
                     tokio::spawn(handle.close());
                 }
             }
@@ -371,7 +370,7 @@ impl App {
                 reason,
                 scope,
                 command,
-            } => self.answer(&Answered {
+            } => self.answer(&AnswerMessage {
                 id,
                 decision,
                 reason,
@@ -386,7 +385,7 @@ impl App {
                 open,
                 terminal,
                 options,
-            } => self.shell.start(Run {
+            } => self.runs.start(Run {
                 run,
                 command,
                 cwd: PathBuf::from(OsString::from_vec(cwd)),
@@ -398,24 +397,24 @@ impl App {
                 },
                 options,
             }),
-            FromEditor::RunInput { run, data, close } => self.shell.input(run, data, close),
-            FromEditor::RunResize { run, size } => self.shell.resize(run, size),
-            FromEditor::CancelRun { run } => self.shell.cancel(run),
-            FromEditor::KeepRun { run, keep } => self.shell.keep(run, keep),
+            FromEditor::RunInput { run, data, close } => self.runs.input(run, data, close),
+            FromEditor::RunResize { run, size } => self.runs.resize(run, size),
+            FromEditor::CancelRun { run } => self.runs.cancel(run),
+            FromEditor::KeepRun { run, keep } => self.runs.keep(run, keep),
         }
     }
 
-    fn tell(&mut self, session: u64, cwd: &str, message: Msg) {
-        let handle = self.sessions.entry(session).or_insert_with(|| {
+    fn tell(&mut self, chat: u64, cwd: &str, message: Msg) {
+        let handle = self.chats.entry(chat).or_insert_with(|| {
             let cwd = PathBuf::from(cwd);
-            let place = Place {
+            let dirs = WorkDirs {
                 workspace: workspace_of(&cwd),
                 cwd,
             };
-            Handle::spawn(session, Arc::clone(&self.services), place, &self.cancel)
+            ChatHandle::spawn(chat, Arc::clone(&self.services), dirs, &self.cancel)
         });
         if !handle.send(message) {
-            self.sessions.remove(&session);
+            self.chats.remove(&chat);
             self.services.notice(
                 Level::Error,
                 "this chat ended after an internal error; `:Co /resume` brings it back, `:Co /log` says more",
@@ -425,11 +424,11 @@ impl App {
 
     /// Passes an answer on. Questions about trust in files belong to no chat. Any other answer goes to all chats: ids are
     /// unique in the backend, so only the chat that asked knows it.
-    fn answer(&self, answered: &Answered) {
+    fn answer(&self, answered: &AnswerMessage) {
         if instructions::answer(&self.services, answered) {
             return;
         }
-        for handle in self.sessions.values() {
+        for handle in self.chats.values() {
             handle.send(Msg::Answer(answered.clone()));
         }
     }
@@ -437,9 +436,9 @@ impl App {
     /// Ends all chats and commands.
     async fn shutdown(self) {
         self.cancel.cancel();
-        let closing = self.sessions.into_values().map(Handle::close);
-        let sessions = futures::future::join_all(closing);
-        let all = futures::future::join(sessions, self.services.executor.shutdown());
+        let closing = self.chats.into_values().map(ChatHandle::close);
+        let chats = futures::future::join_all(closing);
+        let all = futures::future::join(chats, self.services.executor.shutdown());
         if tokio::time::timeout(SHUTDOWN, all).await.is_err() {
             tracing::error!("something hangs; ending without it");
         }

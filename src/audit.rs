@@ -22,7 +22,7 @@ const FILES: usize = 5;
 pub struct Record {
     /// Seconds since 1970, in UTC, with milliseconds.
     pub time: String,
-    pub session: String,
+    pub chat: String,
     pub call: String,
     pub command: String,
     /// The text that bash runs in its place, if it is proved to only look.

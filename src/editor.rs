@@ -81,7 +81,7 @@ pub enum Target {
     /// A run in the shell buffer.
     Run(u64),
     /// A block in a chat.
-    Block { session: u64, block: u64 },
+    Block { chat: u64, block: u64 },
 }
 
 /// The handle of an output that Neovim shows as it comes.
@@ -228,16 +228,16 @@ impl Queue {
     fn push(&mut self, message: ToEditor) {
         match (self.entries.back_mut(), message) {
             (
-                Some(QueueEntry::Message(ToEditor::Append { session, text })),
+                Some(QueueEntry::Message(ToEditor::Append { chat, text })),
                 ToEditor::Append {
-                    session: other,
+                    chat: other,
                     text: more,
                 },
-            ) if *session == other => text.push_str(&more),
+            ) if *chat == other => text.push_str(&more),
             (
                 Some(QueueEntry::Message(old @ ToEditor::State { .. })),
                 new @ ToEditor::State { .. },
-            ) if session_of(old) == session_of(&new) => *old = new,
+            ) if chat_of(old) == chat_of(&new) => *old = new,
             (_, message) => self.entries.push_back(QueueEntry::Message(message)),
         }
     }
@@ -276,8 +276,8 @@ impl LiveEntry {
                 frame.bytes += size(&patch);
                 match self.target {
                     Target::Run(run) => ToEditor::RunOutput { run, patch },
-                    Target::Block { session, block } => ToEditor::Block {
-                        session,
+                    Target::Block { chat, block } => ToEditor::Block {
+                        chat,
                         block,
                         patch: Some(patch),
                         done: false,
@@ -315,9 +315,9 @@ fn size(patch: &Patch) -> usize {
     patch.lines.iter().map(|line| line.len() + 1).sum()
 }
 
-fn session_of(message: &ToEditor) -> Option<u64> {
+fn chat_of(message: &ToEditor) -> Option<u64> {
     match message {
-        ToEditor::State { session, .. } => Some(*session),
+        ToEditor::State { chat, .. } => Some(*chat),
         _ => None,
     }
 }
@@ -333,7 +333,7 @@ fn is_urgent(message: &ToEditor) -> bool {
         message,
         ToEditor::Ready { .. }
             | ToEditor::Refused { .. }
-            | ToEditor::Ask(_)
+            | ToEditor::Question(_)
             | ToEditor::Settled { .. }
             | ToEditor::RunEnded { .. }
             | ToEditor::Choose { .. }

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`cli`] | the command line: `co-nvim`, `exec`, `check`, `doctor` |
 //! | [`app`] | the backend of one Neovim: handshake, settings, message routing |
+//! | [`front_end`] | markdown and messages for Neovim, made from the events of a chat |
 //! | [`run`] | the person's own commands (`:Co!`) |
 //! | [`chat`] | one conversation: turns, steps, calls, questions, jobs |
 //! | [`tool`] | the tools of the model, and the policy's facts about this machine |
@@ -29,6 +30,7 @@ pub mod cli;
 pub mod config;
 pub mod editor;
 pub mod error;
+pub mod front_end;
 pub mod logging;
 pub mod nvim;
 pub mod paths;

@@ -115,8 +115,8 @@ impl Paths {
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn sessions_dir(&self) -> Result<PathBuf, Error> {
-        made(self.data.join("sessions"))
+    pub fn chats_dir(&self) -> Result<PathBuf, Error> {
+        made(self.data.join("chats"))
     }
 
     /// Returns the directory of saved rules, and makes it.
@@ -207,7 +207,7 @@ mod tests {
         let paths = below(root.path());
         for made in [
             paths.spill_dir().unwrap(),
-            paths.sessions_dir().unwrap(),
+            paths.chats_dir().unwrap(),
             paths.rules_dir().unwrap(),
             paths.trust_dir().unwrap(),
             paths.log_file().unwrap().parent().unwrap().to_owned(),

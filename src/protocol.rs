@@ -11,7 +11,7 @@ use co_exec::{HostEnvironment, Patch, Size};
 use co_llm::transcript::{Context, Cost, Usage};
 
 /// The version of the protocol, which changes with the meaning of a message. Each side refuses another version.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// A message from Lua to the backend.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -32,9 +32,9 @@ pub enum FromEditor {
     },
     /// The choice of `/sandbox` in a backend that failed, for its successor: `landlock` or `subprocess`.
     Sandbox { backend: String },
-    /// A prompt for the chat `session` (Lua's number, 1 and up; the first message makes it).
+    /// A prompt. `chat` is a number of Lua, 1 and up; the first message makes the chat.
     Prompt {
-        session: u64,
+        chat: u64,
         text: String,
         /// The invoking window's working directory; fixed by the first prompt.
         cwd: String,
@@ -42,10 +42,10 @@ pub enum FromEditor {
         context: Vec<Context>,
     },
     /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
-    Cancel { session: u64 },
+    Cancel { chat: u64 },
     /// A slash command for the backend; `name` has no slash.
     Command {
-        session: u64,
+        chat: u64,
         name: String,
         #[serde(default)]
         args: String,
@@ -55,8 +55,8 @@ pub enum FromEditor {
         options: RunOptions,
     },
     /// The chat's buffer was deleted.
-    Close { session: u64 },
-    /// The answer to a [`ToEditor::Ask`] or a [`ToEditor::Trust`]; the latter takes `once` or `deny`.
+    Close { chat: u64 },
+    /// The answer to a [`ToEditor::Question`] or a [`ToEditor::Trust`]; the latter takes `once` or `deny`.
     Answer {
         id: u64,
         decision: Answer,
@@ -165,10 +165,10 @@ pub enum ToEditor {
     /// A notice for the person.
     Notice { level: Level, message: String },
     /// Text at the end of a chat's transcript, above its prompt.
-    Append { session: u64, text: String },
+    Append { chat: u64, text: String },
     /// A block of raw output in a chat: made by its first patch, folded past 20 lines when `done`.
     Block {
-        session: u64,
+        chat: u64,
         block: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         patch: Option<Patch>,
@@ -176,7 +176,7 @@ pub enum ToEditor {
     },
     /// The content of the winbar.
     State {
-        session: u64,
+        chat: u64,
         state: State,
         /// A detail of the state, such as `in 3 s: openai failed (HTTP 500)`.
         detail: String,
@@ -192,14 +192,14 @@ pub enum ToEditor {
         commands: Vec<String>,
         queued: usize,
         /// The number of prompts that no longer wait: their turn began, or a cancel dropped them.
-        begun: u64,
+        taken_prompts: u64,
         /// The chat's id in the store, once it has one. `/resume` takes it.
-        kept: Option<String>,
+        transcript: Option<String>,
         /// The person allowed everything, so no command asks.
         everything: bool,
     },
     /// A question for the person.
-    Ask(Ask),
+    Question(Question),
     /// A question whether a file of the workspace is trusted.
     Trust(TrustQuestion),
     /// The question is settled, so Lua closes its float.
@@ -229,14 +229,14 @@ pub enum ToEditor {
     /// The processes that a run left running have ended.
     LeftEnded { run: u64 },
     /// A prompt was not accepted. Lua puts it back into the prompt area.
-    Unsent { session: u64, text: String },
+    Unsent { chat: u64, text: String },
     /// The text that follows is the model's answer, which `/retry` replaces.
-    AnswerBegins { session: u64 },
+    AnswerBegins { chat: u64 },
     /// The model no longer sees the last answer: fold its text.
-    FoldAnswer { session: u64 },
+    FoldAnswer { chat: u64 },
     /// Replaces a chat's transcript (`/resume`).
     Replace {
-        session: u64,
+        chat: u64,
         text: String,
         /// Rows of `text` with answers that the model no longer sees, first and last, to be folded.
         folds: Vec<[usize; 2]>,
@@ -246,7 +246,7 @@ pub enum ToEditor {
     },
     /// Choices for `vim.ui.select`. Lua sends the chosen one back as the command `name` with its `value`.
     Choose {
-        session: u64,
+        chat: u64,
         name: String,
         title: String,
         choices: Vec<Choice>,
@@ -283,9 +283,9 @@ impl From<Usage> for Used {
 
 /// A question for the person.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Ask {
+pub struct Question {
     pub id: u64,
-    pub session: u64,
+    pub chat: u64,
     /// Printable: control and bidirectional characters are escaped.
     pub command: String,
     pub cwd: String,
@@ -329,7 +329,7 @@ pub struct TrustQuestion {
 /// The chat and the job that a run belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Owner {
-    pub session: u64,
+    pub chat: u64,
     /// Its number in that chat.
     pub job: u64,
     /// It has a terminal, whose return key is not the end of a line.

@@ -1,4 +1,4 @@
-//! `:Co! cmd`: what the person typed is run, never judged, in the session's backend.
+//! The runs: commands of the person (`:Co! cmd`). They get no verdict, and run in the confinement of approved commands.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -7,26 +7,26 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::chat::opens;
-use crate::chat::person::{Ceiling, Typed};
+use crate::chat::person_command::{PersonCommand, TimeLimit};
 use crate::chat::services::Services;
+use crate::chat::{cancellable, secret_access};
 use crate::editor::Target;
 use crate::error;
 use crate::protocol::{Level, RunOptions, ToEditor};
 use crate::tool::judge::workspace_of;
 use co_exec::{Input, InputError, Job, Size, Streams};
 
-/// What may be typed before the command has started.
-const TYPED: usize = 256;
+/// The most inputs that wait until the command has started.
+const INPUTS: usize = 256;
 
 /// The runs of one backend.
-pub struct Shell {
+pub struct Runs {
     services: Arc<Services>,
     cancel: CancellationToken,
-    runs: HashMap<u64, Running>,
+    runs: HashMap<u64, RunHandle>,
 }
 
-/// One run, as it was typed.
+/// A run as the person typed it.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub run: u64,
@@ -37,19 +37,19 @@ pub struct Run {
     pub options: RunOptions,
 }
 
-struct Running {
+struct RunHandle {
     cancel: CancellationToken,
-    acts: mpsc::Sender<Act>,
+    inputs: mpsc::Sender<RunInput>,
 }
 
-/// What a person does to a run, other than ending it.
-enum Act {
+/// An input of the person for a run.
+enum RunInput {
     Write(Vec<u8>),
     Close,
     Resize(Size),
 }
 
-impl Shell {
+impl Runs {
     /// `cancel` ends every run.
     pub fn new(services: Arc<Services>, cancel: CancellationToken) -> Self {
         Self {
@@ -59,20 +59,20 @@ impl Shell {
         }
     }
 
-    /// Takes the settings for the runs that start from now on.
+    /// Sets the services of new runs.
     pub fn take_settings(&mut self, services: Arc<Services>) {
         self.services = services;
     }
 
-    /// Starts a run; it shows itself and ends by itself.
+    /// Starts a run in its own task.
     pub fn start(&mut self, run: Run) {
         self.runs
             .retain(|_, running| !running.cancel.is_cancelled());
         let cancel = self.cancel.child_token();
-        let (acts, done) = mpsc::channel(TYPED);
-        let running = Running {
+        let (inputs, done) = mpsc::channel(INPUTS);
+        let running = RunHandle {
             cancel: cancel.clone(),
-            acts,
+            inputs,
         };
         self.runs.insert(run.run, running);
         self.services.editor.tell(ToEditor::RunStarted {
@@ -84,7 +84,7 @@ impl Shell {
         tokio::spawn(follow(Arc::clone(&self.services), run, cancel, done));
     }
 
-    /// Ends a run and all it started.
+    /// Ends a run and its processes.
     pub fn cancel(&mut self, run: u64) {
         let running = self.runs.remove(&run);
         match running.filter(|it| !it.cancel.is_cancelled()) {
@@ -96,16 +96,16 @@ impl Shell {
         }
     }
 
-    /// Writes to a run's standard input, and closes it if that is asked for.
+    /// Writes to the standard input of a run or a job, and closes it if `close` is set.
     pub fn input(&self, run: u64, data: Vec<u8>, close: bool) {
         if !self.runs.contains_key(&run)
             && let Some(written) = self.services.jobs.input(run, data.clone(), close)
         {
             return written.unwrap_or_else(|why| unwritten(&self.services, why));
         }
-        let write = (!data.is_empty()).then_some(Act::Write(data));
-        for act in write.into_iter().chain(close.then_some(Act::Close)) {
-            if self.act(run, act).is_err() {
+        let write = (!data.is_empty()).then_some(RunInput::Write(data));
+        for input in write.into_iter().chain(close.then_some(RunInput::Close)) {
+            if self.send(run, input).is_err() {
                 return self.services.notice(
                     Level::Warn,
                     "nothing was written: the run has ended or does not read its input",
@@ -114,7 +114,7 @@ impl Shell {
         }
     }
 
-    /// Has a model's job outlive its session, or no longer.
+    /// Sets if a model's job outlives its chat.
     pub fn keep(&self, run: u64, keep: bool) {
         if !self.services.jobs.keep(run, keep) {
             self.services
@@ -122,20 +122,20 @@ impl Shell {
         }
     }
 
-    /// Makes a run's terminal that large.
+    /// Sets the size of a run's terminal.
     pub fn resize(&self, run: u64, size: Size) {
         // It may have ended a moment ago.
-        let _ = self.act(run, Act::Resize(size));
+        let _ = self.send(run, RunInput::Resize(size));
     }
 
-    fn act(&self, run: u64, act: Act) -> Result<(), InputError> {
+    fn send(&self, run: u64, input: RunInput) -> Result<(), InputError> {
         let running = self.runs.get(&run).ok_or(InputError::Closed)?;
-        running.acts.try_send(act).map_err(|_| InputError::Full)
+        running.inputs.try_send(input).map_err(|_| InputError::Full)
     }
 }
 
-async fn begin(services: &Services, run: Run) -> Result<(Job, Ceiling), String> {
-    // Another text would be another command.
+async fn begin(services: &Services, run: Run) -> Result<(Job, TimeLimit), String> {
+    // A lossy conversion would run another command.
     let command = String::from_utf8(run.command)
         .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
     let confinement = services
@@ -143,8 +143,8 @@ async fn begin(services: &Services, run: Run) -> Result<(Job, Ceiling), String> 
         .for_approved(|| workspace_of(&run.cwd))
         .await
         .map_err(|refused| refused.to_string())?;
-    let confinement = opens::open_named(services, confinement, &command, &run.cwd).await;
-    let typed = Typed {
+    let confinement = secret_access::open_named(services, confinement, &command, &run.cwd).await;
+    let typed = PersonCommand {
         command,
         cwd: run.cwd,
         stdin: run.stdin,
@@ -158,12 +158,12 @@ async fn begin(services: &Services, run: Run) -> Result<(Job, Ceiling), String> 
         .map_err(|error| error::text_of(&error).plain())
 }
 
-/// Starts a run and shows it until it ends; cancelling its token ends it, and what it left running.
+/// Runs a command and shows its output. `token` cancels it and the processes that it left running.
 async fn follow(
     services: Arc<Services>,
     run: Run,
     token: CancellationToken,
-    mut acts: mpsc::Receiver<Act>,
+    mut inputs: mpsc::Receiver<RunInput>,
 ) {
     let (number, streams) = (run.run, run.streams);
     let (job, ceiling) = match begin(&services, run).await {
@@ -185,19 +185,15 @@ async fn follow(
     };
     let canceller = job.canceller();
     let input = job.input();
-    let outcome = job.outcome();
-    tokio::pin!(outcome);
-    let outcome = loop {
-        tokio::select! {
-            outcome = &mut outcome => break outcome,
-            () = token.cancelled() => {
-                canceller.cancel();
-                break outcome.await;
+    let cancelled = async {
+        loop {
+            tokio::select! {
+                () = token.cancelled() => return,
+                Some(sent) = inputs.recv() => perform(&services, input.as_ref(), sent),
             }
-            // The sender goes when the run is cancelled, and then the arm above is ready.
-            Some(act) = acts.recv() => perform(&services, input.as_ref(), act),
         }
     };
+    let outcome = cancellable::outcome(job, cancelled).await;
     let kept = outcome.kept;
     if !kept {
         token.cancel();
@@ -209,7 +205,7 @@ async fn follow(
         spill: outcome.spill,
         left: kept,
     });
-    drop(acts);
+    drop(inputs);
     if kept {
         tokio::select! {
             () = token.cancelled() => {
@@ -224,17 +220,17 @@ async fn follow(
     }
 }
 
-fn perform(services: &Services, input: Option<&Input>, act: Act) {
+fn perform(services: &Services, input: Option<&Input>, sent: RunInput) {
     let Some(input) = input else {
         return services.notice(
             Level::Warn,
             "this run's input is not open: `:Co! ++stdin` starts one whose is",
         );
     };
-    let done = match act {
-        Act::Write(bytes) => input.write(bytes),
-        Act::Close => input.close(),
-        Act::Resize(size) => {
+    let done = match sent {
+        RunInput::Write(bytes) => input.write(bytes),
+        RunInput::Close => input.close(),
+        RunInput::Resize(size) => {
             input.resize(size);
             Ok(())
         }

@@ -115,7 +115,7 @@ fn answer(server: &Server, lines: usize, probe: Probe) -> Answer {
     });
     if lines > 0 {
         nvim.lua(
-            "require('co.chat').append({ session = 1, text = ... })",
+            "require('co.chat').append({ chat = 1, text = ... })",
             vec![text::history(lines).into()],
         );
     }

@@ -58,7 +58,7 @@ local handlers = {
   choose = function(message)
     require('co.chat').choose(message)
   end,
-  ask = function(message)
+  question = function(message)
     message.kind = require('co.question.command')
     require('co.question').add(message)
   end,
@@ -136,7 +136,7 @@ local function output_key(message)
   if message.type == 'run_output' then
     return 'run ' .. message.run
   elseif message.type == 'block' then
-    return ('block %d %d'):format(message.session, message.block)
+    return ('block %d %d'):format(message.chat, message.block)
   end
 end
 

@@ -30,18 +30,18 @@
 
 ---@class (exact) co.Prompt
 ---@field type 'prompt'
----@field session integer
+---@field chat integer
 ---@field text string
 ---@field cwd string
 ---@field context co.Context[]
 
 ---@class (exact) co.Cancel
 ---@field type 'cancel'
----@field session integer
+---@field chat integer
 
 ---@class (exact) co.Command
 ---@field type 'command'
----@field session integer
+---@field chat integer
 ---@field name string without its slash; `!` runs `args` in the chat
 ---@field args string
 ---@field cwd string
@@ -49,7 +49,7 @@
 
 ---@class (exact) co.Close
 ---@field type 'close'
----@field session integer
+---@field chat integer
 
 ---@alias co.Scope 'command'|'prefix'|'prefix_saved'|'everything'
 
@@ -129,7 +129,7 @@
 
 ---@class (exact) co.Append
 ---@field type 'append'
----@field session integer
+---@field chat integer
 ---@field text string
 
 ---@class (exact) co.Style
@@ -146,7 +146,7 @@
 
 ---@class (exact) co.BlockMessage
 ---@field type 'block'
----@field session integer
+---@field chat integer
 ---@field block integer
 ---@field patch? co.Patch
 ---@field done boolean
@@ -161,7 +161,7 @@
 
 ---@class (exact) co.State
 ---@field type? 'state'
----@field session? integer
+---@field chat? integer
 ---@field state co.StateName
 ---@field detail string
 ---@field model string
@@ -174,8 +174,8 @@
 ---@field turn? co.Used
 ---@field commands? string[] the first lines of the commands that run in the foreground
 ---@field queued integer
----@field begun integer number of prompts whose turn has begun
----@field kept? string the id of the stored conversation
+---@field taken_prompts integer number of prompts that no longer wait
+---@field transcript? string the id of the transcript
 ---@field everything? boolean commands need no approval
 
 ---@class (exact) co.QuestionText
@@ -206,13 +206,13 @@
 ---@class co.Question
 ---@field kind co.QuestionKind
 ---@field id integer
----@field session? integer the chat that asks; nil if none does
+---@field chat? integer the chat that asks; nil if none does
 ---@field command string the command, or `trust` and the file
 ---@field destructive boolean
 ---@field hidden? boolean the person hid it
 
----@class (exact) co.Ask: co.Question
----@field type? 'ask'
+---@class (exact) co.CommandQuestion: co.Question
+---@field type? 'question'
 ---@field cwd string
 ---@field timeout? integer seconds; nil is no limit
 ---@field terminal? boolean
@@ -238,7 +238,7 @@
 ---@field decision string
 
 ---@class (exact) co.Owner
----@field session integer
+---@field chat integer
 ---@field job integer its number in that chat
 ---@field terminal boolean it has a terminal, which needs a carriage return at the end of a line
 
@@ -273,20 +273,20 @@
 
 ---@class (exact) co.Unsent
 ---@field type 'unsent'
----@field session integer
+---@field chat integer
 ---@field text string
 
 ---@class (exact) co.AnswerBegins
 ---@field type 'answer_begins'
----@field session integer
+---@field chat integer
 
 ---@class (exact) co.FoldAnswer
 ---@field type 'fold_answer'
----@field session integer
+---@field chat integer
 
 ---@class (exact) co.Replace
 ---@field type 'replace'
----@field session integer
+---@field chat integer
 ---@field text string
 ---@field folds? integer[][] first and last rows of answers to fold
 ---@field answer? integer the row at which the last answer begins
@@ -297,7 +297,7 @@
 
 ---@class (exact) co.Choose
 ---@field type 'choose'
----@field session integer
+---@field chat integer
 ---@field name string
 ---@field title string
 ---@field choices co.Choice[]

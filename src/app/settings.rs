@@ -63,7 +63,7 @@ impl App {
         self.spread();
         let new = &self.settings;
         let later = PendingSettings {
-            next_chat: match self.sessions.is_empty() {
+            next_chat: match self.chats.is_empty() {
                 true => Vec::new(),
                 false => old.given.changed(&new.given, Applies::NextChat),
             },
@@ -105,11 +105,11 @@ impl App {
         false
     }
 
-    /// Sends the current services to the shell and to all chats.
+    /// Sends the current services to the runs and to all chats.
     fn spread(&mut self) {
-        self.shell.take_settings(Arc::clone(&self.services));
-        for session in self.sessions.values() {
-            session.send(Msg::Settings(Arc::clone(&self.services)));
+        self.runs.take_settings(Arc::clone(&self.services));
+        for chat in self.chats.values() {
+            chat.send(Msg::Settings(Arc::clone(&self.services)));
         }
     }
 

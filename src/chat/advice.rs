@@ -1,4 +1,4 @@
-//! Advice for the model about the outcome of a command that did not go well.
+//! Advice for the model about a command that failed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl Conditions {
     }
 }
 
-/// True for a line that says that a secret cannot be opened: `cat: .env: Permission denied`.
+/// Returns true for a line such as `cat: .env: Permission denied`.
 fn refuses_secret(line: &str) -> bool {
     let refused = ["Permission denied", "permission denied", "EACCES"];
     let part = |c: char| c.is_whitespace() || "\"'`:,()[]".contains(c);

@@ -1,4 +1,4 @@
-//! Lines for the audit log, written off the runtime's thread.
+//! Writes lines of the audit file on a thread that may block.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ pub(super) fn write(
 ) -> JoinHandle<()> {
     let services = Arc::clone(services);
     tokio::task::spawn_blocking(move || {
-        let session = record.session.clone();
+        let chat = record.chat.clone();
         record.spill = spill.as_deref().and_then(hash);
         if let Some(audit) = &services.audit
             && let Err(error) = audit.write(record)
         {
             tracing::error!(%error, "the audit log was not written");
-            services.unaudited(&session, &error);
+            services.unaudited(&chat, &error);
         }
     })
 }

@@ -1,6 +1,6 @@
-//! File work off the runtime's one thread: a slow disk must not hold up answers, keys and output.
+//! Runs file operations outside the runtime's one thread, so that a slow disk delays nothing else.
 
-/// Runs `work` where it may wait; an error comes as the sentence a person reads.
+/// Runs `work` on a thread that may block. Returns an error as text.
 pub(super) async fn blocking<T, E>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, String>

@@ -6,12 +6,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
 use super::blocking::blocking;
+use super::events::ChatEvent;
 use super::jobs::Jobs;
-use super::render;
-use super::turn::{Purpose, Standing};
-use super::{Place, Session, State};
+use super::message::WorkDirs;
+use super::retell;
+use super::turn::{Permissions, Purpose};
+use super::{Chat, State};
 use crate::config::SandboxBackend;
-use crate::error;
 use crate::protocol::{Choice, Level, ToEditor};
 use crate::store::{self, ChatSummary};
 use crate::tool::judge::workspace_of;
@@ -20,7 +21,7 @@ use co_llm::transcript::{self, Item};
 /// Asks the model to continue its answer.
 const GO_ON: &str = "Go on from where you stopped. You can call tools.";
 
-impl Session {
+impl Chat {
     /// Carries out `/name args`.
     pub(super) async fn command(&mut self, name: &str, args: &str) {
         match name {
@@ -80,21 +81,22 @@ impl Session {
                 self.provider = Some(provider);
                 self.show_state();
             }
-            Err(fault) => self.complain(error::text_of(&fault).plain()),
+            Err(fault) => self.show(ChatEvent::ProviderFailed(fault)),
         }
     }
 
-    /// Asks the server what it offers, off this task: a slow server stops nobody.
+    /// Asks the provider for its models in another task, so that a slow server delays nothing.
     async fn choose_model(&mut self) {
         let provider = match self.provider() {
             Ok(provider) => provider,
-            Err(fault) => return self.complain(error::text_of(&fault).plain()),
+            Err(fault) => return self.show(ChatEvent::ProviderFailed(fault)),
         };
-        let (services, session) = (Arc::clone(&self.services), self.id);
+        let (services, chat) = (Arc::clone(&self.services), self.id);
+        let front_end = Arc::clone(&self.front_end);
         tokio::spawn(async move {
             match provider.models().await {
                 Ok(models) => services.editor.tell(ToEditor::Choose {
-                    session,
+                    chat,
                     name: "model".to_owned(),
                     title: "Model".to_owned(),
                     choices: models
@@ -105,7 +107,7 @@ impl Session {
                         })
                         .collect(),
                 }),
-                Err(fault) => services.notice(Level::Error, error::text_of(&fault).plain()),
+                Err(fault) => front_end.show(ChatEvent::ProviderFailed(fault)),
             }
         });
     }
@@ -117,26 +119,23 @@ impl Session {
         }
     }
 
-    /// Takes the last answer, if there is one, out of the conversation as the model sees it. Returns false if that could
-    /// not be recorded.
+    /// Hides the last answer, if there is one, from the model. Returns false if the change could not
+    /// be recorded.
     async fn drop_answer(&mut self) -> bool {
         let answered = transcript::has_answer(self.recorder.items());
         if !self.recorder.record(Item::Retried).await {
             return false;
         }
         if std::mem::take(&mut self.answering) {
-            let gap = self.page.gap();
-            self.append(gap);
-            let session = self.id;
-            self.services.editor.tell(ToEditor::FoldAnswer { session });
+            self.show(ChatEvent::AnswerDropped);
         }
         if answered {
-            self.paragraph(render::RETRIED);
+            self.show(ChatEvent::AskedAgain);
         }
         true
     }
 
-    /// Has the model go on with its last answer, or with the results of its calls.
+    /// Has the model continue its last answer, or work with the results of its calls.
     async fn go_on(&mut self) {
         if !self.may_start_turn() {
             return;
@@ -146,7 +145,7 @@ impl Session {
                 let text = GO_ON.to_owned();
                 let recorded = self.recorder.record(Item::Note { text, once: true }).await;
                 if recorded {
-                    self.paragraph(&render::note(GO_ON));
+                    self.show(ChatEvent::ToldModel(GO_ON.to_owned()));
                 }
                 recorded
             }
@@ -176,19 +175,19 @@ impl Session {
         false
     }
 
-    /// Returns the path that a person means: from the conversation's directory, or with `~` from home.
+    /// Returns a path of the person: relative to the chat's working directory, or with `~` to the home directory.
     fn named(&self, path: &str) -> PathBuf {
         let home = &self.services.places.home;
         match path.strip_prefix("~/") {
             Some(rest) => home.join(rest),
             None if path == "~" => home.clone(),
-            None => self.place.cwd.join(path),
+            None => self.dirs.cwd.join(path),
         }
     }
 
     async fn change_directory(&mut self, path: &str) {
         let asked = self.named(if path.is_empty() { "~" } else { path });
-        let (there, now) = (asked.clone(), self.place.workspace.clone());
+        let (there, now) = (asked.clone(), self.dirs.workspace.clone());
         let found = blocking(move || {
             let cwd = there.canonicalize()?;
             if !cwd.is_dir() {
@@ -196,11 +195,11 @@ impl Session {
             }
             let inside = cwd.starts_with(&now);
             let workspace = if inside { now } else { workspace_of(&cwd) };
-            io::Result::Ok(Place { workspace, cwd })
+            io::Result::Ok(WorkDirs { workspace, cwd })
         });
         match found.await {
-            Ok(place) => {
-                self.place = place;
+            Ok(dirs) => {
+                self.dirs = dirs;
                 self.show_state();
             }
             Err(why) => self.complain(format!(
@@ -219,7 +218,7 @@ impl Session {
         }
         let services = Arc::clone(&self.services);
         if id.is_empty() {
-            let workspace = self.place.workspace.clone();
+            let workspace = self.dirs.workspace.clone();
             let found =
                 blocking(move || Ok::<_, store::Error>(services.store.list(Some(&workspace))))
                     .await;
@@ -234,29 +233,24 @@ impl Session {
         let id = id.to_owned();
         match blocking(move || services.store.open(&id)).await {
             Err(why) => {
-                self.unresumed = self.recorder.id().is_none();
+                self.resume_failed = self.recorder.id().is_none();
                 self.complain(why);
             }
             Ok((log, loaded)) => {
-                self.unresumed = false;
-                // They belong to the conversation that is left.
+                self.resume_failed = false;
+                // They belong to the chat that the person leaves.
                 self.end_jobs().await;
                 self.jobs = Jobs::new(Arc::clone(&self.services), self.id, &loaded.items);
-                let told = render::transcript(&loaded.items, &mut self.page);
+                let resumed = retell::resumed(&loaded.items);
                 self.usage = transcript::used(&loaded.items);
                 self.turn_usage = transcript::used_last(&loaded.items);
-                // What was allowed was allowed in another conversation.
-                self.standing = Standing::default();
+                // The permissions belong to the other chat.
+                self.permissions = Permissions::default();
                 self.recorder.resume(log, loaded.items);
-                // Where it is kept is told before it is shown.
+                // The client gets the file's id before the text.
                 self.set_state(State::Idle, String::new());
-                self.answering = told.answer.is_some();
-                self.services.editor.tell(ToEditor::Replace {
-                    session: self.id,
-                    text: told.text,
-                    folds: told.folds,
-                    answer: told.answer,
-                });
+                self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
+                self.show(resumed);
                 for notice in loaded.notices {
                     self.services.notice(Level::Warn, notice);
                 }
@@ -266,7 +260,7 @@ impl Session {
 
     fn choose(&self, name: &str, title: &str, entries: &[ChatSummary]) {
         if entries.is_empty() {
-            return self.say("no session of this workspace is kept yet");
+            return self.say("no chat of this workspace is kept yet");
         }
         let choices = entries
             .iter()
@@ -276,7 +270,7 @@ impl Session {
             })
             .collect();
         self.services.editor.tell(ToEditor::Choose {
-            session: self.id,
+            chat: self.id,
             name: name.to_owned(),
             title: title.to_owned(),
             choices,
@@ -301,7 +295,7 @@ impl Session {
     async fn delete(&mut self, id: &str) {
         let services = Arc::clone(&self.services);
         if id.is_empty() {
-            let workspace = self.place.workspace.clone();
+            let workspace = self.dirs.workspace.clone();
             return match blocking(move || {
                 Ok::<_, store::Error>(services.store.list(Some(&workspace)))
             })
@@ -321,7 +315,7 @@ impl Session {
         }
     }
 
-    /// Goes on in a copy; the original stays as it is.
+    /// Continues in a copy of the transcript. The original stays as it is.
     async fn fork(&mut self) {
         let (Some(id), None) = (self.recorder.id(), &self.running) else {
             return self.complain("a chat is forked when it has begun and no turn runs");
@@ -374,7 +368,7 @@ impl Session {
     }
 }
 
-/// How long ago, as a person says it.
+/// Returns the time since `then` in words.
 fn age(then: SystemTime) -> String {
     let seconds = SystemTime::now()
         .duration_since(then)

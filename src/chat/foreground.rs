@@ -1,57 +1,57 @@
-//! The commands of chats that run in the foreground, for a person who is about to quit.
+//! The commands that run in the foreground of chats. A person who quits Neovim sees them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::render;
+use super::text::short;
 
-/// The commands that run in the foreground of all chats, the oldest first.
+/// The foreground commands of all chats, the oldest first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Foreground {
-    commands: Arc<Commands>,
+    entries: Arc<Entries>,
 }
 
-type Commands = Mutex<Vec<Command>>;
+type Entries = Mutex<Vec<ForegroundEntry>>;
 
 #[derive(Debug)]
-struct Command {
+struct ForegroundEntry {
     id: u64,
-    session: u64,
+    chat: u64,
     name: String,
 }
 
-/// A command that runs, until this is dropped.
+/// Keeps a command in the list until it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it says that the command has ended"]
-pub(super) struct Running {
+pub(super) struct ForegroundGuard {
     id: u64,
-    commands: Arc<Commands>,
+    entries: Arc<Entries>,
 }
 
 impl Foreground {
-    /// Adds a command of a chat; `id` is nobody else's.
-    pub(super) fn add(&self, session: u64, id: u64, command: &str) -> Running {
-        let name = co_policy::printable(&render::short(command));
-        locked(&self.commands).push(Command { id, session, name });
-        Running {
+    /// Adds a command of a chat with a unique id.
+    pub(super) fn add(&self, chat: u64, id: u64, command: &str) -> ForegroundGuard {
+        let name = co_policy::printable(&short(command));
+        locked(&self.entries).push(ForegroundEntry { id, chat, name });
+        ForegroundGuard {
             id,
-            commands: Arc::clone(&self.commands),
+            entries: Arc::clone(&self.entries),
         }
     }
 
     /// Returns the first lines of a chat's commands.
-    pub(super) fn of(&self, session: u64) -> Vec<String> {
-        let commands = locked(&self.commands);
-        let here = commands.iter().filter(|it| it.session == session);
+    pub(super) fn of(&self, chat: u64) -> Vec<String> {
+        let entries = locked(&self.entries);
+        let here = entries.iter().filter(|it| it.chat == chat);
         here.map(|it| it.name.clone()).collect()
     }
 }
 
-impl Drop for Running {
+impl Drop for ForegroundGuard {
     fn drop(&mut self) {
-        locked(&self.commands).retain(|it| it.id != self.id);
+        locked(&self.entries).retain(|it| it.id != self.id);
     }
 }
 
-fn locked(commands: &Commands) -> MutexGuard<'_, Vec<Command>> {
-    commands.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(entries: &Entries) -> MutexGuard<'_, Vec<ForegroundEntry>> {
+    entries.lock().unwrap_or_else(PoisonError::into_inner)
 }

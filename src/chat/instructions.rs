@@ -3,30 +3,28 @@
 //! A prompt never waits for an answer. It is sent without the text, and the next turn has it. The question belongs to no
 //! chat: it stays until it is answered or the file changes. One read gives the text that is hashed, shown and sent.
 
-use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::broadcast;
-
+use super::Chat;
 use super::blocking::blocking;
+use super::events::ChatEvent;
+use super::instruction_answers::{AnswerState, OpenTrustQuestion};
+use super::message::AnswerMessage;
 use super::prompt;
-use super::render::one_line;
 use super::services::Services;
-use super::{Answered, Session};
+use super::text::one_line;
 use crate::protocol::{Answer, Level, ToEditor, TrustQuestion};
 use crate::trust::{self, FileText, Trust, TrustAnswer};
+use co_exec::Caller;
 use co_llm::transcript::Item;
 
-/// The files, the first one that is not refused counts.
+/// The names of the file. The first one that the person does not refuse counts.
 const NAMES: [&str; 2] = ["CO.md", "AGENTS.md"];
 
-/// A person takes answers back one by one. A chat that misses one ends its turn, too.
-const REVOKED: usize = 16;
-
-/// The instructions of a workspace as they stand.
+/// The state of the instructions of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum WorkspaceInstructions {
     /// No file, or the person refused it.
     None,
     /// The person was asked about the text with this hash.
@@ -40,7 +38,7 @@ pub(super) enum Found {
     },
 }
 
-impl Found {
+impl WorkspaceInstructions {
     /// Returns the text that goes to the model.
     pub(super) fn text(&self) -> Option<String> {
         match self {
@@ -50,85 +48,7 @@ impl Found {
     }
 }
 
-/// The answers about instructions and the questions that wait, shared by all chats.
-pub struct Instructions {
-    trust: Trust,
-    state: Mutex<State>,
-    /// Held while the answers on disk change.
-    writing: tokio::sync::Mutex<()>,
-    /// Files whose trusted text is trusted no more.
-    revoked: broadcast::Sender<PathBuf>,
-}
-
-#[derive(Default)]
-struct State {
-    questions: Vec<Question>,
-    /// The last answer about each file that is on its way to the disk, or that could not be written there.
-    unsaved: HashMap<PathBuf, TrustAnswer>,
-    /// Counts the changes on disk.
-    changes: u64,
-    /// The problems that the person was told of, by workspace.
-    told: HashSet<(PathBuf, String)>,
-}
-
-/// A question that waits for its answer.
-struct Question {
-    id: u64,
-    name: String,
-    path: PathBuf,
-    sha256: String,
-}
-
-impl Instructions {
-    pub(super) fn new(dir: PathBuf) -> Self {
-        Self {
-            trust: Trust::new(dir),
-            state: Mutex::default(),
-            writing: tokio::sync::Mutex::default(),
-            revoked: broadcast::Sender::new(REVOKED),
-        }
-    }
-
-    /// Returns the files that the person trusts no more, as they take their answers back.
-    pub(super) fn revoked(&self) -> broadcast::Receiver<PathBuf> {
-        self.revoked.subscribe()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the answers about files of a workspace.
-    ///
-    /// # Errors
-    /// They cannot be read.
-    pub(super) async fn answers(&self, workspace: &Path) -> Result<Vec<TrustAnswer>, String> {
-        let trust = self.trust.clone();
-        let mut entries = blocking(move || trust.entries()).await?;
-        entries.retain(|entry| entry.path.parent() == Some(workspace));
-        Ok(entries)
-    }
-
-    /// Forgets the answer about a file, so that the next prompt asks again.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub(super) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
-        let _alone = self.writing.lock().await;
-        let unsaved = self.state().unsaved.remove(&path).is_some();
-        let (trust, file) = (self.trust.clone(), path.clone());
-        let forgotten = blocking(move || trust.forget(&file)).await;
-        self.state().changes += 1;
-        let forgotten = forgotten.map(|saved| saved || unsaved);
-        if unsaved || forgotten == Ok(true) {
-            // It fails if there is no chat.
-            self.revoked.send(path).ok();
-        }
-        forgotten
-    }
-}
-
-/// The files of a workspace and the answers, as one read found them.
+/// The files of a workspace and the answers about them, from one reading.
 struct InstructionFiles {
     files: Vec<FileText>,
     problems: Vec<String>,
@@ -156,15 +76,15 @@ impl InstructionFiles {
         Ok(read)
     }
 
-    /// Returns the last answer about a file, whichever text it was for.
-    fn answer<'a>(&'a self, state: &'a State, path: &Path) -> Option<&'a TrustAnswer> {
+    /// Returns the last answer about a file, also if it was about another text.
+    fn answer<'a>(&'a self, state: &'a AnswerState, path: &Path) -> Option<&'a TrustAnswer> {
         let saved = || self.entries.iter().find(|entry| entry.path == path);
         state.unsaved.get(path).or_else(saved)
     }
 }
 
 /// Finds the instructions of a workspace; asks about a text that was neither trusted nor refused.
-async fn find(services: &Services, workspace: &Path) -> Found {
+async fn find(services: &Services, workspace: &Path) -> WorkspaceInstructions {
     let shared = &services.instructions;
     loop {
         let changes = shared.state().changes;
@@ -173,7 +93,7 @@ async fn find(services: &Services, workspace: &Path) -> Found {
             Ok(read) => read,
             Err(why) => {
                 warn_once(services, &mut shared.state(), workspace, &why);
-                return Found::None;
+                return WorkspaceInstructions::None;
             }
         };
         let mut state = shared.state();
@@ -186,14 +106,14 @@ async fn find(services: &Services, workspace: &Path) -> Found {
 
 fn decide(
     services: &Services,
-    state: &mut State,
+    state: &mut AnswerState,
     workspace: &Path,
     read: &InstructionFiles,
-) -> Found {
+) -> WorkspaceInstructions {
     for problem in &read.problems {
         warn_once(services, state, workspace, problem);
     }
-    let mut found = Found::None;
+    let mut found = WorkspaceInstructions::None;
     let mut asked = None;
     for file in &read.files {
         let name = name_of(&file.path);
@@ -201,14 +121,14 @@ fn decide(
         match answer.filter(|answer| answer.sha256 == file.sha256) {
             Some(TrustAnswer { trusted: false, .. }) => continue,
             Some(TrustAnswer { trusted: true, .. }) => {
-                found = Found::Trusted {
+                found = WorkspaceInstructions::Trusted {
                     path: file.path.clone(),
                     text: prompt::cut(&file.text).to_owned(),
                 };
             }
             None => {
                 asked = Some((file, answer.is_some()));
-                found = Found::Asked {
+                found = WorkspaceInstructions::Asked {
                     name,
                     sha256: file.sha256.clone(),
                 };
@@ -226,14 +146,12 @@ fn decide(
     found
 }
 
-impl Question {
-    fn is_about(&self, file: &FileText) -> bool {
-        self.path == file.path && self.sha256 == file.sha256
-    }
-}
-
-/// Takes questions away whose text is no longer in the file.
-fn withdraw(services: &Services, state: &mut State, gone: impl Fn(&Question) -> bool) {
+/// Withdraws questions whose text is no longer in the file.
+fn withdraw(
+    services: &Services,
+    state: &mut AnswerState,
+    gone: impl Fn(&OpenTrustQuestion) -> bool,
+) {
     state.questions.retain(|question| {
         let gone = gone(question);
         if gone {
@@ -250,12 +168,12 @@ fn settle(services: &Services, id: u64, decision: &str) {
     });
 }
 
-/// Asks about a text, once however many chats want it.
-fn ask(services: &Services, state: &mut State, file: &FileText, changed: bool) {
+/// Asks about a text, unless a question is open.
+fn ask(services: &Services, state: &mut AnswerState, file: &FileText, changed: bool) {
     if state.questions.iter().any(|it| it.is_about(file)) {
         return;
     }
-    let question = Question {
+    let question = OpenTrustQuestion {
         id: services.id(),
         name: name_of(&file.path),
         path: file.path.clone(),
@@ -287,8 +205,8 @@ fn notes(file: &FileText, changed: bool) -> Vec<String> {
     notes
 }
 
-/// Takes in the answer to a question about a file. False if it is another kind of question.
-pub fn answer(services: &Arc<Services>, answered: &Answered) -> bool {
+/// Takes the answer to a question about a file. Returns false if the id is not of such a question.
+pub fn answer(services: &Arc<Services>, answered: &AnswerMessage) -> bool {
     let mut state = services.instructions.state();
     let Some(at) = state.questions.iter().position(|it| it.id == answered.id) else {
         return false;
@@ -317,10 +235,10 @@ pub fn answer(services: &Arc<Services>, answered: &Answered) -> bool {
     true
 }
 
-/// Writes an answer down and says what follows from it; does nothing if the person took it back meanwhile.
+/// Saves an answer and notifies the person. Does nothing if the person took the answer back meanwhile.
 async fn save(services: &Services, name: &str, entry: TrustAnswer) {
     let _alone = services.instructions.writing.lock().await;
-    let is_last = |state: &State| state.unsaved.get(&entry.path) == Some(&entry);
+    let is_last = |state: &AnswerState| state.unsaved.get(&entry.path) == Some(&entry);
     if !is_last(&services.instructions.state()) {
         return;
     }
@@ -343,8 +261,8 @@ async fn save(services: &Services, name: &str, entry: TrustAnswer) {
     services.notice(Level::Info, message);
 }
 
-/// Says a problem once for each backend: it is there at every prompt.
-fn warn_once(services: &Services, state: &mut State, workspace: &Path, problem: &str) {
+/// Notifies the person of a problem once: it would come at every prompt.
+fn warn_once(services: &Services, state: &mut AnswerState, workspace: &Path, problem: &str) {
     if state.told.insert((workspace.into(), problem.into())) {
         services.notice(Level::Warn, problem);
     }
@@ -355,10 +273,11 @@ fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-impl Session {
-    /// Ends the turn that runs if it was sent a text that the person trusts no more; `path` is none if any may be it.
+impl Chat {
+    /// Cancels the running turn if it got instructions that the person no longer trusts; `path` is none if any file
+    /// may be meant.
     pub(super) fn end_turn_sent(&self, path: Option<&Path>) {
-        let Found::Trusted { path: sent, .. } = &self.instructions else {
+        let WorkspaceInstructions::Trusted { path: sent, .. } = &self.instructions else {
             return;
         };
         let Some(running) = &self.running else {
@@ -374,11 +293,11 @@ impl Session {
         }
     }
 
-    /// Takes the instructions of the workspace for the turn that begins. Says in the chat if they wait for an answer.
+    /// Reads the instructions for a new turn. The chat shows a notice if they wait for an answer.
     pub(super) async fn find_instructions(&mut self) {
-        let found = find(&self.services, &self.place.workspace).await;
+        let found = find(&self.services, &self.dirs.workspace).await;
         let before = std::mem::replace(&mut self.instructions, found);
-        let Found::Asked { name, .. } = &self.instructions else {
+        let WorkspaceInstructions::Asked { name, .. } = &self.instructions else {
             return;
         };
         if self.instructions == before {
@@ -389,7 +308,8 @@ impl Session {
         );
         let item = Item::Notice { text: text.clone() };
         if self.recorder.record(item).await {
-            self.paragraph(&format!("> {text}"));
+            let caller = Caller::Agent;
+            self.show(ChatEvent::Notice { text, caller });
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The jobs of a session: commands that a model started in the background. They end with the session, but for those
-//! that the person keeps.
+//! The jobs of a chat: commands that the model started in the background. They end with the chat, except those that
+//! the person keeps.
 //!
-//! The session owns the list; a turn gets a `Seen` of one, which reads it, types to it and ends it.
+//! The chat owns the list. A turn gets a `JobView` of a job.
 
-mod board;
+mod follow;
 mod status;
 
 use std::collections::BTreeMap;
@@ -14,78 +14,80 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use board::Board;
-pub(super) use status::Seen;
+pub(super) use status::JobView;
 
-use self::board::{Follower, Post};
+use self::follow::JobFollower;
+use super::Chat;
 use super::advice::Conditions;
+use super::events::ChatEvent;
+use super::running_jobs::JobControl;
 use super::services::Services;
-use super::{Session, render};
+use super::text::short;
 use crate::audit::Record;
 use crate::editor::Target;
 use crate::protocol::{Owner, ToEditor};
 use co_llm::transcript::{self, Item};
 
-/// Jobs of one session that run at once.
+/// The most jobs of one chat that run at once.
 const MOST: usize = 8;
-/// Ended jobs of one session that can still be read: what they printed is in memory.
+/// The most ended jobs of one chat that can still be read. Their output is in memory.
 const REMEMBERED: usize = 16;
-/// How long the jobs of a session that ends are waited for; the executor ends them within.
+/// The time that a chat waits for its cancelled jobs when it closes.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a turn wants of the list.
-pub(super) enum Act {
-    /// Whether there may be one more.
+/// A request of a turn to the list.
+pub(super) enum JobRequest {
+    /// Asks if one more job may run.
     Room(oneshot::Sender<Result<(), String>>),
-    /// A number for one more job.
+    /// Asks for the number of a new job.
     Number(oneshot::Sender<Result<u64, String>>),
-    /// Takes a job over.
-    Began(Box<Begun>, oneshot::Sender<Seen>),
-    Find(u64, oneshot::Sender<Result<Seen, String>>),
-    /// The model has read how it ended.
+    /// Adds a job that has started.
+    Started(Box<StartedJob>, oneshot::Sender<JobView>),
+    Find(u64, oneshot::Sender<Result<JobView, String>>),
+    /// The model has got the job's end.
     Heard(u64),
 }
 
-/// A job whose process runs.
-pub(super) struct Begun {
+/// A job that has just started.
+pub(super) struct StartedJob {
     pub number: u64,
     pub command: String,
     pub cwd: PathBuf,
     pub conditions: Conditions,
-    /// The audit line that is to say what it came to.
+    /// The audit line for the job's outcome.
     pub record: Record,
     pub job: co_exec::Job,
 }
 
-/// The list.
+/// The jobs of a chat.
 pub(super) struct Jobs {
     services: Arc<Services>,
-    session: u64,
+    chat: u64,
     next: u64,
-    held: BTreeMap<u64, Held>,
-    /// Ends all but the kept ones.
+    entries: BTreeMap<u64, JobEntry>,
+    /// Ends all jobs except the kept ones.
     over: CancellationToken,
     tell: mpsc::UnboundedSender<u64>,
     ended: mpsc::UnboundedReceiver<u64>,
 }
 
-struct Held {
-    seen: Seen,
-    post: Post,
-    /// Its end is in the transcript.
+struct JobEntry {
+    seen: JobView,
+    control: JobControl,
+    /// The job's end is in the transcript.
     recorded: bool,
 }
 
 impl Jobs {
-    /// The jobs of a conversation, counted on from those it had: no number means two of them.
-    pub(super) fn new(services: Arc<Services>, session: u64, items: &[Item]) -> Self {
-        // As many as there are jobs.
+    /// Returns an empty list. It continues the numbers of the transcript, so that no number is used twice.
+    pub(super) fn new(services: Arc<Services>, chat: u64, items: &[Item]) -> Self {
+        // The channel needs no bound: it has one message for each job.
         let (tell, ended) = mpsc::unbounded_channel();
         Self {
             services,
-            session,
+            chat,
             next: transcript::last_job(items) + 1,
-            held: BTreeMap::new(),
+            entries: BTreeMap::new(),
             over: CancellationToken::new(),
             tell,
             ended,
@@ -94,12 +96,16 @@ impl Jobs {
 
     /// Waits until a job has ended.
     pub(super) async fn ended(&mut self) {
-        // The list holds a sender itself, so this never closes.
+        // The list has a sender, so the channel never closes.
         self.ended.recv().await;
     }
 
     fn room(&self) -> Result<(), String> {
-        let running: Vec<_> = self.held.values().filter(|job| job.seen.runs()).collect();
+        let running: Vec<_> = self
+            .entries
+            .values()
+            .filter(|job| job.seen.runs())
+            .collect();
         if running.len() >= MOST {
             return Err(format!(
                 "Not run: {MOST} jobs run already, and there may be no more ({}). End one with job_cancel first.",
@@ -109,9 +115,9 @@ impl Jobs {
         Ok(())
     }
 
-    /// Whether any of them runs.
+    /// Returns true if a job runs.
     pub(super) fn any_runs(&self) -> bool {
-        self.held.values().any(|job| job.seen.runs())
+        self.entries.values().any(|job| job.seen.runs())
     }
 
     fn number(&mut self) -> Result<u64, String> {
@@ -120,87 +126,87 @@ impl Jobs {
         Ok(self.next - 1)
     }
 
-    fn find(&self, number: u64) -> Result<Seen, String> {
-        match self.held.get(&number) {
+    fn find(&self, number: u64) -> Result<JobView, String> {
+        match self.entries.get(&number) {
             Some(job) => Ok(job.seen.clone()),
-            None if self.held.is_empty() => Err(format!(
+            None if self.entries.is_empty() => Err(format!(
                 "There is no job {number}: this conversation has none. run_shell_command with background = true starts one."
             )),
             None => Err(format!(
                 "There is no job {number} in this conversation. Its jobs: {}.",
-                list(self.held.values())
+                list(self.entries.values())
             )),
         }
     }
 
-    fn begin(&mut self, begun: Begun) -> Seen {
+    fn begin(&mut self, started: StartedJob) -> JobView {
         let run = self.services.id();
-        let post = Post::new(&begun.job, self.over.clone());
+        let control = JobControl::new(&started.job, self.over.clone());
         let (tell, end) = watch::channel(None);
-        let seen = Seen {
-            number: begun.number,
-            short: render::short(&begun.command),
-            cwd: begun.cwd.clone(),
-            command: begun.command.clone(),
-            conditions: begun.conditions,
-            reading: begun.job.reading(),
-            post: post.clone(),
-            cancel: begun.job.canceller(),
+        let seen = JobView {
+            number: started.number,
+            short: short(&started.command),
+            cwd: started.cwd.clone(),
+            command: started.command.clone(),
+            conditions: started.conditions,
+            reading: started.job.reading(),
+            control: control.clone(),
+            cancel: started.job.canceller(),
             began: Instant::now(),
             end,
         };
-        self.services.jobs.put(run, post.clone());
+        self.services.jobs.put(run, control.clone());
         self.services.editor.tell(ToEditor::RunStarted {
             run,
-            command: begun.command,
-            cwd: begun.cwd.display().to_string(),
+            command: started.command,
+            cwd: started.cwd.display().to_string(),
             owner: Some(Owner {
-                session: self.session,
-                job: begun.number,
-                terminal: post.is_terminal(),
+                chat: self.chat,
+                job: started.number,
+                terminal: control.is_terminal(),
             }),
         });
         let showing = self
             .services
             .editor
-            .show(Target::Run(run), begun.job.screen());
-        let follower = Follower {
+            .show(Target::Run(run), started.job.screen());
+        let follower = JobFollower {
             services: Arc::clone(&self.services),
             run,
-            number: begun.number,
-            post: post.clone(),
-            record: begun.record,
+            number: started.number,
+            control: control.clone(),
+            record: started.record,
             showing,
             tell,
             ended: self.tell.clone(),
         };
-        tokio::spawn(follower.follow(begun.job));
+        tokio::spawn(follower.follow(started.job));
         self.forget();
-        let held = Held {
+        let entries = JobEntry {
             seen: seen.clone(),
-            post,
+            control,
             recorded: false,
         };
-        self.held.insert(begun.number, held);
+        self.entries.insert(started.number, entries);
         seen
     }
 
-    /// Lets go of the oldest that ended.
+    /// Drops the oldest ended jobs.
     fn forget(&mut self) {
         let ended = self
-            .held
+            .entries
             .iter()
             .filter(|(_, job)| job.recorded)
             .map(|(number, _)| *number);
         let ended: Vec<_> = ended.collect();
         for number in ended.iter().rev().skip(REMEMBERED) {
-            self.held.remove(number);
+            self.entries.remove(number);
         }
     }
 
-    /// Returns what the transcript does not know yet of the jobs' ends.
-    fn untold(&mut self) -> Vec<Seen> {
-        let ended = self.held.values_mut();
+    /// Returns the jobs that have ended since the last call.
+    fn take_new_ends(&mut self) -> Vec<JobView> {
+        let ended = self.entries.values_mut();
         let ended = ended.filter(|job| !job.recorded && !job.seen.runs());
         ended
             .map(|job| {
@@ -210,25 +216,25 @@ impl Jobs {
             .collect()
     }
 
-    /// Ends all but those that the person kept; returns what the transcript is to know of it. Where Neovim is gone, the
-    /// executor ends the kept ones too.
+    /// Ends all jobs except those that the person keeps. Returns the lines about them for the transcript. If Neovim is
+    /// gone, the executor ends the kept jobs too.
     async fn end(&mut self, neovim_is_gone: bool) -> Vec<(u64, String)> {
         self.over.cancel();
-        let ends = self.held.values_mut().filter(|job| !job.post.kept());
+        let ends = self.entries.values_mut().filter(|job| !job.control.kept());
         let ends = ends.map(|job| async { job.seen.ended().await });
         let all = futures::future::join_all(ends);
         if tokio::time::timeout(PATIENCE, all).await.is_err() {
-            tracing::warn!("the jobs of a session that ended are still there");
+            tracing::warn!("the jobs of a chat that ended are still there");
         }
-        let ended = self.untold();
+        let ended = self.take_new_ends();
         let mut told: Vec<_> = ended
             .iter()
             .map(|job| (job.number, job.end_line()))
             .collect();
-        for job in self.held.values_mut().filter(|job| !job.recorded) {
+        for job in self.entries.values_mut().filter(|job| !job.recorded) {
             job.recorded = true;
-            let Seen { number, short, .. } = &job.seen;
-            let what = match (job.post.kept(), neovim_is_gone) {
+            let JobView { number, short, .. } = &job.seen;
+            let what = match (job.control.kept(), neovim_is_gone) {
                 (true, false) => {
                     "goes on: the person kept it, and it is no longer this conversation's"
                 }
@@ -242,23 +248,23 @@ impl Jobs {
 }
 
 impl Drop for Jobs {
-    /// However the session ends, its jobs end with it.
+    /// Ends the jobs, however the chat ends.
     fn drop(&mut self) {
         self.over.cancel();
     }
 }
 
-impl Session {
-    /// Does what a turn wants of the list of jobs.
-    pub(super) async fn job(&mut self, act: Act) {
-        // Who asked may have been cancelled meanwhile: then nobody takes the answer.
+impl Chat {
+    /// Carries out a request of a turn.
+    pub(super) async fn job(&mut self, act: JobRequest) {
+        // If the turn was cancelled meanwhile, nobody takes the reply.
         match act {
-            Act::Room(reply) => drop(reply.send(self.jobs.room())),
-            Act::Number(reply) => drop(reply.send(self.jobs.number())),
-            Act::Began(begun, reply) => drop(reply.send(self.jobs.begin(*begun))),
-            Act::Find(number, reply) => drop(reply.send(self.jobs.find(number))),
-            Act::Heard(number) => {
-                if let Some(job) = self.jobs.held.get_mut(&number)
+            JobRequest::Room(reply) => drop(reply.send(self.jobs.room())),
+            JobRequest::Number(reply) => drop(reply.send(self.jobs.number())),
+            JobRequest::Started(started, reply) => drop(reply.send(self.jobs.begin(*started))),
+            JobRequest::Find(number, reply) => drop(reply.send(self.jobs.find(number))),
+            JobRequest::Heard(number) => {
+                if let Some(job) = self.jobs.entries.get_mut(&number)
                     && !std::mem::replace(&mut job.recorded, true)
                 {
                     let text = job.seen.end_line();
@@ -268,19 +274,19 @@ impl Session {
         }
     }
 
-    /// Puts the ends of jobs on record and shows them, where nothing that was said is torn by it.
+    /// Records and shows the ends of jobs. Call it only between two pieces of the model's text.
     pub(super) async fn tell_job_ends(&mut self) {
-        for job in self.jobs.untold() {
+        for job in self.jobs.take_new_ends() {
             let text = job.end_line();
             self.record_end(job.number, text.clone(), false).await;
-            self.paragraph(&format!("*{text}*"));
+            self.show(ChatEvent::JobEnded(text));
             if job.failed_confined() {
-                self.standing.learn(vec![job.command]);
+                self.permissions.learn(vec![job.command]);
             }
         }
     }
 
-    /// Ends the jobs of the conversation, before it is left.
+    /// Ends the jobs before the chat closes or resumes another transcript.
     pub(super) async fn end_jobs(&mut self) {
         for (number, text) in self.jobs.end(self.app.is_cancelled()).await {
             self.record_end(number, text, false).await;
@@ -294,9 +300,9 @@ impl Session {
     }
 }
 
-fn list<'a>(jobs: impl IntoIterator<Item = &'a Held>) -> String {
+fn list<'a>(jobs: impl IntoIterator<Item = &'a JobEntry>) -> String {
     let jobs = jobs.into_iter().map(|job| {
-        let Seen { number, short, .. } = &job.seen;
+        let JobView { number, short, .. } = &job.seen;
         let state = if job.seen.runs() { "running" } else { "ended" };
         format!("{number} {state} ({short})")
     });

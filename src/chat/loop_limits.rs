@@ -1,6 +1,6 @@
-//! Keeps a turn from going round in circles or on for ever.
+//! The limits of a turn: it ends a turn that repeats the same calls or has too many steps.
 //!
-//! Pure: told of steps and calls, it answers what to do.
+//! It has no I/O: it gets steps and calls, and returns a verdict.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,28 +12,28 @@ const LONGEST_CYCLE: usize = 5;
 const NUDGE: usize = 3;
 const ASK: usize = 5;
 
-/// Whether another request may be sent.
+/// The verdict on another step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepVerdict {
     Go,
-    /// One more, without tools: the model sums up.
+    /// One more step, without tools: the model sums up.
     Summarise,
     Stop,
 }
 
-/// What to do about a call that was made.
+/// The verdict on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repeat {
     Fine,
-    /// The model is told so, beside the result.
+    /// The call repeats others: the result has this hint for the model.
     Nudge(String),
-    /// The turn ends, and the person is asked whether it goes on.
+    /// The call repeats others too often: the turn ends.
     Ask,
 }
 
-/// The guards of one turn.
+/// The limits of one turn.
 #[derive(Debug)]
-pub struct Guard {
+pub struct LoopLimits {
     max_steps: u32,
     steps: u32,
     /// The request that sums up was sent.
@@ -41,8 +41,8 @@ pub struct Guard {
     calls: VecDeque<u64>,
 }
 
-impl Guard {
-    /// `max_steps` requests and one to sum up; 0: as many as it takes.
+impl LoopLimits {
+    /// Allows `max_steps` requests and one to sum up; 0 is no limit.
     pub fn new(max_steps: u32) -> Self {
         Self {
             max_steps,
@@ -52,12 +52,12 @@ impl Guard {
         }
     }
 
-    /// Sets another limit; what was counted stays.
+    /// Changes the limit of steps. The count stays.
     pub fn set_max_steps(&mut self, max_steps: u32) {
         self.max_steps = max_steps;
     }
 
-    /// Says whether a request may be sent, and counts it.
+    /// Counts a request and returns the verdict on it.
     pub fn step(&mut self) -> StepVerdict {
         self.steps = self.steps.saturating_add(1);
         match self.max_steps {
@@ -71,7 +71,7 @@ impl Guard {
         }
     }
 
-    /// Takes in a call and its result.
+    /// Adds a call with its result and returns the verdict on it.
     pub fn call(&mut self, name: &str, arguments: &Value, result: &str) -> Repeat {
         if self.calls.len() == LONGEST_CYCLE * ASK {
             self.calls.pop_front();
@@ -92,7 +92,7 @@ impl Guard {
         Repeat::Fine
     }
 
-    /// Returns how many calls at the end repeat what came `length` calls before them, and those.
+    /// Returns the number of the last calls that are a repetition of `length` calls.
     fn run(&self, length: usize) -> usize {
         let last = self.calls.len();
         let repeated = (length..last)
@@ -129,7 +129,7 @@ fn fingerprint(name: &str, arguments: &Value, result: &str) -> u64 {
     hasher.finish()
 }
 
-/// The order of an object's keys says nothing.
+/// Hashes a value. The order of an object's keys does not matter.
 fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
     match value {
         Value::Object(map) => {
@@ -172,11 +172,11 @@ mod tests {
 
     /// `calls` names each call by a letter; the answer has `.` for fine, `n` for a nudge, `?` for an ask.
     fn check(calls: &str, expected: &str) {
-        let mut guard = Guard::new(0);
+        let mut limits = LoopLimits::new(0);
         let verdicts: String = calls
             .chars()
             .map(
-                |c| match guard.call("run", &json!({"cmd": c.to_string()}), "same") {
+                |c| match limits.call("run", &json!({"cmd": c.to_string()}), "same") {
                     Repeat::Fine => '.',
                     Repeat::Nudge(_) => 'n',
                     Repeat::Ask => '?',
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn another_result_or_argument_is_another_call() {
-        let mut guard = Guard::new(0);
+        let mut limits = LoopLimits::new(0);
         for (arguments, result) in [
             (json!({"id": 1}), "10 %"),
             (json!({"id": 1}), "20 %"),
@@ -209,20 +209,20 @@ mod tests {
             (json!({"id": 2}), "30 %"),
             (json!({"id": 3}), "30 %"),
         ] {
-            assert_eq!(guard.call("job_output", &arguments, result), Repeat::Fine);
+            assert_eq!(limits.call("job_output", &arguments, result), Repeat::Fine);
         }
     }
 
     #[test]
     fn times_and_addresses_do_not_hide_a_repeat() {
-        let mut guard = Guard::new(0);
+        let mut limits = LoopLimits::new(0);
         let mut last = Repeat::Fine;
         for result in [
             "12:01:07 failed in 0.52s at 0x7ffe1234",
             "12:01:09 failed in 1.3s at 0x7ffe5678",
             "12:02:00 failed  in 12ms at 0x7ffe9abc\n",
         ] {
-            last = guard.call("run", &json!({"a": 1, "b": 2}), result);
+            last = limits.call("run", &json!({"a": 1, "b": 2}), result);
         }
         assert!(matches!(last, Repeat::Nudge(_)));
     }
@@ -242,13 +242,13 @@ mod tests {
     #[test]
     fn steps_end_with_a_summary() {
         use StepVerdict::{Go, Stop, Summarise};
-        let mut guard = Guard::new(3);
-        let verdicts: Vec<_> = (0..5).map(|_| guard.step()).collect();
+        let mut limits = LoopLimits::new(3);
+        let verdicts: Vec<_> = (0..5).map(|_| limits.step()).collect();
         assert_eq!(verdicts, [Go, Go, Go, Summarise, Stop]);
-        let mut guard = Guard::new(0);
-        assert!((0..500).all(|_| guard.step() == Go));
+        let mut limits = LoopLimits::new(0);
+        assert!((0..500).all(|_| limits.step() == Go));
         // A lower limit that comes late ends the turn with a summary as well.
-        guard.set_max_steps(3);
-        assert_eq!([guard.step(), guard.step()], [Summarise, Stop]);
+        limits.set_max_steps(3);
+        assert_eq!([limits.step(), limits.step()], [Summarise, Stop]);
     }
 }

@@ -1,26 +1,32 @@
-//! One conversation: a task that owns its transcript, its file and its open questions.
+//! One chat: a task that owns the transcript, its file, the open questions and the jobs.
 //!
-//! Knows nothing of RPC or of how a provider speaks. What a turn wants comes in as events; what the person
-//! wants as messages; both are handled one at a time, so there are no locks.
+//! It must not know RPC, a provider's protocol or markdown. It gets messages from the person ([`Msg`]) and from its turn
+//! ([`turn::TurnEvent`]), handles them one at a time, and sends [`ChatEvent`]s to its front end.
 
 mod advice;
 mod audit_task;
 mod blocking;
+pub mod cancellable;
 mod commands;
+pub mod events;
 mod foreground;
 mod handle;
+mod instruction_answers;
 pub mod instructions;
 pub mod jobs;
 pub mod loop_limits;
-pub mod opens;
-pub mod person;
+mod message;
+pub mod person_command;
 pub mod prompt;
 mod questions;
 mod record;
-mod render;
+mod retell;
 mod rules;
+pub mod running_jobs;
+pub mod secret_access;
 pub mod services;
 mod show;
+pub mod text;
 mod turn;
 mod typed_commands;
 
@@ -32,115 +38,108 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use self::instructions::Found;
+use self::events::{ChatEvent, FrontEnd};
+use self::instructions::WorkspaceInstructions;
 use self::jobs::Jobs;
-use self::questions::Asks;
+use self::questions::OpenQuestions;
 use self::record::Recorder;
 use self::services::Services;
-use self::turn::{Ended, Event, Purpose, Queue, Snapshot, Standing, Turn};
-use self::typed_commands::Typed;
-use crate::editor::LiveOutput;
-use crate::protocol::{Level, State, ToEditor};
+use self::turn::{CUT_OFF, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent};
+use self::typed_commands::TypedCommands;
+use crate::protocol::{Level, State};
 use co_llm::transcript::{self, Context, End, Item, Outcome, Usage};
 use co_llm::{Fault, Provider};
 
-pub use self::handle::{Answered, Handle, Msg, Place, Prompt};
+pub use self::handle::ChatHandle;
+pub use self::message::{AnswerMessage, Msg, Prompt, WorkDirs};
 
-/// What a turn may have handed over before the session looks: a burst of a fast model's pieces.
+/// The most messages from a turn that wait: a fast model sends pieces in bursts.
 const EVENTS: usize = 256;
 
-/// What the model is told of a call that was not let run, and has no outcome when its turn ends.
-const CUT_OFF: &str = "cut off: the turn ended before this call was carried out";
-
-/// The same of a call that was let run: what it came to could not be written, or the turn broke.
+/// The result of a call that ran, if its outcome could not be written or the turn failed.
 const UNKNOWN: &str =
     "cut off: the turn ended before this call did; whether it took effect is not known";
 
-/// Said where a prompt would begin another conversation than the one its chat shows.
+/// The notice if a prompt would start another transcript than the one on the screen.
 const NOT_RESUMED: &str = "not sent, since the conversation could not be resumed: /resume it, or submit again to begin a new one";
 
-struct Session {
+struct Chat {
     id: u64,
     services: Arc<Services>,
-    /// Gives `services` to the turn that runs.
-    kits: watch::Sender<Arc<Services>>,
-    place: Place,
-    /// Neovim is gone, and all ends.
+    /// Sends changed `services` to the running turn.
+    new_services: watch::Sender<Arc<Services>>,
+    dirs: WorkDirs,
+    /// Cancelled when the backend ends.
     app: CancellationToken,
     cancel: CancellationToken,
     /// None until the first turn needs one.
     provider: Option<Arc<dyn Provider>>,
     model: Option<String>,
     recorder: Recorder,
-    asks: Asks,
+    questions: OpenQuestions,
     jobs: Jobs,
     queue: VecDeque<Prompt>,
-    /// Prompts that wait no more; those given back are not among them.
-    begun: u64,
-    /// The person cancelled and typed nothing since: cancelling again means the queue too.
-    stopping: bool,
-    running: Option<Running>,
-    standing: Standing,
-    /// The workspace's instructions, as the last turn was sent them.
-    instructions: Found,
-    /// Files that the person trusts no more.
+    /// The number of prompts that started a turn or were dropped. Prompts that were given back do not count.
+    taken_prompts: u64,
+    /// The person cancelled and has typed nothing since. Another cancel drops the queue.
+    cancel_pressed: bool,
+    running: Option<RunningTurn>,
+    permissions: Permissions,
+    /// The instructions that the last turn got.
+    instructions: WorkspaceInstructions,
+    /// Receives the files that the person no longer trusts.
     revoked: broadcast::Receiver<PathBuf>,
-    /// Of the whole conversation.
+    /// The usage of the whole chat.
     usage: Usage,
-    /// Of the turn that runs, or ran last.
+    /// The usage of the current or last turn.
     turn_usage: Usage,
     state: State,
     detail: String,
-    /// Whether the model's heading of this turn is on the screen.
-    speaking: bool,
-    /// The editor knows the start of the answer that `/retry` replaces.
+    /// The front end knows the start of the answer that `/retry` replaces.
     answering: bool,
-    page: render::Page,
-    showing: Vec<LiveOutput>,
-    /// The conversation that this was to go on with could not be had: nothing begins in its place unsaid.
-    unresumed: bool,
-    typed: Typed,
-    /// Ends the command that the person typed at the prompt.
-    shell_cancel: Option<CancellationToken>,
+    front_end: Arc<dyn FrontEnd>,
+    /// The transcript could not be resumed. The next prompt must not start another one without notice.
+    resume_failed: bool,
+    typed: TypedCommands,
+    /// Cancels the commands that the person typed.
+    typed_cancel: Option<CancellationToken>,
 }
 
-struct Running {
-    events: mpsc::Receiver<Event>,
+struct RunningTurn {
+    events: mpsc::Receiver<TurnEvent>,
     cancel: CancellationToken,
-    task: JoinHandle<Ended>,
+    task: JoinHandle<TurnEnd>,
 }
 
-impl Session {
-    fn new(id: u64, services: Arc<Services>, place: Place, app: CancellationToken) -> Self {
+impl Chat {
+    fn new(id: u64, services: Arc<Services>, dirs: WorkDirs, app: CancellationToken) -> Self {
         Self {
             id,
-            place,
+            dirs,
             cancel: app.child_token(),
             app,
             provider: None,
             model: None,
             recorder: Recorder::new(Arc::clone(&services)),
-            asks: Asks::new(services.editor.clone()),
+            questions: OpenQuestions::new(services.editor.clone()),
             jobs: Jobs::new(Arc::clone(&services), id, &[]),
             queue: VecDeque::new(),
-            begun: 0,
-            stopping: false,
+            taken_prompts: 0,
+            cancel_pressed: false,
             running: None,
-            standing: Standing::default(),
-            instructions: Found::None,
+            permissions: Permissions::default(),
+            instructions: WorkspaceInstructions::None,
             revoked: services.instructions.revoked(),
             usage: Usage::default(),
             turn_usage: Usage::default(),
             state: State::Idle,
             detail: String::new(),
-            speaking: false,
             answering: false,
-            page: render::Page::new(),
-            showing: Vec::new(),
-            unresumed: false,
-            typed: Typed::new(),
-            shell_cancel: None,
-            kits: watch::Sender::new(Arc::clone(&services)),
+            front_end: (services.front_ends)(id),
+            resume_failed: false,
+            typed: TypedCommands::new(),
+            typed_cancel: None,
+            new_services: watch::Sender::new(Arc::clone(&services)),
             services,
         }
     }
@@ -158,7 +157,7 @@ impl Session {
                 },
                 () = self.recorder.due() => self.flush().await,
                 path = self.revoked.recv() => self.end_turn_sent(path.ok().as_deref()),
-                // A turn that runs is told before its next request.
+                // A running turn gets the ends of jobs before its next request.
                 () = self.jobs.ended(), if self.running.is_none() => self.tell_job_ends().await,
                 () = self.typed.ended() => match self.running {
                     Some(_) => self.show_state(),
@@ -167,7 +166,7 @@ impl Session {
             }
         }
         self.cancel.cancel();
-        self.asks.withdraw_all();
+        self.questions.withdraw_all();
         while self.running.is_some() {
             match next_event(&mut self.running).await {
                 Some(event) => self.event(event).await,
@@ -181,35 +180,35 @@ impl Session {
     async fn message(&mut self, message: Msg) {
         match message {
             Msg::Prompt(prompt) => {
-                self.stopping = false;
+                self.cancel_pressed = false;
                 self.prompt(prompt).await;
             }
             Msg::Cancel => self.cancel_turn(),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
-            Msg::Run { command, options } => self.shell(command.trim(), options).await,
+            Msg::Run { command, options } => self.run_typed(command.trim(), options).await,
             Msg::Answer(answered) => self.answered(answered),
             Msg::Settings(services) => self.take_settings(&services),
         }
     }
 
-    /// Applies what applies at once, also to the turn that runs.
+    /// Applies the settings that take effect at once, also to the running turn.
     fn take_settings(&mut self, new: &Services) {
         self.services = Arc::new(self.services.changed_at_once(new));
-        self.kits.send_replace(Arc::clone(&self.services));
+        self.new_services.send_replace(Arc::clone(&self.services));
         self.show_state();
     }
 
-    /// Starts a turn, or queues the prompt behind the one that runs. A session that is closed begins nothing.
+    /// Starts a turn, or queues the prompt if one runs. A closed chat starts nothing.
     async fn prompt(&mut self, prompt: Prompt) {
         if self.cancel.is_cancelled() {
-            // It came just before the session was closed, and was read after its turn had ended of that.
+            // It came just before the chat was closed, and waited until the turn ended.
             return;
         }
         if self.running.is_some() {
             self.queue.push_back(prompt);
             return self.show_state();
         }
-        if std::mem::take(&mut self.unresumed) {
+        if std::mem::take(&mut self.resume_failed) {
             self.services.notice(Level::Warn, NOT_RESUMED);
             return self.give_all_back(prompt);
         }
@@ -217,23 +216,26 @@ impl Session {
             text: prompt.text.clone(),
             context: self.redact_for_model(&prompt.context).await,
         };
-        if !self.recorder.ready(&self.place, &prompt.text).await
-            || !self.recorder.record(item).await
+        if !self.recorder.ready(&self.dirs, &prompt.text).await || !self.recorder.record(item).await
         {
             return self.give_all_back(prompt);
         }
-        self.begun += 1;
+        self.taken_prompts += 1;
         self.answering = false;
-        // Where it is kept is told before it is shown: a backend that dies in between loses nothing shown.
+        // The client gets the file's id before the text: if the backend dies in between, all that is shown can be
+        // resumed.
         self.show_state();
-        self.paragraph(&render::prompt(&prompt.text, &prompt.context));
+        self.show(ChatEvent::Prompt {
+            text: prompt.text,
+            context: prompt.context,
+        });
         self.start_turn(Purpose::Answer).await;
     }
 
-    /// Returns what a model may read of the context of a prompt.
+    /// Returns the context of a prompt without secrets, for the model.
     async fn redact_for_model(&self, context: &[Context]) -> Vec<Context> {
         let keys = self.provider.as_ref().map(|provider| provider.secrets());
-        let (keys, workspace) = (keys.unwrap_or_default(), &self.place.workspace);
+        let (keys, workspace) = (keys.unwrap_or_default(), &self.dirs.workspace);
         let mut told = context.to_vec();
         for piece in &mut told {
             piece.text = self
@@ -247,6 +249,7 @@ impl Session {
     async fn start_turn(&mut self, purpose: Purpose) {
         self.turn_usage = Usage::default();
         self.find_instructions().await;
+        self.show(ChatEvent::TurnStarted);
         let provider = match self.provider() {
             Ok(provider) => provider,
             Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
@@ -254,30 +257,29 @@ impl Session {
         let (events, receiver) = mpsc::channel(EVENTS);
         let cancel = self.cancel.child_token();
         let turn = Turn {
-            session: self.id,
-            log_id: self.recorder.id().unwrap_or_default(),
+            chat: self.id,
+            transcript_id: self.recorder.id().unwrap_or_default(),
             services: Arc::clone(&self.services),
-            kits: self.kits.subscribe(),
+            new_services: self.new_services.subscribe(),
             provider,
-            judge: self.services.judge(&self.place.workspace),
-            workspace: self.place.workspace.clone(),
-            cwd: self.place.cwd.clone(),
+            judge: self.services.judge(&self.dirs.workspace),
+            workspace: self.dirs.workspace.clone(),
+            cwd: self.dirs.cwd.clone(),
             instructions: self.instructions.text(),
             purpose,
-            standing: self.standing.clone(),
+            permissions: self.permissions.clone(),
             events,
             cancel: cancel.clone(),
-            guard: loop_limits::Guard::new(self.services.config.max_steps),
-            circling: false,
+            limits: loop_limits::LoopLimits::new(self.services.config.max_steps),
+            repeats_calls: false,
             queue: Queue::default(),
         };
-        self.running = Some(Running {
+        self.running = Some(RunningTurn {
             events: receiver,
             cancel,
             task: tokio::spawn(turn.run()),
         });
-        self.speaking = false;
-        self.fire("CoTurnStarted", serde_json::json!({ "session": self.id }));
+        self.fire("CoTurnStarted", serde_json::json!({ "chat": self.id }));
         self.set_state(State::Thinking, String::new());
     }
 
@@ -290,49 +292,38 @@ impl Session {
         Ok(provider)
     }
 
-    async fn event(&mut self, event: Event) {
+    async fn event(&mut self, event: TurnEvent) {
         match event {
-            Event::Record(item, done) => {
+            TurnEvent::Record(item, done) => {
                 self.flush().await;
                 self.answering &= !matches!(item, Item::Outcome(_));
                 let written = self.recorder.record(item).await;
-                // A turn that was cancelled meanwhile no longer listens.
+                // It fails if the turn was cancelled meanwhile.
                 done.send(if written { Ok(()) } else { Err(()) }).ok();
             }
-            Event::Snapshot(reply) => {
+            TurnEvent::Snapshot(reply) => {
                 self.flush().await;
                 self.tell_job_ends().await;
                 self.tell_typed().await;
                 let snapshot = Snapshot {
                     items: self.recorder.items().to_vec(),
-                    failed_confined: self.standing.failed_confined.clone(),
+                    failed_confined: self.permissions.failed_confined.clone(),
                 };
                 reply.send(snapshot).ok();
             }
-            Event::Text(text) => self.recorder.text(&text),
-            Event::Show(text) => {
+            TurnEvent::Text(text) => self.recorder.text(&text),
+            TurnEvent::Show(event) => {
                 self.flush().await;
-                self.speak();
-                self.paragraph(&text);
+                self.show(event);
             }
-            Event::Block(target, screen) => {
-                self.showing.push(self.services.editor.show(target, screen))
+            TurnEvent::State(state, detail) => self.set_state(state, detail),
+            TurnEvent::Question(ask, reply) => {
+                self.questions.put(*ask, reply);
             }
-            Event::BlockDone(done) => {
-                if let Some(showing) = self.showing.pop() {
-                    showing.finish(done);
-                }
-                self.page.block();
-            }
-            Event::Output(text) => self.output(&text),
-            Event::State(state, detail) => self.set_state(state, detail),
-            Event::Ask(ask, reply) => {
-                self.asks.put(*ask, reply);
-            }
-            Event::Withdraw(id) => self.asks.withdraw(id),
-            Event::Allow(allowance) => self.allow(allowance).await,
-            Event::Job(act) => self.job(act).await,
-            Event::Usage(usage) => {
+            TurnEvent::Withdraw(id) => self.questions.withdraw(id),
+            TurnEvent::Allow(allowance) => self.allow(allowance).await,
+            TurnEvent::Job(act) => self.job(act).await,
+            TurnEvent::Usage(usage) => {
                 self.usage += usage;
                 self.turn_usage += usage;
                 self.show_state();
@@ -340,43 +331,30 @@ impl Session {
         }
     }
 
-    /// Writes the model's text that waits and shows it.
+    /// Writes and shows the collected text of the model.
     async fn flush(&mut self) {
         if let Some(text) = self.recorder.flush().await {
-            self.speak();
             if !std::mem::replace(&mut self.answering, true) {
-                let session = self.id;
-                self.services
-                    .editor
-                    .tell(ToEditor::AnswerBegins { session });
+                self.show(ChatEvent::AnswerStarted);
             }
-            let text = self.page.text(&text);
-            self.append(text);
-        }
-    }
-
-    /// Puts the model's heading before the first thing of a turn.
-    fn speak(&mut self) {
-        if !self.speaking {
-            self.speaking = true;
-            self.paragraph(render::HEADING);
+            self.show(ChatEvent::Text(text));
         }
     }
 
     fn cancel_turn(&mut self) {
-        if let Some(shell) = self.shell_cancel.take() {
-            shell.cancel();
+        if let Some(typed) = self.typed_cancel.take() {
+            typed.cancel();
         }
-        if self.stopping {
-            self.begun += self.queue.len() as u64;
+        if self.cancel_pressed {
+            self.taken_prompts += self.queue.len() as u64;
             self.queue.clear();
             self.show_state();
         }
         if let Some(running) = &self.running {
-            self.stopping = true;
+            self.cancel_pressed = true;
             running.cancel.cancel();
         }
-        self.asks.withdraw_all();
+        self.questions.withdraw_all();
         self.show_state();
     }
 
@@ -388,7 +366,7 @@ impl Session {
         let cancelled = running.cancel.is_cancelled();
         let ended = running.task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a turn ended badly");
-            Ended {
+            TurnEnd {
                 end: if cancelled {
                     End::Cancelled
                 } else {
@@ -398,15 +376,15 @@ impl Session {
                 failed_confined: Vec::new(),
             }
         });
-        self.standing.learn(ended.failed_confined);
-        self.asks.withdraw_all();
+        self.permissions.learn(ended.failed_confined);
+        self.questions.withdraw_all();
         self.answer_calls().await;
         self.tell_job_ends().await;
         self.tell_typed().await;
         self.end_turn(ended.end, ended.fault).await;
     }
 
-    /// Gives the calls that the turn did not come to an outcome: no file and no request is without one.
+    /// Records an outcome for each call that has none: providers reject a request with such a call.
     async fn answer_calls(&mut self) {
         let items = self.recorder.items();
         let let_run = |id: &str| {
@@ -430,15 +408,11 @@ impl Session {
     async fn end_turn(&mut self, end: End, fault: Option<Fault>) {
         let usage = self.turn_usage;
         self.recorder.record(Item::End { reason: end, usage }).await;
-        if let Some(text) = render::end(end, fault.as_ref()) {
-            self.speak();
-            self.paragraph(&text);
-        }
-        self.speaking = false;
+        self.show(ChatEvent::TurnEnded { end, fault });
         self.set_state(State::Idle, String::new());
         self.fire(
             "CoTurnDone",
-            serde_json::json!({ "session": self.id, "reason": end }),
+            serde_json::json!({ "chat": self.id, "reason": end }),
         );
         if let Some(prompt) = self.queue.pop_front() {
             Box::pin(self.prompt(prompt)).await;
@@ -446,7 +420,7 @@ impl Session {
     }
 }
 
-async fn next_event(running: &mut Option<Running>) -> Option<Event> {
+async fn next_event(running: &mut Option<RunningTurn>) -> Option<TurnEvent> {
     match running {
         Some(running) => running.events.recv().await,
         None => std::future::pending().await,

@@ -1,6 +1,6 @@
-//! What a model is told at the start, and how much of the conversation fits beside it.
+//! The system prompt, and the part of a transcript that fits into a request.
 //!
-//! Pure. The words are in `system.md`; what is left out of a request stays in the transcript.
+//! It has no I/O. The text is in `system.md`.
 
 mod budget;
 
@@ -10,7 +10,7 @@ use co_llm::transcript::Surroundings;
 
 const TEMPLATE: &str = include_str!("system.md");
 
-/// Enough for any instructions a person would read; more would crowd out the work.
+/// The most bytes of instructions that are sent: enough for any text that a person would read.
 pub(super) const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
 
 /// Returns the system prompt.
@@ -35,12 +35,12 @@ pub fn system(surroundings: &Surroundings) -> String {
     fill(TEMPLATE, &values)
 }
 
-/// Returns as much of a workspace's instructions as the model is sent.
+/// Returns the start of a workspace's instructions, which the model gets.
 pub(super) fn cut(instructions: &str) -> &str {
     head(instructions.trim(), LONGEST_INSTRUCTIONS)
 }
 
-/// Puts the values in one pass, so that none of them is read as a template itself.
+/// Fills a template in one pass, so that no value is read as a template.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(template.len() * 2);
     let mut rest = template;

@@ -1,18 +1,19 @@
-//! The open questions of a session. A question that is dropped is a no.
+//! The open questions of a chat. A question that is dropped is denied.
 
 use tokio::sync::oneshot;
 
+use super::Chat;
+use super::message::AnswerMessage;
 use super::turn::{Allowance, Reply};
-use super::{Answered, Session};
 use crate::editor::Editor;
-use crate::protocol::{Answer, Ask, Level, Scope, ToEditor};
+use crate::protocol::{Answer, Level, Question, Scope, ToEditor};
 
-pub(super) struct Asks {
+pub(super) struct OpenQuestions {
     editor: Editor,
     open: Vec<(u64, oneshot::Sender<Reply>)>,
 }
 
-impl Asks {
+impl OpenQuestions {
     pub(super) fn new(editor: Editor) -> Self {
         Self {
             editor,
@@ -20,13 +21,13 @@ impl Asks {
         }
     }
 
-    /// Puts a question before the person.
-    pub(super) fn put(&mut self, ask: Ask, reply: oneshot::Sender<Reply>) {
-        self.open.push((ask.id, reply));
-        self.editor.tell(ToEditor::Ask(ask));
+    /// Asks the person a question.
+    pub(super) fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
+        self.open.push((question.id, reply));
+        self.editor.tell(ToEditor::Question(question));
     }
 
-    /// Settles a question; one that is not, or no longer, this session's is left alone: answering twice is harmless.
+    /// Settles a question. Does nothing if no such question is open, so a second answer is harmless.
     pub(super) fn answer(&mut self, id: u64, reply: Reply) {
         let Some(index) = self.open.iter().position(|(open, _)| *open == id) else {
             return;
@@ -42,7 +43,7 @@ impl Asks {
         self.settled(id, if heard { word } else { "withdrawn" });
     }
 
-    /// Takes a question away that needs no answer any more.
+    /// Withdraws a question that needs no answer any more.
     pub(super) fn withdraw(&mut self, id: u64) {
         if let Some(index) = self.open.iter().position(|(open, _)| *open == id) {
             self.open.swap_remove(index);
@@ -50,7 +51,7 @@ impl Asks {
         }
     }
 
-    /// Takes every question away: nobody waits for an answer any more.
+    /// Withdraws all questions.
     pub(super) fn withdraw_all(&mut self) {
         for (id, _) in std::mem::take(&mut self.open) {
             self.settled(id, "withdrawn");
@@ -65,31 +66,31 @@ impl Asks {
     }
 }
 
-impl Session {
-    /// Takes over what `always` allows from now on.
+impl Chat {
+    /// Adds a permission.
     pub(super) async fn allow(&mut self, allowance: Allowance) {
         match allowance {
             Allowance::Everything => {
-                self.standing.everything = true;
+                self.permissions.everything = true;
                 self.show_state();
             }
-            Allowance::Rule(rule) => self.standing.rules.push(rule),
-            Allowance::Job(job) => self.standing.jobs.push(job),
+            Allowance::Rule(rule) => self.permissions.rules.push(rule),
+            Allowance::Job(job) => self.permissions.jobs.push(job),
             // The judge of the next turn knows it.
             Allowance::Saved(workspace, rule) => {
                 if let Err(error) = self.services.save_rule(workspace, rule.clone()).await {
                     self.services.notice(
                         Level::Error,
-                        format!("the rule holds for this session but could not be saved: {error}"),
+                        format!("the rule holds for this chat but could not be saved: {error}"),
                     );
-                    self.standing.rules.push(rule);
+                    self.permissions.rules.push(rule);
                 }
             }
         }
     }
 
-    /// Takes in what the person said.
-    pub(super) fn answered(&mut self, answered: Answered) {
+    /// Takes the person's answer.
+    pub(super) fn answered(&mut self, answered: AnswerMessage) {
         let reply = match answered.decision {
             Answer::Once => Reply::Once,
             Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),
@@ -102,6 +103,6 @@ impl Session {
                 None => Reply::Deny(None),
             },
         };
-        self.asks.answer(answered.id, reply);
+        self.questions.answer(answered.id, reply);
     }
 }

@@ -1,28 +1,28 @@
-//! The session's file and the copy of it in memory: record first, then act, then show.
+//! The transcript file of a chat and its copy in memory. co records first, then acts, then shows.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Place;
 use super::blocking::blocking;
+use super::message::WorkDirs;
 use super::services::Services;
 use crate::error;
 use crate::protocol::Level;
 use crate::store::{Meta, TranscriptWriter};
 use co_llm::transcript::Item;
 
-/// A streamed text is written, and then shown, this often: what is on the screen is on the disk.
+/// The time between two writes of streamed text. Text is shown only after it is written.
 const PACE: Duration = Duration::from_millis(30);
 
-/// Characters of the first prompt that name a session.
+/// Characters of the first prompt in the title of a chat.
 const TITLE: usize = 60;
 
 pub(super) struct Recorder {
     services: Arc<Services>,
     log: Option<Arc<Mutex<TranscriptWriter>>>,
-    /// The log's id; asking the log itself would wait for a write.
+    /// The id of the file. To ask `log` may wait for a write.
     id: Option<String>,
     items: Vec<Item>,
     waiting: String,
@@ -45,17 +45,17 @@ impl Recorder {
         &self.items
     }
 
-    /// The session's id in the store, once it has one.
+    /// Returns the transcript's id in the store, if it has a file.
     pub(super) fn id(&self) -> Option<String> {
         self.id.clone()
     }
 
-    /// The session's file, which is this process's alone while it is open.
+    /// Returns the transcript file, which no other process can open meanwhile.
     pub(super) fn log(&self) -> Option<Arc<Mutex<TranscriptWriter>>> {
         self.log.clone()
     }
 
-    /// Goes on with a session from the store.
+    /// Continues a transcript from the store.
     pub(super) fn resume(&mut self, log: TranscriptWriter, items: Vec<Item>) {
         self.write_to(log);
         self.items = items;
@@ -67,18 +67,18 @@ impl Recorder {
         self.log = Some(Arc::new(Mutex::new(log)));
     }
 
-    /// Makes the session's file where there is none yet. False, and said, where that fails.
-    pub(super) async fn ready(&mut self, place: &Place, prompt: &str) -> bool {
+    /// Creates the transcript file if there is none. If that fails, notifies the person and returns false.
+    pub(super) async fn ready(&mut self, dirs: &WorkDirs, prompt: &str) -> bool {
         if self.log.is_some() {
             return true;
         }
         let services = Arc::clone(&self.services);
         let meta = Meta {
-            workspace: place.workspace.clone(),
-            cwd: place.cwd.clone(),
+            workspace: dirs.workspace.clone(),
+            cwd: dirs.cwd.clone(),
             title: title(prompt),
         };
-        // What came before the first prompt belongs to it.
+        // Notices may come before the first prompt.
         let before = self.items.clone();
         let create = move || {
             let mut log = services.store.create(meta)?;
@@ -96,7 +96,7 @@ impl Recorder {
         }
     }
 
-    /// Puts an item on disk. False, and said, where that fails: then nothing may follow from it.
+    /// Writes an item. If that fails, notifies the person and returns false: then nothing may follow from the item.
     pub(super) async fn record(&mut self, item: Item) -> bool {
         let Some(log) = &self.log else {
             self.items.push(item);
@@ -118,12 +118,12 @@ impl Recorder {
         }
     }
 
-    /// Takes a piece of the model's text.
+    /// Adds a piece of the model's text.
     pub(super) fn text(&mut self, piece: &str) {
         self.waiting.push_str(piece);
     }
 
-    /// Returns when text that waits should be written.
+    /// Waits until collected text should be written.
     pub(super) async fn due(&self) {
         match self.waiting.is_empty() {
             true => std::future::pending().await,
@@ -131,7 +131,7 @@ impl Recorder {
         }
     }
 
-    /// Writes the text that waits; returns it, to be shown.
+    /// Writes the collected text and returns it to be shown.
     pub(super) async fn flush(&mut self) -> Option<String> {
         if self.waiting.is_empty() {
             return None;
@@ -144,10 +144,10 @@ impl Recorder {
     }
 
     fn fail(&self, why: &str) -> bool {
-        tracing::error!(why, "the session could not be written");
+        tracing::error!(why, "the chat could not be written");
         self.services.notice(
             Level::Error,
-            format!("the session could not be written, so nothing was done: {why}"),
+            format!("the chat could not be written, so nothing was done: {why}"),
         );
         false
     }

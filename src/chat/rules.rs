@@ -1,30 +1,32 @@
-//! `/rules`: what runs unasked on the person's word, which files they trust, and taking that back.
+//! The command `/rules`: lists the rules and the trusted files, and removes them.
 
 use std::path::PathBuf;
 
-use super::Session;
+use super::Chat;
 use super::blocking::blocking;
 use crate::protocol::{Choice, ToEditor};
 use crate::tool::rules;
 use crate::trust::TrustAnswer;
 use co_policy::Pattern;
 
-impl Session {
-    /// Shows every rule; choosing one that was added removes it.
+impl Chat {
+    /// Shows all rules, or removes the chosen one.
     pub(super) async fn rules(&mut self, value: &str) {
-        if let Some(rule) = value.strip_prefix("session:") {
-            self.standing.rules.retain(|kept| kept.to_string() != rule);
+        if let Some(rule) = value.strip_prefix("chat:") {
+            self.permissions
+                .rules
+                .retain(|kept| kept.to_string() != rule);
             self.revoked();
             return self.say(format!("no longer allowed: {rule}"));
         }
         if value == "everything:" {
-            self.standing.everything = false;
+            self.permissions.everything = false;
             self.revoked();
             self.show_state();
             return self.say("every command that is not proven asks again");
         }
         if let Some(job) = value.strip_prefix("job:") {
-            self.standing.jobs.retain(|kept| kept.to_string() != job);
+            self.permissions.jobs.retain(|kept| kept.to_string() != job);
             self.revoked();
             return self.say(format!("what is typed into job {job} asks again"));
         }
@@ -44,14 +46,14 @@ impl Session {
             );
         }
         self.services.editor.tell(ToEditor::Choose {
-            session: self.id,
+            chat: self.id,
             name: "rules".to_owned(),
             title: "Rules (choose one to remove it)".to_owned(),
             choices,
         });
     }
 
-    /// A turn that runs was given what is no longer allowed, so it ends.
+    /// Cancels the running turn, since it has the removed rule.
     fn revoked(&self) {
         if let Some(running) = &self.running {
             running.cancel.cancel();
@@ -69,7 +71,7 @@ impl Session {
         let (dir, workspace) = self.saved_rules();
         match blocking(move || rules::remove(&dir, &workspace, &pattern)).await {
             Ok(true) => {
-                self.services.forget_judge(&self.place.workspace);
+                self.services.forget_judge(&self.dirs.workspace);
                 self.revoked();
                 self.say(format!("no longer saved: {rule}"));
             }
@@ -78,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Takes back the answer about a file, in every chat.
+    /// Removes the answer about a file, for all chats.
     async fn forget_file(&self, file: &str) {
         match self.services.instructions.forget(file.into()).await {
             Ok(true) => self.say(format!("the next prompt asks about {file} again")),
@@ -87,11 +89,11 @@ impl Session {
         }
     }
 
-    /// Where rules are kept, and for what.
+    /// Returns the directory of saved rules and the workspace.
     fn saved_rules(&self) -> (PathBuf, PathBuf) {
         (
             self.services.places.rules.clone(),
-            self.place.workspace.clone(),
+            self.dirs.workspace.clone(),
         )
     }
 
@@ -101,21 +103,21 @@ impl Session {
             value: format!("{kind}:{rule}"),
         };
         let mut choices = Vec::new();
-        if self.standing.everything {
+        if self.permissions.everything {
             choices.push(Choice {
-                label: "allow everything (session)".to_owned(),
+                label: "allow everything (this chat)".to_owned(),
                 value: "everything:".to_owned(),
             });
         }
-        choices.extend(self.standing.jobs.iter().map(|job| Choice {
-            label: format!("allow what is typed into job {job} (session)"),
+        choices.extend(self.permissions.jobs.iter().map(|job| Choice {
+            label: format!("allow what is typed into job {job} (this chat)"),
             value: format!("job:{job}"),
         }));
         choices.extend(
-            self.standing
+            self.permissions
                 .rules
                 .iter()
-                .map(|rule| choice("session", "allow", &rule.to_string())),
+                .map(|rule| choice("chat", "allow", &rule.to_string())),
         );
         let (dir, workspace) = self.saved_rules();
         match blocking(move || rules::load(&dir, &workspace)).await {
@@ -138,12 +140,12 @@ impl Session {
         choices
     }
 
-    /// The files of this workspace that the person trusts or refused.
+    /// Returns the files of this workspace that the person trusts or refused.
     async fn file_choices(&self) -> Vec<Choice> {
         let answers = self
             .services
             .instructions
-            .answers(&self.place.workspace)
+            .answers(&self.dirs.workspace)
             .await;
         let answers = answers.unwrap_or_else(|why| {
             self.complain(why);

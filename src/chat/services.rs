@@ -1,4 +1,4 @@
-//! What every session of one backend shares: the executor, the settings, the store, the judges.
+//! The services that all chats of a backend share: the executor, the settings, the store, the judges.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::blocking::blocking;
+use super::events::MakeFrontEnd;
 use super::foreground::Foreground;
-use super::instructions::Instructions;
-use super::jobs::Board;
+use super::instruction_answers::InstructionAnswers;
+use super::running_jobs::RunningJobs;
 use crate::audit::{self, Audit};
 use crate::config::{Applies, Config, Given, SandboxBackend};
 use crate::editor::Editor;
@@ -36,19 +37,20 @@ pub struct Services {
     pub probe: SandboxProbe,
     pub store: Store,
     pub redactor: Redactor,
-    /// None where its file cannot be made; said at the start.
+    /// None if its file cannot be created. The person gets a notice at the start.
     pub audit: Option<Arc<Audit>>,
-    pub places: Arc<Places>,
-    /// The jobs of every session, for the person.
-    pub jobs: Arc<Board>,
+    pub places: Arc<ServicePaths>,
+    /// The running jobs of all chats.
+    pub jobs: Arc<RunningJobs>,
     /// The files of instructions, and the questions about them.
-    pub(super) instructions: Arc<Instructions>,
+    pub(super) instructions: Arc<InstructionAnswers>,
     pub(super) foreground: Foreground,
     /// The values of each workspace's secrets.
     values: Arc<Mutex<HashMap<PathBuf, Arc<Values>>>>,
+    pub(super) front_ends: MakeFrontEnd,
     connect: Connect,
     judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
-    /// The sessions whose person knows that the audit log is not written.
+    /// The chats whose person has got the notice that the audit file is not written.
     unaudited: Arc<Mutex<HashSet<String>>>,
     ids: Arc<AtomicU64>,
 }
@@ -63,21 +65,21 @@ struct CachedJudge {
 pub type Connect =
     Arc<dyn Fn(&Config, Option<&str>) -> Result<Arc<dyn Provider>, Fault> + Send + Sync>;
 
-/// Where things are on this machine.
-pub struct Places {
+/// The files and directories that the services use.
+pub struct ServicePaths {
     pub home: PathBuf,
     /// The backend's PATH.
     pub path: OsString,
     /// co's own directories, which no command reads unasked.
     pub own: Vec<PathBuf>,
-    /// Where saved rules live.
+    /// The directory of the saved rules.
     pub rules: PathBuf,
     /// The directory of the answers about files of workspaces.
     pub trust: PathBuf,
 }
 
-/// What a services is made of.
-pub struct Parts {
+/// The parts of [`Services`].
+pub struct ServiceParts {
     pub editor: Editor,
     pub config: Config,
     pub given: Given,
@@ -85,14 +87,15 @@ pub struct Parts {
     pub probe: SandboxProbe,
     pub store: Store,
     pub redactor: Redactor,
-    /// None where its file cannot be made; said at the start.
+    /// None if its file cannot be created. The person gets a notice at the start.
     pub audit: Option<Audit>,
-    pub places: Places,
+    pub places: ServicePaths,
     pub connect: Connect,
+    pub front_ends: MakeFrontEnd,
 }
 
 impl Services {
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: ServiceParts) -> Self {
         Self {
             editor: parts.editor,
             config: parts.config,
@@ -102,11 +105,12 @@ impl Services {
             store: parts.store,
             redactor: parts.redactor,
             audit: parts.audit.map(Arc::new),
-            instructions: Arc::new(Instructions::new(parts.places.trust.clone())),
+            instructions: Arc::new(InstructionAnswers::new(parts.places.trust.clone())),
             places: Arc::new(parts.places),
             jobs: Arc::default(),
             foreground: Foreground::default(),
             connect: parts.connect,
+            front_ends: parts.front_ends,
             values: Arc::default(),
             judges: Arc::default(),
             unaudited: Arc::default(),
@@ -166,12 +170,12 @@ impl Services {
         })
     }
 
-    /// A number no other question or block of this backend has.
+    /// Returns an id for a question, an output block or a job. It is unique in this backend.
     pub fn id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns the judge of a workspace. A new one says what is wrong with its rules.
+    /// Returns the judge of a workspace. The person gets a notice for each error in its rules.
     pub fn judge(&self, workspace: &Path) -> Arc<Judge> {
         let mut judges = self.judges.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = judges.get(workspace)
@@ -208,7 +212,7 @@ impl Services {
     /// Keeps an allow rule for a workspace and lets its judge know.
     ///
     /// # Errors
-    /// Where the rules' file cannot be written.
+    /// The file of the rules cannot be written.
     pub async fn save_rule(
         &self,
         workspace: PathBuf,
@@ -220,7 +224,7 @@ impl Services {
         Ok(())
     }
 
-    /// Makes the next judgement of a workspace read its rules anew.
+    /// Has the next verdict in a workspace read the rules again.
     pub fn forget_judge(&self, workspace: &Path) {
         self.judges
             .lock()
@@ -235,7 +239,7 @@ impl Services {
         blocking(move || read().map(|_| ())).await.ok();
     }
 
-    /// Returns what a model may read of a text: less the secrets, as they are on disk now, and `more` keys.
+    /// Returns a text without the secrets that are on disk now, and without `more` keys, for the model.
     pub async fn redact_for_model(&self, workspace: &Path, text: &str, more: &[String]) -> String {
         if !self.config.redact {
             return text.to_owned();
@@ -271,21 +275,21 @@ impl Services {
         }
     }
 
-    /// The provider the settings name, with another model if one is given.
+    /// Returns the provider that the settings name, with another model if one is given.
     ///
     /// # Errors
-    /// Where no provider is set up or its key is missing.
+    /// No provider is set up, or its key is missing.
     pub fn provider(&self, model: Option<&str>) -> Result<Arc<dyn Provider>, Fault> {
         (self.connect)(&self.config, model)
     }
 
-    /// Says, once a session, that the audit log is not written.
-    pub fn unaudited(&self, session: &str, error: &audit::Error) {
+    /// Warns once in each chat that the audit file is not written.
+    pub fn unaudited(&self, chat: &str, error: &audit::Error) {
         let mut known = self
             .unaudited
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if known.insert(session.to_owned()) {
+        if known.insert(chat.to_owned()) {
             self.notice(
                 Level::Warn,
                 format!(
@@ -295,7 +299,7 @@ impl Services {
         }
     }
 
-    /// Says one sentence to the person.
+    /// Sends a notice to the person.
     pub fn notice(&self, level: Level, message: impl Into<String>) {
         self.editor.tell(ToEditor::Notice {
             level,
@@ -304,12 +308,12 @@ impl Services {
     }
 }
 
-/// Returns what a model reads instead of a text that may hold secrets.
+/// Returns the text that replaces an output that may have secrets.
 pub(super) fn withheld(why: &str) -> String {
     format!("[output withheld: co could not check it for secrets ({why})]\n")
 }
 
-/// Apart from every id of the backend before this one, which Lua may still know; exact in a Lua number.
+/// Returns the first id. No id of an earlier backend, which Lua may still know, is equal. It is exact in a Lua number.
 fn first_id() -> u64 {
     (u64::from(std::process::id()) << 24) | 1
 }

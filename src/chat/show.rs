@@ -1,10 +1,10 @@
-//! What a session tells the editor.
+//! The messages of a chat to the client, apart from its text: its state and prompts that go back.
 
-use super::{Prompt, Session};
+use super::events::ChatEvent;
+use super::{Chat, Prompt};
 use crate::protocol::{State, ToEditor};
-use co_exec::Patch;
 
-impl Session {
+impl Chat {
     pub(super) fn set_state(&mut self, state: State, detail: String) {
         self.state = state;
         self.detail = detail;
@@ -17,49 +17,27 @@ impl Session {
             .clone()
             .or_else(|| self.services.config.llm.model.clone());
         self.services.editor.tell(ToEditor::State {
-            session: self.id,
+            chat: self.id,
             state: self.state,
             detail: self.detail.clone(),
             model: self.provider.as_ref().map_or_else(
                 || configured.unwrap_or_default(),
                 |provider| provider.label(),
             ),
-            cwd: self.place.cwd.display().to_string(),
+            cwd: self.dirs.cwd.display().to_string(),
             backend: self.services.probe.name().to_owned(),
             used: self.usage.into(),
             turn: self.turn_usage.into(),
             commands: self.services.foreground.of(self.id),
             queued: self.queue.len(),
-            begun: self.begun,
-            kept: self.recorder.id(),
-            everything: self.standing.confirms(&self.services),
+            taken_prompts: self.taken_prompts,
+            transcript: self.recorder.id(),
+            everything: self.permissions.confirms(&self.services),
         });
     }
 
-    pub(super) fn paragraph(&mut self, text: &str) {
-        let text = self.page.paragraph(text);
-        self.append(text);
-    }
-
-    /// Shows output that is there as a whole, as a block.
-    pub(super) fn output(&mut self, text: &str) {
-        self.services.editor.tell(ToEditor::Block {
-            session: self.id,
-            block: self.services.id(),
-            patch: Some(Patch {
-                lines: text.lines().map(str::to_owned).collect(),
-                ..Patch::default()
-            }),
-            done: true,
-        });
-        self.page.block();
-    }
-
-    pub(super) fn append(&self, text: String) {
-        self.services.editor.tell(ToEditor::Append {
-            session: self.id,
-            text,
-        });
+    pub(super) fn show(&self, event: ChatEvent) {
+        self.front_end.show(event);
     }
 
     pub(super) fn fire(&self, name: &str, data: serde_json::Value) {
@@ -69,13 +47,13 @@ impl Session {
         });
     }
 
-    /// Lets the person have a prompt again that was not taken, and those behind it, which no turn would come to.
+    /// Gives back a prompt that was not taken, and all queued prompts.
     pub(super) fn give_all_back(&mut self, prompt: Prompt) {
         let waiting = std::mem::take(&mut self.queue);
-        // The last one first: each goes in front of what the prompt area has by then.
+        // The last one first: each is put in front of the text in the prompt area.
         for prompt in std::iter::once(prompt).chain(waiting).rev() {
             self.services.editor.tell(ToEditor::Unsent {
-                session: self.id,
+                chat: self.id,
                 text: prompt.text,
             });
         }

@@ -1,4 +1,4 @@
-//! Whole sessions against a scripted model: a real executor, a real judge, a throwaway repository.
+//! Whole chats against a scripted model: a real executor, a real judge, a throwaway repository.
 
 mod calls;
 mod cancel;

@@ -1,11 +1,14 @@
-//! One turn: from the person's text until the model stops. A child task on a snapshot of the transcript; what
-//! it wants recorded, shown or asked it hands to its session, and it owns nothing that lasts.
+//! One turn: all that follows a prompt. It is a child task of the chat and works on a copy of the transcript. It
+//! sends the chat all that should be recorded, shown or asked, and owns nothing that outlives it.
 
 mod audit_records;
+mod call;
 mod calls;
 mod compact;
+mod event;
 mod file_calls;
 mod jobs;
+mod permissions;
 mod question;
 mod queue;
 mod run;
@@ -17,122 +20,46 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::call::CUT_OFF;
+use self::event::Halt;
+pub(super) use self::event::{Snapshot, TurnEvent};
+pub(super) use self::permissions::{Allowance, Permissions, Reply};
 pub(super) use self::queue::Queue;
-use super::jobs::Act;
-use super::loop_limits::{Guard, StepVerdict};
+use super::events::ChatEvent;
+use super::loop_limits::{LoopLimits, StepVerdict};
 use super::prompt::Budget;
-use super::render;
 use super::services::Services;
-use crate::editor::Target;
-use crate::protocol::{Ask, Scope, State, ToEditor};
+use crate::protocol::State;
 use crate::tool::{confinement::Isolation, judge::Judge};
-use co_exec::Screen;
+use co_exec::Caller;
 use co_llm::transcript::{self, End, Item, Surroundings, Usage};
 use co_llm::{Fault, Provider, Stop};
 
-/// What a turn hands to its session.
-pub(super) enum Event {
-    /// On disk before the answer comes; `Err` where it could not be written.
-    Record(Item, oneshot::Sender<Result<(), ()>>),
-    /// A piece of the model's answer.
-    Text(String),
-    Snapshot(oneshot::Sender<Snapshot>),
-    /// Text for the screen alone.
-    Show(String),
-    /// A command's output, shown as it comes until [`Event::BlockDone`].
-    Block(Target, Arc<Screen>),
-    BlockDone(ToEditor),
-    /// Output that is there as a whole.
-    Output(String),
-    State(State, String),
-    /// A question; a dropped reply is a no.
-    Ask(Box<Ask>, oneshot::Sender<Reply>),
-    /// A question needs no answer any more.
-    Withdraw(u64),
-    /// A scope that the person chose with `always`.
-    Allow(Allowance),
-    /// Something about the session's jobs.
-    Job(Act),
-    Usage(Usage),
-}
-
-/// Where the session stands before a request.
-pub(super) struct Snapshot {
-    /// The transcript so far.
-    pub items: Vec<Item>,
-    /// Jobs fail in the read-only sandbox also while a turn runs: their commands ask from now on.
-    pub failed_confined: Vec<String>,
-}
-
-/// What a person said.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Reply {
-    Once,
-    Always(Scope),
-    Deny(Option<String>),
-    Edited(String),
-}
-
-/// What `always` allows from now on.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Allowance {
-    Rule(co_policy::Pattern),
-    /// In the workspace it was asked in, wherever the session is by then.
-    Saved(PathBuf, co_policy::Pattern),
-    /// What is typed into this job.
-    Job(u64),
-    Everything,
-}
-
-/// What may run unasked in this session, as its person said so far.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Standing {
-    pub rules: Vec<co_policy::Pattern>,
-    pub everything: bool,
-    /// Jobs that may be typed into.
-    pub jobs: Vec<u64>,
-    /// Commands that failed in the read-only sandbox: the next time they ask.
-    pub failed_confined: Vec<String>,
-}
-
-impl Standing {
-    /// Whether nothing asks but what no deny rule could be tried on.
-    pub(super) fn confirms(&self, services: &Services) -> bool {
-        self.everything || services.config.auto_confirm
-    }
-
-    /// Takes over what a turn found to fail in the sandbox.
-    pub(super) fn learn(&mut self, failed: Vec<String>) {
-        let known = |command: &String| self.failed_confined.contains(command);
-        let new: Vec<_> = failed.into_iter().filter(|it| !known(it)).collect();
-        self.failed_confined.extend(new);
-    }
-}
-
-/// What a turn is given.
+/// A turn that runs or is about to.
 pub(super) struct Turn {
-    pub session: u64,
-    /// The session's id in the store, for the audit log.
-    pub log_id: String,
+    /// The number of the chat.
+    pub chat: u64,
+    /// The transcript's id in the store, for the audit file.
+    pub transcript_id: String,
     pub services: Arc<Services>,
-    /// The services of the chat, whenever its settings change.
-    pub kits: watch::Receiver<Arc<Services>>,
+    /// Receives new services if the settings change.
+    pub new_services: watch::Receiver<Arc<Services>>,
     pub provider: Arc<dyn Provider>,
     pub judge: Arc<Judge>,
     pub workspace: PathBuf,
     pub cwd: PathBuf,
     pub instructions: Option<String>,
     pub purpose: Purpose,
-    pub standing: Standing,
-    pub events: mpsc::Sender<Event>,
+    pub permissions: Permissions,
+    pub events: mpsc::Sender<TurnEvent>,
     pub cancel: CancellationToken,
-    pub guard: Guard,
-    /// Set when the guard wants the person to look.
-    pub circling: bool,
+    pub limits: LoopLimits,
+    /// The model repeats the same calls.
+    pub repeats_calls: bool,
     pub queue: Queue,
 }
 
-/// What a turn is for.
+/// The purpose of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// To answer the person.
@@ -141,8 +68,8 @@ pub(super) enum Purpose {
     Compact,
 }
 
-/// How a turn ended.
-pub(super) struct Ended {
+/// The result of a turn.
+pub(super) struct TurnEnd {
     pub end: End,
     pub fault: Option<Fault>,
     pub failed_confined: Vec<String>,
@@ -152,24 +79,15 @@ pub(super) struct Ended {
 const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more tools can be called. Sum up for the person: what you \
      did, what came of it, and what is left to do.";
 
-/// Told of a call that the model makes all the same.
+/// The result of a call in the last answer of such a turn.
 const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
 
-/// Told the person if trust in the instructions ended.
+/// The notice to the person if they no longer trust the instructions.
 const ANEW: &str = "the old instructions of the workspace are no longer sent; the model reads the conversation anew";
 
-/// Why a turn goes no further.
-enum Halt {
-    Cancelled,
-    Fault(Fault),
-    Guarded,
-    /// The session's file cannot be written, so nothing more may happen.
-    Unrecorded,
-}
-
 impl Turn {
-    /// Runs it to its end.
-    pub(super) async fn run(mut self) -> Ended {
+    /// Runs the turn to its end.
+    pub(super) async fn run(mut self) -> TurnEnd {
         let done = match self.purpose {
             Purpose::Answer => self.steps().await,
             Purpose::Compact => self.compact_all().await,
@@ -181,10 +99,10 @@ impl Turn {
             Err(Halt::Unrecorded) => (End::Failed, None),
             Err(Halt::Fault(fault)) => (End::Failed, Some(fault)),
         };
-        Ended {
+        TurnEnd {
             end,
             fault,
-            failed_confined: self.standing.failed_confined,
+            failed_confined: self.permissions.failed_confined,
         }
     }
 
@@ -197,7 +115,7 @@ impl Turn {
                 self.orient().await?;
                 told = self.services.probe.name();
             }
-            let may_call = match self.guard.step() {
+            let may_call = match self.limits.step() {
                 StepVerdict::Go => true,
                 StepVerdict::Summarise => {
                     self.tell_model(STEPS_USED_UP.to_owned(), true).await?;
@@ -206,7 +124,7 @@ impl Turn {
                 StepVerdict::Stop => return Err(Halt::Guarded),
             };
             let answer = match self.step(may_call).await {
-                // The last text stands.
+                // The turn ends with the text so far.
                 Err(Halt::Fault(fault)) if !may_call => {
                     tracing::warn!(%fault, "the turn could not be summed up");
                     return Err(Halt::Guarded);
@@ -240,7 +158,7 @@ impl Turn {
                 return Ok(());
             }
             self.calls(answer.calls).await?;
-            if self.circling {
+            if self.repeats_calls {
                 self.note("the same call came back with the same result five times")
                     .await?;
                 return Err(Halt::Guarded);
@@ -248,16 +166,16 @@ impl Turn {
         }
     }
 
-    /// Takes over what changed in the settings meanwhile.
+    /// Applies changed settings.
     pub(super) fn renew(&mut self) {
-        if self.kits.has_changed().unwrap_or(false) {
-            self.services = Arc::clone(&self.kits.borrow_and_update());
+        if self.new_services.has_changed().unwrap_or(false) {
+            self.services = Arc::clone(&self.new_services.borrow_and_update());
             self.judge = self.services.judge(&self.workspace);
-            self.guard.set_max_steps(self.services.config.max_steps);
+            self.limits.set_max_steps(self.services.config.max_steps);
         }
     }
 
-    /// Records the place that the chat works in, and tells the model what has changed there since it was told last.
+    /// Records the directories, the sandbox and the instructions of the chat, and sends the model what changed.
     async fn orient(&mut self) -> Result<(), Halt> {
         let services = Arc::clone(&self.services);
         let isolation = tokio::select! {
@@ -296,11 +214,11 @@ impl Turn {
         }
     }
 
-    /// Sends the model a note from co with the next request; `once`: it concerns one answer only.
+    /// Sends the model a note with the next request. If `once` is set, the note is about one answer only.
     async fn tell_model(&mut self, text: String, once: bool) -> Result<(), Halt> {
-        let shown = render::note(&text);
+        let shown = ChatEvent::ToldModel(text.clone());
         self.record(Item::Note { text, once }).await?;
-        self.show(&shown).await
+        self.show(shown).await
     }
 
     async fn budget(&self) -> Result<Budget, Halt> {
@@ -310,10 +228,10 @@ impl Turn {
         }
     }
 
-    /// Records an item: it is on disk when this returns, and may be shown and acted on.
+    /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
     async fn record(&mut self, item: Item) -> Result<(), Halt> {
         let (done, written) = oneshot::channel();
-        self.send(Event::Record(item, done)).await?;
+        self.send(TurnEvent::Record(item, done)).await?;
         match written.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(())) => Err(Halt::Unrecorded),
@@ -324,51 +242,43 @@ impl Turn {
     async fn note(&mut self, text: &str) -> Result<(), Halt> {
         let text = text.to_owned();
         self.record(Item::Notice { text: text.clone() }).await?;
-        self.show(&format!("> {text}")).await
+        let caller = Caller::Agent;
+        self.show(ChatEvent::Notice { text, caller }).await
     }
 
-    /// Shows a paragraph.
-    async fn show(&self, text: &str) -> Result<(), Halt> {
-        self.send(Event::Show(text.to_owned())).await
+    async fn show(&self, event: ChatEvent) -> Result<(), Halt> {
+        self.send(TurnEvent::Show(event)).await
     }
 
-    /// Tells what a request used, with its price where that is known.
+    /// Reports the tokens of a request, with their price if it is known.
     async fn used(&self, mut usage: Usage) -> Result<(), Halt> {
         if usage == Usage::default() {
             return Ok(());
         }
         let price = self.services.config.prices.find(&self.provider.label());
         usage.cost = price.map(|price| price.of(&usage));
-        self.send(Event::Usage(usage)).await
+        self.send(TurnEvent::Usage(usage)).await
     }
 
-    /// The transcript so far; what failed in the sandbox meanwhile is learnt.
+    /// Returns the transcript so far. Takes over the commands that failed in the sandbox.
     async fn snapshot(&mut self) -> Result<Vec<Item>, Halt> {
         let (reply, snapshot) = oneshot::channel();
-        self.send(Event::Snapshot(reply)).await?;
+        self.send(TurnEvent::Snapshot(reply)).await?;
         let snapshot = snapshot.await.map_err(|_| Halt::Cancelled)?;
-        self.standing.learn(snapshot.failed_confined);
+        self.permissions.learn(snapshot.failed_confined);
         Ok(snapshot.items)
     }
 
     async fn state(&self, state: State, detail: impl Into<String>) -> Result<(), Halt> {
-        self.send(Event::State(state, detail.into())).await
+        self.send(TurnEvent::State(state, detail.into())).await
     }
 
-    async fn send(&self, event: Event) -> Result<(), Halt> {
+    async fn send(&self, event: TurnEvent) -> Result<(), Halt> {
         self.events.send(event).await.map_err(|_| Halt::Cancelled)
     }
 }
 
-/// What one step came to.
-struct Answer {
-    calls: Vec<step::Asked>,
-    /// It has text.
-    spoke: bool,
-    stop: Stop,
-}
-
-/// The date for the model, in UTC.
+/// Returns the date in UTC.
 fn today() -> String {
     let now = time::OffsetDateTime::now_utc();
     format!("{} (UTC)", now.date())

@@ -1,66 +1,69 @@
-//! Commands that the person typed at the prompt. The model never hears of them; how each ended is kept with the
-//! conversation, as a line for the person.
+//! Commands that the person typed at the prompt with `!`. The model gets neither the commands nor their outputs. The
+//! transcript keeps a notice about each end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{Session, opens, person, render};
-use crate::editor::Target;
+use super::events::ChatEvent;
+use super::text::{code, short};
+use super::{Chat, cancellable, person_command, secret_access};
 use crate::error;
-use crate::protocol::{RunOptions, ToEditor};
+use crate::protocol::RunOptions;
 use crate::tool::shell::ExecMode;
+use co_exec::Caller;
 use co_llm::transcript::Item;
 
-/// How long the commands of a session that ends are waited for; the executor ends them within.
+/// The time that a chat waits for its cancelled commands when it closes.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The typed commands of a session.
-pub(super) struct Typed {
+/// The typed commands of a chat.
+pub(super) struct TypedCommands {
     running: usize,
     tell: mpsc::UnboundedSender<String>,
     ended: mpsc::UnboundedReceiver<String>,
-    /// Ends that are not on the screen yet: an answer streams there.
-    untold: Vec<String>,
+    /// Notices that wait until the model's text pauses.
+    unshown: Vec<String>,
 }
 
-impl Typed {
+impl TypedCommands {
     pub(super) fn new() -> Self {
-        // As many as a person types.
+        // The channel needs no bound: a person types these.
         let (tell, ended) = mpsc::unbounded_channel();
         Self {
             running: 0,
             tell,
             ended,
-            untold: Vec::new(),
+            unshown: Vec::new(),
         }
     }
 
-    /// Whether one runs whose end is not known yet.
+    /// Returns true if a command runs.
     pub(super) fn any_runs(&self) -> bool {
         self.running > 0
     }
 
-    /// Waits for the end of one, which is told by [`Session::tell_typed`].
+    /// Waits for the end of a command; [`Chat::tell_typed`] then shows it.
     pub(super) async fn ended(&mut self) {
-        // It holds a sender itself, so this never closes.
+        // The list has a sender, so the channel never closes.
         if let Some(text) = self.ended.recv().await {
             self.running = self.running.saturating_sub(1);
-            self.untold.push(text);
+            self.unshown.push(text);
         }
     }
 
-    /// Counts one more; its end is sent there.
+    /// Counts a new command. The sender takes the notice about its end.
     fn begin(&mut self) -> mpsc::UnboundedSender<String> {
         self.running += 1;
         self.tell.clone()
     }
 }
 
-impl Session {
-    /// Puts the ends of typed commands on record and shows them, where nothing that was said is torn by it.
+impl Chat {
+    /// Records and shows the ends of typed commands. Call it only between two pieces of the model's text.
     pub(super) async fn tell_typed(&mut self) {
-        let ended = std::mem::take(&mut self.typed.untold);
+        let ended = std::mem::take(&mut self.typed.unshown);
         if !ended.is_empty() {
             self.show_state();
         }
@@ -68,11 +71,12 @@ impl Session {
             self.recorder
                 .record(Item::Notice { text: text.clone() })
                 .await;
-            self.paragraph(&format!("> {text}"));
+            let caller = Caller::Person;
+            self.show(ChatEvent::Notice { text, caller });
         }
     }
 
-    /// Waits for the typed commands, which were cancelled.
+    /// Waits for the typed commands, which are cancelled.
     pub(super) async fn end_typed(&mut self) {
         let all = async {
             while self.typed.any_runs() {
@@ -80,35 +84,37 @@ impl Session {
             }
         };
         if tokio::time::timeout(PATIENCE, all).await.is_err() {
-            tracing::warn!("the typed commands of a session that ended are still there");
+            tracing::warn!("the typed commands of a chat that ended are still there");
         }
         self.tell_typed().await;
     }
 
-    /// Runs a command that the person typed at the prompt, its output in the chat, no model.
-    pub(super) async fn shell(&mut self, command: &str, options: RunOptions) {
+    /// Runs a command that the person typed. Its output appears in the chat.
+    pub(super) async fn run_typed(&mut self, command: &str, options: RunOptions) {
         if command.is_empty() {
             return self.complain("type a command after the !");
         }
         self.flush().await;
-        self.paragraph(&render::call(
-            &co_policy::printable(command),
-            ExecMode::default(),
-        ));
+        self.show(ChatEvent::Command {
+            command: co_policy::printable(command),
+            mode: ExecMode::default(),
+            caller: Caller::Person,
+        });
         let confinement = match self
             .services
             .probe
-            .for_approved(|| &self.place.workspace)
+            .for_approved(|| &self.dirs.workspace)
             .await
         {
             Ok(confinement) => confinement,
             Err(refused) => return self.complain(refused.to_string()),
         };
-        let cwd = &self.place.cwd;
-        let confinement = opens::open_named(&self.services, confinement, command, cwd).await;
-        let typed = person::Typed {
+        let cwd = &self.dirs.cwd;
+        let confinement =
+            secret_access::open_named(&self.services, confinement, command, cwd).await;
+        let typed = person_command::PersonCommand {
             command: command.to_owned(),
-            cwd: self.place.cwd.clone(),
+            cwd: self.dirs.cwd.clone(),
             stdin: None,
             terminal: false,
             options,
@@ -119,47 +125,34 @@ impl Session {
         let job = match job {
             Ok(job) => job,
             Err(error) => {
-                return self.append(format!("*not run: {}*\n\n", error::text_of(&error).plain()));
+                return self.show(ChatEvent::NotRun {
+                    why: error::text_of(&error).plain(),
+                    caller: Caller::Person,
+                });
             }
         };
-        let (session, block) = (self.id, self.services.id());
-        let showing = self
-            .services
-            .editor
-            .show(Target::Block { session, block }, job.screen());
-        // One token above all that was typed: <C-c> ends each of them.
+        let block = self.services.id();
+        self.show(ChatEvent::OutputStarted {
+            block,
+            screen: job.screen(),
+            caller: Caller::Person,
+        });
+        let front_end = Arc::clone(&self.front_end);
+        // `<C-c>` cancels all typed commands by this token.
         let all = self
-            .shell_cancel
+            .typed_cancel
             .get_or_insert_with(|| self.cancel.child_token());
-        let (canceller, cancel) = (job.canceller(), all.child_token());
-        let running = self.services.foreground.add(session, block, command);
-        let name = co_policy::printable(&render::short(command));
+        let cancel = all.child_token();
+        let running = self.services.foreground.add(self.id, block, command);
+        let name = co_policy::printable(&short(command));
         let end = self.typed.begin();
         self.show_state();
-        self.page.block();
         tokio::spawn(async move {
-            let outcome = job.outcome();
-            tokio::pin!(outcome);
-            let outcome = tokio::select! {
-                outcome = &mut outcome => outcome,
-                () = cancel.cancelled() => {
-                    canceller.cancel();
-                    outcome.await
-                }
-            };
-            showing.finish(ToEditor::Block {
-                session,
-                block,
-                patch: None,
-                done: true,
-            });
+            let outcome = cancellable::outcome(job, cancel.cancelled()).await;
+            front_end.show(ChatEvent::OutputEnded { block });
             drop(running);
-            let text = format!(
-                "{} ended: {}",
-                render::code(&name),
-                ceiling.status(&outcome)
-            );
-            // A session that is gone needs no news.
+            let text = format!("{} ended: {}", code(&name), ceiling.status(&outcome));
+            // It fails if the chat has ended.
             let _ = end.send(text);
         });
     }

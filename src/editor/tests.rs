@@ -5,14 +5,14 @@ use crate::protocol::Used;
 
 fn append(text: &str) -> ToEditor {
     ToEditor::Append {
-        session: 1,
+        chat: 1,
         text: text.to_owned(),
     }
 }
 
-fn state(session: u64, state: State) -> ToEditor {
+fn state(chat: u64, state: State) -> ToEditor {
     ToEditor::State {
-        session,
+        chat,
         state,
         detail: String::new(),
         model: String::new(),
@@ -21,8 +21,8 @@ fn state(session: u64, state: State) -> ToEditor {
         used: Used::default(),
         turn: Used::default(),
         queued: 0,
-        begun: 0,
-        kept: None,
+        taken_prompts: 0,
+        transcript: None,
         commands: Vec::new(),
         everything: false,
     }
@@ -47,11 +47,11 @@ fn text_joins_text() {
 }
 
 #[test]
-fn what_is_of_two_sessions_is_not_joined() {
+fn texts_of_two_chats_are_not_joined() {
     let told = [
         append("a"),
         ToEditor::Append {
-            session: 2,
+            chat: 2,
             text: "b".to_owned(),
         },
         state(1, State::Streaming),
@@ -59,7 +59,7 @@ fn what_is_of_two_sessions_is_not_joined() {
     ];
     let (editor, outbox) = Editor::new();
     told.iter().cloned().for_each(|it| editor.tell(it));
-    // A newer one of the same session takes its place.
+    // A newer one of the same chat takes its place.
     editor.tell(state(2, State::Streaming));
     let [a, b, first, _] = told;
     assert_eq!(

@@ -74,7 +74,7 @@ mod tests {
         ]);
         let mut message = map(vec![
             ("type", "prompt".into()),
-            ("session", 1.into()),
+            ("chat", 1.into()),
             ("text", packed(b"d\xe9j\xe0 \xc3\xa9")),
             ("cwd", "/".into()),
             ("context", Value::Array(vec![piece])),

@@ -120,13 +120,13 @@ fn message(message: ToEditor) -> serde_json::Result<Value> {
             ("patch", output(patch)),
         ]),
         ToEditor::Block {
-            session,
+            chat,
             block,
             patch: Some(patch),
             done,
         } => map([
             ("type", "block".into()),
-            ("session", session.into()),
+            ("chat", chat.into()),
             ("block", block.into()),
             ("patch", output(patch)),
             ("done", done.into()),
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_message_is_a_map_with_its_type() {
         let frame = [ToEditor::Append {
-            session: 1,
+            chat: 1,
             text: "hi".to_owned(),
         }];
         let value = encode(frame.into()).unwrap();
@@ -205,7 +205,7 @@ mod tests {
                 .map(|(_, v)| v.clone())
         };
         assert_eq!(get("type"), Some(Value::from("append")));
-        assert_eq!(get("session"), Some(Value::from(1)));
+        assert_eq!(get("chat"), Some(Value::from(1)));
         assert_eq!(get("text"), Some(Value::from("hi")));
     }
 
@@ -228,7 +228,7 @@ mod tests {
                 patch: patch.clone(),
             },
             ToEditor::Block {
-                session: 1,
+                chat: 1,
                 block: 2,
                 patch: Some(patch),
                 done: true,

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 /// A transcript could not be found, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no session {id}")]
+    #[error("there is no chat {id}")]
     NotFound { id: String },
-    #[error("the session {id} is open in another Neovim")]
+    #[error("the chat {id} is open in another Neovim")]
     Busy { id: String },
-    #[error("the session {id} was written by a later version of co (format {version})")]
+    #[error("the chat {id} was written by a later version of co (format {version})")]
     Newer { id: String, version: u32 },
     #[error("cannot write {}", path.display())]
     Write {

@@ -44,7 +44,7 @@ impl Store {
     /// Returns the store. The directory is made with the first transcript.
     pub fn new(data_dir: PathBuf) -> Self {
         Self {
-            directory: data_dir.join("sessions"),
+            directory: data_dir.join("chats"),
         }
     }
 

@@ -55,7 +55,7 @@ impl Contents {
         let mut notices = Vec::new();
         if self.no_header {
             notices.push(
-                "The first line of this session cannot be read; it stays in the file.".to_owned(),
+                "The first line of this chat cannot be read; it stays in the file.".to_owned(),
             );
         }
         if !self.unreadable.is_empty() {

@@ -135,7 +135,7 @@ impl Drop for TranscriptWriter {
     /// Unlocks explicitly: a child process that is starting right now may keep the file open a little longer.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
-            tracing::warn!(%error, "a session stayed locked until its file is closed");
+            tracing::warn!(%error, "a chat stayed locked until its file is closed");
         }
     }
 }

@@ -167,8 +167,8 @@ impl Judge {
             unread,
             ..Assessment::default()
         });
-        let session = allowed.then(|| Pattern::exact(jobs::WRITE));
-        self.verdict(&found, session.as_slice())
+        let chat = allowed.then(|| Pattern::exact(jobs::WRITE));
+        self.verdict(&found, chat.as_slice())
     }
 
     /// Returns the files that git tracks, by their paths below the workspace, if git may be asked.
@@ -210,8 +210,8 @@ impl Judge {
     }
 
     /// Returns the verdict of an assessment by the person's rules and those of the chat.
-    pub fn verdict(&self, assessment: &Assessment, session: &[Pattern]) -> Verdict {
-        co_policy::decide(assessment, &self.rules, session)
+    pub fn verdict(&self, assessment: &Assessment, chat_rules: &[Pattern]) -> Verdict {
+        co_policy::decide(assessment, &self.rules, chat_rules)
     }
 
     /// Returns the stricter rules of the workspace's `.co/policy.toml`, which is read again when it changes.

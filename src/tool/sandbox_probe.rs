@@ -119,8 +119,8 @@ mod tests {
             Confinement::ReadOnly { .. }
         ));
         assert_eq!(probe.name(), "auto");
-        let session = probe.for_approved(|| "/w");
-        assert_eq!(futures::FutureExt::now_or_never(session), None);
+        let confinement = probe.for_approved(|| "/w");
+        assert_eq!(futures::FutureExt::now_or_never(confinement), None);
     }
 
     #[tokio::test]
@@ -141,8 +141,11 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_person_types_waits_for_no_probe_where_nothing_confines_it() {
-        let session = unknown(SandboxBackend::Subprocess);
-        assert_eq!(session.for_approved(|| "/w").await, Ok(Confinement::Plain));
-        assert_eq!(session.name(), "subprocess");
+        let confinement = unknown(SandboxBackend::Subprocess);
+        assert_eq!(
+            confinement.for_approved(|| "/w").await,
+            Ok(Confinement::Plain)
+        );
+        assert_eq!(confinement.name(), "subprocess");
     }
 }

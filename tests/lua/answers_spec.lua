@@ -4,8 +4,8 @@ local messages = require('messages')
 local neovim = require('neovim')
 
 local append = messages.append
-local BEGINS = { type = 'answer_begins', session = 1 }
-local FOLD = { type = 'fold_answer', session = 1 }
+local BEGINS = { type = 'answer_begins', chat = 1 }
+local FOLD = { type = 'fold_answer', chat = 1 }
 
 local function chat()
   local nvim = neovim.start()
@@ -52,7 +52,7 @@ describe('an answer that was asked for again', function()
     local nvim = chat()
     nvim:receive({
       type = 'replace',
-      session = 1,
+      chat = 1,
       text = 'hi\n\nOne\nline.\n\n> asked again\n\nTwo.',
       folds = { { 2, 4 } },
       answer = 7,

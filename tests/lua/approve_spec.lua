@@ -367,7 +367,7 @@ describe('the approval float', function()
 
   it('asks of two chats wait in one queue', function()
     local nvim = editor()
-    nvim:receive(ask(1, { session = 1 }), ask(2, { session = 2 }), ask(3, { session = 1 }))
+    nvim:receive(ask(1, { chat = 1 }), ask(2, { chat = 2 }), ask(3, { chat = 1 }))
     nvim:wait_screen('chat 1')
     nvim:keys(':Co /approve 2<CR>')
     wait_answers(nvim, { { 2, 'once' } })

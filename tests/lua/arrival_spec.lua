@@ -124,7 +124,7 @@ end)
 describe('a list that arrives', function()
   local LIST = {
     type = 'choose',
-    session = 1,
+    chat = 1,
     name = 'model',
     title = 'Which model',
     choices = { { label = 'one', value = 'm1' }, { label = 'two', value = 'm2' } },
@@ -172,7 +172,7 @@ describe('five questions of two chats', function()
     for index = 1, 20 do
       nvim:keys(typed:sub((index - 1) * 100 + 1, index * 100))
       if index % 4 == 0 then
-        nvim:receive(ask(math.floor(index / 4), { session = index % 8 == 0 and 2 or 1 }))
+        nvim:receive(ask(math.floor(index / 4), { chat = index % 8 == 0 and 2 or 1 }))
       end
     end
     nvim:wait('return #vim.api.nvim_get_current_line() == 2000')

@@ -289,7 +289,7 @@ describe('the backend', function()
     nvim:wait("return require('co.chat').current().state.state == 'thinking'")
     nvim:lua("vim.cmd('Co! die')")
     nvim:wait('return _G.done ~= nil')
-    same({ session = 1, reason = 'interrupted' }, nvim:lua('return _G.done'))
+    same({ chat = 1, reason = 'interrupted' }, nvim:lua('return _G.done'))
   end)
 
   it('is replaced by who hears of its end, and what they run is not ended with it', function()

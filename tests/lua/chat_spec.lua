@@ -66,12 +66,12 @@ describe('the chat', function()
     nvim:keys('ione<CR>two<Esc><CR>')
     nvim:wait('return #_G.sent == 1')
     nvim:keys('inext<Esc>')
-    nvim:receive({ type = 'unsent', session = 1, text = 'one\ntwo' })
+    nvim:receive({ type = 'unsent', chat = 1, text = 'one\ntwo' })
     same({ '', 'one', 'two', 'next' }, nvim:lines(CHAT))
     nvim:keys('G<C-s>')
     nvim:wait('return #_G.sent == 2')
     same('one\ntwo\nnext', nvim:sent('prompt')[2].text)
-    nvim:receive({ type = 'unsent', session = 1, text = 'three' })
+    nvim:receive({ type = 'unsent', chat = 1, text = 'three' })
     same({ '', 'three' }, nvim:lines(CHAT))
   end)
 
@@ -226,27 +226,27 @@ describe('the chat', function()
     end
     nvim:receive({
       type = 'block',
-      session = 1,
+      chat = 1,
       block = 1,
       patch = patch(0, { 'file1', 'fi' }),
       done = false,
     })
     nvim:receive({
       type = 'block',
-      session = 1,
+      chat = 1,
       block = 1,
       patch = patch(1, vim.list_slice(lines, 2)),
       done = false,
     })
     nvim:receive({
       type = 'block',
-      session = 1,
+      chat = 1,
       block = 2,
       patch = patch(0, { 'short', '```' }),
       done = true,
     })
-    nvim:receive({ type = 'block', session = 1, block = 1, done = true })
-    nvim:receive({ type = 'block', session = 1, block = 3, patch = vim.NIL, done = true })
+    nvim:receive({ type = 'block', chat = 1, block = 1, done = true })
+    nvim:receive({ type = 'block', chat = 1, block = 3, patch = vim.NIL, done = true })
     nvim:receive(append('The comment.'))
     nvim:wait("return vim.fn.search('The comment', 'nw') > 0")
     local expected = { '## Co', '', '**ls**', '````' }
@@ -266,7 +266,7 @@ describe('the chat', function()
     local nvim = chat()
     nvim:receive({
       type = 'block',
-      session = 1,
+      chat = 1,
       block = 1,
       patch = patch(0, { '`````', 'x' }),
       done = true,
@@ -301,7 +301,7 @@ describe('the chat', function()
     local nvim = chat()
     nvim:receive(append('old\nold\nold'))
     nvim:keys('idraft')
-    nvim:receive({ type = 'replace', session = 1, text = 'new' })
+    nvim:receive({ type = 'replace', chat = 1, text = 'new' })
     nvim:wait("return vim.fn.search('new', 'nw') > 0")
     nvim:keys('!')
     nvim:wait("return vim.api.nvim_get_current_line() == 'draft!'")
@@ -363,11 +363,11 @@ describe('the chat', function()
     nvim:wait_screen('cancel the turn')
   end)
 
-  it('closes its session when its buffer is wiped or deleted, and a new one opens', function()
+  it('ends its chat when its buffer is wiped or deleted, and a new one opens', function()
     local nvim = chat()
     nvim:keys(':bdelete!<CR>')
     nvim:wait('return #_G.sent == 1')
-    same({ type = 'close', session = 1 }, nvim:sent()[1])
+    same({ type = 'close', chat = 1 }, nvim:sent()[1])
     nvim:receive(append('too late'))
     nvim:lua("vim.cmd('Co')")
     nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/2'")
@@ -448,7 +448,7 @@ describe('the chat', function()
     )
     nvim:receive({
       type = 'choose',
-      session = 1,
+      chat = 1,
       name = 'model',
       title = 'Which model',
       choices = { { label = 'one', value = 'm1' }, { label = 'two', value = 'm2' } },
@@ -471,8 +471,8 @@ describe('the chat', function()
     local nvim = chat()
     nvim:lua("vim.cmd('Co /new')")
     nvim:receive(
-      { type = 'append', session = 1, text = 'one' },
-      { type = 'append', session = 2, text = 'two' }
+      { type = 'append', chat = 1, text = 'one' },
+      { type = 'append', chat = 2, text = 'two' }
     )
     nvim:wait("return vim.fn.search('two', 'nw') > 0")
     same({ 'one', '' }, nvim:lines(CHAT))
@@ -481,8 +481,8 @@ describe('the chat', function()
 
   it('a message that cannot be shown is told once and the others go on', function()
     local nvim = chat()
-    nvim:receive({ type = 'append', session = 1 }, { type = 'nonsense' }, append('after'))
-    nvim:receive({ type = 'append', session = 1 })
+    nvim:receive({ type = 'append', chat = 1 }, { type = 'nonsense' }, append('after'))
+    nvim:receive({ type = 'append', chat = 1 })
     nvim:wait("return vim.fn.search('after', 'nw') > 0")
     nvim:wait('return #_G.notices > 0')
     same(1, #nvim:lua('return _G.notices'))

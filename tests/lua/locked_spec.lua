@@ -40,14 +40,14 @@ describe('what comes while text is locked', function()
     end
     nvim:receive({
       type = 'block',
-      session = 1,
+      chat = 1,
       block = 1,
       patch = messages.patch(0, { 'a', 'b' }),
       done = false,
     })
     nvim:receive({
       type = 'block',
-      session = 1,
+      chat = 1,
       block = 1,
       patch = messages.patch(1, { 'c' }),
       done = true,

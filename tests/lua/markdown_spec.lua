@@ -158,14 +158,14 @@ describe('the colours of a chat', function()
     -- Comparing takes the time that the colours need.
     nvim:wait('return #(function(...) ' .. AT .. ' end)(...) > 0', [[\%^## You]])
     wait_colours(nvim, (#vim.split(ANSWER, '\n') - 1) * 20)
-    nvim:receive({ type = 'replace', session = 1, text = ANSWER })
+    nvim:receive({ type = 'replace', chat = 1, text = ANSWER })
     wait_colours(nvim, #vim.split(ANSWER, '\n') - 1)
   end)
 
   it('are of one kind in output, however it grows and whatever it looks like', function()
     local nvim = chat()
     local function block(from, lines, done)
-      return { type = 'block', session = 1, block = 1, patch = patch(from, lines), done = done }
+      return { type = 'block', chat = 1, block = 1, patch = patch(from, lines), done = done }
     end
     nvim:receive(append('Before.\n\n'), block(0, { '# first' }, false))
     nvim:wait('return #(function(...) ' .. AT .. ' end)(...) > 0', '# first')

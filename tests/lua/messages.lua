@@ -6,9 +6,9 @@ local M = {}
 ---@return table
 function M.ask(id, fields)
   return vim.tbl_extend('force', {
-    type = 'ask',
+    type = 'question',
     id = id,
-    session = 1,
+    chat = 1,
     command = 'touch file' .. id,
     cwd = '/tmp',
     timeout = 120,
@@ -40,7 +40,7 @@ end
 function M.state(name, fields)
   return vim.tbl_extend('force', {
     type = 'state',
-    session = 1,
+    chat = 1,
     state = name,
     detail = '',
     model = 'model-x',
@@ -49,7 +49,7 @@ function M.state(name, fields)
     input = 0,
     output = 0,
     queued = 0,
-    begun = 0,
+    taken_prompts = 0,
   }, fields or {})
 end
 
@@ -68,7 +68,7 @@ end
 ---@param text string
 ---@return table
 function M.append(text)
-  return { type = 'append', session = 1, text = text }
+  return { type = 'append', chat = 1, text = text }
 end
 
 --- A job that a model started.
@@ -82,7 +82,7 @@ function M.job(run, job, command)
     run = run,
     command = command,
     cwd = '/tmp',
-    owner = { session = 1, job = job, terminal = false },
+    owner = { chat = 1, job = job, terminal = false },
   }
 end
 

@@ -146,7 +146,7 @@ describe('the list of questions', function()
     nvim:receive(
       ask(1),
       ask(2, { command = 'rm -rf build', destructive = true }),
-      ask(3, { command = script, session = 2 })
+      ask(3, { command = script, chat = 2 })
     )
     nvim:wait_screen('co 1/3')
     reach(nvim)

@@ -57,7 +57,7 @@ local answers = {
   prompt = function(message)
     if behaviour == 'queue' then
       prompts = prompts + 1
-      local fields = { session = message.session, queued = prompts - 1, begun = 1 }
+      local fields = { chat = message.chat, queued = prompts - 1, taken_prompts = 1 }
       if prompts == 1 then
         send(messages.state('idle', fields))
       end

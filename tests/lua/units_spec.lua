@@ -43,7 +43,7 @@ describe('the winbar', function()
       input = 999,
       output = 2500000,
       queued = 0,
-      begun = 0,
+      taken_prompts = 0,
     }, 'read-only sandbox')
     same(' ready · m · 999 in 2.5M out · subprocess (read-only sandbox) · %</x', text)
   end)
@@ -59,7 +59,7 @@ describe('the winbar', function()
       output = 6,
       cost = 0.126,
       queued = 0,
-      begun = 0,
+      taken_prompts = 0,
     }
     same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.chat.winbar').text(state))
     state.everything = true
@@ -214,7 +214,7 @@ describe('completion', function()
     vim.fn.mkdir(dir)
     vim.fn.writefile({}, dir .. '/notes.txt')
     nvim:lua(
-      "vim.cmd('cd ' .. ...) receive({ { type = 'ask', id = 7, session = 1, command = 'x', cwd = '/', timeout = 1, backend = 'b', reasons = {}, destructive = false } })",
+      "vim.cmd('cd ' .. ...) receive({ { type = 'question', id = 7, chat = 1, command = 'x', cwd = '/', timeout = 1, backend = 'b', reasons = {}, destructive = false } })",
       dir
     )
     same(

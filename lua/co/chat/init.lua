@@ -50,7 +50,7 @@ local function forget(chat)
   if current == chat.id then
     current = nil
   end
-  backend.send_if_running({ type = 'close', session = chat.id })
+  backend.send_if_running({ type = 'close', chat = chat.id })
   require('co.question').withdraw(chat.id)
 end
 
@@ -132,7 +132,7 @@ local function create(id, cwd, existing)
       input = 0,
       output = 0,
       queued = 0,
-      begun = 0,
+      taken_prompts = 0,
     },
   }
   chats[id], newest, current = chat, math.max(newest, id), id
@@ -207,14 +207,14 @@ end
 --- Cancels the turn of a chat; if none runs, the queue.
 ---@param chat co.Chat
 function M.cancel(chat)
-  backend.send_if_running({ type = 'cancel', session = chat.id })
+  backend.send_if_running({ type = 'cancel', chat = chat.id })
 end
 
 --- Returns the chat of a message; nil if its buffer is gone. The message may be older than `close`.
----@param message { session?: integer }
+---@param message { chat?: integer }
 ---@return co.Chat?
 local function of_message(message)
-  local chat = chats[message.session]
+  local chat = chats[message.chat]
   return chat and buffer.alive(chat.buf) and chat or nil
 end
 
@@ -260,7 +260,7 @@ end
 function M.state(message)
   local chat = of_message(message)
   if chat then
-    for _ = chat.state.begun + 1, message.begun do
+    for _ = chat.state.taken_prompts + 1, message.taken_prompts do
       table.remove(chat.waiting_prompts, 1)
     end
     chat.state = message
@@ -331,7 +331,7 @@ function M.choose(message)
   require('co.chat.choice').offer(chat, message, function(value)
     backend.send_if_running({
       type = 'command',
-      session = chat.id,
+      chat = chat.id,
       name = message.name,
       args = value,
       cwd = chat.state.cwd,
@@ -356,16 +356,16 @@ end
 ---@return boolean interrupted a turn was running
 local function handle_exit(chat, reason, held)
   local interrupted = chat.state.state ~= 'idle'
-  chat.unloaded = chat.state.kept or chat.unloaded
+  chat.unloaded = chat.state.transcript or chat.unloaded
   -- The next backend numbers its own blocks.
   chat.text.blocks = {}
   local prompts = vim.tbl_filter(function(message)
-    return message.type == 'prompt' and message.session == chat.id
+    return message.type == 'prompt' and message.chat == chat.id
   end, held)
   local waiting = chat.waiting_prompts
   local unread = vim.list_slice(waiting, 1, #waiting - #prompts)
   chat.waiting_prompts = vim.list_slice(waiting, #unread + 1)
-  local fresh = { state = 'idle', detail = '', commands = {}, queued = 0, begun = 0 }
+  local fresh = { state = 'idle', detail = '', commands = {}, queued = 0, taken_prompts = 0 }
   chat.state = vim.tbl_extend('force', chat.state, fresh)
   if buffer.alive(chat.buf) then
     if interrupted then
@@ -387,8 +387,8 @@ backend.on_exit(function(reason, unsent, held)
     local message = unsent[index]
     local text = message.type == 'prompt' and message.text
       or message.name == '!' and '!' .. message.args
-    if message.session and text then
-      M.unsent({ type = 'unsent', session = message.session, text = text })
+    if message.chat and text then
+      M.unsent({ type = 'unsent', chat = message.chat, text = text })
     end
   end
   ---@type integer[]
@@ -400,7 +400,7 @@ backend.on_exit(function(reason, unsent, held)
   end
   return function()
     for _, id in ipairs(interrupted) do
-      events.raise('CoTurnDone', { session = id, reason = 'interrupted' })
+      events.raise('CoTurnDone', { chat = id, reason = 'interrupted' })
     end
   end
 end)

@@ -46,7 +46,7 @@ function M.message(chat, message, cwd)
     and message.name ~= 'resume'
     and {
       type = 'command',
-      session = chat.id,
+      chat = chat.id,
       name = 'resume',
       args = chat.unloaded,
       cwd = directory,
@@ -70,7 +70,7 @@ end
 function M.prompt(chat, text, cwd, extra)
   local taken = M.message(chat, {
     type = 'prompt',
-    session = chat.id,
+    chat = chat.id,
     text = text,
     cwd = cwd,
     context = require('co.chat.context').gather(text, extra, chat.range),
@@ -100,7 +100,7 @@ function M.run(chat, text, cwd)
   end
   local taken = M.message(chat, {
     type = 'command',
-    session = chat.id,
+    chat = chat.id,
     name = '!',
     args = command,
     cwd = cwd,

@@ -3,7 +3,7 @@ local float = require('co.question.float')
 local question_text = require('co.question.text')
 
 --- Answers a question, if it still waits.
----@param question co.Ask
+---@param question co.CommandQuestion
 ---@param decision co.Decision
 ---@param extra? co.AnswerDetails
 ---@return boolean
@@ -12,7 +12,7 @@ local function answer(question, decision, extra)
 end
 
 --- Answers the question for which the person wrote a text. A notice tells if it was withdrawn meanwhile.
----@param question co.Ask
+---@param question co.CommandQuestion
 ---@param decision co.Decision
 ---@param extra co.AnswerDetails
 local function answer_with(question, decision, extra)
@@ -21,7 +21,7 @@ local function answer_with(question, decision, extra)
   end
 end
 
----@type table<string, fun(question: co.Ask)>
+---@type table<string, fun(question: co.CommandQuestion)>
 local question_keys = {
   y = function(question)
     answer(question, 'once')
@@ -54,7 +54,7 @@ local question_keys = {
 
 --- Returns the action of a key of the menu.
 ---@param key string
----@return fun(question: co.Ask)
+---@return fun(question: co.CommandQuestion)
 local function choose_scope(key)
   return function(question)
     for _, scope in ipairs(question_text.scopes(question)) do
@@ -66,7 +66,7 @@ local function choose_scope(key)
   end
 end
 
----@type table<string, fun(question: co.Ask)>
+---@type table<string, fun(question: co.CommandQuestion)>
 local menu_keys = {}
 for _, key in ipairs({ 'c', 'p', 's', 'E' }) do
   menu_keys[key] = choose_scope(key)
@@ -77,7 +77,7 @@ return {
   holds_turn = true,
   keys = { question = question_keys, menu = menu_keys },
   title = function(question)
-    return ('chat %d'):format(question.session)
+    return ('chat %d'):format(question.chat)
   end,
   text = function(question, page)
     if page == 'menu' then
@@ -96,7 +96,7 @@ return {
     return long, brief
   end,
   entry = function(question)
-    local about = { ('chat %d'):format(question.session), question_text.place(question) }
+    local about = { ('chat %d'):format(question.chat), question_text.place(question) }
     about[#about + 1] = question_text.conditions(question)
     if question.job then
       about[#about + 1] = ('typed into job %d'):format(question.job)

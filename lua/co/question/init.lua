@@ -152,7 +152,7 @@ function M.add(question)
   vim.cmd.redrawstatus()
   events.raise('CoApprovalRequested', {
     id = question.id,
-    session = question.session,
+    chat = question.chat,
     command = question.command,
   })
 end
@@ -200,7 +200,7 @@ function M.withdraw(chat)
   ---@type table<integer, string>
   local settled = {}
   for _, question in ipairs(questions) do
-    if question.session == chat then
+    if question.chat == chat then
       settled[question.id] = 'withdrawn'
     end
   end

@@ -31,7 +31,7 @@ local function mark(text, from, to)
 end
 
 --- Returns the unusual conditions under which the command runs; nil if there are none.
----@param question co.Ask
+---@param question co.CommandQuestion
 ---@return string?
 function M.conditions(question)
   local words = {}
@@ -45,7 +45,7 @@ function M.conditions(question)
 end
 
 --- Returns the directory, the time-out and the confinement.
----@param question co.Ask
+---@param question co.CommandQuestion
 ---@return string
 function M.place(question)
   local time = question.timeout and (' · %d s'):format(question.timeout) or ''
@@ -53,7 +53,7 @@ function M.place(question)
 end
 
 --- Returns the text of a question about a command.
----@param question co.Ask
+---@param question co.CommandQuestion
 ---@return co.QuestionText
 function M.question(question)
   ---@type co.QuestionText
@@ -82,7 +82,7 @@ function M.question(question)
 end
 
 --- Returns the choices of `always`: each with its key, its scope and its description.
----@param question co.Ask
+---@param question co.CommandQuestion
 ---@return { key: string, scope: co.Scope, about: string }[]
 function M.scopes(question)
   local about = question.job and ('whatever is typed into job %d'):format(question.job)
@@ -109,7 +109,7 @@ function M.scopes(question)
 end
 
 --- Returns the menu of these choices. They are above the command, which may be longer than the window.
----@param question co.Ask
+---@param question co.CommandQuestion
 ---@return co.QuestionText
 function M.menu(question)
   ---@type co.QuestionText

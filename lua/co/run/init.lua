@@ -155,7 +155,7 @@ end
 ---@return string
 function M.label(run)
   local owner = run.owner
-  return owner and ('job %d of chat %d'):format(owner.job, owner.session)
+  return owner and ('job %d of chat %d'):format(owner.job, owner.chat)
     or ('run %d'):format(run.id)
 end
 
@@ -214,7 +214,7 @@ end
 local function raise_end(run)
   events.raise('CoJobDone', {
     run = run.id,
-    session = run.owner and run.owner.session,
+    chat = run.owner and run.owner.chat,
     job = run.owner and run.owner.job,
     command = run.command,
     exit = run.exit,

@@ -83,7 +83,7 @@ end
 local function origin(run)
   local owner = run.owner
   if owner then
-    return owner.job, ('chat %d'):format(owner.session)
+    return owner.job, ('chat %d'):format(owner.chat)
   end
   return run.id, 'you'
 end

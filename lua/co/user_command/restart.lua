@@ -48,7 +48,7 @@ local function resume_chats()
     if chat.unloaded then
       local cwd = chat.state.cwd
       local message =
-        { type = 'command', session = chat.id, name = 'resume', args = chat.unloaded, cwd = cwd }
+        { type = 'command', chat = chat.id, name = 'resume', args = chat.unloaded, cwd = cwd }
       require('co.chat.send').message(chat, message, cwd)
     end
   end

@@ -227,7 +227,7 @@ function M.run(name, args, chat, cwd)
   end
   local taken = require('co.chat.send').message(
     chat,
-    { type = 'command', session = chat.id, name = name, args = args, cwd = cwd },
+    { type = 'command', chat = chat.id, name = name, args = args, cwd = cwd },
     cwd
   )
   if taken then

@@ -1,4 +1,4 @@
-//! One job, as a turn sees it.
+//! One job of a chat, as a turn reads it, types to it and ends it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,35 +8,35 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::super::advice::Conditions;
-use super::board::Post;
+use super::super::running_jobs::JobControl;
 use co_exec::{InputError, Outcome, Reading};
 
-/// Silence after which nothing more is waited for.
+/// A job that prints nothing for this time has settled.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// A job of the session; holding one keeps nothing alive.
+/// A job of the chat. It does not keep the job running.
 #[derive(Debug, Clone)]
-pub(in crate::chat) struct Seen {
+pub(in crate::chat) struct JobView {
     pub number: u64,
     pub command: String,
-    /// What names it in a line.
+    /// The start of its command.
     pub short: String,
     pub cwd: PathBuf,
     pub conditions: Conditions,
     pub(super) reading: Arc<Reading>,
-    pub(super) post: Post,
+    pub(super) control: JobControl,
     pub(super) cancel: CancellationToken,
     pub(super) began: Instant,
     pub(super) end: watch::Receiver<Option<Arc<Outcome>>>,
 }
 
-impl Seen {
-    /// Whether its end was not seen yet.
+impl JobView {
+    /// Returns true until the job's end is known.
     pub(in crate::chat) fn runs(&self) -> bool {
         self.end.borrow().is_none()
     }
 
-    /// How it ended, if it did.
+    /// Returns the outcome if the job has ended.
     pub(in crate::chat) fn outcome(&self) -> Option<Arc<Outcome>> {
         self.end.borrow().clone()
     }
@@ -44,11 +44,11 @@ impl Seen {
     /// Waits for its end.
     pub(in crate::chat) async fn ended(&self) {
         let mut end = self.end.clone();
-        // Who would tell is gone where this fails, and the job with it.
+        // It fails if the job's task has ended, and then the job has ended too.
         let _ = end.wait_for(Option::is_some).await;
     }
 
-    /// Waits until it printed something new and fell silent, or ended; `most` at most.
+    /// Waits until the job printed something new and then paused, or ended. Waits no longer than `most`.
     pub(in crate::chat) async fn settled(&self, most: Duration) {
         let settled = async {
             self.reading.settled(QUIET).await;
@@ -59,7 +59,7 @@ impl Seen {
         let _ = tokio::time::timeout(most, settled).await;
     }
 
-    /// Ends it and all it started.
+    /// Ends the job and its processes.
     pub(in crate::chat) async fn end(&self) {
         self.cancel.cancel();
         self.ended().await;
@@ -68,22 +68,22 @@ impl Seen {
     /// Types `text`, and ends the input if that is asked for.
     ///
     /// # Errors
-    /// Too much waits already, or nobody will ever read it.
+    /// The input is full or closed.
     pub(in crate::chat) fn write(&self, text: &str, close: bool) -> Result<(), InputError> {
-        // What the return key of a terminal sends.
-        let text = match self.post.is_terminal() {
+        // The return key of a terminal sends `\r`.
+        let text = match self.control.is_terminal() {
             true => text.replace('\n', "\r"),
             false => text.to_owned(),
         };
-        self.post.write(text.into_bytes(), close)
+        self.control.write(text.into_bytes(), close)
     }
 
-    /// What was typed of a line that has not ended.
+    /// Returns the start of a typed line that has no end yet.
     pub(in crate::chat) fn line(&self) -> String {
-        self.post.line()
+        self.control.line()
     }
 
-    /// What it printed since it was last read, or from a line on.
+    /// Returns the output since the last reading, or from a line on.
     pub(in crate::chat) fn read(&self, since: Option<u64>) -> Option<String> {
         match since {
             None => self.reading.next(),
@@ -91,7 +91,7 @@ impl Seen {
         }
     }
 
-    /// Where it stands, in a line for the model.
+    /// Returns the job's state for the model.
     pub(in crate::chat) fn status(&self, outcome: Option<&Outcome>) -> String {
         let Some(outcome) = outcome else {
             return format!(
@@ -111,12 +111,12 @@ impl Seen {
         line
     }
 
-    /// What is told of its end.
+    /// Returns the line about the job's end.
     pub(in crate::chat) fn end_line(&self) -> String {
         let outcome = self.outcome();
         let how = outcome.as_ref().map_or_else(String::new, |it| it.status());
         let line = format!("job {} ({}) ended: {how}", self.number, self.short);
-        // A failure that the read-only level may have caused is worth another try.
+        // The read-only level may have caused the failure: the model may try again.
         let advice = outcome.filter(|it| self.conditions.may_be_to_blame(it));
         match advice.and_then(|outcome| self.conditions.advice(&outcome)) {
             Some(advice) => format!("{line}. {advice}"),
@@ -124,7 +124,7 @@ impl Seen {
         }
     }
 
-    /// Whether it failed where the sandbox may be the cause.
+    /// Returns true if the job failed and the sandbox may be the cause.
     pub(in crate::chat) fn failed_confined(&self) -> bool {
         let outcome = self.outcome();
         outcome.is_some_and(|it| self.conditions.may_be_to_blame(&it))

@@ -1,15 +1,15 @@
-//! How much of a conversation is sent to a model.
+//! Fits a transcript into a model's context window.
 
 use std::collections::{HashMap, HashSet};
 
 use co_llm::ToolSpec;
 use co_llm::transcript::{self, Item, Outcome, Shortened};
 
-/// What an item costs beside its text: roles, names, braces.
+/// The tokens of an item beside its text: roles, names, braces.
 const FRAME: u64 = 8;
-/// An output this short is not worth the line that would stand for it.
+/// An output of at most this many bytes is never replaced by a line.
 const SHORT: usize = 400;
-/// The outputs a model is working with.
+/// The number of last outputs that are shortened last.
 const RECENT: usize = 4;
 
 /// A model's window, in tokens.
@@ -18,7 +18,7 @@ pub struct Budget {
     pub window: u64,
 }
 
-/// What is sent.
+/// The items of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
     pub items: Vec<Item>,
@@ -27,7 +27,7 @@ pub struct Fit {
     /// Outputs that had to be shortened for this request. Recorded as [`Item::Shortened`], they are sent like this from
     /// then on.
     pub shortened: Vec<Shortened>,
-    /// Set where even that is too much: the model should sum up, and the summary should keep so many of the
+    /// Set if the request is still too large: the model must sum up first, and the summary must keep so many of the
     /// last items ([`Item::Summary`]).
     pub summarise: Option<usize>,
 }
@@ -43,7 +43,8 @@ impl Budget {
         let mut used = fixed + outputs.told.iter().map(item_tokens).sum::<u64>();
         let limit = self.window / 5 * 4;
         if used > limit {
-            // In steps of a fifth: else each request would prune a little more, and nothing stayed cached.
+            // In steps of a fifth: else each request would shorten a little more, and the provider's cache would never
+            // match.
             let step = (self.window / 5).max(1);
             let aim = limit.saturating_sub((used - limit).div_ceil(step) * step - (used - limit));
             outputs.leave_out(&mut used, aim, RECENT);
@@ -91,7 +92,7 @@ impl Budget {
     }
 }
 
-/// Returns whether anything was said since the last summary: summing that up again gains nothing.
+/// Returns whether the transcript has anything new since the last summary.
 fn may_shrink(items: &[Item]) -> bool {
     items
         .iter()
@@ -106,7 +107,7 @@ fn may_shrink(items: &[Item]) -> bool {
         .unwrap_or(false)
 }
 
-/// Returns about how many tokens a text comes to; rather too many than too few.
+/// Estimates the tokens of a text, rather too many than too few.
 fn tokens(text: &str) -> u64 {
     (text.len() as u64 * 2).div_ceil(7)
 }
@@ -203,7 +204,7 @@ impl Outputs {
         };
     }
 
-    /// The same, and notes it as new; returns the tokens saved.
+    /// Shortens an output, notes that it is new, and returns the tokens saved.
     fn shorten(&mut self, at: usize, bytes: usize) -> u64 {
         let before = item_tokens(&self.told[at]);
         self.tell(at, bytes);
@@ -215,7 +216,7 @@ impl Outputs {
         before.saturating_sub(item_tokens(&self.told[at]))
     }
 
-    /// Puts a line in the place of outputs, oldest first, until no more than `aim` is used; the last `spare` stay.
+    /// Replaces outputs by a line, oldest first, until at most `aim` tokens are used. The last `spare` outputs stay.
     fn leave_out(&mut self, used: &mut u64, aim: u64, spare: usize) {
         let places = self.places();
         let old = places.len().saturating_sub(spare);

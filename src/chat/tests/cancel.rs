@@ -7,7 +7,7 @@ use co_llm::Fault;
 use co_llm::scripted::{Part, Scripted};
 use co_llm::transcript::Item;
 
-/// After a cancelled turn: the next request is whole, and the session is read back whole.
+/// After a cancelled turn: the next request is whole, and the chat is read back whole.
 async fn goes_on(mut chat: Chat) {
     valid(&chat.kit_items());
     chat.model.push(says("Here."));

@@ -1,4 +1,4 @@
-//! A session with everything real but the model and the editor.
+//! A chat with everything real but the model and the editor.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
-use crate::chat::services::{Parts, Places, Services};
-use crate::chat::{Answered, Handle, Msg, Place, Prompt};
+use crate::chat::services::{ServiceParts, ServicePaths, Services};
+use crate::chat::{AnswerMessage, ChatHandle, Msg, Prompt, WorkDirs};
 use crate::config::{Config, Given};
 use crate::editor::{Editor, Outbox};
-use crate::protocol::{Answer, Ask, Level, RunOptions, Scope, State, ToEditor};
+use crate::protocol::{Answer, Level, Question, RunOptions, Scope, State, ToEditor};
 use crate::store::Store;
 use crate::tool::confinement::Isolation;
 use crate::tool::sandbox_probe::SandboxProbe;
@@ -34,7 +34,7 @@ pub(super) struct Chat {
     /// The workspace.
     pub(super) work: PathBuf,
     pub(super) seen: Vec<ToEditor>,
-    handle: Option<Handle>,
+    handle: Option<ChatHandle>,
     outbox: Outbox,
     /// How much of `seen` was waited for.
     read: usize,
@@ -57,7 +57,7 @@ impl Chat {
     pub(super) fn with(model: Arc<Scripted>, set: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default();
         set(&mut config);
-        let root = TempDir::with_prefix("co-session-").unwrap();
+        let root = TempDir::with_prefix("co-chat-").unwrap();
         let real = root.path().canonicalize().unwrap();
         let dir = |name: &str| {
             let path = real.join(name);
@@ -82,7 +82,8 @@ impl Chat {
             ..co_exec::Setup::new(config.exec_settings(spill))
         });
         let provider: Arc<dyn Provider> = model.clone();
-        let services = Arc::new(Services::new(Parts {
+        let services = Arc::new(Services::new(ServiceParts {
+            front_ends: crate::front_end::make(editor.clone()),
             editor,
             probe: SandboxProbe::ended(&config, Isolation::new(&config, &launcher)),
             config,
@@ -91,7 +92,7 @@ impl Chat {
             store: Store::new(data),
             redactor: Redactor::new(&[]),
             audit: Some(Audit::open(&state).unwrap()),
-            places: Places {
+            places: ServicePaths {
                 home,
                 path: PATH.into(),
                 own,
@@ -118,18 +119,18 @@ impl Chat {
         chat
     }
 
-    fn spawn(&self, id: u64) -> Handle {
-        Handle::spawn(id, Arc::clone(&self.services), self.place(), &self.app)
+    fn spawn(&self, id: u64) -> ChatHandle {
+        ChatHandle::spawn(id, Arc::clone(&self.services), self.place(), &self.app)
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place {
+    pub(super) fn place(&self) -> WorkDirs {
+        WorkDirs {
             workspace: self.work.clone(),
             cwd: self.work.clone(),
         }
     }
 
-    /// Ends the session and begins another with the same files.
+    /// Ends the chat and begins another with the same files.
     pub(super) async fn again(&mut self) {
         self.close().await;
         self.handle = Some(self.spawn(2));
@@ -141,7 +142,7 @@ impl Chat {
         }
     }
 
-    /// Lets go of the session, as who panics does.
+    /// Lets go of the chat, as who panics does.
     pub(super) fn leave(&mut self) {
         self.handle = None;
     }
@@ -183,21 +184,21 @@ impl Chat {
     }
 
     pub(super) fn always(&self, id: u64, scope: Scope) {
-        self.send(Msg::Answer(Answered {
+        self.send(Msg::Answer(AnswerMessage {
             scope: Some(scope),
             ..answered(id, Answer::Always)
         }));
     }
 
     pub(super) fn deny(&self, id: u64, reason: &str) {
-        self.send(Msg::Answer(Answered {
+        self.send(Msg::Answer(AnswerMessage {
             reason: Some(reason.to_owned()),
             ..answered(id, Answer::Deny)
         }));
     }
 
     pub(super) fn edit(&self, id: u64, command: &str) {
-        self.send(Msg::Answer(Answered {
+        self.send(Msg::Answer(AnswerMessage {
             command: Some(command.to_owned()),
             ..answered(id, Answer::Edited)
         }));
@@ -242,9 +243,9 @@ impl Chat {
         .await
     }
 
-    pub(super) async fn asked(&mut self) -> Ask {
+    pub(super) async fn asked(&mut self) -> Question {
         self.until(|message| match message {
-            ToEditor::Ask(ask) => Some(ask.clone()),
+            ToEditor::Question(ask) => Some(ask.clone()),
             _ => None,
         })
         .await
@@ -281,11 +282,11 @@ impl Chat {
 
     pub(super) fn asks(&self) -> usize {
         let asks = self.seen.iter();
-        asks.filter(|message| matches!(message, ToEditor::Ask(_)))
+        asks.filter(|message| matches!(message, ToEditor::Question(_)))
             .count()
     }
 
-    /// The items on disk, of the session that was written last.
+    /// The items on disk, of the chat that was written last.
     pub(super) fn disk(&self) -> Vec<Item> {
         std::fs::read_to_string(self.file())
             .unwrap()
@@ -308,8 +309,8 @@ impl Chat {
     }
 
     pub(super) fn files(&self) -> Vec<PathBuf> {
-        let sessions = self.root.path().join("data").join("sessions");
-        let entries = std::fs::read_dir(sessions).unwrap();
+        let chats = self.root.path().join("data").join("chats");
+        let entries = std::fs::read_dir(chats).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     }
 
@@ -366,8 +367,8 @@ pub(super) fn valid(items: &[Item]) {
     }
 }
 
-pub(super) fn answered(id: u64, decision: Answer) -> Answered {
-    Answered {
+pub(super) fn answered(id: u64, decision: Answer) -> AnswerMessage {
+    AnswerMessage {
         id,
         decision,
         reason: None,

@@ -118,10 +118,7 @@ async fn resume_lists_and_delete_deletes() {
     assert_eq!(titles(&chat), ["the second chat"]);
     chat.command("resume", &first);
     let (level, said) = chat.noticed().await;
-    assert!(
-        level == Level::Error && said.contains("no session"),
-        "{said}"
-    );
+    assert!(level == Level::Error && said.contains("no chat"), "{said}");
 }
 
 #[tokio::test]
@@ -285,7 +282,7 @@ async fn a_session_rule_is_removed() {
     assert_eq!(chat.ended().await, "done");
     chat.command("rules", "");
     let offered = choices(&mut chat).await;
-    assert_eq!(offered[0].value, "session:= touch a");
+    assert_eq!(offered[0].value, "chat:= touch a");
     chat.command("rules", &offered[0].value);
     chat.noticed().await;
     chat.say("again");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::chat::{Chat, calls, done, says, text, told, valid};
-use crate::chat::Session;
+use crate::chat;
 use crate::protocol::{State, ToEditor};
 use co_llm::Fault;
 use co_llm::scripted::Part;
@@ -216,14 +216,14 @@ async fn given_back(chat: &mut Chat) -> String {
 #[tokio::test]
 async fn a_prompt_that_cannot_be_written_down_comes_back() {
     let mut chat = Chat::new([says("Here.")]);
-    let sessions = chat.work.parent().unwrap().join("data/sessions");
-    std::fs::write(&sessions, "in the way").unwrap();
+    let chats = chat.work.parent().unwrap().join("data/chats");
+    std::fs::write(&chats, "in the way").unwrap();
     chat.say("a long\nprompt");
     let (_, why) = chat.noticed().await;
     assert!(why.contains("could not be written"), "{why}");
     assert_eq!(given_back(&mut chat).await, "a long\nprompt");
     assert_eq!(chat.screen(), "", "nothing is shown that is not on disk");
-    std::fs::remove_file(&sessions).unwrap();
+    std::fs::remove_file(&chats).unwrap();
     assert_eq!(chat.turn("a long\nprompt").await, "done");
 }
 
@@ -264,12 +264,12 @@ async fn what_could_be_resumed_or_goes_on_is_not_held_back() {
 /// What it came to could not be written, or the turn broke: that it was carried out is not denied.
 #[tokio::test]
 async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {
-    let chat = Chat::new([]);
-    let mut session = Session::new(
+    let test = Chat::new([]);
+    let mut chat = chat::Chat::new(
         7,
-        Arc::clone(&chat.services),
-        chat.place(),
-        chat.app.clone(),
+        Arc::clone(&test.services),
+        test.place(),
+        test.app.clone(),
     );
     let decisions = [
         ("1", None),
@@ -284,15 +284,15 @@ async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {
             arguments: serde_json::json!({"cmd": "make"}),
             signature: None,
         };
-        assert!(session.recorder.record(Item::Call(call)).await);
+        assert!(chat.recorder.record(Item::Call(call)).await);
         if let Some(decision) = decision {
             let call = id.to_owned();
             let item = Item::Decision { call, decision };
-            assert!(session.recorder.record(item).await);
+            assert!(chat.recorder.record(item).await);
         }
     }
-    session.answer_calls().await;
-    let items = session.recorder.items();
+    chat.answer_calls().await;
+    let items = chat.recorder.items();
     valid(items);
     for (id, expected) in [
         ("1", "before this call was carried out"),

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use super::chat::{Chat, answered, calls, says};
-use crate::chat::{Handle, Msg, Prompt, instructions};
+use crate::chat::{ChatHandle, Msg, Prompt, instructions};
 use crate::protocol::{Answer, Level, ToEditor, TrustQuestion};
 use crate::shared_file;
 use co_llm::transcript::Item;
@@ -346,7 +346,7 @@ async fn a_turn_that_was_sent_the_text_ends_when_any_chat_takes_it_back() {
         chat.model.push(calls(&[("1", "touch a")]));
         chat.say("go");
         chat.asked().await;
-        let other = Handle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
+        let other = ChatHandle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
         match elsewhere {
             true => {
                 let (name, args) = ("rules".to_owned(), rule(&chat, "AGENTS.md"));
@@ -374,7 +374,7 @@ async fn a_no_to_the_changed_text_ends_the_turn_that_was_sent_the_old_one() {
     chat.asked().await;
     chat.write("AGENTS.md", "Use spaces.\n");
     chat.model.push(says("ok"));
-    let other = Handle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
+    let other = ChatHandle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
     other.send(Msg::Prompt(Prompt {
         text: "hello".into(),
         context: Vec::new(),

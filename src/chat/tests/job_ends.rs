@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::chat::{Chat, calls, done, eventually, says, tool, valid};
 use super::jobs::{asks_for, ends, ends_within_a_turn, job, known, run_of, trusting};
-use crate::chat::{Msg, Prompt, Session};
+use crate::chat::{self, Msg, Prompt};
 use crate::protocol::{Answer, Level, Scope, ToEditor};
 use co_llm::scripted::Scripted;
 use co_llm::transcript::{End, Item};
@@ -149,25 +149,23 @@ async fn how_a_job_ended_is_told_once_where_nothing_can_be_typed() {
 
 #[tokio::test]
 async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
-    let mut chat = Chat::new([]);
-    let mut session = Session::new(
+    let mut test = Chat::new([]);
+    let mut chat = chat::Chat::new(
         7,
-        Arc::clone(&chat.services),
-        chat.place(),
-        chat.app.clone(),
+        Arc::clone(&test.services),
+        test.place(),
+        test.app.clone(),
     );
-    session.queue = ["second", "third"].map(prompt).into();
+    chat.queue = ["second", "third"].map(prompt).into();
     // Nothing can be recorded for a conversation that could not be resumed.
-    session.unresumed = true;
-    session.end_turn(End::Done, None).await;
+    chat.resume_failed = true;
+    chat.end_turn(End::Done, None).await;
     let mut back = Vec::new();
-    chat.until(|message| {
+    test.until(|message| {
         match message {
             ToEditor::Unsent { text, .. } => back.push(text.clone()),
             ToEditor::State {
-                session: 7,
-                queued: 0,
-                ..
+                chat: 7, queued: 0, ..
             } if back.len() == 2 => return Some(()),
             _ => {}
         }
@@ -176,7 +174,7 @@ async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
     .await;
     // Each goes in front of what the prompt area has by then.
     assert_eq!(back, ["third", "second"]);
-    assert!(session.queue.is_empty());
+    assert!(chat.queue.is_empty());
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Jobs: started, read on, typed to, ended, told of, and gone with their session.
+//! Jobs: started, read on, typed to, ended, told of, and gone with their chat.
 
 use std::path::PathBuf;
 
@@ -105,7 +105,7 @@ async fn a_job_is_asked_about_recorded_then_started_and_read_on() {
         })
         .await;
     let owner = Owner {
-        session: 1,
+        chat: 1,
         job: 1,
         terminal: false,
     };
@@ -403,7 +403,7 @@ async fn jobs_end_whole_with_their_session_but_for_the_kept_one() {
     assert!(!chat.services.jobs.cancel(first));
     assert!(
         chat.services.jobs.keep(second, false),
-        "no longer kept, it follows its session"
+        "no longer kept, it follows its chat"
     );
     ended_run(&mut chat, second).await;
     assert!(!lives(&pids[2]) && !lives(&pids[3]));

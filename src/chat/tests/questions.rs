@@ -24,7 +24,7 @@ async fn once_runs_it_once() {
     ]);
     chat.say("make it");
     let ask = chat.asked().await;
-    assert_eq!((ask.command.as_str(), ask.session), ("mkdir out", 1));
+    assert_eq!((ask.command.as_str(), ask.chat), ("mkdir out", 1));
     assert_eq!((ask.timeout, ask.job), (Some(120), None));
     assert!(!ask.reasons.is_empty());
     assert!(
@@ -84,7 +84,7 @@ async fn always(scope: Scope, commands: &[&str]) -> (Chat, usize) {
     chat.always(ask.id, scope);
     loop {
         let next = chat.until(|message| match message {
-            ToEditor::Ask(ask) => Some(Some(ask.id)),
+            ToEditor::Question(ask) => Some(Some(ask.id)),
             ToEditor::Event { name, .. } if name == "CoTurnDone" => Some(None),
             _ => None,
         });

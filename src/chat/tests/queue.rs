@@ -5,7 +5,7 @@ use serde_json::json;
 use super::chat::{Chat, calls, done, eventually, says, tool};
 use super::jobs::{asks_for, job};
 use crate::chat::Msg;
-use crate::protocol::{Answer, Ask, Scope, State, ToEditor};
+use crate::protocol::{Answer, Question, Scope, State, ToEditor};
 use co_llm::scripted::Scripted;
 use co_llm::transcript::{Decision, Item};
 
@@ -22,7 +22,7 @@ fn decisions(chat: &Chat) -> Vec<(String, Decision)> {
 }
 
 /// The next `count` questions.
-async fn questions(chat: &mut Chat, count: usize) -> Vec<Ask> {
+async fn questions(chat: &mut Chat, count: usize) -> Vec<Question> {
     let mut asked = Vec::new();
     for _ in 0..count {
         asked.push(chat.asked().await);
@@ -83,7 +83,7 @@ async fn an_early_answer_waits_for_its_turn() {
 }
 
 /// Answers both questions, the second one early, and returns the question that is asked after the first command.
-async fn asked_again(commands: [&str; 2], files: &[&str]) -> (Chat, Ask) {
+async fn asked_again(commands: [&str; 2], files: &[&str]) -> (Chat, Question) {
     let mut chat = Chat::new([calls(&[("1", commands[0]), ("2", commands[1])]), says("ok")]);
     for file in files {
         chat.write(file, "");

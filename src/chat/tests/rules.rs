@@ -59,7 +59,7 @@ async fn always_without_a_scope_is_the_command_alone() {
 async fn a_rule_that_is_taken_back_ends_the_turn_that_has_it() {
     let hang = || vec![text("x"), Part::Hang];
     for (scope, value) in [
-        (Scope::Command, "session:= make one"),
+        (Scope::Command, "chat:= make one"),
         (Scope::PrefixSaved, "saved:make one"),
         (Scope::Everything, "everything:"),
     ] {

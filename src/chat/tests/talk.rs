@@ -135,7 +135,7 @@ async fn prompts_typed_during_a_turn_wait_their_turn() {
             message,
             ToEditor::State {
                 queued: 2,
-                begun: 1,
+                taken_prompts: 1,
                 ..
             }
         )
@@ -169,9 +169,9 @@ async fn a_second_cancel_drops_the_queue() {
         ToEditor::State {
             state,
             queued,
-            begun,
+            taken_prompts,
             ..
-        } => Some((*state, *queued, *begun)),
+        } => Some((*state, *queued, *taken_prompts)),
         _ => None,
     });
     assert_eq!(last, Some((State::Idle, 0, 3)), "none of the three waits");
@@ -253,7 +253,7 @@ async fn where_it_is_kept_is_known_before_anything_is_shown() {
             .iter()
             .rev()
             .find_map(|message| match message {
-                ToEditor::State { kept, .. } => kept.clone(),
+                ToEditor::State { transcript, .. } => transcript.clone(),
                 _ => None,
             })
     }

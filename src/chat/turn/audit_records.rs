@@ -1,59 +1,59 @@
-//! The audit lines of a call: what was asked, what policy said and who decided, before anything comes of it; then
-//! what it came to.
+//! The audit lines of a call. The first has the command, the verdict and the decision and is written before the call
+//! runs. The second has the outcome.
 
 use super::super::audit_task;
 use super::Turn;
-use super::calls::Judged;
+use super::call::JudgedCall;
 use crate::audit::Record;
 use co_exec::Confinement;
 use co_llm::transcript::{Call, Decision};
 use co_policy::{Grant, Verdict};
 
-/// The level of what nobody was asked about.
+/// The confinement of commands that run without approval.
 pub(super) const READ_ONLY: &str = "read-only";
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, Copy)]
-pub(super) enum CameTo<'a> {
-    /// It was not run.
+pub(super) enum CallOutcome<'a> {
+    /// The call did not run.
     Nothing,
     Command(&'a co_exec::Outcome),
-    /// A look, and its summary.
+    /// The summary of a file call.
     Look(&'a str),
-    /// Something was typed into a job, or was not; and what holds the job.
+    /// The result of input to a job, and the job's confinement.
     Typed(&'a str, &'static str),
 }
 
 impl Turn {
-    /// Writes what was decided of a call that is to run; it is in the file when this returns.
+    /// Writes the decision on a call that will run. The line is in the file when this returns.
     pub(super) async fn audit_decision(
         &self,
         call: &Call,
-        judged: &Judged,
+        judged: &JudgedCall,
         (decision, level): (&Decision, &str),
     ) -> Record {
         let record = self.line(call, judged, decision, level);
-        // It fails only where the writing panicked, which is said by then.
+        // It fails only if the writing panicked, which is logged.
         let _ = audit_task::write(&self.services, record.clone(), None).await;
         record
     }
 
-    /// Writes what a call came to.
+    /// Writes the outcome of a call.
     pub(super) fn audit(
         &self,
         call: &Call,
-        judged: &Judged,
+        judged: &JudgedCall,
         decision: &Decision,
-        came_to: CameTo<'_>,
+        came_to: CallOutcome<'_>,
     ) {
         let (level, outcome) = match came_to {
-            CameTo::Nothing => (self.services.probe.name(), "not run".to_owned()),
-            CameTo::Command(outcome) => (outcome.level, outcome.status()),
-            CameTo::Look(summary) => ("co itself", summary.to_owned()),
-            CameTo::Typed(what, level) => (level, what.to_owned()),
+            CallOutcome::Nothing => (self.services.probe.name(), "not run".to_owned()),
+            CallOutcome::Command(outcome) => (outcome.level, outcome.status()),
+            CallOutcome::Look(summary) => ("co itself", summary.to_owned()),
+            CallOutcome::Typed(what, level) => (level, what.to_owned()),
         };
         let spill = match came_to {
-            CameTo::Command(outcome) => outcome.spill.clone(),
+            CallOutcome::Command(outcome) => outcome.spill.clone(),
             _ => None,
         };
         let record = Record {
@@ -63,10 +63,10 @@ impl Turn {
         audit_task::write(&self.services, record, spill);
     }
 
-    fn line(&self, call: &Call, judged: &Judged, decision: &Decision, level: &str) -> Record {
+    fn line(&self, call: &Call, judged: &JudgedCall, decision: &Decision, level: &str) -> Record {
         Record {
             time: Record::now(),
-            session: self.log_id.clone(),
+            chat: self.transcript_id.clone(),
             call: call.id.clone(),
             command: judged.command.clone(),
             script: match (&judged.verdict, decision) {
@@ -86,7 +86,7 @@ impl Turn {
     }
 }
 
-/// What a command is to be held to, as its outcome will name it.
+/// Returns the name of a confinement.
 pub(super) fn level(confinement: &Confinement) -> &'static str {
     match confinement {
         Confinement::Plain => "plain",

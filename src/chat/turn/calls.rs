@@ -5,87 +5,55 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::jobs::Act;
-use super::super::{opens, render};
-use super::file_calls::{Looking, Taken};
-use super::jobs::Typing;
+use super::super::events::ChatEvent;
+use super::super::jobs::JobRequest;
+use super::super::{retell, secret_access};
+use super::Turn;
+use super::call::{
+    AllowedCommand, CANCELLED, FileCall, JudgedCall, ParsedCall, ProposedCall, ReviewedCommand,
+};
+use super::event::Halt;
+use super::file_calls::StartedFileCall;
+use super::permissions::Reply;
 use super::question::Resolution;
-use super::queue::{Answer, Queue, Reached, Waiting};
-use super::run::{Begun, Cleared};
-use super::step::{Asked, MAX_CALLS};
-use super::{Halt, Reply, Turn};
+use super::queue::{NextCall, QuestionEnd, Queue, QueuedCall};
+use super::run::StartedCommand;
+use super::step::MAX_CALLS;
 use crate::error;
 use crate::tool::ToolCall;
 use crate::tool::confinement;
-use crate::tool::jobs;
-use crate::tool::shell::{self, ExecMode, Run};
+use crate::tool::shell::{self, Run};
+use co_exec::Caller;
 use co_llm::transcript::{Call, Decision};
 use co_policy::{Grant, Proved, Verdict};
 
-/// Why a call was not judged: a file system that hangs must not hold the person up.
-pub(super) const CANCELLED: &str = "Cancelled before it was run.";
-
-/// A command that was judged.
-pub(super) struct Reviewed {
-    pub call: Call,
-    pub request: shell::CommandRequest,
-    pub cwd: PathBuf,
-    pub judged: Judged,
-    /// The person put another command in the place of the model's.
-    pub edited: bool,
-    /// The hidden secrets that a person's yes opens for the command.
-    pub opens: Vec<PathBuf>,
-    /// Why one more job cannot be started, for a command in the background.
-    pub no_room: Option<String>,
-}
-
-/// A call whose arguments co understands.
-pub(super) enum ParsedCall {
-    Command(Reviewed),
-    Look(Looking),
-    /// Text for a job that runs.
-    Typing(Typing),
-    /// Anything else about a job, which needs no answer.
-    Job(jobs::JobRequest),
-}
-
-/// A call that runs beside others.
-enum Ahead {
-    Command(Cleared),
-    Look(Looking),
-    /// A call that cannot run, and why.
+/// A call that runs in parallel with others.
+enum ParallelCall {
+    Command(AllowedCommand),
+    Look(FileCall),
+    /// A call that cannot run, and the reason.
     Refused(Call, String),
 }
 
-enum Started {
-    Command(Box<Cleared>, Result<Begun, String>),
-    Look(Box<Taken>),
+enum StartedCall {
+    Command(Box<AllowedCommand>, Result<StartedCommand, String>),
+    Look(Box<StartedFileCall>),
     Refused(Call, String),
-}
-
-/// What policy said of a command.
-pub(super) struct Judged {
-    pub command: String,
-    /// Each simple command of it.
-    pub segments: Vec<String>,
-    /// The words of each, as bash would expand them.
-    pub words: Vec<Vec<String>>,
-    pub verdict: Verdict,
 }
 
 impl Turn {
     /// Carries out the calls of a step; each has an outcome in the transcript when this returns.
-    pub(super) async fn calls(&mut self, calls: Vec<Asked>) -> Result<(), Halt> {
+    pub(super) async fn calls(&mut self, calls: Vec<ProposedCall>) -> Result<(), Halt> {
         self.renew();
         let calls = calls.into_iter().enumerate();
-        let mut calls: VecDeque<_> = calls.map(|(at, call)| Waiting::new(at, call)).collect();
+        let mut calls: VecDeque<_> = calls.map(|(at, call)| QueuedCall::new(at, call)).collect();
         let mut ahead = Vec::new();
         while let Some(next) = calls.front() {
             ahead.push(match self.review(next).await {
-                Err(why) => Ahead::Refused(next.call.clone(), why),
-                Ok(ParsedCall::Look(looking)) => Ahead::Look(looking),
+                Err(why) => ParallelCall::Refused(next.call.clone(), why),
+                Ok(ParsedCall::File(file_call)) => ParallelCall::Look(file_call),
                 Ok(ParsedCall::Command(reviewed)) => match self.proof(&reviewed) {
-                    Some(proof) => Ahead::Command(self.clear_proved(reviewed, proof)),
+                    Some(proof) => ParallelCall::Command(self.clear_proved(reviewed, proof)),
                     None => break,
                 },
                 Ok(_) => break,
@@ -103,19 +71,19 @@ impl Turn {
                 return Err(Halt::Cancelled);
             }
             self.renew();
-            // What ran meanwhile may have changed what the others would do.
+            // The last call may have changed files that the verdicts depend on.
             self.judge_queue().await;
             self.show_next().await?;
             self.put_questions().await?;
             let answer = match self.answer_to_next().await? {
-                Reached::Changed => continue,
-                Reached::NotAsked => None,
-                Reached::Answered(Answer::Reply(Reply::Edited(command)))
+                NextCall::Changed => continue,
+                NextCall::NotAsked => None,
+                NextCall::Answered(QuestionEnd::Reply(Reply::Edited(command)))
                     if self.edit_next(&command).await? =>
                 {
                     continue;
                 }
-                Reached::Answered(answer) => Some(answer),
+                NextCall::Answered(answer) => Some(answer),
             };
             match self.queue.pop() {
                 Some(next) => self.carry_out(next, answer).await?,
@@ -124,33 +92,37 @@ impl Turn {
         }
     }
 
-    /// Shows the next call before it is asked about or run. A look is shown with its result.
+    /// Shows the next call before the question about it. A file call is shown with its result.
     async fn show_next(&mut self) -> Result<(), Halt> {
         let Some(next) = self.queue.next().filter(|next| !next.shown) else {
             return Ok(());
         };
-        let text = match &next.known {
-            Ok(ParsedCall::Command(reviewed)) => show_command(&reviewed.request),
-            Ok(ParsedCall::Typing(typing)) => render::job(&typing.request),
-            Ok(ParsedCall::Job(request)) => render::job(request),
-            Ok(ParsedCall::Look(_)) | Err(_) => return Ok(()),
+        let event = match &next.known {
+            Ok(ParsedCall::Command(reviewed)) => retell::command(&reviewed.request),
+            Ok(ParsedCall::JobInput(input)) => ChatEvent::JobCall(input.request.clone()),
+            Ok(ParsedCall::Job(request)) => ChatEvent::JobCall(request.clone()),
+            Ok(ParsedCall::File(_)) | Err(_) => return Ok(()),
         };
         next.shown = true;
-        self.show(&text).await
+        self.show(event).await
     }
 
-    /// Does what the next call asks for, as far as the person lets it.
-    async fn carry_out(&mut self, next: Waiting, answer: Option<Answer>) -> Result<(), Halt> {
+    /// Runs the next call, or refuses it.
+    async fn carry_out(
+        &mut self,
+        next: QueuedCall,
+        answer: Option<QuestionEnd>,
+    ) -> Result<(), Halt> {
         let decision = self.decision(&next, answer).await?;
         match next.known {
             Err(why) if next.shown => self.not_run(&next.call, why).await,
             Err(why) => self.turn_away(&next.call, why).await,
-            Ok(ParsedCall::Look(looking)) => {
-                let taken = self.start_look(looking).await?;
-                self.finish_look(taken).await
+            Ok(ParsedCall::File(file_call)) => {
+                let taken = self.start_file_call(file_call).await?;
+                self.finish_file_call(taken).await
             }
             Ok(ParsedCall::Job(request)) => self.job(next.call, request).await,
-            Ok(ParsedCall::Typing(typing)) => self.type_to(next.call, typing, decision).await,
+            Ok(ParsedCall::JobInput(input)) => self.type_to(next.call, input, decision).await,
             Ok(ParsedCall::Command(reviewed)) => match reviewed.no_room {
                 Some(why) => self.not_run(&next.call, why).await,
                 None => self.command(reviewed, decision).await,
@@ -158,7 +130,7 @@ impl Turn {
         }
     }
 
-    async fn command(&mut self, reviewed: Reviewed, decision: Decision) -> Result<(), Halt> {
+    async fn command(&mut self, reviewed: ReviewedCommand, decision: Decision) -> Result<(), Halt> {
         match decision {
             Decision::Proved => {
                 let Some(proof) = self.proof(&reviewed) else {
@@ -167,10 +139,10 @@ impl Turn {
                     return self.not_run(&reviewed.call, why.to_owned()).await;
                 };
                 let cleared = self.clear_proved(reviewed, proof);
-                let begun = self.start(&cleared).await?;
-                self.finish(cleared, begun).await
+                let started_command = self.start(&cleared).await?;
+                self.finish(cleared, started_command).await
             }
-            decision if decision.lets_run() => self.run_in_session(reviewed, decision).await,
+            decision if decision.lets_run() => self.run_allowed(reviewed, decision).await,
             decision => {
                 self.refuse(&reviewed.call, &reviewed.judged, decision)
                     .await
@@ -184,25 +156,26 @@ impl Turn {
             .map_err(|error| error::text_of(&error).plain())
     }
 
-    /// Shows a call that was not understood or not taken, and why it was not run.
+    /// Shows a call that is not valid, and the reason why it does not run.
     async fn turn_away(&mut self, call: &Call, why: String) -> Result<(), Halt> {
-        let command = co_policy::printable(&render::command_of(call));
-        self.show(&render::call(&command, ExecMode::default()))
-            .await?;
+        self.show(retell::unread(call)).await?;
         self.not_run(call, why).await
     }
 
-    /// Tells the model, and the person, why a call was not run.
+    /// Records and shows the reason why a call did not run.
     pub(super) async fn not_run(&mut self, call: &Call, why: String) -> Result<(), Halt> {
-        // What follows the first line is for the model.
-        let shown = why.lines().next().unwrap_or_default();
-        let shown = format!("*not run: {shown}*");
+        // The person sees only the first line.
+        let shown = why.lines().next().unwrap_or_default().to_owned();
         self.answer(call, why).await?;
-        self.show(&shown).await
+        self.show(ChatEvent::NotRun {
+            why: shown,
+            caller: Caller::Agent,
+        })
+        .await
     }
 
-    /// Reads and judges a call; what is wrong with it comes back as a text for the model.
-    pub(super) async fn review(&self, waiting: &Waiting) -> Result<ParsedCall, String> {
+    /// Parses and judges a call. The error is a text for the model.
+    pub(super) async fn review(&self, waiting: &QueuedCall) -> Result<ParsedCall, String> {
         if waiting.place >= MAX_CALLS {
             return Err(format!(
                 "Not run: at most {MAX_CALLS} calls a step. Ask again for what is still needed."
@@ -215,7 +188,10 @@ impl Turn {
         let request = match ToolCall::parse(call).map_err(|bad| bad.to_string())? {
             ToolCall::Shell(request) => request,
             ToolCall::File(look) => {
-                return self.review_look(call, look).await.map(ParsedCall::Look);
+                return self
+                    .review_file_call(call, look)
+                    .await
+                    .map(ParsedCall::File);
             }
             ToolCall::Job(request) => return self.review_job(request).await,
         };
@@ -226,12 +202,12 @@ impl Turn {
         let cwd = self.place(&request)?;
         let judged = self.judge(&request, &cwd).await?;
         let no_room = match request.mode.background {
-            // Nobody is asked about what could not be started.
-            true => self.jobs(Act::Room).await.unwrap_or(Ok(())).err(),
+            // A question about it would be useless.
+            true => self.jobs(JobRequest::Room).await.unwrap_or(Ok(())).err(),
             false => None,
         };
         let opens = self.opens(&judged, &cwd).await;
-        Ok(ParsedCall::Command(Reviewed {
+        Ok(ParsedCall::Command(ReviewedCommand {
             call: call.clone(),
             request,
             cwd,
@@ -242,8 +218,8 @@ impl Turn {
         }))
     }
 
-    /// Returns the hidden secrets that a command names, if a person's yes may run it.
-    async fn opens(&self, judged: &Judged, cwd: &Path) -> Vec<PathBuf> {
+    /// Returns the hidden secrets that a command names, if the person's approval may open them.
+    async fn opens(&self, judged: &JudgedCall, cwd: &Path) -> Vec<PathBuf> {
         if !matches!(
             judged.verdict,
             Verdict::Ask(_) | Verdict::Allow(Grant::Rule { .. })
@@ -257,7 +233,9 @@ impl Turn {
                 .for_approved(|| &self.workspace)
                 .await
                 .ok()?;
-            Some(opens::named(&self.services, &confinement, cwd, judged.words.clone()).await)
+            Some(
+                secret_access::named(&self.services, &confinement, cwd, judged.words.clone()).await,
+            )
         };
         tokio::select! {
             () = self.cancel.cancelled() => Vec::new(),
@@ -265,22 +243,22 @@ impl Turn {
         }
     }
 
-    /// What policy says, with the rules of this session.
+    /// Returns the verdict on a command with the permissions of this chat.
     pub(super) async fn judge(
         &self,
         request: &shell::CommandRequest,
         cwd: &Path,
-    ) -> Result<Judged, String> {
+    ) -> Result<JudgedCall, String> {
         let judge = Arc::clone(&self.judge);
         let (program, command, cwd) = (request.program.clone(), request.text(), cwd.to_owned());
-        let rules = self.standing.rules.clone();
+        let rules = self.permissions.rules.clone();
         let judged = tokio::task::spawn_blocking(move || {
             let assessment = judge.assess(&program, &cwd);
             let verdict = judge.verdict(&assessment, &rules);
             let text = |span: &std::ops::Range<usize>| {
                 assessment.command.get(span.clone()).map(str::to_owned)
             };
-            Judged {
+            JudgedCall {
                 segments: assessment
                     .segments
                     .iter()
@@ -300,7 +278,7 @@ impl Turn {
     }
 
     /// Returns the rewritten command, if no approval is needed.
-    fn proof(&self, reviewed: &Reviewed) -> Option<Proved> {
+    fn proof(&self, reviewed: &ReviewedCommand) -> Option<Proved> {
         match (&reviewed.judged.verdict, self.resolve(reviewed)) {
             (Verdict::Allow(Grant::Proof(proved)), Resolution::Run(Decision::Proved)) => {
                 Some(proved.clone())
@@ -309,34 +287,34 @@ impl Turn {
         }
     }
 
-    /// Why a proven command asks all the same.
-    pub(super) fn why_ask_proved(&self, reviewed: &Reviewed) -> Option<&'static str> {
+    /// Returns the reason why a proven command needs approval.
+    pub(super) fn why_ask_proved(&self, reviewed: &ReviewedCommand) -> Option<&'static str> {
         if self.services.probe.unasked() == confinement::Unasked::Never {
             return Some(
                 "it only reads, but nothing here can confine it and auto_without_sandbox is off",
             );
         }
         let failed = self
-            .standing
+            .permissions
             .failed_confined
             .contains(&reviewed.request.text());
         failed.then_some("it failed in the read-only sandbox; approved, it runs outside of it")
     }
 
     /// Runs calls that need no answer in parallel, and shows them one by one in call order.
-    async fn run_side_by_side(&mut self, ahead: Vec<Ahead>) -> Result<(), Halt> {
+    async fn run_side_by_side(&mut self, ahead: Vec<ParallelCall>) -> Result<(), Halt> {
         let mut started = Vec::new();
         let mut done = Ok(());
         for one in ahead {
             match self.begin(one).await {
-                Ok(begun) => started.push(begun),
+                Ok(started_command) => started.push(started_command),
                 Err(halt) => {
                     done = Err(halt);
                     break;
                 }
             }
         }
-        // Also where the turn goes no further: what has begun is answered with what it came to.
+        // Each call that has started gets an outcome, even if the turn ends.
         for one in started {
             let finished = self.finish_begun(one).await;
             done = done.and(finished);
@@ -344,30 +322,32 @@ impl Turn {
         done
     }
 
-    async fn begin(&mut self, one: Ahead) -> Result<Started, Halt> {
+    async fn begin(&mut self, one: ParallelCall) -> Result<StartedCall, Halt> {
         Ok(match one {
-            Ahead::Command(cleared) => {
-                let begun = self.start(&cleared).await?;
-                Started::Command(Box::new(cleared), begun)
+            ParallelCall::Command(cleared) => {
+                let started_command = self.start(&cleared).await?;
+                StartedCall::Command(Box::new(cleared), started_command)
             }
-            Ahead::Look(looking) => Started::Look(Box::new(self.start_look(looking).await?)),
-            Ahead::Refused(call, why) => Started::Refused(call, why),
+            ParallelCall::Look(file_call) => {
+                StartedCall::Look(Box::new(self.start_file_call(file_call).await?))
+            }
+            ParallelCall::Refused(call, why) => StartedCall::Refused(call, why),
         })
     }
 
-    async fn finish_begun(&mut self, one: Started) -> Result<(), Halt> {
+    async fn finish_begun(&mut self, one: StartedCall) -> Result<(), Halt> {
         match one {
-            Started::Command(cleared, begun) => {
-                self.show(&show_command(&cleared.request)).await?;
-                self.finish(*cleared, begun).await
+            StartedCall::Command(cleared, started_command) => {
+                self.show(retell::command(&cleared.request)).await?;
+                self.finish(*cleared, started_command).await
             }
-            Started::Look(look) => self.finish_look(*look).await,
-            Started::Refused(call, why) => self.turn_away(&call, why).await,
+            StartedCall::Look(look) => self.finish_file_call(*look).await,
+            StartedCall::Refused(call, why) => self.turn_away(&call, why).await,
         }
     }
 
-    fn clear_proved(&self, reviewed: Reviewed, proof: Proved) -> Cleared {
-        Cleared {
+    fn clear_proved(&self, reviewed: ReviewedCommand, proof: Proved) -> AllowedCommand {
+        AllowedCommand {
             run: Run {
                 cwd: reviewed.cwd,
                 confinement: self.services.probe.for_unasked(&self.workspace),
@@ -380,9 +360,4 @@ impl Turn {
             decision: Decision::Proved,
         }
     }
-}
-
-/// A command as the chat shows it.
-fn show_command(request: &shell::CommandRequest) -> String {
-    render::call(&co_policy::printable(&request.text()), request.mode)
 }

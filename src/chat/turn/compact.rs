@@ -1,11 +1,14 @@
-//! A long conversation is summed up by the model, so that it fits its window again. What was said stays in
-//! the file and on the screen; only what the model is told changes.
+//! Summaries of long chats: the model sums up the transcript, so that it fits its context window. The transcript file
+//! and
+//! the screen keep all of it.
 
 use std::sync::Arc;
 
 use futures::StreamExt;
 
-use super::{Halt, Turn};
+use super::super::events::ChatEvent;
+use super::Turn;
+use super::event::Halt;
 use crate::protocol::State;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{Item, Usage};
@@ -17,7 +20,7 @@ const ASK: &str = "Sum up our conversation so far for yourself: what I asked for
                    and commands mattered and what came of them, which jobs still run, what is still open. Be brief and exact; leave out what no longer matters.";
 
 impl Turn {
-    /// Has the model sum up all that was said.
+    /// Has the model sum up the whole transcript.
     pub(super) async fn compact_all(&mut self) -> Result<(), Halt> {
         self.orient().await?;
         let items = self.snapshot().await?;
@@ -40,11 +43,10 @@ impl Turn {
         };
         let text = self.written(request).await?;
         self.record(Item::Summary { text, keep }).await?;
-        self.show("> earlier turns were summed up for the model; they stay here and in the file")
-            .await
+        self.show(ChatEvent::Summarised).await
     }
 
-    /// The whole text of an answer that nobody watches, with retries.
+    /// Returns the summary, with retries.
     async fn written(&mut self, request: ModelRequest) -> Result<String, Halt> {
         let mut backoff = Backoff::new();
         loop {
@@ -57,7 +59,7 @@ impl Turn {
                 () = cancel.cancelled() => Err(Halt::Cancelled),
                 answer = answer => answer.map_err(Halt::Fault),
             };
-            // It was used whatever came of it.
+            // The tokens are used even if the request fails.
             self.used(usage).await?;
             let fault = match answer {
                 Err(Halt::Fault(fault)) => fault,
@@ -71,7 +73,7 @@ impl Turn {
     }
 }
 
-/// Asks once and returns what was said; `usage` is what that used so far, whether it comes to an end or not.
+/// Sends the request once and returns the text. Sets `usage` even if the request fails.
 async fn whole(
     provider: Arc<dyn Provider>,
     request: ModelRequest,

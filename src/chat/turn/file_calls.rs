@@ -1,4 +1,5 @@
-//! Calls that look at the workspace in this process: judged like commands, shown in a line.
+//! The calls that read and search files. They run in this process, get a verdict like commands and are shown as a
+//! line.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,42 +7,36 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::super::render;
-use super::audit_records::CameTo;
-use super::calls::{CANCELLED, Judged};
-use super::{Halt, Turn};
+use super::super::events::ChatEvent;
+use super::Turn;
+use super::audit_records::CallOutcome;
+use super::call::{CANCELLED, FileCall, JudgedCall};
+use super::event::Halt;
 use crate::protocol::State;
 use crate::tool::files::{Deadline, FileFacts, FileQuery, FileQueryError, FileScope, LONGEST};
 use co_llm::transcript::{Call, Decision, Item};
 use co_policy::{Grant, Verdict};
 
-/// How much longer than its time a look is waited for; a file system that hangs is left behind.
+/// The time that a file call may take beyond its time limit, because a file system may hang.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Where a look is refused, the model may still ask the person.
+/// The hint for the model if a file call is refused.
 const ELSEWHERE: &str =
     "If it is needed, read it with run_shell_command: the person is asked then.";
 
-/// A look that was judged.
-pub(super) struct Looking {
-    call: Call,
-    look: FileQuery,
-    judged: Judged,
-}
-
-/// A look that is being taken, or was refused.
-pub(super) struct Taken {
-    looking: Looking,
+/// A file call that runs or was refused.
+pub(super) struct StartedFileCall {
+    file_call: FileCall,
     decision: Decision,
     seen: Option<JoinHandle<Result<FileFacts, FileQueryError>>>,
 }
 
 impl Turn {
-    pub(super) async fn review_look(
+    pub(super) async fn review_file_call(
         &self,
         call: &Call,
         look: FileQuery,
-    ) -> Result<Looking, String> {
+    ) -> Result<FileCall, String> {
         let (judge, cwd, asked) = (Arc::clone(&self.judge), self.cwd.clone(), look.clone());
         let verdict = tokio::task::spawn_blocking(move || judge.judge_query(&asked, &cwd));
         let verdict = tokio::select! {
@@ -50,9 +45,9 @@ impl Turn {
                 format!("The call could not be judged ({error}), so it was not run.")
             })?,
         };
-        Ok(Looking {
+        Ok(FileCall {
             call: call.clone(),
-            judged: Judged {
+            judged: JudgedCall {
                 command: look.line(),
                 segments: Vec::new(),
                 words: Vec::new(),
@@ -62,9 +57,12 @@ impl Turn {
         })
     }
 
-    /// Puts the decision on disk, then begins to look.
-    pub(super) async fn start_look(&mut self, looking: Looking) -> Result<Taken, Halt> {
-        let decision = match &looking.judged.verdict {
+    /// Records the decision, then starts the file call.
+    pub(super) async fn start_file_call(
+        &mut self,
+        file_call: FileCall,
+    ) -> Result<StartedFileCall, Halt> {
+        let decision = match &file_call.judged.verdict {
             Verdict::Allow(Grant::Proof(_) | Grant::InProcess) => Decision::Proved,
             Verdict::Allow(Grant::Rule { rule }) => Decision::Rule { rule: rule.clone() },
             Verdict::Ask(ask) => {
@@ -80,14 +78,14 @@ impl Turn {
             Verdict::Deny { why, .. } => Decision::Forbidden { why: why.clone() },
         };
         self.record(Item::Decision {
-            call: looking.call.id.clone(),
+            call: file_call.call.id.clone(),
             decision: decision.clone(),
         })
         .await?;
-        let allowed = matches!(looking.judged.verdict, Verdict::Allow(_));
-        let seen = allowed.then(|| self.take(&looking.look));
-        Ok(Taken {
-            looking,
+        let allowed = matches!(file_call.judged.verdict, Verdict::Allow(_));
+        let seen = allowed.then(|| self.take(&file_call.look));
+        Ok(StartedFileCall {
+            file_call,
             decision,
             seen,
         })
@@ -113,20 +111,21 @@ impl Turn {
         })
     }
 
-    /// Shows a look in a line and records what it came to.
-    pub(super) async fn finish_look(&mut self, taken: Taken) -> Result<(), Halt> {
-        let Taken {
-            looking: Looking { call, look, judged },
+    /// Shows a file call as a line and records its result.
+    pub(super) async fn finish_file_call(&mut self, taken: StartedFileCall) -> Result<(), Halt> {
+        let StartedFileCall {
+            file_call: FileCall { call, look, judged },
             decision,
             seen,
         } = taken;
-        self.show(&render::look(&look)).await?;
+        let line = co_policy::printable(&look.line());
+        self.show(ChatEvent::FileCall(line)).await?;
         let Some(seen) = seen else {
             let Decision::Forbidden { why } = &decision else {
                 return Ok(());
             };
-            self.audit(&call, &judged, &decision, CameTo::Nothing);
-            self.show(&render::decision(&decision)).await?;
+            self.audit(&call, &judged, &decision, CallOutcome::Nothing);
+            self.show(ChatEvent::Decision(decision.clone())).await?;
             return self
                 .answer(&call, format!("Refused: {why}. {ELSEWHERE}"))
                 .await;
@@ -137,10 +136,11 @@ impl Turn {
             Ok(FileFacts { text, summary }) => (text, summary, true),
             Err(FileQueryError(why)) => (String::new(), why, false),
         };
-        self.audit(&call, &judged, &decision, CameTo::Look(&summary));
+        self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
         let told = format!("{}[{summary}]", self.redact_for_model(&text).await);
         self.conclude(&call, told, ok, None).await?;
-        self.show(&render::summary(&summary)).await?;
+        let summary = co_policy::printable(&summary);
+        self.show(ChatEvent::Outcome(summary)).await?;
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),

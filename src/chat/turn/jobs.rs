@@ -1,61 +1,56 @@
-//! Jobs: commands that go on beside the conversation. A turn starts them, reads them, types to them and ends them; they
-//! are the session's.
+//! The calls of a turn about jobs: it starts them, reads them, types to them and ends them. The chat owns the jobs, in
+//! `chat/jobs.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::super::jobs::{Act, Begun, Seen};
-use super::super::render::{self, one_line};
-use super::audit_records::{CameTo, READ_ONLY};
-use super::calls::{CANCELLED, Judged, ParsedCall};
+use super::super::events::ChatEvent;
+use super::super::jobs::{JobRequest, JobView, StartedJob};
+use super::super::text::{one_line, short};
+use super::Turn;
+use super::audit_records::{CallOutcome, READ_ONLY};
+use super::call::{AllowedCommand, CANCELLED, JobInput, JudgedCall, ParsedCall};
+use super::event::{Halt, TurnEvent};
 use super::question::Resolution;
-use super::run::{Cleared, not_started};
-use super::{Event, Halt, Turn};
+use super::run::not_started;
 use crate::audit::Record;
-use crate::protocol::{Ask, State};
-use crate::tool::jobs::{self as tools, JobRequest, typed};
+use crate::protocol::{Question, State};
+use crate::tool::jobs::{self as tools, typed};
 use co_exec::Spec;
 use co_llm::transcript::{Call, Decision, Item};
 use co_policy::{Grant, Verdict};
 
-/// How long what a job prints at once is waited for: after its start, after something was typed.
+/// The time that a call waits for output after a job started or got input.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// Said to the model where a job printed nothing since it looked.
+/// The output of a job that printed nothing since the last reading.
 const NOTHING_NEW: &str = "(nothing new)\n";
 
-/// Text for a job that runs, judged.
-pub(super) struct Typing {
-    pub request: JobRequest,
-    pub seen: Seen,
-    pub judged: Judged,
-}
-
 impl Turn {
-    /// Asks the session something about its jobs.
+    /// Sends a request about jobs to the chat and returns the reply.
     pub(super) async fn jobs<T>(
         &self,
-        act: impl FnOnce(oneshot::Sender<T>) -> Act,
+        act: impl FnOnce(oneshot::Sender<T>) -> JobRequest,
     ) -> Result<T, Halt> {
         let (reply, answer) = oneshot::channel();
-        self.send(Event::Job(act(reply))).await?;
+        self.send(TurnEvent::Job(act(reply))).await?;
         answer.await.map_err(|_| Halt::Cancelled)
     }
 
-    /// Puts a job's start on disk, then starts it and gives it to the session.
+    /// Records a job's start, then starts it and gives it to the chat.
     pub(super) async fn start_job(
         &mut self,
-        cleared: &Cleared,
+        cleared: &AllowedCommand,
         spec: Spec,
         (number, record): (u64, Record),
-    ) -> Result<Result<Seen, String>, Halt> {
+    ) -> Result<Result<JobView, String>, Halt> {
         let command = cleared.request.text();
         self.record(Item::JobStarted {
             job: number,
             call: cleared.call.id.clone(),
-            command: co_policy::printable(&render::short(&command)),
+            command: co_policy::printable(&short(&command)),
         })
         .await?;
         let started = match self.cancel.is_cancelled() {
@@ -83,7 +78,7 @@ impl Turn {
                 return Ok(Err(why));
             }
         };
-        let begun = Begun {
+        let begun = StartedJob {
             number,
             command: co_policy::printable(&command),
             cwd: cleared.run.cwd.clone(),
@@ -91,26 +86,30 @@ impl Turn {
             record,
             job,
         };
-        let seen = self
-            .jobs(|reply| Act::Began(Box::new(begun), reply))
+        let job = self
+            .jobs(|reply| JobRequest::Started(Box::new(begun), reply))
             .await?;
-        Ok(Ok(seen))
+        Ok(Ok(job))
     }
 
-    /// Tells what a job that was started printed in its first moment.
-    pub(super) async fn finish_job(&mut self, cleared: Cleared, seen: Seen) -> Result<(), Halt> {
+    /// Gives the model the first output of a job that has started.
+    pub(super) async fn finish_job(
+        &mut self,
+        cleared: AllowedCommand,
+        job: JobView,
+    ) -> Result<(), Halt> {
         self.state(State::Running, cleared.request.text()).await?;
-        self.watch(&seen, MOMENT).await;
-        let mut lead = format!("[job {} was started]\n", seen.number);
+        self.watch(&job, MOMENT).await;
+        let mut lead = format!("[job {} was started]\n", job.number);
         if cleared.edited {
             let ran = cleared.request.text();
             lead = format!("The person changed the command; what was started is:\n{ran}\n\n{lead}");
         }
-        let ok = seen.outcome().is_none_or(|outcome| outcome.ok());
+        let ok = job.outcome().is_none_or(|outcome| outcome.ok());
         self.tell(
             &cleared.call,
-            &seen,
-            Told {
+            &job,
+            JobReport {
                 lead,
                 since: None,
                 ok,
@@ -119,58 +118,61 @@ impl Turn {
         .await
     }
 
-    /// Does what the model wants with one of its jobs.
-    pub(super) async fn job(&mut self, call: Call, request: JobRequest) -> Result<(), Halt> {
-        let seen = match self.jobs(|reply| Act::Find(request.job, reply)).await? {
-            Ok(seen) => seen,
+    /// Reads or ends a job, or reports that it cannot be typed to.
+    pub(super) async fn job(&mut self, call: Call, request: tools::JobRequest) -> Result<(), Halt> {
+        let job = match self
+            .jobs(|reply| JobRequest::Find(request.job, reply))
+            .await?
+        {
+            Ok(job) => job,
             Err(why) => return self.not_run(&call, why).await,
         };
         self.state(State::Running, request.line()).await?;
         match request.action {
             tools::JobAction::Output { since, wait } => {
-                self.watch(&seen, wait.min(self.services.config.max_timeout()))
+                self.watch(&job, wait.min(self.services.config.max_timeout()))
                     .await;
                 self.tell(
                     &call,
-                    &seen,
-                    Told {
+                    &job,
+                    JobReport {
                         since,
-                        ..Told::default()
+                        ..JobReport::default()
                     },
                 )
                 .await
             }
-            // The job ended; running jobs get a verdict.
+            // The job has ended. If it ran, the call would be a `JobInput`.
             tools::JobAction::Write { .. } => {
-                let outcome = seen.outcome();
-                let status = seen.status(outcome.as_deref());
+                let outcome = job.outcome();
+                let status = job.status(outcome.as_deref());
                 self.not_run(&call, format!("Nothing was typed: {status}"))
                     .await?;
-                self.heard(&seen).await
+                self.heard(&job).await
             }
             tools::JobAction::Cancel => {
                 tokio::select! {
                     () = self.cancel.cancelled() => {}
-                    () = seen.end() => {}
+                    () = job.end() => {}
                 }
-                self.tell(&call, &seen, Told::default()).await
+                self.tell(&call, &job, JobReport::default()).await
             }
         }
     }
 
-    /// Waits for news of a job, as long as the turn goes on.
-    async fn watch(&self, seen: &Seen, most: Duration) {
+    /// Waits for output of a job, or for the end of the turn.
+    async fn watch(&self, job: &JobView, most: Duration) {
         tokio::select! {
             () = self.cancel.cancelled() => {}
-            () = seen.settled(most) => {}
+            () = job.settled(most) => {}
         }
     }
 
-    /// Gives the model what is new of a job, and where it stands.
-    async fn tell(&mut self, call: &Call, seen: &Seen, told: Told) -> Result<(), Halt> {
-        // Before it is read: all that was printed until its end is read then.
-        let outcome = seen.outcome();
-        let new = match seen.read(told.since) {
+    /// Gives the model the new output and the state of a job.
+    async fn tell(&mut self, call: &Call, job: &JobView, told: JobReport) -> Result<(), Halt> {
+        // Take the outcome first: then the output is complete if the job has ended.
+        let outcome = job.outcome();
+        let new = match job.read(told.since) {
             Some(new) => Some(self.redact_for_model(&new).await),
             None => None,
         };
@@ -178,64 +180,71 @@ impl Turn {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        let status = seen.status(outcome.as_deref());
+        let status = job.status(outcome.as_deref());
         let spill = outcome.as_ref().and_then(|outcome| outcome.spill.clone());
         let text = format!("{}{text}{status}", told.lead);
         self.conclude(call, text, told.ok, spill).await?;
         if outcome.is_some() {
-            self.heard(seen).await?;
+            self.heard(job).await?;
         }
         if let Some(new) = new {
-            self.send(Event::Output(new)).await?;
+            let block = self.services.id();
+            self.show(ChatEvent::Output { block, text: new }).await?;
         }
         let stands = status.lines().next().unwrap_or_default();
         let stands = stands.trim_start_matches('[').trim_end_matches(']');
-        self.show(&format!("*{stands}*")).await?;
+        self.show(ChatEvent::Outcome(stands.to_owned())).await?;
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),
         }
     }
 
-    /// Lets the session know that the model was told how the job ended.
-    async fn heard(&mut self, seen: &Seen) -> Result<(), Halt> {
-        if seen.failed_confined() {
-            self.standing.learn(vec![seen.command.clone()]);
+    /// Tells the chat that the model has got the job's end.
+    async fn heard(&mut self, job: &JobView) -> Result<(), Halt> {
+        if job.failed_confined() {
+            self.permissions.learn(vec![job.command.clone()]);
         }
-        self.send(Event::Job(Act::Heard(seen.number))).await
+        self.send(TurnEvent::Job(JobRequest::Heard(job.number)))
+            .await
     }
 
-    /// Reads a call about a job. Text for a job that runs is judged.
-    pub(super) async fn review_job(&self, request: JobRequest) -> Result<ParsedCall, String> {
+    /// Judges a call about a job: text for a running job needs a verdict.
+    pub(super) async fn review_job(
+        &self,
+        request: tools::JobRequest,
+    ) -> Result<ParsedCall, String> {
         let tools::JobAction::Write { text, close } = &request.action else {
             return Ok(ParsedCall::Job(request));
         };
-        let found = self.jobs(|reply| Act::Find(request.job, reply)).await;
-        let seen = match found {
-            Ok(Ok(seen)) if seen.outcome().is_none() => seen,
+        let found = self
+            .jobs(|reply| JobRequest::Find(request.job, reply))
+            .await;
+        let job = match found {
+            Ok(Ok(job)) if job.outcome().is_none() => job,
             // Report the error at the call's turn: the job may exist by then.
             _ => return Ok(ParsedCall::Job(request)),
         };
-        let judged = self.judge_typed(&seen, text, *close).await?;
-        Ok(ParsedCall::Typing(Typing {
+        let judged = self.judge_typed(&job, text, *close).await?;
+        Ok(ParsedCall::JobInput(JobInput {
             request,
-            seen,
+            job,
             judged,
         }))
     }
 
-    /// Types to a job, if the decision lets it.
+    /// Types to a job, if the decision allows it.
     pub(super) async fn type_to(
         &mut self,
         call: Call,
-        typing: Typing,
+        input: JobInput,
         decision: Decision,
     ) -> Result<(), Halt> {
-        let Typing {
+        let JobInput {
             request,
-            seen,
+            job,
             judged,
-        } = typing;
+        } = input;
         let tools::JobAction::Write { text, close } = &request.action else {
             return Ok(());
         };
@@ -252,29 +261,39 @@ impl Turn {
             self.answer(&call, CANCELLED.to_owned()).await?;
             return Err(Halt::Cancelled);
         }
-        let level = self.level_of(&seen);
+        let level = self.level_of(&job);
         let decided = (&decision, level);
         self.audit_decision(&call, &judged, decided).await;
-        let written = seen.write(text, *close);
+        let written = job.write(text, *close);
         let came_to = match &written {
-            Ok(()) => format!("typed into job {}", seen.number),
+            Ok(()) => format!("typed into job {}", job.number),
             Err(why) => format!("not typed: {why}"),
         };
-        self.audit(&call, &judged, &decision, CameTo::Typed(&came_to, level));
-        self.show(&render::decision(&decision)).await?;
+        self.audit(
+            &call,
+            &judged,
+            &decision,
+            CallOutcome::Typed(&came_to, level),
+        );
+        self.show(ChatEvent::Decision(decision.clone())).await?;
         if let Err(why) = written {
             return self
                 .not_run(&call, format!("Nothing was typed: {why}."))
                 .await;
         }
-        self.watch(&seen, MOMENT).await;
-        self.tell(&call, &seen, Told::default()).await
+        self.watch(&job, MOMENT).await;
+        self.tell(&call, &job, JobReport::default()).await
     }
 
-    async fn judge_typed(&self, seen: &Seen, text: &str, close: bool) -> Result<Judged, String> {
+    async fn judge_typed(
+        &self,
+        job: &JobView,
+        text: &str,
+        close: bool,
+    ) -> Result<JudgedCall, String> {
         let judge = Arc::clone(&self.judge);
-        let (typed_text, before, cwd) = (text.to_owned(), seen.line(), seen.cwd.clone());
-        let allowed = self.standing.jobs.contains(&seen.number);
+        let (typed_text, before, cwd) = (text.to_owned(), job.line(), job.cwd.clone());
+        let allowed = self.permissions.jobs.contains(&job.number);
         let verdict = tokio::task::spawn_blocking(move || {
             judge.judge_input(&typed_text, &before, &cwd, allowed)
         });
@@ -284,7 +303,7 @@ impl Turn {
                 format!("The text could not be judged ({error}), so it was not typed.")
             })?,
         };
-        Ok(Judged {
+        Ok(JudgedCall {
             command: typed(text, close),
             segments: Vec::new(),
             words: Vec::new(),
@@ -292,14 +311,14 @@ impl Turn {
         })
     }
 
-    /// Weighs the verdict on a text against what the person has said.
-    pub(super) fn resolve_typing(&self, typing: &Typing) -> Resolution {
-        let number = typing.seen.number;
-        let question = match &typing.judged.verdict {
+    /// Applies the permissions of the person to the verdict on a text.
+    pub(super) fn resolve_typing(&self, input: &JobInput) -> Resolution {
+        let number = input.job.number;
+        let question = match &input.judged.verdict {
             Verdict::Deny { why, .. } => {
                 return Resolution::Refuse(Decision::Forbidden { why: why.clone() });
             }
-            Verdict::Allow(Grant::Rule { .. }) if self.standing.jobs.contains(&number) => {
+            Verdict::Allow(Grant::Rule { .. }) if self.permissions.jobs.contains(&number) => {
                 let rule = format!("job_write {number}");
                 return Resolution::Run(Decision::Rule { rule });
             }
@@ -317,28 +336,32 @@ impl Turn {
         }
     }
 
-    /// What holds the job, in a word.
-    fn level_of(&self, seen: &Seen) -> &'static str {
-        match seen.conditions.confined {
+    /// Returns the confinement of a job in a word.
+    fn level_of(&self, job: &JobView) -> &'static str {
+        match job.conditions.confined {
             true => READ_ONLY,
-            false => seen.conditions.backend,
+            false => job.conditions.backend,
         }
     }
 
-    pub(super) fn typing(&self, typing: &Typing, question: &co_policy::ApprovalQuestion) -> Ask {
-        let Typing { seen, judged, .. } = typing;
-        let into = format!("it is typed into job {}: {}", seen.number, seen.short);
+    pub(super) fn input(
+        &self,
+        input: &JobInput,
+        question: &co_policy::ApprovalQuestion,
+    ) -> Question {
+        let JobInput { job, judged, .. } = input;
+        let into = format!("it is typed into job {}: {}", job.number, job.short);
         let more = question.reasons.iter().map(|reason| reason.text.clone());
-        Ask {
+        Question {
             id: 0,
-            session: self.session,
+            chat: self.chat,
             command: judged.command.clone(),
-            cwd: one_line(&seen.cwd.display().to_string()),
+            cwd: one_line(&job.cwd.display().to_string()),
             timeout: None,
             terminal: false,
             background: false,
-            job: Some(seen.number),
-            backend: self.level_of(seen).to_owned(),
+            job: Some(job.number),
+            backend: self.level_of(job).to_owned(),
             reasons: std::iter::once(into)
                 .chain(more)
                 .map(|reason| one_line(&reason))
@@ -350,14 +373,14 @@ impl Turn {
     }
 }
 
-/// What the model is told of a job, beside what is new and where it stands.
-struct Told {
+/// Options for a report about a job.
+struct JobReport {
     lead: String,
     since: Option<u64>,
     ok: bool,
 }
 
-impl Default for Told {
+impl Default for JobReport {
     fn default() -> Self {
         Self {
             lead: String::new(),

@@ -1,22 +1,24 @@
-//! The question to the person, and the decision that comes of a verdict and an answer.
+//! Makes questions to the person, and the decision from the verdict and the answer.
 
 use std::ops::Range;
 
-use super::super::render::{self, one_line};
-use super::super::{CUT_OFF, opens};
-use super::calls::{Judged, ParsedCall, Reviewed};
-use super::queue::{Answer, Question, Stage, Waiting};
-use super::run::Cleared;
-use super::{Allowance, Event, Halt, Reply, Turn};
-use crate::protocol::Ask;
+use super::super::events::ChatEvent;
+use super::super::secret_access;
+use super::super::text::one_line;
+use super::Turn;
+use super::call::{AllowedCommand, CUT_OFF, JudgedCall, ParsedCall, ReviewedCommand};
+use super::event::{Halt, TurnEvent};
+use super::permissions::{Allowance, Reply};
+use super::queue::{CallQuestion, QuestionEnd, QuestionState, QueuedCall};
+use crate::protocol::Question;
 use crate::tool::shell::Run;
 use co_llm::transcript::{Call, Decision, Item};
 use co_policy::{Grant, Pattern, Verdict};
 
-/// What the model is told of a no.
+/// The result of a denied call.
 const DENIED: &str = "User denied this action";
 
-/// A verdict, less what the person has allowed already.
+/// The verdict with the permissions of the person applied.
 pub(super) enum Resolution {
     Run(Decision),
     Refuse(Decision),
@@ -24,18 +26,18 @@ pub(super) enum Resolution {
 }
 
 impl Turn {
-    /// Whether a question is answered with a yes already.
+    /// Returns true if the person has already allowed what the question asks.
     pub(super) fn confirms(&self, question: &co_policy::ApprovalQuestion) -> bool {
-        self.standing.confirms(&self.services) && !question.unread
+        self.permissions.confirms(&self.services) && !question.unread
     }
 
-    /// Weighs the verdict on a command against what the person has said.
-    pub(super) fn resolve(&self, reviewed: &Reviewed) -> Resolution {
+    /// Applies the permissions of the person to the verdict on a command.
+    pub(super) fn resolve(&self, reviewed: &ReviewedCommand) -> Resolution {
         let question = match &reviewed.judged.verdict {
             Verdict::Deny { why, .. } => {
                 return Resolution::Refuse(Decision::Forbidden { why: why.clone() });
             }
-            // The person wrote it: that is as good as a yes.
+            // The person wrote the command, so they approve it.
             Verdict::Allow(_) if reviewed.edited => return Resolution::Run(Decision::Approved),
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
@@ -56,54 +58,54 @@ impl Turn {
     }
 
     /// Returns a question about a call, if it needs an answer.
-    pub(super) fn question_about(&self, known: &ParsedCall) -> Option<Question> {
-        let (ask, question, words, always) = match known {
+    pub(super) fn question_about(&self, known: &ParsedCall) -> Option<CallQuestion> {
+        let (question, asking, words, always) = match known {
             ParsedCall::Command(reviewed) if reviewed.no_room.is_none() => {
-                let Resolution::Ask(question) = self.resolve(reviewed) else {
+                let Resolution::Ask(asking) = self.resolve(reviewed) else {
                     return None;
                 };
                 let words = reviewed.judged.words.clone();
                 let always = Allowance::Rule(Pattern::exact(&reviewed.request.text()));
-                (self.question(reviewed, &question), question, words, always)
+                (self.question(reviewed, &asking), asking, words, always)
             }
-            ParsedCall::Typing(typing) => {
-                let Resolution::Ask(question) = self.resolve_typing(typing) else {
+            ParsedCall::JobInput(input) => {
+                let Resolution::Ask(asking) = self.resolve_typing(input) else {
                     return None;
                 };
-                let always = Allowance::Job(typing.seen.number);
-                (self.typing(typing, &question), question, Vec::new(), always)
+                let always = Allowance::Job(input.job.number);
+                (self.input(input, &asking), asking, Vec::new(), always)
             }
-            ParsedCall::Command(_) | ParsedCall::Look(_) | ParsedCall::Job(_) => return None,
+            ParsedCall::Command(_) | ParsedCall::File(_) | ParsedCall::Job(_) => return None,
         };
-        Some(Question {
-            ask,
+        Some(CallQuestion {
+            question,
             words,
             always,
-            prefix: question.prefix,
-            stage: Stage::New,
+            prefix: asking.prefix,
+            stage: QuestionState::New,
         })
     }
 
-    /// Returns the decision on a call: the person's answer, or that of a rule or a proof.
+    /// Returns the decision on a call, which the person, a rule or a proof makes.
     pub(super) async fn decision(
         &mut self,
-        next: &Waiting,
-        answer: Option<Answer>,
+        next: &QueuedCall,
+        answer: Option<QuestionEnd>,
     ) -> Result<Decision, Halt> {
         let resolution = match &next.known {
             Ok(ParsedCall::Command(reviewed)) => self.resolve(reviewed),
-            Ok(ParsedCall::Typing(typing)) => self.resolve_typing(typing),
-            // Nobody is asked about these.
-            Ok(ParsedCall::Look(_) | ParsedCall::Job(_)) | Err(_) => {
+            Ok(ParsedCall::JobInput(input)) => self.resolve_typing(input),
+            // These calls have no question.
+            Ok(ParsedCall::File(_) | ParsedCall::Job(_)) | Err(_) => {
                 Resolution::Refuse(Decision::Withdrawn)
             }
         };
         let reply = match (answer, resolution) {
-            (Some(Answer::Reply(reply)), _) => reply,
+            (Some(QuestionEnd::Reply(reply)), _) => reply,
             (None, Resolution::Run(decision) | Resolution::Refuse(decision)) => {
                 return Ok(decision);
             }
-            (Some(Answer::Gone), _) | (None, Resolution::Ask(_)) => {
+            (Some(QuestionEnd::Gone), _) | (None, Resolution::Ask(_)) => {
                 return Ok(Decision::Withdrawn);
             }
         };
@@ -117,18 +119,22 @@ impl Turn {
                 Decision::Approved
             }
             Reply::Deny(reason) => Decision::Denied { reason },
-            // The float cannot edit text for a job, so nobody has seen this text.
+            // The person cannot edit text for a job, so nobody has seen this text.
             Reply::Edited(_) => Decision::Denied { reason: None },
         })
     }
 
-    fn question(&self, reviewed: &Reviewed, question: &co_policy::ApprovalQuestion) -> Ask {
+    fn question(
+        &self,
+        reviewed: &ReviewedCommand,
+        question: &co_policy::ApprovalQuestion,
+    ) -> Question {
         let ceiling = self.services.config.max_timeout();
         let command = reviewed.request.text();
         let span = question.reasons.first().and_then(|it| it.span.as_ref());
-        Ask {
+        Question {
             id: 0,
-            session: self.session,
+            chat: self.chat,
             span: span.and_then(|span| shown_at(&command, span)),
             command: co_policy::printable(&command),
             cwd: one_line(&reviewed.cwd.display().to_string()),
@@ -141,7 +147,7 @@ impl Turn {
                 .reasons
                 .iter()
                 .map(|reason| reason.text.clone())
-                .chain(opens::reason(&reviewed.opens, &self.workspace))
+                .chain(secret_access::reason(&reviewed.opens, &self.workspace))
                 .map(|reason| one_line(&reason))
                 .collect(),
             destructive: question.destructive,
@@ -149,7 +155,7 @@ impl Turn {
         }
     }
 
-    /// Replaces the next call's command with the person's; returns false if it has none.
+    /// Replaces the command of the next call with the person's. Returns false if it is no command.
     pub(super) async fn edit_next(&mut self, command: &str) -> Result<bool, Halt> {
         let mode = match self.queue.next().map(|next| &next.known) {
             Some(Ok(ParsedCall::Command(reviewed))) => reviewed.request.mode,
@@ -158,8 +164,11 @@ impl Turn {
         let printable = co_policy::printable(command);
         let text = format!("the command was changed to: {printable}");
         self.record(Item::Notice { text }).await?;
-        let shown = render::call(&printable, mode);
-        self.show(&format!("*edited:* {shown}")).await?;
+        let edited = ChatEvent::CommandEdited {
+            command: printable,
+            mode,
+        };
+        self.show(edited).await?;
         if let Some(next) = self.queue.next() {
             next.edited = Some(command.to_owned());
             next.question = None;
@@ -167,23 +176,23 @@ impl Turn {
         Ok(true)
     }
 
-    /// Allows something from now on.
+    /// Adds a permission to the turn and the chat.
     pub(super) async fn allow(&mut self, allowance: Allowance) -> Result<(), Halt> {
         match &allowance {
-            Allowance::Job(job) => self.standing.jobs.push(*job),
-            Allowance::Everything => self.standing.everything = true,
+            Allowance::Job(job) => self.permissions.jobs.push(*job),
+            Allowance::Everything => self.permissions.everything = true,
             Allowance::Rule(rule) | Allowance::Saved(_, rule) => {
-                self.standing.rules.push(rule.clone())
+                self.permissions.rules.push(rule.clone())
             }
         }
-        self.send(Event::Allow(allowance)).await
+        self.send(TurnEvent::Allow(allowance)).await
     }
 
     /// Records that a call does not run, and tells the model.
     pub(super) async fn refuse(
         &mut self,
         call: &Call,
-        judged: &Judged,
+        judged: &JudgedCall,
         decision: Decision,
     ) -> Result<(), Halt> {
         self.decided(call, judged, &decision).await?;
@@ -195,15 +204,15 @@ impl Turn {
         }
     }
 
-    /// Runs what a person or their rule allowed, in the session's backend. Its command is on the screen.
-    pub(super) async fn run_in_session(
+    /// Runs a command that the person or their rule allowed. It is on the screen already.
+    pub(super) async fn run_allowed(
         &mut self,
-        reviewed: Reviewed,
+        reviewed: ReviewedCommand,
         decision: Decision,
     ) -> Result<(), Halt> {
         let confinement = match self.services.probe.for_approved(|| &self.workspace).await {
             Ok(confinement) if may_open(&decision, &reviewed.request.text()) => {
-                opens::open(confinement, reviewed.opens)
+                secret_access::open(confinement, reviewed.opens)
             }
             Ok(confinement) => confinement,
             Err(refused) => {
@@ -212,7 +221,7 @@ impl Turn {
                 return self.not_run(&reviewed.call, refused.to_string()).await;
             }
         };
-        let cleared = Cleared {
+        let cleared = AllowedCommand {
             call: reviewed.call,
             request: reviewed.request,
             judged: reviewed.judged,
@@ -238,12 +247,12 @@ fn may_open(decision: &Decision, command: &str) -> bool {
     }
 }
 
-/// What the model is told of a decision that lets nothing be done; none of one that does.
+/// Returns the result of a call for a decision that stops it; none if the call may run.
 fn refusal(decision: &Decision) -> Option<String> {
     match decision {
         Decision::Forbidden { why } => Some(format!("Refused by a deny rule: {why}")),
         Decision::Denied { reason: None } => Some(DENIED.to_owned()),
-        // Nobody said no.
+        // The person did not deny it.
         Decision::Withdrawn => Some(CUT_OFF.to_owned()),
         Decision::Denied {
             reason: Some(reason),
@@ -252,7 +261,7 @@ fn refusal(decision: &Decision) -> Option<String> {
     }
 }
 
-/// Where a stretch of a command is in what is shown of it; none for all of it, and for what is not in it.
+/// Returns the place of `span` in the printable form of a command; none if it is the whole command or not in it.
 fn shown_at(command: &str, span: &Range<usize>) -> Option<[usize; 2]> {
     let marked = command.get(span.clone())?;
     let whole = marked.is_empty() || marked.len() == command.len();

@@ -10,24 +10,25 @@ use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-use super::calls::ParsedCall;
-use super::step::Asked;
-use super::{Allowance, Event, Halt, Reply, Turn};
-use crate::protocol::{Ask, Scope, State};
+use super::Turn;
+use super::call::{ParsedCall, ProposedCall};
+use super::event::{Halt, TurnEvent};
+use super::permissions::{Allowance, Reply};
+use crate::protocol::{Question, Scope, State};
 use co_llm::transcript::Call;
 use co_policy::Pattern;
 
 /// The last reason of a question that is asked again.
 const AGAIN: &str = "asked again: a command that ran meanwhile, or a setting, changed what it does";
 
-/// The calls of a step that did not have their turn yet.
+/// The calls of a step that wait to run.
 #[derive(Default)]
-pub(in super::super) struct Queue(VecDeque<Waiting>);
+pub(in super::super) struct Queue(VecDeque<QueuedCall>);
 
-/// A call that waits for its turn.
-pub(super) struct Waiting {
+/// A call that waits to run.
+pub(super) struct QueuedCall {
     pub call: Call,
-    /// Why its arguments could not be read, for the model.
+    /// The error in its arguments, for the model.
     pub unread: Option<String>,
     /// The place of the call in its step.
     pub place: usize,
@@ -35,47 +36,47 @@ pub(super) struct Waiting {
     pub edited: Option<String>,
     /// The result of the last review; the text tells the model why the call cannot run.
     pub known: Result<ParsedCall, String>,
-    /// It is on the screen.
+    /// The call is on the screen.
     pub shown: bool,
-    pub question: Option<Question>,
+    pub question: Option<CallQuestion>,
 }
 
 /// A question about a call.
-pub(super) struct Question {
-    pub ask: Ask,
+pub(super) struct CallQuestion {
+    pub question: Question,
     /// The words of the command as bash would expand them.
     pub words: Vec<Vec<String>>,
     /// The narrowest permission that `always` gives.
     pub always: Allowance,
     /// The prefix that `always` may allow.
     pub prefix: Option<Pattern>,
-    pub stage: Stage,
+    pub stage: QuestionState,
 }
 
 /// The state of a question.
-pub(super) enum Stage {
+pub(super) enum QuestionState {
     New,
     Open(oneshot::Receiver<Reply>),
-    Answered(Answer),
+    Answered(QuestionEnd),
 }
 
 /// The answer to a question.
-pub(super) enum Answer {
+pub(super) enum QuestionEnd {
     Reply(Reply),
-    /// Nobody will answer any more.
+    /// The question was withdrawn.
     Gone,
 }
 
 /// The next call's state.
-pub(super) enum Reached {
+pub(super) enum NextCall {
     /// It needs no answer.
     NotAsked,
-    Answered(Answer),
+    Answered(QuestionEnd),
     /// Something was allowed or the settings changed: the calls are judged again.
     Changed,
 }
 
-impl Question {
+impl CallQuestion {
     /// Returns what `always` allows in a scope.
     pub(super) fn allowance(&self, scope: Scope, workspace: &Path) -> Allowance {
         match (scope, &self.prefix) {
@@ -90,46 +91,47 @@ impl Question {
 
     /// Returns true if an answer to this question answers the other one too.
     fn is_same(&self, other: &Self) -> bool {
-        let ask = Ask {
-            id: self.ask.id,
-            ..other.ask.clone()
+        let question = Question {
+            id: self.question.id,
+            ..other.question.clone()
         };
-        ask == self.ask && other.words == self.words
+        question == self.question && other.words == self.words
     }
 
     /// Returns true if the answer holds after a new review: it is a denial or an edited command.
     fn is_final(&self) -> bool {
-        let Stage::Answered(answer) = &self.stage else {
+        let QuestionState::Answered(answer) = &self.stage else {
             return false;
         };
         matches!(
             answer,
-            Answer::Gone | Answer::Reply(Reply::Deny(_) | Reply::Edited(_))
+            QuestionEnd::Gone | QuestionEnd::Reply(Reply::Deny(_) | Reply::Edited(_))
         )
     }
 
-    /// Takes in a reply that is there already.
+    /// Takes a reply that has come already.
     fn take_reply(&mut self) {
-        if let Stage::Open(reply) = &mut self.stage
+        if let QuestionState::Open(reply) = &mut self.stage
             && let Ok(reply) = reply.try_recv()
         {
-            self.stage = Stage::Answered(Answer::Reply(reply));
+            self.stage = QuestionState::Answered(QuestionEnd::Reply(reply));
         }
     }
 
-    /// Takes the answer in if it has come.
+    /// Takes the answer if it has come.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Stage::Open(reply) = &mut self.stage else {
+        let QuestionState::Open(reply) = &mut self.stage else {
             return Poll::Pending;
         };
         Pin::new(reply).poll(context).map(|reply| {
-            self.stage = Stage::Answered(reply.map_or(Answer::Gone, Answer::Reply));
+            self.stage =
+                QuestionState::Answered(reply.map_or(QuestionEnd::Gone, QuestionEnd::Reply));
         })
     }
 }
 
-impl Waiting {
-    pub(super) fn new(place: usize, asked: Asked) -> Self {
+impl QueuedCall {
+    pub(super) fn new(place: usize, asked: ProposedCall) -> Self {
         Self {
             call: asked.call,
             unread: asked.unread,
@@ -143,16 +145,16 @@ impl Waiting {
 }
 
 impl Queue {
-    pub(super) fn new(calls: VecDeque<Waiting>) -> Self {
+    pub(super) fn new(calls: VecDeque<QueuedCall>) -> Self {
         Self(calls)
     }
 
     /// Returns the call whose turn it is.
-    pub(super) fn next(&mut self) -> Option<&mut Waiting> {
+    pub(super) fn next(&mut self) -> Option<&mut QueuedCall> {
         self.0.front_mut()
     }
 
-    pub(super) fn pop(&mut self) -> Option<Waiting> {
+    pub(super) fn pop(&mut self) -> Option<QueuedCall> {
         self.0.pop_front()
     }
 
@@ -205,7 +207,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Takes in the replies that came while nobody waited for them. Returns true if one of them allows something.
+    /// Takes the replies that came meanwhile. Returns true if one of them allows something.
     async fn take_replies(&mut self) -> Result<bool, Halt> {
         let mut allowed = false;
         for index in 0..self.queue.0.len() {
@@ -218,52 +220,56 @@ impl Turn {
     }
 
     /// Takes a question away from the person. Returns false if they gave a final answer at the last moment.
-    async fn withdraw(&self, question: &mut Question) -> Result<bool, Halt> {
-        if let Stage::Open(reply) = &mut question.stage {
-            // From now on the session says that an answer comes too late.
+    async fn withdraw(&self, question: &mut CallQuestion) -> Result<bool, Halt> {
+        if let QuestionState::Open(reply) = &mut question.stage {
+            // The chat now reports that an answer comes too late.
             reply.close();
             question.take_reply();
         }
         if question.is_final() {
             return Ok(false);
         }
-        if matches!(question.stage, Stage::Open(_)) {
-            self.send(Event::Withdraw(question.ask.id)).await?;
+        if matches!(question.stage, QuestionState::Open(_)) {
+            self.send(TurnEvent::Withdraw(question.question.id)).await?;
         }
         Ok(true)
     }
 
-    /// Puts a question, if there is one, before the person; `again`: in the place of one about the same call.
-    async fn put(&self, question: Option<Question>, again: bool) -> Result<Option<Question>, Halt> {
+    /// Asks the person a question, if there is one. With `again`, it replaces a question about the same call.
+    async fn put(
+        &self,
+        question: Option<CallQuestion>,
+        again: bool,
+    ) -> Result<Option<CallQuestion>, Halt> {
         let Some(mut question) = question else {
             return Ok(None);
         };
-        question.ask.id = self.services.id();
+        question.question.id = self.services.id();
         let (reply, answer) = oneshot::channel();
-        question.stage = Stage::Open(answer);
-        let mut ask = Box::new(question.ask.clone());
+        question.stage = QuestionState::Open(answer);
+        let mut put = Box::new(question.question.clone());
         if again {
-            ask.reasons.push(AGAIN.to_owned());
+            put.reasons.push(AGAIN.to_owned());
         }
-        self.send(Event::Ask(ask, reply)).await?;
+        self.send(TurnEvent::Question(put, reply)).await?;
         Ok(Some(question))
     }
 
     /// Waits until the next call has its answer, or needs none any more.
-    pub(super) async fn answer_to_next(&mut self) -> Result<Reached, Halt> {
+    pub(super) async fn answer_to_next(&mut self) -> Result<NextCall, Halt> {
         let mut asking = false;
-        let mut kits = self.kits.clone();
+        let mut new_services = self.new_services.clone();
         loop {
             // The new settings may refuse what was approved.
-            if self.kits.has_changed().unwrap_or(false) {
-                return Ok(Reached::Changed);
+            if self.new_services.has_changed().unwrap_or(false) {
+                return Ok(NextCall::Changed);
             }
             let next = self.queue.next();
             let Some(question) = next.and_then(|next| next.question.as_mut()) else {
-                return Ok(Reached::NotAsked);
+                return Ok(NextCall::NotAsked);
             };
-            match std::mem::replace(&mut question.stage, Stage::New) {
-                Stage::Answered(answer) => return Ok(Reached::Answered(answer)),
+            match std::mem::replace(&mut question.stage, QuestionState::New) {
+                QuestionState::Answered(answer) => return Ok(NextCall::Answered(answer)),
                 open => question.stage = open,
             }
             if !std::mem::replace(&mut asking, true) {
@@ -271,18 +277,18 @@ impl Turn {
             }
             let index = tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => return Ok(Reached::Answered(Answer::Gone)),
-                Ok(()) = kits.changed() => return Ok(Reached::Changed),
+                () = self.cancel.cancelled() => return Ok(NextCall::Answered(QuestionEnd::Gone)),
+                Ok(()) = new_services.changed() => return Ok(NextCall::Changed),
                 index = self.queue.answered() => index,
             };
             // The next call applies its own `always` when it runs.
             if index > 0 && self.allow_early(index).await? {
-                return Ok(Reached::Changed);
+                return Ok(NextCall::Changed);
             }
         }
     }
 
-    /// Takes in an answer that came while another call runs.
+    /// Takes an answer that came while another call runs.
     pub(super) async fn answered_early(&mut self, index: usize) -> Result<(), Halt> {
         if self.allow_early(index).await? {
             self.judge_queue().await;
@@ -298,10 +304,11 @@ impl Turn {
         let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) else {
             return Ok(false);
         };
-        let Stage::Answered(Answer::Reply(Reply::Always(scope))) = question.stage else {
+        let QuestionState::Answered(QuestionEnd::Reply(Reply::Always(scope))) = question.stage
+        else {
             return Ok(false);
         };
-        question.stage = Stage::Answered(Answer::Reply(Reply::Once));
+        question.stage = QuestionState::Answered(QuestionEnd::Reply(Reply::Once));
         let allowance = question.allowance(scope, &self.workspace);
         self.allow(allowance).await?;
         Ok(true)

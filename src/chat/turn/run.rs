@@ -1,4 +1,4 @@
-//! Running a call that was cleared: recorded, started, shown as it prints, its outcome told to the model.
+//! Runs an allowed command: records the decision, starts it, shows its output and gives the model the outcome.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -6,47 +6,38 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::super::advice::{Conditions, NOT_EXECUTED};
-use super::super::jobs::{Act, Seen};
+use super::super::events::ChatEvent;
+use super::super::jobs::{JobRequest, JobView};
 use super::super::loop_limits::Repeat;
-use super::super::render;
 use super::super::services::withheld;
-use super::audit_records::{CameTo, level};
-use super::calls::{CANCELLED, Judged};
-use super::{Event, Halt, Turn};
-use crate::editor::Target;
+use super::Turn;
+use super::audit_records::{CallOutcome, level};
+use super::call::{AllowedCommand, CANCELLED, JudgedCall};
+use super::event::Halt;
 use crate::error;
-use crate::protocol::{State, ToEditor};
-use crate::tool::shell::{self, Run};
-use co_exec::{Confinement, Job, ShownSecrets};
+use crate::protocol::State;
+use co_exec::{Caller, Confinement, Job, ShownSecrets};
 use co_llm::transcript::{Call, Decision, Item, Outcome};
 
-/// Said to the model of a command that printed nothing and went well.
+/// The output of a command that printed nothing and succeeded.
 const NO_OUTPUT: &str = "(no output)";
 
 /// The time in which output is redacted after a turn was cancelled.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A call that may run.
-pub(super) struct Cleared {
-    pub call: Call,
-    pub request: shell::CommandRequest,
-    pub run: Run,
-    pub judged: Judged,
-    /// It is not the command that the model sent.
-    pub edited: bool,
-    pub decision: Decision,
-}
-
-/// A command that was started.
-pub(super) enum Begun {
+/// A command that has started.
+pub(super) enum StartedCommand {
     Foreground(Job),
-    /// As a job of the session.
-    Background(Box<Seen>),
+    /// A job of the chat.
+    Background(Box<JobView>),
 }
 
 impl Turn {
-    /// Puts the decision on disk, then starts the command.
-    pub(super) async fn start(&mut self, cleared: &Cleared) -> Result<Result<Begun, String>, Halt> {
+    /// Records the decision, then starts the command.
+    pub(super) async fn start(
+        &mut self,
+        cleared: &AllowedCommand,
+    ) -> Result<Result<StartedCommand, String>, Halt> {
         let item = Item::Decision {
             call: cleared.call.id.clone(),
             decision: cleared.decision.clone(),
@@ -60,7 +51,7 @@ impl Turn {
         }
         let number = match cleared.request.mode.background {
             false => None,
-            true => match self.jobs(Act::Number).await? {
+            true => match self.jobs(JobRequest::Number).await? {
                 Ok(number) => Some(number),
                 Err(why) => return Ok(Err(why)),
             },
@@ -75,40 +66,40 @@ impl Turn {
             .await;
         if let Some(number) = number {
             let job = self.start_job(cleared, spec, (number, record)).await?;
-            return Ok(job.map(Box::new).map(Begun::Background));
+            return Ok(job.map(Box::new).map(StartedCommand::Background));
         }
         let job = self
             .services
             .executor
             .start_on(spec, cleared.request.streams());
         let job = job.await.map_err(|error| not_started(&error));
-        Ok(job.map(Begun::Foreground))
+        Ok(job.map(StartedCommand::Foreground))
     }
 
-    /// Shows what it prints until it ends and records what it came to.
+    /// Shows the output of a command until its end, then records the outcome.
     pub(super) async fn finish(
         &mut self,
-        cleared: Cleared,
-        begun: Result<Begun, String>,
+        cleared: AllowedCommand,
+        begun: Result<StartedCommand, String>,
     ) -> Result<(), Halt> {
-        self.send(Event::Show(render::decision(&cleared.decision)))
+        self.show(ChatEvent::Decision(cleared.decision.clone()))
             .await?;
         let job = match begun {
-            Ok(Begun::Foreground(job)) => job,
-            Ok(Begun::Background(seen)) => return self.finish_job(cleared, *seen).await,
+            Ok(StartedCommand::Foreground(job)) => job,
+            Ok(StartedCommand::Background(seen)) => return self.finish_job(cleared, *seen).await,
             Err(why) => {
-                let Cleared {
+                let AllowedCommand {
                     call,
                     judged,
                     decision,
                     ..
                 } = &cleared;
-                self.audit(call, judged, decision, CameTo::Nothing);
+                self.audit(call, judged, decision, CallOutcome::Nothing);
                 return self.not_run(call, why).await;
             }
         };
         let command = cleared.request.text();
-        let running = (self.services.foreground).add(self.session, self.services.id(), &command);
+        let running = (self.services.foreground).add(self.chat, self.services.id(), &command);
         self.state(State::Running, command).await?;
         let started = Instant::now();
         let outcome = self.show_until_done(job).await?;
@@ -118,15 +109,15 @@ impl Turn {
             &cleared.call,
             &cleared.judged,
             &cleared.decision,
-            CameTo::Command(&outcome),
+            CallOutcome::Command(&outcome),
         );
         tracing::debug!(call = cleared.call.id, wall = ?started.elapsed(), "a call ended");
         self.conclude(&cleared.call, text, outcome.ok(), outcome.spill.clone())
             .await?;
         let short = outcome.timed_out && self.conditions(&cleared).unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
-        self.show(&format!("*{}{setting}*", outcome.status()))
-            .await?;
+        let line = format!("{}{setting}", outcome.status());
+        self.show(ChatEvent::Outcome(line)).await?;
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),
@@ -135,11 +126,12 @@ impl Turn {
 
     async fn show_until_done(&mut self, job: Job) -> Result<co_exec::Outcome, Halt> {
         let block = self.services.id();
-        let target = Target::Block {
-            session: self.session,
+        let started = ChatEvent::OutputStarted {
             block,
+            screen: job.screen(),
+            caller: Caller::Agent,
         };
-        self.send(Event::Block(target, job.screen())).await?;
+        self.show(started).await?;
         let canceller = job.canceller();
         let outcome = job.outcome();
         tokio::pin!(outcome);
@@ -153,18 +145,12 @@ impl Turn {
                 answered = self.queue.answered() => self.answered_early(answered).await?,
             }
         };
-        let done = ToEditor::Block {
-            session: self.session,
-            block,
-            patch: None,
-            done: true,
-        };
-        self.send(Event::BlockDone(done)).await?;
+        self.show(ChatEvent::OutputEnded { block }).await?;
         Ok(outcome)
     }
 
-    /// What the model reads of an outcome: less the secrets, more what would help it.
-    async fn for_model(&mut self, cleared: &Cleared, outcome: &co_exec::Outcome) -> String {
+    /// Returns the outcome for the model: without secrets, and with advice.
+    async fn for_model(&mut self, cleared: &AllowedCommand, outcome: &co_exec::Outcome) -> String {
         let mut text = self.redact_for_model(&outcome.output).await;
         if text.trim().is_empty() {
             text = NO_OUTPUT.to_owned();
@@ -175,7 +161,9 @@ impl Turn {
         }
         let conditions = self.conditions(cleared);
         if conditions.may_be_to_blame(outcome) {
-            self.standing.failed_confined.push(cleared.request.text());
+            self.permissions
+                .failed_confined
+                .push(cleared.request.text());
         }
         if let Some(advice) = conditions.advice(outcome) {
             text.push('\n');
@@ -185,7 +173,7 @@ impl Turn {
     }
 
     /// Returns the conditions that a command runs under.
-    pub(super) fn conditions(&self, cleared: &Cleared) -> Conditions {
+    pub(super) fn conditions(&self, cleared: &AllowedCommand) -> Conditions {
         let ceiling = self.services.config.max_timeout();
         let limit = cleared.request.limit(self.ceiling(cleared));
         Conditions {
@@ -203,7 +191,7 @@ impl Turn {
     }
 
     /// Returns the longest time that a command may take. One that runs unasked may take less, unless it is a job.
-    fn ceiling(&self, cleared: &Cleared) -> Duration {
+    fn ceiling(&self, cleared: &AllowedCommand) -> Duration {
         let most = self.services.config.max_timeout();
         match cleared.run.proof.is_some() && !cleared.request.mode.background {
             true => most.min(self.services.config.unasked_timeout),
@@ -211,9 +199,9 @@ impl Turn {
         }
     }
 
-    /// Returns what a model may read of a text. A turn that is cancelled does not wait long for it.
+    /// Returns a text without secrets, for the model. A cancelled turn waits only a short time for it.
     pub(super) async fn redact_for_model(&self, text: &str) -> String {
-        // A key that a program gave is known only once it was needed.
+        // A key that a program prints is known only after its first use.
         let keys = self.provider.secrets();
         let redact = self.services.redact_for_model(&self.workspace, text, &keys);
         unless_cancelled(&self.cancel, redact).await
@@ -229,12 +217,12 @@ impl Turn {
         }
     }
 
-    /// Records an outcome that no command came to.
+    /// Records the outcome of a call that did not run.
     pub(super) async fn answer(&mut self, call: &Call, text: String) -> Result<(), Halt> {
         self.conclude(call, text, false, None).await
     }
 
-    /// Records what a call came to, with a word to the model where it goes in circles.
+    /// Records the outcome of a call, with a hint for the model if it repeats itself.
     pub(super) async fn conclude(
         &mut self,
         call: &Call,
@@ -242,13 +230,13 @@ impl Turn {
         ok: bool,
         spill: Option<PathBuf>,
     ) -> Result<(), Halt> {
-        match self.guard.call(&call.name, &call.arguments, &text) {
+        match self.limits.call(&call.name, &call.arguments, &text) {
             Repeat::Fine => {}
             Repeat::Nudge(nudge) => {
                 text.push_str("\n\n");
                 text.push_str(&nudge);
             }
-            Repeat::Ask => self.circling = true,
+            Repeat::Ask => self.repeats_calls = true,
         }
         self.record(Item::Outcome(Outcome {
             call: call.id.clone(),
@@ -259,11 +247,11 @@ impl Turn {
         .await
     }
 
-    /// Records, audits and shows a decision of which nothing runs.
+    /// Records, audits and shows a decision that stops a call.
     pub(super) async fn decided(
         &mut self,
         call: &Call,
-        judged: &Judged,
+        judged: &JudgedCall,
         decision: &Decision,
     ) -> Result<(), Halt> {
         self.record(Item::Decision {
@@ -271,12 +259,12 @@ impl Turn {
             decision: decision.clone(),
         })
         .await?;
-        self.audit(call, judged, decision, CameTo::Nothing);
-        self.send(Event::Show(render::decision(decision))).await
+        self.audit(call, judged, decision, CallOutcome::Nothing);
+        self.show(ChatEvent::Decision(decision.clone())).await
     }
 }
 
-/// Waits for a text that is redacted, and not much longer once the turn is cancelled.
+/// Waits for a redacted text, but only a short time after the turn is cancelled.
 async fn unless_cancelled(
     cancel: &CancellationToken,
     redact: impl Future<Output = String>,
@@ -291,7 +279,7 @@ async fn unless_cancelled(
     }
 }
 
-/// Returns what the model is told of a command that could not be started; the person sees the first line.
+/// Returns the result of a command that could not start. The person sees the first line.
 pub(super) fn not_started(error: &co_exec::Error) -> String {
     let why = error::text_of(error).plain();
     match error.is_permission() {

@@ -1,47 +1,51 @@
-//! One model request: streamed, retried where that may help, recorded as it comes.
+//! One step: sends a request to the model with retries, and records the answer as it arrives.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 
-use super::super::{prompt, render};
-use super::{Answer, Event, Halt, Turn};
+use super::super::events::ChatEvent;
+use super::super::prompt;
+use super::Turn;
+use super::call::ProposedCall;
+use super::event::{Halt, TurnEvent};
 use crate::protocol::State;
 use crate::tool;
 use co_llm::retry::Backoff;
-use co_llm::transcript::{self, Call, Item, Surroundings, Usage};
+use co_llm::transcript::{self, Item, Surroundings, Usage};
 use co_llm::{Delta, Fault, ModelRequest, Stop};
 
-/// Calls of one step that are taken; the rest are refused to the model.
+/// The most calls in one step. co refuses the rest.
 pub(super) const MAX_CALLS: usize = 8;
 
-/// How often a request that the provider would not take is told to the model before the turn ends.
+/// The number of rejected requests that the model may correct before the turn ends.
 const MAX_REFLECTED: u32 = 2;
 
-/// A call that the model asked for.
-pub(super) struct Asked {
-    pub call: Call,
-    /// Why its arguments could not be read, for the model.
-    pub unread: Option<String>,
+/// The model's answer in one step.
+pub(super) struct StepAnswer {
+    pub calls: Vec<ProposedCall>,
+    /// The answer has text.
+    pub spoke: bool,
+    pub stop: Stop,
 }
 
-/// What came of one try.
+/// The answer of one try so far.
 #[derive(Default)]
-struct Heard {
-    /// What is not whole yet.
+struct StepProgress {
+    /// The parts that are not complete.
     answer: co_llm::AnswerBuilder,
-    /// Something of it is in the transcript: asking again would say it twice.
+    /// A part is in the transcript: another try would repeat it.
     kept: bool,
     speaking: bool,
-    calls: Vec<Asked>,
+    calls: Vec<ProposedCall>,
     usage: Usage,
     stop: Option<Stop>,
 }
 
-impl Heard {
-    fn answer(self) -> Answer {
-        Answer {
+impl StepProgress {
+    fn answer(self) -> StepAnswer {
+        StepAnswer {
             calls: self.calls,
             spoke: self.speaking,
             stop: self.stop.unwrap_or(Stop::Done),
@@ -49,20 +53,20 @@ impl Heard {
     }
 }
 
-/// Returns the system prompt of a conversation: the same one until a summary, whatever changes around it.
+/// Returns the system prompt. It stays the same until a summary, so that the provider can cache it.
 fn system(items: &[Item]) -> String {
     let surroundings = transcript::first_surroundings(items);
     prompt::system(surroundings.unwrap_or(&Surroundings::default()))
 }
 
 impl Turn {
-    /// Asks the model once, with retries, and records what it said. Without `may_call` it is to answer with text.
-    pub(super) async fn step(&mut self, may_call: bool) -> Result<Answer, Halt> {
+    /// Sends one request, with retries, and records the answer. Without `may_call`, the model must answer with text.
+    pub(super) async fn step(&mut self, may_call: bool) -> Result<StepAnswer, Halt> {
         let mut backoff = Backoff::new();
         let mut reflected = 0;
         loop {
             let request = self.request(may_call).await?;
-            let mut heard = Heard::default();
+            let mut heard = StepProgress::default();
             let result = self.listen(request, &mut heard).await;
             if let Err(Halt::Fault(fault)) = &result
                 && !heard.kept
@@ -90,7 +94,7 @@ impl Turn {
         let mut prompt = system(&items);
         let mut fit = budget.fit(&prompt, &tools, &items);
         if let Some(keep) = fit.summarise {
-            // The same items: `keep` was counted on them, and a second snapshot may have the end of a job more.
+            // Use the same items: `keep` counts them, and a new snapshot may have more.
             self.compact(items, keep).await?;
             items = self.snapshot().await?;
             prompt = system(&items);
@@ -99,7 +103,7 @@ impl Turn {
         if !fit.shortened.is_empty() {
             let outputs = fit.shortened;
             self.record(Item::Shortened { outputs }).await?;
-            self.show(render::SHORTENED).await?;
+            self.show(ChatEvent::OutputsShortened).await?;
         }
         Ok(ModelRequest {
             system: prompt,
@@ -109,7 +113,11 @@ impl Turn {
         })
     }
 
-    async fn listen(&mut self, request: ModelRequest, heard: &mut Heard) -> Result<(), Halt> {
+    async fn listen(
+        &mut self,
+        request: ModelRequest,
+        heard: &mut StepProgress,
+    ) -> Result<(), Halt> {
         self.state(State::Thinking, "").await?;
         let cancel = self.cancel.clone();
         let provider = Arc::clone(&self.provider);
@@ -131,7 +139,7 @@ impl Turn {
         }
     }
 
-    async fn hear(&mut self, delta: Delta, heard: &mut Heard) -> Result<(), Halt> {
+    async fn hear(&mut self, delta: Delta, heard: &mut StepProgress) -> Result<(), Halt> {
         for item in heard.answer.push(&delta) {
             self.keep(item, heard).await?;
         }
@@ -142,7 +150,7 @@ impl Turn {
                     self.state(State::Streaming, "").await?;
                 }
                 heard.kept = true;
-                self.send(Event::Text(text)).await?;
+                self.send(TurnEvent::Text(text)).await?;
             }
             Delta::Usage(usage) => heard.usage = usage,
             Delta::Stop(stop) => heard.stop = Some(stop),
@@ -158,23 +166,23 @@ impl Turn {
         Ok(())
     }
 
-    /// Records what is whole. The session writes text as it comes, so that is there already.
-    async fn keep(&mut self, item: Item, heard: &mut Heard) -> Result<(), Halt> {
+    /// Records a complete item. The chat has recorded text already, as it arrived.
+    async fn keep(&mut self, item: Item, heard: &mut StepProgress) -> Result<(), Halt> {
         heard.kept = true;
         match item {
             Item::Text { .. } => Ok(()),
             Item::Call(call) => {
-                heard.calls.push(Asked {
+                heard.calls.push(ProposedCall {
                     call: call.clone(),
                     unread: None,
                 });
                 self.record(Item::Call(call)).await
             }
             Item::Reasoning { text, signature } => {
-                let shown = text.trim().replace('\n', "\n> ");
+                let shown = text.trim().to_owned();
                 self.record(Item::Reasoning { text, signature }).await?;
                 match self.services.config.show_reasoning && !shown.is_empty() {
-                    true => self.show(&format!("> {shown}")).await,
+                    true => self.show(ChatEvent::Reasoning(shown)).await,
                     false => Ok(()),
                 }
             }
@@ -182,21 +190,21 @@ impl Turn {
         }
     }
 
-    /// Records what is left of an answer, whole or cut short.
-    async fn settle(&mut self, heard: &mut Heard) -> Result<(), Halt> {
+    /// Records the rest of an answer, even if it is not complete.
+    async fn settle(&mut self, heard: &mut StepProgress) -> Result<(), Halt> {
         for item in heard.answer.finish() {
             self.keep(item, heard).await?;
         }
         self.used(heard.usage).await
     }
 
-    /// Tells the model that the provider would not take the request, so that it can say it otherwise.
+    /// Tells the model that the provider rejected the request, so that it can change its answer.
     async fn reflect(&mut self, body: &str) -> Result<(), Halt> {
         let text = format!("The provider refused the last request: {}", body.trim());
         self.tell_model(text, true).await
     }
 
-    /// Waits before the next try, counting down where the person sees it.
+    /// Waits before the next try and shows the person the seconds.
     pub(super) async fn wait(&mut self, fault: &Fault, pause: Duration) -> Result<(), Halt> {
         let until = tokio::time::Instant::now() + pause;
         loop {

@@ -38,7 +38,7 @@ pub(super) fn directories(paths: &Result<Paths, paths::Error>) -> Vec<Check> {
     let paths = match paths {
         Ok(paths) => paths,
         Err(error) => {
-            let advice = "sessions, rules and the log have no place until then";
+            let advice = "chats, rules and the log have no place until then";
             return vec![Check::bad(
                 "directories",
                 CheckLevel::Error,
@@ -55,7 +55,7 @@ pub(super) fn directories(paths: &Result<Paths, paths::Error>) -> Vec<Check> {
             format!("settings are read from {}{settings}", config.display()),
         ),
         writable("state", paths.spill_dir().map(|_| &*paths.state)),
-        writable("data", paths.sessions_dir().map(|_| &*paths.data)),
+        writable("data", paths.chats_dir().map(|_| &*paths.data)),
     ]
 }
 

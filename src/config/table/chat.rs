@@ -36,7 +36,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             most: 100_000,
             set: |c, v| c.session_prune_days = v.map(small),
         },
-        "Sessions untouched for this many days are removed; none keeps them all.",
+        "Chats untouched for this many days are removed; none keeps them all.",
     )
     .applies(Applies::Restart),
     setting(

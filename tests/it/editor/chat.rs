@@ -47,7 +47,7 @@ fn an_answer_streams_into_the_chat_and_onto_the_disk() {
     assert_eq!(kinds.first(), Some(&"user"));
     assert_eq!(kinds.last(), Some(&"end"));
     assert_eq!(items.last().unwrap()["reason"], "done");
-    let mode = std::fs::metadata(&scene.sessions()[0])
+    let mode = std::fs::metadata(&scene.chats()[0])
         .unwrap()
         .permissions()
         .mode();
@@ -348,7 +348,7 @@ fn a_new_chat_knows_nothing_of_the_old_one() {
     scene.wait_turns(2);
     let told = told(&scene.server.requests()[1].body);
     assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(scene.sessions().len(), 2);
+    assert_eq!(scene.chats().len(), 2);
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn another_neovim_resumes_the_conversation() {
     assert!(scene.nvim.wait_exit().success());
     let kept = scene.items();
     scene.restart();
-    let id = scene.sessions()[0]
+    let id = scene.chats()[0]
         .file_stem()
         .unwrap()
         .to_str()
@@ -408,7 +408,7 @@ fn another_neovim_resumes_the_conversation() {
 }
 
 #[test]
-fn the_list_of_sessions_is_chosen_from() {
+fn the_list_of_chats_is_chosen_from() {
     let mut scene = Scene::scripted([Reply::text("Aye.")]);
     scene.co("remember seven");
     scene.wait_turns(1);

@@ -187,7 +187,7 @@ impl Drill {
         let scene = Scene::scripted([Reply::text("Hello.")]);
         scene.co("hello");
         scene.wait_turns(1);
-        let record = scene.sessions().pop().unwrap();
+        let record = scene.chats().pop().unwrap();
         let fixtures = json!([
             { "match": { "userMessage": "go" }, "response": { "content": "Accepted." } }
         ]);
@@ -266,13 +266,9 @@ impl Drill {
     /// Resumes a copy of the record and sends what follows to two kinds of servers.
     fn assert_taken(&self, when: &str) {
         let data = tempfile::tempdir().unwrap();
-        let sessions = data.path().join("sessions");
-        std::fs::create_dir(&sessions).unwrap();
-        std::fs::copy(
-            &self.record,
-            sessions.join(self.record.file_name().unwrap()),
-        )
-        .unwrap();
+        let chats = data.path().join("chats");
+        std::fs::create_dir(&chats).unwrap();
+        std::fs::copy(&self.record, chats.join(self.record.file_name().unwrap())).unwrap();
         let id = self.record.file_stem().unwrap().to_str().unwrap();
         let (_log, loaded) = Store::new(data.path().to_owned()).open(id).unwrap();
         let mut items = loaded.items;
@@ -348,5 +344,5 @@ fn killed_at_any_moment() {
     drill.scene.server.reply(Reply::text("Over."));
     drill.scene.co("go home");
     shown.assert_in(&drill.scene.wait_chat("Over."), &when);
-    assert_eq!(drill.scene.sessions().len(), 1);
+    assert_eq!(drill.scene.chats().len(), 1);
 }

@@ -139,8 +139,8 @@ fn keys_go_where_they_are_meant_in_every_mode_and_questions_are_answered_in_orde
     desk.gates[4].open();
     // What is asked about is on disk first. Neovim shows nothing while it waits for a key.
     proc::wait_until(DEADLINE, "the fifth call", || {
-        let sessions = desk.scene.sessions();
-        let mut texts = sessions.iter().flat_map(std::fs::read_to_string);
+        let chats = desk.scene.chats();
+        let mut texts = chats.iter().flat_map(std::fs::read_to_string);
         texts.any(|text| text.contains("call-4")).then_some(())
     });
     nvim.type_keys("d");

@@ -94,8 +94,8 @@ fn a_job_ends_with_its_chat_unless_it_is_kept() {
             scene.nvim.wait_text("running, kept");
         }
         scene.nvim.command("bwipeout! co://chat/1");
-        proc::wait_until(DEADLINE, "the session to be over", || {
-            let text = std::fs::read_to_string(&scene.sessions()[0]).unwrap();
+        proc::wait_until(DEADLINE, "the chat to be over", || {
+            let text = std::fs::read_to_string(&scene.chats()[0]).unwrap();
             text.contains("job_ended").then_some(())
         });
         if keep {
@@ -128,7 +128,7 @@ fn a_killed_backend_leaves_no_job_and_the_model_is_told() {
     scene.nvim.kill9();
     wait_gone(&all);
     scene.restart();
-    let id = scene.sessions()[0].clone();
+    let id = scene.chats()[0].clone();
     let id = id.file_stem().unwrap().to_str().unwrap();
     scene.co(&format!("/resume {id}"));
     scene.wait_chat("ended: interrupted");

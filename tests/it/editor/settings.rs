@@ -115,7 +115,7 @@ fn what_needs_a_new_backend_is_said_and_a_restart_applies_it() {
     assert!(!scene.workspace.exists("out"));
     let last = scene.server.requests().pop().unwrap();
     assert!(last.body.to_string().contains("hello"), "{}", last.body);
-    assert_eq!(scene.sessions().len(), 1);
+    assert_eq!(scene.chats().len(), 1);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_prompt_and_a_command_sent_during_a_restart_reach_the_new_backend() {
     let last = scene.server.requests().pop().unwrap();
     assert_eq!(last.last("user").as_deref(), Some("again"));
     assert!(last.body.to_string().contains("hello"), "{}", last.body);
-    assert_eq!(scene.sessions().len(), 1);
+    assert_eq!(scene.chats().len(), 1);
     let chat = scene.chat();
     assert_eq!(
         chat.matches("again").count(),

@@ -18,7 +18,7 @@ fn two_turns() -> Scene {
 }
 
 fn id(scene: &Scene) -> String {
-    let path = scene.sessions().pop().unwrap();
+    let path = scene.chats().pop().unwrap();
     path.file_stem().unwrap().to_str().unwrap().to_owned()
 }
 
@@ -84,26 +84,26 @@ fn another_model_answers_the_next_prompt() {
 #[test]
 fn a_copy_goes_on_and_the_original_stays() {
     let scene = two_turns();
-    let original = scene.sessions().pop().unwrap();
+    let original = scene.chats().pop().unwrap();
     let before = std::fs::read_to_string(&original).unwrap();
     scene.co("/fork");
     scene.nvim.wait_text("this chat is now a copy");
     scene.server.reply(Reply::text("Only here."));
     scene.co("go on");
     scene.wait_turns(3);
-    assert_eq!(scene.sessions().len(), 2);
+    assert_eq!(scene.chats().len(), 2);
     assert_eq!(std::fs::read_to_string(&original).unwrap(), before);
 }
 
 #[test]
-fn a_session_is_renamed_and_deleted_from_another() {
+fn a_chat_is_renamed_and_deleted_from_another() {
     let scene = two_turns();
     let first = id(&scene);
     scene.co("/rename about seven");
     scene.nvim.wait_text("renamed");
     scene.co(&format!("/delete {first}"));
     scene.nvim.wait_text("that is this chat");
-    assert_eq!(scene.sessions().len(), 1);
+    assert_eq!(scene.chats().len(), 1);
     scene.co("/new");
     scene.nvim.wait_for(
         "vim.api.nvim_buf_get_name(0) == 'co://chat/2'",
@@ -114,7 +114,7 @@ fn a_session_is_renamed_and_deleted_from_another() {
 }
 
 #[test]
-fn a_rule_of_the_session_is_listed_and_taken_back() {
+fn a_rule_of_the_chat_is_listed_and_taken_back() {
     let scene = Scene::scripted([
         Reply::shell("c1", "touch a"),
         Reply::text("One."),

@@ -245,7 +245,7 @@ fn a_crash_during_a_command_is_resumed_from() {
         ["user", "surroundings", "text", "call", "decision"]
     );
     scene.restart();
-    let id = scene.sessions()[0]
+    let id = scene.chats()[0]
         .file_stem()
         .unwrap()
         .to_str()
@@ -278,7 +278,7 @@ fn a_torn_last_line_is_skipped_with_a_notice() {
     scene.nvim.kill9();
     // Then the file is free.
     wait_gone(&all);
-    let path = scene.sessions()[0].clone();
+    let path = scene.chats()[0].clone();
     let mut file = std::fs::OpenOptions::new()
         .append(true)
         .open(&path)

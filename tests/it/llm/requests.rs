@@ -457,7 +457,7 @@ async fn a_key_that_ran_out_is_asked_for_again() {
     }
 }
 
-/// A session file holds an answer in the pieces in which it was written.
+/// A transcript holds an answer in the pieces in which it was written.
 #[tokio::test]
 async fn however_an_answer_was_cut_the_bytes_are_the_same() {
     let answer = "Three\n\nfour  five:\n\n```rust\n\tfn f() {}\n\n\n}\n```\n  \n- é 👩‍👩‍👧 \n\n";

@@ -1,6 +1,6 @@
 //! Where the judge is wrong: what it lets run unasked does no damage and reads no secret all the same.
 //!
-//! Each command runs as a session runs what is proved, though nothing would prove it. Each runs
+//! Each command runs as a chat runs a proved command, though nothing would prove it. Each runs
 //! unconfined too, in the same throwaway place, to show that it would have done its deed.
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ const SECRETS: [&str; 14] = [
     ".bash_history",
     ".mozilla/profile",
     ".config/gh/hosts.yml",
-    ".local/state/co/session",
+    ".local/state/co/chats",
     "other-project/.env",
 ];
 
@@ -109,7 +109,7 @@ const LEAKS: [&str; 26] = [
     "base64 ~/.docker/config.json | base64 -d",
     "awk 1 ~/.npmrc",
     "echo \"$(<~/.pgpass)\"",
-    "cat ~/.local/state/co/session",
+    "cat ~/.local/state/co/chats",
     "ln ~/.bash_history h && cat h",
     "cp -r ~/.mozilla m && cat m/profile",
     "cat a.txt > /dev/tcp/127.0.0.1/{tcp}",
@@ -125,7 +125,7 @@ struct Place {
     /// As it was made, to begin each command anew.
     pristine: PathBuf,
     executor: Executor,
-    /// What a session sets for what is proved.
+    /// The limits that a chat sets for a proved command.
     env: Vec<(String, String)>,
     tcp: TcpListener,
     udp: UdpSocket,

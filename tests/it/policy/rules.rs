@@ -1,4 +1,4 @@
-//! A person's rules, the session's, the workspace's, and what none of them may reach.
+//! A person's rules, the chat's, the workspace's, and what none of them may reach.
 
 use std::fs;
 
@@ -67,7 +67,7 @@ fn deny_wins_over_ask_over_session_over_allow() {
         deny: texts(&["curl", "git push"]),
         ..PolicySettings::default()
     });
-    let session = patterns(&["curl", "ls", "git push", "= git push; ls", "npm test"]);
+    let chat_rules = patterns(&["curl", "ls", "git push", "= git push; ls", "npm test"]);
     for (command, expected) in [
         ("curl x", "deny"),
         ("ls | curl x", "deny"),
@@ -88,7 +88,7 @@ fn deny_wins_over_ask_over_session_over_allow() {
         ("npm test --x", "auto"),
         ("npm install", "ask"),
     ] {
-        let verdict = verdict_in(&judge, command, &world.workspace, &session);
+        let verdict = verdict_in(&judge, command, &world.workspace, &chat_rules);
         assert_eq!(word(&verdict), expected, "{command}: {verdict:?}");
     }
 }
@@ -104,7 +104,7 @@ fn always_on_one_command_reaches_no_other() {
         panic!("nothing is safe with an empty list");
     };
     assert_eq!(ask.prefix, Some("git status".parse().unwrap()));
-    let session = [ask.prefix.unwrap()];
+    let chat_rules = [ask.prefix.unwrap()];
     for (command, expected) in [
         ("git status", "auto"),
         ("git status --short", "auto"),
@@ -113,7 +113,7 @@ fn always_on_one_command_reaches_no_other() {
         ("git -c core.pager=x status", "ask"),
         ("ls", "ask"),
     ] {
-        let verdict = verdict_in(&judge, command, &world.workspace, &session);
+        let verdict = verdict_in(&judge, command, &world.workspace, &chat_rules);
         assert_eq!(word(&verdict), expected, "{command}");
     }
 }
@@ -155,14 +155,19 @@ fn the_very_same_command_may_be_allowed_whatever_it_is() {
     let world = World::new();
     let (judge, _) = world.judge(PolicySettings::default());
     let command = "cat ~/.ssh/config; X=$(id) make > out";
-    let session = [Pattern::exact(command)];
-    let said = |command: &str| word(&verdict_in(&judge, command, &world.workspace, &session));
+    let chat_rules = [Pattern::exact(command)];
+    let said = |command: &str| word(&verdict_in(&judge, command, &world.workspace, &chat_rules));
     assert_eq!(said(command), "auto");
     assert_eq!(said(&format!("{command}2")), "ask");
     assert_eq!(said("cat ~/.ssh/config"), "ask");
-    let session = [Pattern::exact("rm -rf /")];
+    let chat_rules = [Pattern::exact("rm -rf /")];
     assert_eq!(
-        word(&verdict_in(&judge, "rm -rf /", &world.workspace, &session)),
+        word(&verdict_in(
+            &judge,
+            "rm -rf /",
+            &world.workspace,
+            &chat_rules
+        )),
         "deny"
     );
 }

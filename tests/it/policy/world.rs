@@ -134,9 +134,14 @@ impl World {
     }
 }
 
-pub(crate) fn verdict_in(judge: &Judge, command: &str, cwd: &Path, session: &[Pattern]) -> Verdict {
+pub(crate) fn verdict_in(
+    judge: &Judge,
+    command: &str,
+    cwd: &Path,
+    chat_rules: &[Pattern],
+) -> Verdict {
     let found = judge.assess(&Program::Shell(command.to_owned()), cwd);
-    judge.verdict(&found, session)
+    judge.verdict(&found, chat_rules)
 }
 
 /// The one word for a verdict, with its reasons for the message of a failing test.

@@ -280,7 +280,7 @@ fn a_home_that_is_the_workspace_keeps_its_secrets() {
     for name in [
         ".ssh/id",
         ".cargo/credentials.toml",
-        ".local/state/co/session",
+        ".local/state/co/chats",
         ".bash_history",
         "cloud/credentials",
     ] {

@@ -38,7 +38,7 @@ const SECRETS: &[&str] = &[
     ".pgpass",
     ".password-store/key",
     ".local/share/keyrings/login",
-    ".local/state/co/session",
+    ".local/state/co/chats",
     ".config/co/key",
     "other-project/.env",
 ];

@@ -1,4 +1,4 @@
-//! Sessions on disk: written, torn, shared, found again.
+//! Chats on disk: written, torn, shared, found again.
 
 use std::fs;
 use std::io::Write;
@@ -127,11 +127,11 @@ fn what_is_appended_is_on_disk_and_comes_back() {
 #[test]
 fn a_directory_others_could_read_is_closed() {
     let (store, directory) = store();
-    let sessions = directory.path().join("data/co/sessions");
-    fs::create_dir_all(&sessions).unwrap();
-    fs::set_permissions(&sessions, fs::Permissions::from_mode(0o755)).unwrap();
+    let chats = directory.path().join("data/co/chats");
+    fs::create_dir_all(&chats).unwrap();
+    fs::set_permissions(&chats, fs::Permissions::from_mode(0o755)).unwrap();
     store.create(Meta::default()).unwrap();
-    assert_eq!(mode(&sessions), 0o700);
+    assert_eq!(mode(&chats), 0o700);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_later_format_is_left_alone() {
 }
 
 #[test]
-fn an_id_names_a_session_or_nothing() {
+fn an_id_names_a_chat_or_nothing() {
     let (store, directory) = store();
     let outside = directory.path().join("data/co/outside.jsonl");
     fs::create_dir_all(outside.parent().unwrap()).unwrap();
@@ -269,7 +269,7 @@ fn an_id_names_a_session_or_nothing() {
 }
 
 #[test]
-fn sessions_are_listed_by_workspace_the_last_one_first() {
+fn chats_are_listed_by_workspace_the_last_one_first() {
     let (store, directory) = store();
     assert_eq!(store.list(None), []);
     let mut ids = Vec::new();
@@ -282,8 +282,8 @@ fn sessions_are_listed_by_workspace_the_last_one_first() {
         touch(log.path(), Duration::from_secs(60 * (3 - at as u64)));
         ids.push(log.id().to_owned());
     }
-    let sessions = directory.path().join("data/co/sessions");
-    fs::write(sessions.join("notes.txt"), "no session").unwrap();
+    let chats = directory.path().join("data/co/chats");
+    fs::write(chats.join("notes.txt"), "no chat").unwrap();
     let listed = |workspace: Option<&str>| -> Vec<String> {
         store
             .list(workspace.map(Path::new))
@@ -371,7 +371,7 @@ fn pruning_takes_the_old_that_nobody_has_open() {
 }
 
 #[test]
-fn a_deleted_session_is_gone() {
+fn a_deleted_chat_is_gone() {
     let (store, _directory) = store();
     let id = store.create(meta("/a")).unwrap().id().to_owned();
     store.delete(&id).unwrap();

@@ -25,7 +25,7 @@ pub(crate) struct Scene {
     pub(crate) nvim: Nvim,
     pub(crate) server: Server,
     pub(crate) workspace: Workspace,
-    /// Where the settings, the sessions and the log are.
+    /// Where the settings, the chats and the log are.
     pub(crate) home: TempDir,
 }
 
@@ -163,9 +163,9 @@ impl Scene {
         self.nvim.type_keys(keys);
     }
 
-    /// Returns the files of all sessions.
-    pub(crate) fn sessions(&self) -> Vec<PathBuf> {
-        let directory = self.home.path().join("data/co-nvim/sessions");
+    /// Returns the files of all chats.
+    pub(crate) fn chats(&self) -> Vec<PathBuf> {
+        let directory = self.home.path().join("data/co-nvim/chats");
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let mut found: Vec<_> = entries
             .map(|entry| entry.path())
@@ -175,12 +175,12 @@ impl Scene {
         found
     }
 
-    /// Returns the items of the only session.
+    /// Returns the items of the only chat.
     #[track_caller]
     pub(crate) fn items(&self) -> Vec<Value> {
-        let sessions = self.sessions();
-        assert_eq!(sessions.len(), 1, "{sessions:?}");
-        let text = std::fs::read_to_string(&sessions[0]).unwrap();
+        let chats = self.chats();
+        assert_eq!(chats.len(), 1, "{chats:?}");
+        let text = std::fs::read_to_string(&chats[0]).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
         lines
             .filter(|line: &Value| line["item"].is_string())

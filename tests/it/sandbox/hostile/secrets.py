@@ -3,7 +3,7 @@
 for _name in (".ssh/id", ".aws/credentials", ".gnupg/key", ".kube/config", ".netrc", ".docker/config.json",
               ".git-credentials", ".config/git/credentials", ".cargo/credentials.toml", ".npmrc", ".pypirc",
               ".bash_history", ".python_history", ".mozilla/profile", ".config/gh/hosts.yml", ".pgpass",
-              ".password-store/key", ".local/share/keyrings/login", ".local/state/co/session", ".config/co/key",
+              ".password-store/key", ".local/share/keyrings/login", ".local/state/co/chats", ".config/co/key",
               "other-project/.env"):
     row(f"read ~/{_name}")(lambda p, name=_name: secret(f"{p.home}/{name}"))
 

@@ -1,4 +1,4 @@
-//! A person's own command, from `:Co!` or a `!` line: what the executor is told, and how its end reads.
+//! A command that the person typed, with `:Co!` or in a `!` line: its settings and the text about its end.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use super::services::Services;
 use crate::protocol::{RunEnvironment, RunOptions};
 use co_exec::{Caller, Confinement, Environment, Outcome, Program, Spec, UNTIL_IT_ENDS};
 
-/// git runs this where it wants an editor: there is no terminal for one.
+/// The editor of git in a command that has no terminal.
 const NO_EDITOR: &str =
     "echo \"co: no terminal here for an editor, run it with :Co! ++pty\" >&2; false";
 
-/// A command to run, as typed.
-pub struct Typed {
+/// A command that the person typed.
+pub struct PersonCommand {
     pub command: String,
     pub cwd: PathBuf,
     pub stdin: Option<Vec<u8>>,
-    /// It gets a terminal.
+    /// The command runs in a terminal.
     pub terminal: bool,
     pub options: RunOptions,
     pub confinement: Confinement,
 }
 
-/// The time limit of a command, where neither its person nor their settings give one.
+/// The time limit that `shell_max_timeout` sets, if the person gave no other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ceiling(Option<Duration>);
+pub struct TimeLimit(Option<Duration>);
 
-impl Typed {
-    /// Returns what the executor is told.
-    pub fn spec(self, services: &Services) -> (Spec, Ceiling) {
+impl PersonCommand {
+    /// Returns the command for the executor.
+    pub fn spec(self, services: &Services) -> (Spec, TimeLimit) {
         let given = self.options.timeout.or(services.config.run_timeout);
         let (timeout, ceiling) = match given {
             None => (
@@ -62,12 +62,12 @@ impl Typed {
             environment,
             extra_env,
         };
-        (spec, Ceiling(ceiling))
+        (spec, TimeLimit(ceiling))
     }
 }
 
-impl Ceiling {
-    /// Returns a line for the person: how the command ended, and what lifts the limit if that ended it.
+impl TimeLimit {
+    /// Returns a line about the command's end. If the time limit ended it, the line names the settings that change it.
     pub fn status(self, outcome: &Outcome) -> String {
         let line = outcome.status();
         match self.0.filter(|_| outcome.timed_out) {
@@ -91,11 +91,11 @@ mod tests {
             exit: Some(0),
             ..Outcome::default()
         };
-        let ceiling = Ceiling(Some(Duration::from_secs(600)));
+        let ceiling = TimeLimit(Some(Duration::from_secs(600)));
         assert!(ceiling.status(&ended(true)).ends_with(
             "; shell_max_timeout (600 s) is the limit, run_timeout or :Co! ++timeout= sets another, 0 none"
         ));
-        for (limit, timed_out) in [(ceiling, false), (Ceiling(None), true)] {
+        for (limit, timed_out) in [(ceiling, false), (TimeLimit(None), true)] {
             assert!(!limit.status(&ended(timed_out)).contains("run_timeout"));
         }
     }

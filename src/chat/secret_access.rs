@@ -1,9 +1,9 @@
-//! The secrets of the workspace that a confined command may open, because it names them and a person wants it to run.
+//! The hidden secrets that a confined command may open. The command must name them and the person must approve it.
 
 use std::path::{Path, PathBuf};
 
-use super::render;
 use super::services::Services;
+use super::text::code;
 use co_exec::secrets;
 use co_exec::{Confinement, Program, ShownSecrets};
 
@@ -59,7 +59,7 @@ pub(super) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confi
 pub(super) fn reason(secrets: &[PathBuf], workspace: &Path) -> Option<String> {
     let name = |path: &PathBuf| {
         let shown = path.strip_prefix(workspace).unwrap_or(path);
-        let name = render::code(&shown.display().to_string());
+        let name = code(&shown.display().to_string());
         match path.is_dir() {
             true => format!("everything in {name}"),
             false => name,

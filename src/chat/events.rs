@@ -1,0 +1,103 @@
+//! The events that a chat sends to its front end, in the order in which they happen.
+//!
+//! An event has data, not text in the language of a front end. `retell` makes the same events of a transcript.
+
+use std::sync::Arc;
+
+use crate::tool::jobs;
+use crate::tool::shell::ExecMode;
+use co_exec::{Caller, Screen};
+use co_llm::Fault;
+use co_llm::transcript::{Context, Decision, End};
+
+/// Shows a chat to its person.
+pub trait FrontEnd: Send + Sync {
+    /// Shows an event. It must not block.
+    fn show(&self, event: ChatEvent);
+}
+
+/// Makes the front end of the chat with this number.
+pub type MakeFrontEnd = Arc<dyn Fn(u64) -> Arc<dyn FrontEnd> + Send + Sync>;
+
+/// An event of a chat. Its texts are printable, except those of the model and the person.
+pub enum ChatEvent {
+    /// The person sent a prompt.
+    Prompt {
+        text: String,
+        context: Vec<Context>,
+    },
+    TurnStarted,
+    /// The text that follows is the model's answer, which `/retry` replaces.
+    AnswerStarted,
+    /// A piece of the model's text.
+    Text(String),
+    /// A part of the model's reasoning; sent only if the settings show it.
+    Reasoning(String),
+    /// A call that runs a command, or a command that the person typed.
+    Command {
+        command: String,
+        mode: ExecMode,
+        caller: Caller,
+    },
+    /// The person replaced the command of a call.
+    CommandEdited {
+        command: String,
+        mode: ExecMode,
+    },
+    /// A call that reads or searches files, as one line.
+    FileCall(String),
+    /// A call about a job.
+    JobCall(jobs::JobRequest),
+    /// The reason why a call runs, or does not.
+    Decision(Decision),
+    /// The reason why a command or another call could not run.
+    NotRun {
+        why: String,
+        caller: Caller,
+    },
+    /// The output of a command starts. It is read from the screen until [`ChatEvent::OutputEnded`].
+    OutputStarted {
+        block: u64,
+        screen: Arc<Screen>,
+        caller: Caller,
+    },
+    OutputEnded {
+        block: u64,
+    },
+    /// The whole output of a call.
+    Output {
+        block: u64,
+        text: String,
+    },
+    /// The outcome of a call, as one line.
+    Outcome(String),
+    /// A job ended: which one, and how.
+    JobEnded(String),
+    /// A notice about the turn, or about a command that the person typed.
+    Notice {
+        text: String,
+        caller: Caller,
+    },
+    /// A note from co to the model.
+    ToldModel(String),
+    /// The model gets a summary of the earlier turns.
+    Summarised,
+    /// The model gets a part of the older outputs from here on.
+    OutputsShortened,
+    /// The model no longer sees the text since [`ChatEvent::AnswerStarted`].
+    AnswerDropped,
+    /// The person asked for another answer.
+    AskedAgain,
+    TurnEnded {
+        end: End,
+        fault: Option<Fault>,
+    },
+    /// A slash command failed because of the provider.
+    ProviderFailed(Fault),
+    /// Another transcript replaces the one on the screen.
+    Resumed {
+        events: Vec<ChatEvent>,
+        /// The last answer is the end of the transcript: `/retry` replaces it.
+        answered: bool,
+    },
+}

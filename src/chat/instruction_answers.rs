@@ -1,0 +1,97 @@
+//! The person's answers about instructions, and the questions about them that are open. All chats share them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::broadcast;
+
+use super::blocking::blocking;
+use crate::trust::{FileText, Trust, TrustAnswer};
+
+/// The capacity of the channel. A person removes answers one by one; a chat that misses one cancels its turn too.
+const REVOKED: usize = 16;
+
+/// The answers about instructions and the open questions.
+pub(super) struct InstructionAnswers {
+    pub(super) trust: Trust,
+    pub(super) state: Mutex<AnswerState>,
+    /// Held while the answers on disk change.
+    pub(super) writing: tokio::sync::Mutex<()>,
+    /// Sends the files that the person no longer trusts.
+    pub(super) revoked: broadcast::Sender<PathBuf>,
+}
+
+#[derive(Default)]
+pub(super) struct AnswerState {
+    pub(super) questions: Vec<OpenTrustQuestion>,
+    /// The last answer about each file, if it is not on disk yet or could not be saved.
+    pub(super) unsaved: HashMap<PathBuf, TrustAnswer>,
+    /// Counts the changes on disk.
+    pub(super) changes: u64,
+    /// The problems that the person knows, by workspace.
+    pub(super) told: HashSet<(PathBuf, String)>,
+}
+
+/// A question that waits for its answer.
+pub(super) struct OpenTrustQuestion {
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) sha256: String,
+}
+
+impl InstructionAnswers {
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self {
+            trust: Trust::new(dir),
+            state: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+            revoked: broadcast::Sender::new(REVOKED),
+        }
+    }
+
+    /// Returns a receiver of the files that the person no longer trusts.
+    pub(super) fn revoked(&self) -> broadcast::Receiver<PathBuf> {
+        self.revoked.subscribe()
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, AnswerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the answers about files of a workspace.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) async fn answers(&self, workspace: &Path) -> Result<Vec<TrustAnswer>, String> {
+        let trust = self.trust.clone();
+        let mut entries = blocking(move || trust.entries()).await?;
+        entries.retain(|entry| entry.path.parent() == Some(workspace));
+        Ok(entries)
+    }
+
+    /// Forgets the answer about a file, so that the next prompt asks again.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
+        let _alone = self.writing.lock().await;
+        let unsaved = self.state().unsaved.remove(&path).is_some();
+        let (trust, file) = (self.trust.clone(), path.clone());
+        let forgotten = blocking(move || trust.forget(&file)).await;
+        self.state().changes += 1;
+        let forgotten = forgotten.map(|saved| saved || unsaved);
+        if unsaved || forgotten == Ok(true) {
+            // It fails if there is no chat.
+            self.revoked.send(path).ok();
+        }
+        forgotten
+    }
+}
+
+impl OpenTrustQuestion {
+    pub(super) fn is_about(&self, file: &FileText) -> bool {
+        self.path == file.path && self.sha256 == file.sha256
+    }
+}

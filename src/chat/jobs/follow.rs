@@ -1,0 +1,56 @@
+//! The task of one job: waits for its end and reports it.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::super::running_jobs::JobControl;
+use super::super::services::Services;
+use super::super::{audit_task, cancellable};
+use crate::audit::Record;
+use crate::editor::LiveOutput;
+use crate::protocol::ToEditor;
+use co_exec::{Job, Outcome};
+
+/// The task that waits for the end of a job. It may outlive the chat.
+pub(super) struct JobFollower {
+    pub(super) services: Arc<Services>,
+    pub(super) run: u64,
+    pub(super) number: u64,
+    pub(super) control: JobControl,
+    pub(super) record: Record,
+    pub(super) showing: LiveOutput,
+    pub(super) tell: watch::Sender<Option<Arc<Outcome>>>,
+    /// Gets the job's number. The chat may have ended.
+    pub(super) ended: mpsc::UnboundedSender<u64>,
+}
+
+impl JobFollower {
+    pub(super) async fn follow(self, job: Job) {
+        let outcome = cancellable::outcome(job, async {
+            self.control.over.cancelled().await;
+            if self.control.kept() {
+                std::future::pending().await
+            }
+        });
+        let outcome = outcome.await;
+        self.services.jobs.remove(self.run);
+        self.showing.finish(ToEditor::RunEnded {
+            run: self.run,
+            status: outcome.status(),
+            exit: outcome.exit,
+            spill: outcome.spill.clone(),
+            left: false,
+        });
+        let record = Record {
+            time: Record::now(),
+            backend: outcome.level.to_owned(),
+            outcome: Some(outcome.status()),
+            ..self.record
+        };
+        audit_task::write(&self.services, record, outcome.spill.clone());
+        self.tell.send_replace(Some(Arc::new(outcome)));
+        // It fails if the chat has ended.
+        let _ = self.ended.send(self.number);
+    }
+}

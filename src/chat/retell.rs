@@ -1,0 +1,194 @@
+//! The events of a transcript, for `/resume`: the chat then reads as it did live.
+
+use std::collections::{HashMap, HashSet};
+
+use super::events::ChatEvent;
+use super::text::command_of;
+use crate::tool::ToolCall;
+use crate::tool::files;
+use crate::tool::shell::{self, ExecMode};
+use co_exec::Caller;
+use co_llm::transcript::{Call, Decision, Item, Outcome};
+
+/// Returns the event that shows the items of a transcript.
+pub(super) fn resumed(items: &[Item]) -> ChatEvent {
+    let mut retelling = Retelling::default();
+    for item in items {
+        retelling.item(item);
+    }
+    ChatEvent::Resumed {
+        events: retelling.events,
+        answered: retelling.answering,
+    }
+}
+
+/// Returns the event that shows a call.
+fn proposed(call: &Call) -> ChatEvent {
+    match ToolCall::parse(call) {
+        Ok(ToolCall::File(asked)) => ChatEvent::FileCall(co_policy::printable(&asked.line())),
+        Ok(ToolCall::Job(asked)) => ChatEvent::JobCall(asked),
+        Ok(ToolCall::Shell(request)) => command(&request),
+        Err(_) => unread(call),
+    }
+}
+
+/// Returns the event that shows a call to run a command.
+pub(super) fn command(request: &shell::CommandRequest) -> ChatEvent {
+    ChatEvent::Command {
+        command: co_policy::printable(&request.text()),
+        mode: request.mode,
+        caller: Caller::Agent,
+    }
+}
+
+/// Returns the event that shows a call whose arguments are not valid.
+pub(super) fn unread(call: &Call) -> ChatEvent {
+    ChatEvent::Command {
+        command: co_policy::printable(&command_of(call)),
+        mode: ExecMode::default(),
+        caller: Caller::Agent,
+    }
+}
+
+/// Collects the events. Each call stands directly above its outcome, even if several were made at once.
+#[derive(Default)]
+struct Retelling<'a> {
+    events: Vec<ChatEvent>,
+    /// A turn follows, or runs.
+    prompted: bool,
+    in_turn: bool,
+    /// The answer of the last prompt has started.
+    answering: bool,
+    calls: HashMap<&'a str, &'a Call>,
+    /// The calls that have no event yet.
+    open: HashSet<&'a str>,
+    proved: HashSet<&'a str>,
+    /// Notices about the next call, which has no event yet.
+    notices: Vec<&'a str>,
+}
+
+impl<'a> Retelling<'a> {
+    fn item(&mut self, item: &'a Item) {
+        match item {
+            Item::User { text, context } => {
+                self.answering = false;
+                self.events.push(ChatEvent::Prompt {
+                    text: text.clone(),
+                    context: context.clone(),
+                });
+                self.prompted = true;
+            }
+            Item::Text { text } => {
+                self.start_turn();
+                if !std::mem::replace(&mut self.answering, true) {
+                    self.events.push(ChatEvent::AnswerStarted);
+                }
+                self.events.push(ChatEvent::Text(text.clone()));
+            }
+            Item::Call(call) => {
+                self.start_turn();
+                self.calls.insert(&call.id, call);
+                self.open.insert(&call.id);
+            }
+            // Its event comes with the outcome.
+            Item::Decision {
+                call,
+                decision: Decision::Proved,
+            } => {
+                self.proved.insert(call);
+            }
+            Item::Decision { call, decision } => {
+                self.call(call);
+                self.events.push(ChatEvent::Decision(decision.clone()));
+            }
+            Item::Outcome(outcome) => self.outcome(outcome),
+            Item::End { reason, .. } => {
+                self.start_turn();
+                (self.in_turn, self.prompted) = (false, false);
+                self.events.push(ChatEvent::TurnEnded {
+                    end: *reason,
+                    fault: None,
+                });
+            }
+            Item::Summary { .. } => {
+                self.start_turn();
+                self.events.push(ChatEvent::Summarised);
+            }
+            Item::Notice { text } if self.open.is_empty() => self.notice(text),
+            Item::Notice { text } => self.notices.push(text),
+            Item::JobEnded {
+                text, told: false, ..
+            } => self.events.push(ChatEvent::JobEnded(text.clone())),
+            Item::Note { text, .. } => {
+                if self.prompted {
+                    self.start_turn();
+                }
+                self.events.push(ChatEvent::ToldModel(text.clone()));
+                self.start_turn();
+            }
+            Item::Retried => {
+                // Without an answer, the same request was sent once more.
+                if std::mem::take(&mut self.answering) {
+                    self.events.push(ChatEvent::AnswerDropped);
+                    self.events.push(ChatEvent::AskedAgain);
+                }
+                self.prompted = true;
+            }
+            Item::Surroundings(_) | Item::Reasoning { .. } => self.start_turn(),
+            Item::Shortened { .. } => self.events.push(ChatEvent::OutputsShortened),
+            Item::JobStarted { .. } | Item::JobEnded { .. } | Item::Unknown => {}
+        }
+    }
+
+    fn start_turn(&mut self) {
+        if !std::mem::replace(&mut self.in_turn, true) {
+            self.events.push(ChatEvent::TurnStarted);
+        }
+    }
+
+    fn outcome(&mut self, outcome: &Outcome) {
+        self.answering = false;
+        let id = outcome.call.as_str();
+        let call = self.calls.get(id);
+        let reads_files = call.is_some_and(|call| files::NAMES.contains(&call.name.as_str()));
+        self.call(id);
+        if !reads_files && self.proved.contains(id) {
+            self.events.push(ChatEvent::Decision(Decision::Proved));
+        }
+        self.events.push(match reads_files {
+            true => ChatEvent::Outcome(co_policy::printable(last_line(&outcome.text))),
+            false => ChatEvent::Output {
+                block: 0,
+                text: outcome.text.clone(),
+            },
+        });
+    }
+
+    /// Adds a call that has no event yet, and the notices about it.
+    fn call(&mut self, id: &str) {
+        if self.open.remove(id)
+            && let Some(call) = self.calls.get(id)
+        {
+            self.events.push(proposed(call));
+            for notice in std::mem::take(&mut self.notices) {
+                self.notice(notice);
+            }
+        }
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.events.push(ChatEvent::Notice {
+            text: text.to_owned(),
+            caller: match self.in_turn {
+                true => Caller::Agent,
+                false => Caller::Person,
+            },
+        });
+    }
+}
+
+/// Returns the last line of the outcome of a file call: the model's text ends with its summary.
+fn last_line(text: &str) -> &str {
+    let line = text.trim_end().lines().next_back().unwrap_or_default();
+    line.trim_start_matches('[').trim_end_matches(']')
+}

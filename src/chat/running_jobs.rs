@@ -1,0 +1,114 @@
+//! The running jobs of all chats, so that the person can end, keep and type to any of them.
+//!
+//! A job that the person keeps stays here after its chat has ended.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::tool::job_input::Line;
+use co_exec::{Input, InputError, Job};
+
+/// The running jobs of all chats of a backend, by their id.
+#[derive(Debug, Default)]
+pub struct RunningJobs {
+    controls: Mutex<HashMap<u64, JobControl>>,
+}
+
+/// Controls one job, also after its chat has ended.
+#[derive(Debug, Clone)]
+pub(super) struct JobControl {
+    cancel: CancellationToken,
+    input: Option<Input>,
+    /// The start of a typed line that has no end yet.
+    line: Arc<Mutex<Line>>,
+    kept: Arc<AtomicBool>,
+    /// Cancelled when the chat ends.
+    pub(super) over: CancellationToken,
+}
+
+impl RunningJobs {
+    pub(super) fn put(&self, run: u64, control: JobControl) {
+        self.controls().insert(run, control);
+    }
+
+    /// Ends a job and its processes. Returns false if there is no such job.
+    pub fn cancel(&self, run: u64) -> bool {
+        let control = self.control(run);
+        control.map(|control| control.cancel.cancel()).is_some()
+    }
+
+    /// Writes to a job's standard input, and closes it if `close` is set. Returns none if there is no such job.
+    pub fn input(&self, run: u64, data: Vec<u8>, close: bool) -> Option<Result<(), InputError>> {
+        Some(self.control(run)?.write(data, close))
+    }
+
+    /// Sets if a job outlives its chat. Returns false if there is no such job.
+    pub fn keep(&self, run: u64, keep: bool) -> bool {
+        let Some(control) = self.control(run) else {
+            return false;
+        };
+        control.kept.store(keep, Ordering::Release);
+        if !keep && control.over.is_cancelled() {
+            control.cancel.cancel();
+        }
+        true
+    }
+
+    /// Forgets a job that has ended.
+    pub(super) fn remove(&self, run: u64) {
+        self.controls().remove(&run);
+    }
+
+    fn control(&self, run: u64) -> Option<JobControl> {
+        self.controls().get(&run).cloned()
+    }
+
+    fn controls(&self) -> MutexGuard<'_, HashMap<u64, JobControl>> {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl JobControl {
+    pub(super) fn new(job: &Job, over: CancellationToken) -> Self {
+        Self {
+            cancel: job.canceller(),
+            input: job.input(),
+            line: Arc::default(),
+            kept: Arc::default(),
+            over,
+        }
+    }
+
+    /// Writes to the job's standard input, and closes it if `close` is set.
+    ///
+    /// # Errors
+    /// The input is full or closed.
+    pub(super) fn write(&self, data: Vec<u8>, close: bool) -> Result<(), InputError> {
+        let input = self.input.as_ref().ok_or(InputError::Closed)?;
+        let text = String::from_utf8_lossy(&data).into_owned();
+        input.put(data, close)?;
+        self.typed().push(&text);
+        Ok(())
+    }
+
+    /// Returns the start of a typed line that has no end yet.
+    pub(super) fn line(&self) -> String {
+        self.typed().text().to_owned()
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.input.as_ref().is_some_and(Input::is_terminal)
+    }
+
+    fn typed(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if the person keeps the job.
+    pub(super) fn kept(&self) -> bool {
+        self.kept.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,83 @@
+//! The data of one call, from the proposal to the permission to run.
+
+use std::path::PathBuf;
+
+use super::super::jobs::JobView;
+use crate::tool::files::FileQuery;
+use crate::tool::jobs;
+use crate::tool::shell::{self, Run};
+use co_llm::transcript::{Call, Decision};
+use co_policy::Verdict;
+
+/// The result of a call that was cancelled before it got a verdict or ran.
+pub(super) const CANCELLED: &str = "Cancelled before it was run.";
+
+/// The result of a call that was not allowed and has no outcome when its turn ends.
+pub(in crate::chat) const CUT_OFF: &str =
+    "cut off: the turn ended before this call was carried out";
+
+/// A call that the model asked for.
+pub(super) struct ProposedCall {
+    pub call: Call,
+    /// The error in its arguments, for the model.
+    pub unread: Option<String>,
+}
+
+/// A command with its verdict.
+pub(super) struct ReviewedCommand {
+    pub call: Call,
+    pub request: shell::CommandRequest,
+    pub cwd: PathBuf,
+    pub judged: JudgedCall,
+    /// The person replaced the model's command.
+    pub edited: bool,
+    /// The hidden secrets that the person's approval opens for the command.
+    pub opens: Vec<PathBuf>,
+    /// The reason why no more jobs can start, for a command in the background.
+    pub no_room: Option<String>,
+}
+
+/// A call with valid arguments.
+pub(super) enum ParsedCall {
+    Command(ReviewedCommand),
+    File(FileCall),
+    /// Text for a running job.
+    JobInput(JobInput),
+    /// Another call about a job. It needs no approval.
+    Job(jobs::JobRequest),
+}
+
+/// A call that reads or searches files, with its verdict.
+pub(super) struct FileCall {
+    pub call: Call,
+    pub look: FileQuery,
+    pub judged: JudgedCall,
+}
+
+/// Text for a running job, with its verdict.
+pub(super) struct JobInput {
+    pub request: jobs::JobRequest,
+    pub job: JobView,
+    pub judged: JudgedCall,
+}
+
+/// A command or text with its verdict.
+pub(super) struct JudgedCall {
+    pub command: String,
+    /// Its simple commands.
+    pub segments: Vec<String>,
+    /// The words of each simple command, as bash would expand them.
+    pub words: Vec<Vec<String>>,
+    pub verdict: Verdict,
+}
+
+/// A command that may run.
+pub(super) struct AllowedCommand {
+    pub call: Call,
+    pub request: shell::CommandRequest,
+    pub run: Run,
+    pub judged: JudgedCall,
+    /// The person replaced the model's command.
+    pub edited: bool,
+    pub decision: Decision,
+}

@@ -1,0 +1,48 @@
+//! The messages from a turn to its chat.
+
+use tokio::sync::oneshot;
+
+use super::super::events::ChatEvent;
+use super::super::jobs::JobRequest;
+use super::permissions::{Allowance, Reply};
+use crate::protocol::{Question, State};
+use co_llm::Fault;
+use co_llm::transcript::{Item, Usage};
+
+/// A message of a turn to its chat.
+pub(in crate::chat) enum TurnEvent {
+    /// Asks to write an item. The reply is `Err` if it could not be written.
+    Record(Item, oneshot::Sender<Result<(), ()>>),
+    /// A piece of the model's answer.
+    Text(String),
+    Snapshot(oneshot::Sender<Snapshot>),
+    /// An event for the front end.
+    Show(ChatEvent),
+    State(State, String),
+    /// A question to the person. A dropped reply is a denial.
+    Question(Box<Question>, oneshot::Sender<Reply>),
+    /// Withdraws a question.
+    Withdraw(u64),
+    /// A permission that the person gave with `always`.
+    Allow(Allowance),
+    /// A request about jobs.
+    Job(JobRequest),
+    Usage(Usage),
+}
+
+/// The state of the chat before a request.
+pub(in crate::chat) struct Snapshot {
+    /// The transcript so far.
+    pub items: Vec<Item>,
+    /// The commands that failed in the read-only sandbox. They need approval from now on.
+    pub failed_confined: Vec<String>,
+}
+
+/// The reason why a turn ends early.
+pub(super) enum Halt {
+    Cancelled,
+    Fault(Fault),
+    Guarded,
+    /// The transcript file cannot be written, so nothing more may happen.
+    Unrecorded,
+}

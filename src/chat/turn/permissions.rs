@@ -1,0 +1,51 @@
+//! The answers of the person to questions, and the permissions that they give.
+
+use std::path::PathBuf;
+
+use super::super::services::Services;
+use crate::protocol::Scope;
+
+/// The person's answer to a question.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::chat) enum Reply {
+    Once,
+    Always(Scope),
+    Deny(Option<String>),
+    Edited(String),
+}
+
+/// A permission that `always` gives.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::chat) enum Allowance {
+    Rule(co_policy::Pattern),
+    /// A rule for the workspace of the question. The chat may work elsewhere by now.
+    Saved(PathBuf, co_policy::Pattern),
+    /// All text for this job.
+    Job(u64),
+    Everything,
+}
+
+/// The permissions of a chat that the person gave so far.
+#[derive(Debug, Clone, Default)]
+pub(in crate::chat) struct Permissions {
+    pub rules: Vec<co_policy::Pattern>,
+    pub everything: bool,
+    /// The jobs that the model may type to.
+    pub jobs: Vec<u64>,
+    /// The commands that failed in the read-only sandbox. They need approval now.
+    pub failed_confined: Vec<String>,
+}
+
+impl Permissions {
+    /// Returns true if all calls run without approval, except those that the deny rules could not check.
+    pub(in crate::chat) fn confirms(&self, services: &Services) -> bool {
+        self.everything || services.config.auto_confirm
+    }
+
+    /// Adds commands that failed in the sandbox.
+    pub(in crate::chat) fn learn(&mut self, failed: Vec<String>) {
+        let known = |command: &String| self.failed_confined.contains(command);
+        let new: Vec<_> = failed.into_iter().filter(|it| !known(it)).collect();
+        self.failed_confined.extend(new);
+    }
+}

@@ -1,0 +1,134 @@
+//! Faults of a provider in words, with the commands of Neovim that help.
+
+use crate::error::ErrorText;
+use co_llm::Fault;
+use co_llm::provider_table::{FALLBACK, NAMES, alternatives, key_variables};
+
+impl From<&Fault> for ErrorText {
+    fn from(fault: &Fault) -> Self {
+        let retry =
+            "the answer so far is kept; `:Co /continue` goes on with it, `:Co /retry` asks again";
+        match fault {
+            Fault::NoProvider => Self::new(
+                fault.to_string(),
+                format!("{}, or start {}", set_a_key(), FALLBACK.title),
+            ),
+            Fault::UnknownProvider { .. } => {
+                Self::new(fault.to_string(), format!("use {}", alternatives(&NAMES)))
+            }
+            Fault::KeyUnusable { cause, .. } => Self::new(fault.to_string(), cause.clone()),
+            Fault::NoKey { variable, .. } => Self::new(
+                fault.to_string(),
+                format!("set {variable} and restart Neovim"),
+            ),
+            Fault::Unreachable { .. } => Self::new(
+                fault.to_string(),
+                format!(
+                    "start the server, mend the network or set base_url; or {}",
+                    set_a_key()
+                ),
+            ),
+            Fault::Unauthorized { source_name, .. } => {
+                Self::new(fault.to_string(), format!("check the key in {source_name}"))
+            }
+            Fault::NotFound { .. } => {
+                Self::new(fault.to_string(), "choose another with `:Co /model`")
+            }
+            Fault::QuotaUsedUp { provider, .. } => Self::new(
+                fault.to_string(),
+                format!(
+                    "add credit or raise the limit in your account at {provider}, or choose another model with `:Co /model`"
+                ),
+            ),
+            Fault::RateLimited { .. } | Fault::Server { .. } => {
+                Self::new(fault.to_string(), "try `:Co /retry` later")
+            }
+            Fault::Overflow { .. } => Self::new(
+                fault.to_string(),
+                "`:Co /compact` shortens it, `:Co /new` starts afresh",
+            ),
+            Fault::BadRequest { body, .. } => Self::new(
+                fault.to_string(),
+                format!(
+                    "{}; `:Co /model` chooses another model, `:Co /new` starts afresh",
+                    first_line(body)
+                ),
+            ),
+            Fault::HtmlPage { url } => Self::new(
+                fault.to_string(),
+                format!(
+                    "something between here and {url} answers for it, such as a proxy or a login page: log in there, or set base_url"
+                ),
+            ),
+            Fault::Malformed { detail } => Self::new(
+                fault.to_string(),
+                format!("{}; {retry}", first_line(detail)),
+            ),
+            Fault::Cut | Fault::Stalled(_) => Self::new(fault.to_string(), retry),
+        }
+    }
+}
+
+fn set_a_key() -> String {
+    format!("set {}", alternatives(&key_variables()))
+}
+
+/// Returns the first line of a provider's text, cut to 300 characters.
+fn first_line(body: &str) -> String {
+    let line = body.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(300) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::text_of;
+
+    #[test]
+    fn every_fault_says_what_to_do() {
+        let fault = Fault::Unauthorized {
+            provider: "openai".to_owned(),
+            status: 401,
+            source_name: "OPENAI_API_KEY".to_owned(),
+        };
+        assert_eq!(
+            text_of(&fault).plain(),
+            "openai refused the key (HTTP 401); check the key in OPENAI_API_KEY"
+        );
+        assert_eq!(
+            text_of(&Fault::NoProvider).plain(),
+            "no provider is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, \
+             or start Ollama"
+        );
+        assert!(text_of(&Fault::Cut).markdown().contains("/retry"));
+        let fault = Fault::Unreachable {
+            url: "https://h/v1/".to_owned(),
+            cause: "invalid peer certificate: UnknownIssuer".to_owned(),
+        };
+        let told = text_of(&fault).plain();
+        assert!(
+            told.contains("https://h/v1/ (invalid peer certificate: UnknownIssuer); "),
+            "{told}"
+        );
+        let fault = Fault::BadRequest {
+            provider: "Ollama".to_owned(),
+            body: "gemma does not support tools\n".to_owned(),
+        };
+        assert_eq!(
+            text_of(&fault).plain(),
+            "Ollama refused the request (HTTP 400); gemma does not support tools; \
+             `:Co /model` chooses another model, `:Co /new` starts afresh"
+        );
+        let fault = Fault::Malformed {
+            detail: "it is text/plain, not JSON\nat all".to_owned(),
+        };
+        assert_eq!(
+            text_of(&fault).markdown(),
+            "**the answer could not be read**: it is text/plain, not JSON; \
+             the answer so far is kept; `:Co /continue` goes on with it, `:Co /retry` asks again"
+        );
+    }
+}

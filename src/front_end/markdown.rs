@@ -1,0 +1,354 @@
+//! The text of a chat in its buffer: markdown, with one heading per speaker.
+
+use crate::chat::events::ChatEvent;
+use crate::chat::text::{code, one_line};
+use crate::error;
+use crate::tool::jobs;
+use crate::tool::shell::ExecMode;
+use co_exec::Caller;
+use co_llm::Fault;
+use co_llm::transcript::{Context, Decision, End};
+
+/// The fence around raw output; longer than a command is likely to print.
+const FENCE: &str = "~~~~~~";
+
+/// Opens the model's part of a turn.
+const HEADING: &str = "## Co";
+
+/// The end of the text in the buffer, so that one blank line separates paragraphs.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// Line breaks at its end, two at most.
+    breaks: usize,
+    in_turn: bool,
+    /// The model's heading of this turn is there.
+    headed: bool,
+}
+
+/// The text of a whole transcript.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct TranscriptText {
+    pub text: String,
+    /// Rows with answers that the model no longer sees, first and last.
+    pub folds: Vec<[usize; 2]>,
+    /// The row at which the last answer begins.
+    pub answer: Option<usize>,
+    /// Line breaks in the text.
+    rows: usize,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self {
+            breaks: 2,
+            in_turn: false,
+            headed: false,
+        }
+    }
+}
+
+impl Page {
+    /// Returns the text of an event, which goes to the end of the buffer.
+    pub(super) fn add(&mut self, event: &ChatEvent) -> String {
+        match event {
+            ChatEvent::TurnStarted => (self.in_turn, self.headed) = (true, false),
+            ChatEvent::Text(text) => return self.heading() + &self.text(text),
+            _ => {}
+        }
+        let Some(text) = paragraph(event) else {
+            return String::new();
+        };
+        let heading = match speaker(event) {
+            Caller::Agent if self.in_turn => self.heading(),
+            _ => String::new(),
+        };
+        if let ChatEvent::TurnEnded { .. } = event {
+            self.in_turn = false;
+        }
+        heading + &self.paragraph(&text)
+    }
+
+    /// Returns the model's heading, unless it is there.
+    pub(super) fn heading(&mut self) -> String {
+        match std::mem::replace(&mut self.headed, true) {
+            true => String::new(),
+            false => self.paragraph(HEADING),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let kept = text.trim_end_matches('\n');
+        let breaks = text.len() - kept.len();
+        self.breaks = if kept.is_empty() {
+            self.breaks + breaks
+        } else {
+            breaks
+        }
+        .min(2);
+        text.to_owned()
+    }
+
+    fn paragraph(&mut self, text: &str) -> String {
+        let gap = self.gap();
+        format!("{gap}{}\n\n", text.trim_matches('\n'))
+    }
+
+    /// Returns the line breaks after which a paragraph may begin.
+    pub(super) fn gap(&mut self) -> String {
+        "\n".repeat(2 - std::mem::replace(&mut self.breaks, 2))
+    }
+
+    /// Notes that a block of output follows; it ends with its own line.
+    pub(super) fn block(&mut self) {
+        self.breaks = 1;
+    }
+}
+
+/// Returns the text of a whole transcript. The page becomes its end.
+pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptText {
+    let mut all = TranscriptText::default();
+    for event in events {
+        match event {
+            ChatEvent::AnswerStarted => {
+                all.push(&page.heading());
+                all.answer = Some(all.rows);
+            }
+            ChatEvent::AnswerDropped => {
+                if let Some(first) = all.answer.take() {
+                    // With the blank line below it: Neovim closes no fold of one line.
+                    all.folds
+                        .push([first, (all.rows + 1).saturating_sub(page.breaks)]);
+                }
+            }
+            ChatEvent::Output { text, .. } => all.push(&page.paragraph(&fenced("text", text))),
+            event => all.push(&page.add(event)),
+        }
+    }
+    all
+}
+
+impl TranscriptText {
+    fn push(&mut self, text: &str) {
+        self.rows += text.matches('\n').count();
+        self.text.push_str(text);
+    }
+}
+
+/// Returns who an event belongs to: the model's part of a turn has a heading.
+fn speaker(event: &ChatEvent) -> Caller {
+    match event {
+        ChatEvent::Command { caller, .. }
+        | ChatEvent::NotRun { caller, .. }
+        | ChatEvent::Notice { caller, .. } => *caller,
+        ChatEvent::Prompt { .. } | ChatEvent::JobEnded(_) | ChatEvent::AskedAgain => Caller::Person,
+        _ => Caller::Agent,
+    }
+}
+
+/// Returns the paragraph of an event, if it has one.
+fn paragraph(event: &ChatEvent) -> Option<String> {
+    Some(match event {
+        ChatEvent::Prompt { text, context } => prompt(text, context),
+        ChatEvent::Reasoning(text) => format!("> {}", text.replace('\n', "\n> ")),
+        ChatEvent::Command {
+            command, mode, ..
+        } => self::command(command, *mode),
+        ChatEvent::CommandEdited { command, mode } => {
+            format!("*edited:* {}", self::command(command, *mode))
+        }
+        ChatEvent::FileCall(line) => code(line),
+        ChatEvent::JobCall(request) => job(request),
+        ChatEvent::Decision(decision) => self::decision(decision),
+        ChatEvent::NotRun { why, .. } => format!("*not run: {why}*"),
+        ChatEvent::Outcome(line) | ChatEvent::JobEnded(line) => format!("*{line}*"),
+        ChatEvent::Notice { text, .. } => format!("> {text}"),
+        ChatEvent::ToldModel(text) => note(text),
+        ChatEvent::Summarised => {
+            "> earlier turns were summed up for the model; they stay here and in the file".to_owned()
+        }
+        ChatEvent::OutputsShortened => {
+            "> the conversation nears the model's window: from here on the model is told older output in part".to_owned()
+        }
+        ChatEvent::AskedAgain => {
+            "> asked again: the model no longer sees the answer above".to_owned()
+        }
+        ChatEvent::TurnEnded { end, fault } => return self::end(*end, fault.as_ref()),
+        _ => return None,
+    })
+}
+
+fn fenced(language: &str, text: &str) -> String {
+    format!("{FENCE}{language}\n{}\n{FENCE}", text.trim_end())
+}
+
+/// Returns a prompt as it was sent.
+fn prompt(text: &str, context: &[Context]) -> String {
+    let mut out = format!("## You\n\n{}", text.trim_end());
+    for piece in context {
+        let name = one_line(&piece.name);
+        let lines = match piece.text.lines().count() {
+            1 => "1 line".to_owned(),
+            count => format!("{count} lines"),
+        };
+        out.push_str(&format!("\n\n*with {name}, {lines}*"));
+    }
+    out
+}
+
+/// Returns a command as one line of code, or fenced if it has several lines.
+fn command(command: &str, mode: ExecMode) -> String {
+    let how = mode_words(mode);
+    match command.contains('\n') {
+        false => format!(
+            "$ {}{}",
+            code(command),
+            how.map_or_else(String::new, |how| format!(" *{how}*"))
+        ),
+        true => {
+            let how = how.map_or_else(String::new, |how| format!("\n*{how}*"));
+            fenced("sh", command) + &how
+        }
+    }
+}
+
+fn mode_words(mode: ExecMode) -> Option<&'static str> {
+    match (mode.terminal, mode.background) {
+        (false, false) => None,
+        (true, false) => Some("in a terminal"),
+        (false, true) => Some("in the background"),
+        (true, true) => Some("in a terminal, in the background"),
+    }
+}
+
+fn job(request: &jobs::JobRequest) -> String {
+    let line = code(&request.line());
+    match &request.action {
+        jobs::JobAction::Write { text, close } => {
+            let typed = jobs::typed(text, *close);
+            format!("{line}\n\n{FENCE}text\n{typed}\n{FENCE}")
+        }
+        jobs::JobAction::Output { .. } | jobs::JobAction::Cancel => line,
+    }
+}
+
+/// Returns the reason why a call ran, or did not.
+fn decision(decision: &Decision) -> String {
+    match decision {
+        Decision::Proved => "*runs unasked: it only reads*".to_owned(),
+        Decision::Rule { rule } => format!("*allowed by your rule {}*", code(rule)),
+        Decision::AutoConfirm => "*runs unasked: you allowed everything*".to_owned(),
+        Decision::Approved => "*approved*".to_owned(),
+        Decision::Denied { reason: None } => "*denied*".to_owned(),
+        Decision::Denied {
+            reason: Some(reason),
+        } => format!("*denied: {reason}*"),
+        Decision::Forbidden { why } => format!("*refused: {why}*"),
+        Decision::Withdrawn => "*not answered; nothing was run*".to_owned(),
+    }
+}
+
+/// Returns the first line of a note from co to the model.
+fn note(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let line = line.strip_suffix(':').unwrap_or(line);
+    format!("> told the model: {}", co_policy::printable(line))
+}
+
+/// Returns how a turn ended, unless it ended well.
+fn end(end: End, fault: Option<&Fault>) -> Option<String> {
+    let text = match (end, fault) {
+        (End::Done, _) => return None,
+        (End::Failed, Some(fault)) => error::text_of(fault).markdown(),
+        (End::Failed, None) => {
+            "the turn failed; `:Co /log` says more, `:Co /retry` asks again".to_owned()
+        }
+        (End::Cancelled, _) => "cancelled".to_owned(),
+        (End::Guarded, _) => "stopped by a guard; `:Co /continue` goes on".to_owned(),
+        (End::Interrupted, _) => {
+            "interrupted; `:Co /continue` goes on, `:Co /retry` asks again".to_owned()
+        }
+    };
+    Some(format!("> {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_names_what_went_along() {
+        let with = |name: &str, text: &str| {
+            let piece = Context {
+                name: name.to_owned(),
+                text: text.to_owned(),
+            };
+            let shown = prompt("look", &[piece]);
+            shown.strip_prefix("## You\n\nlook\n\n").unwrap().to_owned()
+        };
+        assert_eq!(
+            with("@buffer src/app.py", "a\nb\n\n"),
+            "*with @buffer src/app.py, 3 lines*"
+        );
+        assert_eq!(with("@file:f.txt", "one"), "*with @file:f.txt, 1 line*");
+        assert_eq!(with("@file:f.txt", ""), "*with @file:f.txt, 0 lines*");
+        assert_eq!(
+            with("@buffer a\nb\u{202e}", "one\n"),
+            "*with @buffer a\\nb\\u{202e}, 1 line*"
+        );
+    }
+
+    fn event_text(text: &str) -> ChatEvent {
+        ChatEvent::Text(text.to_owned())
+    }
+
+    fn sent(text: &str) -> ChatEvent {
+        ChatEvent::Prompt {
+            text: text.to_owned(),
+            context: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_conversation_has_one_heading_a_speaker() {
+        let done = || ChatEvent::TurnEnded {
+            end: End::Done,
+            fault: None,
+        };
+        let turn = |prompt: &str, pieces: &[&str]| {
+            let start = [sent(prompt), ChatEvent::TurnStarted];
+            let pieces: Vec<_> = pieces.iter().map(|piece| event_text(piece)).collect();
+            start.into_iter().chain(pieces).chain([done()])
+        };
+        let events: Vec<_> = turn("hi", &["Hel", "lo."])
+            .chain(turn("again", &["Yes."]))
+            .collect();
+        assert_eq!(
+            transcript(&events, &mut Page::default()).text,
+            "## You\n\nhi\n\n## Co\n\nHello.\n\n## You\n\nagain\n\n## Co\n\nYes."
+        );
+    }
+
+    #[test]
+    fn an_answer_that_was_asked_for_again_is_folded() {
+        let events = [
+            sent("hi"),
+            ChatEvent::TurnStarted,
+            ChatEvent::AnswerStarted,
+            event_text("One\n"),
+            event_text("line."),
+            ChatEvent::AnswerDropped,
+            ChatEvent::AskedAgain,
+            ChatEvent::TurnStarted,
+            ChatEvent::AnswerStarted,
+            event_text("Two."),
+        ];
+        let told = transcript(&events, &mut Page::default());
+        let lines: Vec<_> = told.text.lines().collect();
+        let [[first, last]] = told.folds[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!(lines[first..=last].join("|"), "One|line.|");
+        assert!(lines[last + 1].starts_with("> asked again"), "{lines:?}");
+        assert_eq!(lines[told.answer.unwrap()], "Two.");
+    }
+}

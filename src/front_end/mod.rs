@@ -1,0 +1,10 @@
+//! The front end of a chat for Neovim: makes markdown of the chat's events and sends it.
+//!
+//! It owns the words and the layout. Another front end implements [`crate::chat::events::FrontEnd`] too; chats know only
+//! that trait.
+
+mod fault;
+mod markdown;
+mod neovim;
+
+pub use neovim::make;

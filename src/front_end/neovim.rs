@@ -1,0 +1,118 @@
+//! Sends the events of a chat to Neovim.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::markdown::{self, Page};
+use crate::chat::events::{ChatEvent, FrontEnd, MakeFrontEnd};
+use crate::editor::{Editor, LiveOutput, Target};
+use crate::error;
+use crate::protocol::{Level, ToEditor};
+use co_exec::{Caller, Patch};
+
+/// Returns a function that makes the front end of a chat.
+pub fn make(editor: Editor) -> MakeFrontEnd {
+    Arc::new(move |chat| {
+        Arc::new(NeovimChat {
+            chat,
+            editor: editor.clone(),
+            screen: Mutex::default(),
+        })
+    })
+}
+
+/// One chat in Neovim.
+struct NeovimChat {
+    chat: u64,
+    editor: Editor,
+    /// Locked while an event is queued: a command that the person typed ends outside the chat's task.
+    screen: Mutex<ChatScreen>,
+}
+
+#[derive(Default)]
+struct ChatScreen {
+    page: Page,
+    /// The outputs that are not complete, by their block.
+    outputs: HashMap<u64, (LiveOutput, Caller)>,
+}
+
+impl FrontEnd for NeovimChat {
+    fn show(&self, event: ChatEvent) {
+        let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        let ChatScreen { page, outputs } = &mut *screen;
+        let chat = self.chat;
+        match event {
+            ChatEvent::AnswerStarted => {
+                self.append(page.heading());
+                self.editor.tell(ToEditor::AnswerBegins { chat });
+            }
+            ChatEvent::AnswerDropped => {
+                self.append(page.gap());
+                self.editor.tell(ToEditor::FoldAnswer { chat });
+            }
+            ChatEvent::OutputStarted {
+                block,
+                screen,
+                caller,
+            } => {
+                let target = Target::Block { chat, block };
+                let showing = self.editor.show(target, screen);
+                outputs.insert(block, (showing, caller));
+                if caller == Caller::Person {
+                    page.block();
+                }
+            }
+            ChatEvent::OutputEnded { block } => {
+                let Some((showing, caller)) = outputs.remove(&block) else {
+                    return;
+                };
+                showing.finish(self.block(block, None));
+                if caller == Caller::Agent {
+                    page.block();
+                }
+            }
+            ChatEvent::Output { block, text } => {
+                let patch = Patch {
+                    lines: text.lines().map(str::to_owned).collect(),
+                    ..Patch::default()
+                };
+                self.editor.tell(self.block(block, Some(patch)));
+                page.block();
+            }
+            ChatEvent::ProviderFailed(fault) => self.editor.tell(ToEditor::Notice {
+                level: Level::Error,
+                message: error::text_of(&fault).plain(),
+            }),
+            ChatEvent::Resumed { events, answered } => {
+                *page = Page::default();
+                let retold = markdown::transcript(&events, page);
+                self.editor.tell(ToEditor::Replace {
+                    chat,
+                    text: retold.text,
+                    folds: retold.folds,
+                    answer: retold.answer.filter(|_| answered),
+                });
+            }
+            event => self.append(page.add(&event)),
+        }
+    }
+}
+
+impl NeovimChat {
+    fn append(&self, text: String) {
+        let chat = self.chat;
+        if !text.is_empty() {
+            self.editor.tell(ToEditor::Append { chat, text });
+        }
+    }
+
+    /// Returns the message that completes a block.
+    fn block(&self, block: u64, patch: Option<Patch>) -> ToEditor {
+        ToEditor::Block {
+            chat: self.chat,
+            block,
+            patch,
+            done: true,
+        }
+    }
+}
