@@ -59,7 +59,7 @@ describe('the backend', function()
         return message.type
       end, got)
     )
-    same(2, got[1].protocol)
+    same(require('co.version').protocol, got[1].protocol)
     same({ shell_max_timeout = 60 }, got[1].settings, 'the keys Lua reads are not passed')
     same('echo one', got[2].command)
     yes(nvim:lua(STATUS).ready)

@@ -6,6 +6,7 @@
 
 package.path = vim.fs.dirname(arg[0]) .. '/?.lua;' .. package.path
 local messages = require('messages')
+local version = dofile(vim.fs.dirname(arg[0]) .. '/../../lua/co/version.lua')
 
 local behaviour = arg[1]
 local log = assert(io.open(assert(os.getenv('CO_TEST_LOG')), 'a'))
@@ -26,7 +27,7 @@ end
 ---@type table<string, fun()>
 local greetings = {
   ready = function()
-    ready(2)
+    ready(version.protocol)
   end,
   mismatch = function()
     ready(99)
@@ -35,14 +36,14 @@ local greetings = {
     send({ type = 'refused', message = 'the plugin is too old: update it' })
   end,
   die = function()
-    ready(2)
+    ready(version.protocol)
   end,
   noise = function()
     io.stderr:write('a line for the log\n')
-    ready(2)
+    ready(version.protocol)
   end,
   queue = function()
-    ready(2)
+    ready(version.protocol)
   end,
   mute = function() end,
 }
