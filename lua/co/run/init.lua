@@ -155,8 +155,7 @@ end
 ---@return string
 function M.label(run)
   local owner = run.owner
-  return owner and ('job %d of chat %d'):format(owner.job, owner.chat)
-    or ('run %d'):format(run.id)
+  return owner and ('job %d of chat %d'):format(owner.job, owner.chat) or ('run %d'):format(run.id)
 end
 
 --- Adds a job that a model started. No window opens.
