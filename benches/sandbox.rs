@@ -144,6 +144,7 @@ fn start(launcher: &Launcher, level: &Confinement, cwd: &Path) -> Duration {
     let wrapped = launcher
         .wrap(level, vec![COMMAND.into()], &mut env, cwd)
         .unwrap();
+    wrapped.share_plan().unwrap();
     let mut command = Command::new(&wrapped.argv[0]);
     command.args(&wrapped.argv[1..]).env_clear().envs(env);
     command.stdin(Stdio::null()).stdout(Stdio::null());

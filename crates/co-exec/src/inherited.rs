@@ -65,11 +65,12 @@ fn one_by_one() {
     }
 }
 
+/// Marks an inherited descriptor as close-on-exec.
 #[expect(
     unsafe_code,
     reason = "an inherited descriptor has no owner in this program"
 )]
-fn close_on_exec(fd: i32) {
+pub(crate) fn close_on_exec(fd: i32) {
     // SAFETY: it was open a moment ago; if it is closed since, the call fails and changes nothing.
     let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
     if let Ok(flags) = rustix::io::fcntl_getfd(fd) {

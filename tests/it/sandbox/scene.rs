@@ -187,6 +187,7 @@ impl Scene {
         let mut env = self.env();
         let argv = argv.iter().map(OsString::from).collect();
         let wrapped = self.launcher.wrap(level, argv, &mut env, &self.ws).unwrap();
+        wrapped.share_plan().unwrap();
         let mut command = Command::new(&wrapped.argv[0]);
         command.args(&wrapped.argv[1..]).env_clear().envs(env);
         command.current_dir(&self.ws).stdin(Stdio::null());

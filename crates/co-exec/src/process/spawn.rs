@@ -28,6 +28,8 @@ pub(crate) struct SpawnRequest<'a> {
     pub(crate) output: &'a OwnedFd,
     /// A script for [`long_script::READ`].
     pub(crate) script: Option<&'a OwnedFd>,
+    /// The plan of its launcher, which names the descriptor by its number.
+    pub(crate) plan: Option<&'a OwnedFd>,
     /// True if both streams are a terminal, which becomes the terminal of the new session.
     pub(crate) terminal: bool,
 }
@@ -79,6 +81,10 @@ fn actions(start: &SpawnRequest<'_>) -> io::Result<PosixSpawnFileActions> {
     actions.add_dup2(output, 2)?;
     if let Some(script) = start.script {
         actions.add_dup2(script.as_raw_fd(), long_script::DESCRIPTOR)?;
+    }
+    if let Some(plan) = start.plan {
+        // To duplicate a descriptor to itself keeps it open on exec.
+        actions.add_dup2(plan.as_raw_fd(), plan.as_raw_fd())?;
     }
     Ok(actions)
 }

@@ -106,6 +106,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             stdin: &ends.stdin,
             output: &ends.write,
             script: script.as_ref(),
+            plan: confined.as_ref().and_then(Wrapped::plan),
             terminal: matches!(request.streams, Streams::Terminal(_)),
         })
     });

@@ -24,7 +24,7 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     if args.get(1).is_none_or(|first| first != LAUNCH) {
         return None;
     }
-    let message = match args.get(2).and_then(|it| Plan::decode(it)) {
+    let message = match args.get(2).and_then(|it| Plan::read(it)) {
         None => "this is how a confined command is started, not a command for people".to_owned(),
         Some(plan) if plan.level == SandboxLevel::Probe => return Some(print_support(&probe())),
         Some(plan) => run(&plan, &args[3..]),

@@ -20,6 +20,8 @@ mod tmp;
 mod toolchains;
 
 use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -32,7 +34,7 @@ pub(crate) use tmp::prune;
 use self::appeared::WatchedPaths;
 use self::grants::{FoundPaths, GrantRequest, Grants};
 use self::placeholder::Placeholders;
-use self::plan::{PathBytes, Plan, SandboxLevel};
+use self::plan::{PathBytes, Plan, PlanFile, SandboxLevel};
 use self::removal::Removals;
 use crate::command::{Confinement, ShownSecrets};
 use crate::limits::ProcessLimits;
@@ -92,6 +94,8 @@ pub struct Wrapped {
     pub level: &'static str,
     /// The private temporary directory, removed when this is dropped; see [`PrivateTmp`].
     pub tmp: Option<PrivateTmp>,
+    /// The plan that the launcher reads, if the launcher starts the command.
+    plan: Option<PlanFile>,
     /// The files that other programs run or read as configuration.
     watched: WatchedPaths,
     /// The placeholders of the command. When this is dropped, those that no other command needs are removed.
@@ -314,16 +318,10 @@ impl Launcher {
             group: request.group.map(PathBytes::from),
             long_script: request.long_script,
         };
-        let plan = plan.encode().ok_or_else(|| {
-            Refused(format!(
-                "{} has too many entries to grant one by one around what is closed in it: work in a directory below it",
-                grant_request.workspace.display()
-            ))
-        })?;
         Ok(Wrapped {
             watched,
             _placeholders: placeholders,
-            ..Wrapped::plain(self.launch(plan, argv))
+            ..self.launch(&plan, argv)?
         })
     }
 
@@ -347,22 +345,26 @@ impl Launcher {
             group: request.group.map(PathBytes::from),
             long_script: request.long_script,
         };
-        let plan = plan.encode().ok_or_else(|| {
-            Refused(format!(
-                "the path {} is too long: work in a directory with a shorter path",
-                request.cwd.display()
-            ))
-        })?;
-        Ok(Wrapped::plain(self.launch(plan, argv)))
+        self.launch(&plan, argv)
     }
 
-    fn launch(&self, plan: String, argv: Vec<OsString>) -> Vec<OsString> {
+    /// Returns the command line that starts the launcher with this plan.
+    fn launch(&self, plan: &Plan, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
+        let plan = plan.write().map_err(|error| {
+            Refused(format!(
+                "the sandbox's plan could not be passed on ({error}): close a few files, or end a few programs"
+            ))
+        })?;
         let launch = [
             self.exe.clone().into_os_string(),
             LAUNCH.into(),
-            plan.into(),
+            plan.argument(),
         ];
-        launch.into_iter().chain(argv).collect()
+        let argv = launch.into_iter().chain(argv).collect();
+        Ok(Wrapped {
+            plan: Some(plan),
+            ..Wrapped::plain(argv)
+        })
     }
 }
 
@@ -372,9 +374,27 @@ impl Wrapped {
             argv,
             level: SandboxLevel::Plain.name(),
             tmp: None,
+            plan: None,
             watched: WatchedPaths::default(),
             _placeholders: Placeholders::default(),
         }
+    }
+
+    /// Returns the descriptor that the process must inherit under the same number.
+    pub(crate) fn plan(&self) -> Option<&OwnedFd> {
+        self.plan.as_ref().map(PlanFile::fd)
+    }
+
+    /// Lets every process that this one starts from now on inherit the plan. Only for a command that this crate does
+    /// not start itself.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn share_plan(&self) -> io::Result<()> {
+        if let Some(plan) = self.plan() {
+            rustix::io::fcntl_setfd(plan, rustix::io::FdFlags::empty())?;
+        }
+        Ok(())
     }
 
     /// Returns the files that other programs run or read as configuration, and that were made or replaced while the

@@ -1,15 +1,22 @@
-//! The plan of a confined start: the argument of the launcher. Nothing in it depends on the environment.
+//! The plan of a confined start. The launcher reads it from a descriptor, because the rules around many secrets are
+//! longer than an argument may be. Nothing in it depends on the environment.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::MemfdFlags;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::inherited;
 use crate::limits::ProcessLimits;
 
-/// The most bytes of an argument in Linux, less a margin.
-const ARGUMENT_MAX: usize = 120 * 1024;
+/// The lowest number of the descriptor. The ones below it are those of the command.
+const LOWEST: RawFd = 10;
 
 /// The confinement and limits of a command, for the launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,16 +132,43 @@ impl<'de> Deserialize<'de> for PathBytes {
     }
 }
 
-impl Plan {
-    /// Returns the argument that carries this plan, or none if it is too long for one.
-    pub(super) fn encode(&self) -> Option<String> {
-        let text = serde_json::to_string(self).ok()?;
-        (text.len() < ARGUMENT_MAX).then_some(text)
+/// A file without a path that contains a plan. It is closed on exec, except in the launcher that gets it.
+#[derive(Debug)]
+pub(crate) struct PlanFile(OwnedFd);
+
+impl PlanFile {
+    /// Returns the argument that names the file.
+    pub(super) fn argument(&self) -> OsString {
+        self.0.as_raw_fd().to_string().into()
     }
 
-    /// Returns the plan that an argument carries, if it carries one.
-    pub(super) fn decode(argument: &OsStr) -> Option<Self> {
-        serde_json::from_str(argument.to_str()?).ok()
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.0
+    }
+}
+
+impl From<PlanFile> for OwnedFd {
+    fn from(file: PlanFile) -> Self {
+        file.0
+    }
+}
+
+impl Plan {
+    /// Writes this plan to a file for the launcher.
+    pub(super) fn write(&self) -> io::Result<PlanFile> {
+        let file = rustix::fs::memfd_create("plan", MemfdFlags::CLOEXEC)?;
+        let file = File::from(rustix::io::fcntl_dupfd_cloexec(file, LOWEST)?);
+        (&file).write_all(&serde_json::to_vec(self)?)?;
+        Ok(PlanFile(file.into()))
+    }
+
+    /// Reads the plan in the descriptor that an argument names, and closes it on exec. Returns none if there is none.
+    pub(super) fn read(argument: &OsStr) -> Option<Self> {
+        let number: RawFd = argument.to_str()?.parse().ok()?;
+        let text = std::fs::read(format!("/proc/self/fd/{number}")).ok()?;
+        let plan = serde_json::from_slice(&text).ok()?;
+        inherited::close_on_exec(number);
+        Some(plan)
     }
 
     pub(super) fn cwd(&self) -> &Path {
@@ -164,28 +198,9 @@ mod tests {
             group: Some(PathBytes::from(&path)),
             long_script: true,
         };
-        let text = plan.encode().unwrap();
-        assert_eq!(Plan::decode(OsStr::new(&text)), Some(plan));
-    }
-
-    #[test]
-    fn what_does_not_fit_an_argument_is_no_plan() {
-        let grant = Grant(
-            Right::ReadExecute,
-            PathBytes::from("/a/rather/long/path/to/somewhere"),
-        );
-        let plan = Plan {
-            level: SandboxLevel::ReadOnly,
-            abi: 1,
-            network: false,
-            cwd: PathBytes::from("/"),
-            grants: vec![grant; 10_000],
-            mounts: None,
-            limits: ProcessLimits::default(),
-            group: None,
-            long_script: false,
-        };
-        assert_eq!(plan.encode(), None);
+        let file = plan.write().unwrap();
+        assert!(file.fd().as_raw_fd() >= LOWEST);
+        assert_eq!(Plan::read(&file.argument()), Some(plan));
     }
 
     #[test]
@@ -201,10 +216,16 @@ mod tests {
             group: None,
             long_script: false,
         };
-        let plan = plan.encode().unwrap();
+        let plan = serde_json::to_string(&plan).unwrap();
         let unknown_field = plan.replace("\"network\"", "\"unknown\":1,\"network\"");
         for text in ["", "{}", &unknown_field, &format!("{plan} {plan}")] {
-            assert_eq!(Plan::decode(OsStr::new(text)), None, "{text}");
+            let file = rustix::fs::memfd_create("other", MemfdFlags::CLOEXEC).unwrap();
+            rustix::io::write(&file, text.as_bytes()).unwrap();
+            let argument = OsString::from(file.as_raw_fd().to_string());
+            assert_eq!(Plan::read(&argument), None, "{text}");
+        }
+        for argument in ["", "{}", "-1", "2000000000", &plan] {
+            assert_eq!(Plan::read(OsStr::new(argument)), None, "{argument}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The sandbox features of this kernel, found by a probe in another process.
 
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -54,11 +55,13 @@ impl Support {
             group: None,
             long_script: false,
         };
-        let Some(plan) = plan.encode() else {
-            return Err("the sandbox probe could not be described".to_owned());
-        };
+        let plan = plan
+            .write()
+            .map_err(|error| format!("the sandbox probe could not be described ({error})"))?;
         let mut command = Command::new(exe);
-        command.args([LAUNCH, &plan]).env_clear();
+        // Standard input, which the probe does not need.
+        command.args([LAUNCH, "0"]).env_clear();
+        command.stdin(Stdio::from(OwnedFd::from(plan)));
         let output = output(&mut command, limit)
             .map_err(|error| format!("{} did not start ({error})", exe.display()))?
             .ok_or("the sandbox probe took too long")?;
@@ -126,7 +129,6 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> io::Result<Optio
     // Its own processes may hold its streams open, so the whole group is killed.
     let streams = command
         .process_group(0)
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = streams.spawn()?;

@@ -29,7 +29,7 @@ fn the_command_follows_the_launcher_and_its_plan() {
     assert_eq!(wrapped.level, "read-only");
     assert_eq!(wrapped.argv[..2], ["/bin/co", LAUNCH]);
     assert_eq!(wrapped.argv[3..], ["/bin/ls", "-l"]);
-    let plan = Plan::decode(&wrapped.argv[2]).unwrap();
+    let plan = Plan::read(&wrapped.argv[2]).unwrap();
     assert_eq!(
         (plan.level, plan.abi, plan.network),
         (SandboxLevel::ReadOnly, 7, false)
@@ -77,7 +77,7 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
     let argv = vec!["ls".into()];
     let wrapped = launcher(support).prepare(&request, argv, &mut env).unwrap();
     assert_eq!(wrapped.level, "plain");
-    let plan = Plan::decode(&wrapped.argv[2]).unwrap();
+    let plan = Plan::read(&wrapped.argv[2]).unwrap();
     assert_eq!(
         (plan.level, plan.limits),
         (SandboxLevel::Plain, request.limits)

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::super::{Refused, support};
@@ -96,6 +96,7 @@ impl Configured {
             command.arg("--no-includes").arg("--file").arg(file);
         }
         command.args(["--get-regexp", KEYS]).env_clear();
+        command.stdin(Stdio::null());
         let known = |(name, _): &&(OsString, OsString)| VARIABLES.iter().any(|it| name == it);
         command.envs(
             query
