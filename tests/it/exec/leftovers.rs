@@ -236,6 +236,26 @@ async fn what_a_model_leaves_is_named_and_ended() {
     assert!(alive(other.pid()));
 }
 
+/// `/proc` shows a process as a zombie when its first thread has ended, also while others run.
+#[tokio::test]
+async fn what_runs_on_without_its_first_thread_is_named_and_ended() {
+    let bench = Bench::new();
+    let threads = "import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(300,)).start()
+ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)";
+    let script = format!(
+        "python3 -c \"{threads}\" & until grep -q '^State:.Z' /proc/$!/status; do :; done; echo hi $!"
+    );
+    let outcome = timed(&bench, &script, Caller::Agent, 30).await;
+    let named = outcome.background.iter().map(|left| (left.pid, &left.name));
+    let [(pid, name)] = named.collect::<Vec<_>>()[..] else {
+        panic!("{outcome:?}");
+    };
+    assert!(name.contains("python3 -c import"), "{outcome:?}");
+    assert!(outcome.output.starts_with(&format!("hi {pid}\n")));
+    assert!(!alive(pid), "{outcome:?}");
+}
+
 /// A command that joined the backend's group could stop the backend and so prevent its own end.
 #[tokio::test]
 async fn a_command_has_a_session_of_its_own() {

@@ -68,6 +68,21 @@ time.sleep(2)'";
 }
 
 #[tokio::test]
+async fn memory_counts_also_without_the_first_thread() {
+    let bench = limited(|settings| settings.memory = Some(50 << 20));
+    let takes = "python3 -c \"import ctypes, os, threading, time
+def take():
+    x = [bytearray(b'x') * (1 << 20) for i in range(100)]
+    time.sleep(300)
+threading.Thread(target=take).start()
+ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)\"";
+    let mut spec = bench.spec(takes);
+    spec.timeout = Duration::from_secs(10);
+    let outcome = bench.run_spec(spec).await;
+    assert_eq!(outcome.limit, Some(Limit::Memory(50 << 20)), "{outcome:?}");
+}
+
+#[tokio::test]
 async fn a_models_command_that_starts_too_many_processes_is_ended_and_told() {
     let bench = limited(|settings| settings.processes = Some(20));
     let many = "for i in {1..30}; do sleep 300 & done; wait";

@@ -88,13 +88,17 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Returns whether a process is there and no zombie.
+/// Returns whether a process is there, and any of its threads runs.
 fn alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit_once(") ")
-        .map(|(_, rest)| rest.starts_with('Z'));
-    state == Some(false)
+    let Some((_, rest)) = stat.rsplit_once(") ") else {
+        return false;
+    };
+    let threads = rest
+        .split(' ')
+        .nth(17)
+        .and_then(|it| it.parse::<u32>().ok());
+    !rest.starts_with('Z') || threads > Some(1)
 }
 
 /// Returns the living processes whose environment or command line holds `text`.

@@ -24,6 +24,8 @@ const LIMIT: u32 = 30;
 const MANY: usize = 20;
 /// A user that is neither the tests' own nor that of another test.
 const SOMEBODY: u32 = 54_322;
+/// The user of the comets, which have a process limit of their own.
+const COMETS: u32 = 54_326;
 
 const BOMBS: [(&str, &str); 5] = [
     ("calls itself twice", "f() { f | f & }; f; sleep 30"),
@@ -49,6 +51,15 @@ if os.fork() == 0: os.execvp(sys.argv[1], sys.argv[1:])
 while True:
     try: os.wait()
     except ChildProcessError: break";
+
+/// Each generation leaves its session, forks and ends, for some seconds.
+const COMET: &str = "python3 -c 'import os, time
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    try:
+        if os.fork(): os._exit(0)
+        os.setsid()
+    except OSError: pass' & sleep 0.2";
 
 /// What the other tests need comes first.
 const NICE: [&str; 5] = ["nice", "-n", "19", "bash", "-c"];
@@ -137,6 +148,26 @@ impl Place {
     }
 }
 
+/// Every generation that runs when the command ends is found and ended. One look would often miss it.
+fn no_comet_goes_on(place: &Place) {
+    for (level, args) in LEVELS {
+        for _ in 0..6 {
+            let token = token();
+            let mut command = place.command(&place.exe, &token);
+            command.args(["exec", "--json"]).args(args);
+            let done = command.arg("--").args(NICE).arg(COMET).output().unwrap();
+            let told: serde_json::Value =
+                serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
+            let named = told["background"].as_array().map_or(0, Vec::len);
+            assert!(named > 0, "{level}: {told}");
+            for _ in 0..10 {
+                let left = holding(&token);
+                assert!(left.is_empty(), "{level}: {left:?}");
+            }
+        }
+    }
+}
+
 /// co kills a fork bomb for its number of processes, and the outcome says so.
 fn limited(place: &Place) {
     let (what, bomb) = BOMBS[0];
@@ -185,6 +216,14 @@ fn check(user: Option<u32>) {
         place.ended(what, bomb);
     }
     limited(&place);
+}
+
+#[test]
+fn no_comet_outlives_its_command() {
+    let user = am_root().then_some(COMETS);
+    if let Some(place) = Place::new(user) {
+        no_comet_goes_on(&place);
+    }
 }
 
 #[test]

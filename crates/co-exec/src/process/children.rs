@@ -3,7 +3,7 @@
 //! The kernel keeps one list of children for the whole process, so the list of commands is global too. Without it,
 //! two executors in one process, or two tests, would reap the commands of each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -13,6 +13,9 @@ use rustix::process::{Pid, WaitOptions};
 
 use crate::process::mark::Mark;
 use crate::process::procfs::{self, Process};
+
+/// The most readings of the list of children in a row. More are needed only if a process ends during each of them.
+const READINGS: usize = 20;
 
 static OWNED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
@@ -55,12 +58,41 @@ pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
     Some(ExitStatus::from_raw(status.as_raw()))
 }
 
-/// Returns the orphans that this process adopted: children that no [`spawn`] made.
-pub(crate) fn orphans() -> Vec<i32> {
-    let mut found = procfs::first_threads_children(procfs::own_pid());
+/// Returns the running orphans that `ours` selects: children that no [`spawn`] made. An empty result is certain.
+pub(crate) fn orphans(ours: impl Fn(i32) -> bool) -> Vec<Process> {
     let owned = owned();
-    found.retain(|pid| !owned.contains(pid));
-    found
+    running(|pid| !owned.contains(&pid) && ours(pid))
+}
+
+/// Returns the running children that `ours` selects. An empty result is certain.
+pub(crate) fn all(ours: impl Fn(&Process) -> bool) -> Vec<Process> {
+    // Locked, so that nothing is reaped meanwhile.
+    let _owned = owned();
+    running(|pid| Process::read(pid).is_some_and(|process| ours(&process)))
+}
+
+/// Returns the running children that `ours` selects, or, after many readings, those that ended during the last one.
+///
+/// When a process ends, the kernel appends its children to the list of their new parent. So a list is complete if
+/// all its processes had ended before it was read. Otherwise a running process may be missing, and the list is read
+/// again.
+fn running(ours: impl Fn(i32) -> bool) -> Vec<Process> {
+    let mut known = HashSet::new();
+    let mut left = Vec::new();
+    for _ in 0..READINGS {
+        let listed = procfs::first_threads_children(procfs::own_pid()).into_iter();
+        let listed = listed.filter(|pid| ours(*pid)).filter_map(Process::read);
+        let (ended, running): (Vec<_>, Vec<_>) = listed.partition(Process::ended);
+        if !running.is_empty() {
+            return running;
+        }
+        left = ended;
+        left.retain(|process| known.insert(process.pid));
+        if left.is_empty() {
+            break;
+        }
+    }
+    left
 }
 
 /// Returns whether any child of this process, command or orphan, still runs.
@@ -81,7 +113,7 @@ pub(crate) fn sweep(ours: impl Fn(&Process) -> bool) {
         if owned.contains(&pid) {
             continue;
         }
-        let ended = Process::read(pid).is_some_and(|it| it.zombie && ours(&it));
+        let ended = Process::read(pid).is_some_and(|it| it.ended() && ours(&it));
         if let (true, Some(pid)) = (ended, Pid::from_raw(pid)) {
             let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
         }
@@ -95,6 +127,8 @@ pub(crate) fn is_outside(process: &Process) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use rustix::process::{WaitId, WaitIdOptions};
+
     use super::*;
 
     /// Starts a command line with its own mark; returns it once it has become the program.
@@ -107,6 +141,35 @@ pub(crate) mod tests {
         })
         .unwrap();
         (given, pid.as_raw_nonzero().get())
+    }
+
+    /// As of a command of which each generation starts the next one and ends.
+    #[test]
+    fn a_child_whose_parent_ends_while_the_list_is_read_is_found() {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+        let (mark, leader) = marked("bash -c 'sleep 300 & wait' &");
+        let (parent, child) = loop {
+            let found = orphans(|pid| mark.is_on(pid));
+            if let [parent] = &found[..]
+                && let [child] = procfs::children(parent.pid)[..]
+            {
+                break (parent.pid, child);
+            }
+        };
+        let pid = Pid::from_raw(parent).unwrap();
+        let ended = std::cell::Cell::new(false);
+        let found = running(|listed| {
+            if listed == parent && !ended.replace(true) {
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+                let flags = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                rustix::process::waitid(WaitId::Pid(pid), flags).unwrap();
+            }
+            mark.is_on(listed)
+        });
+        let found: Vec<i32> = found.iter().map(|process| process.pid).collect();
+        end(&[leader, parent, child]);
+        assert_eq!(found, [child]);
+        assert!(running(|listed| mark.is_on(listed)).is_empty());
     }
 
     pub(crate) fn end(pids: &[i32]) {

@@ -60,12 +60,14 @@ impl JobProcesses {
 
     /// Returns every living process of the job.
     pub(crate) fn members(&mut self) -> Vec<Process> {
-        let orphans = children::orphans().into_iter();
-        let mut roots: Vec<i32> = orphans.filter(|pid| self.mark.is_on(*pid)).collect();
+        let mut roots = Vec::new();
+        // Read before the orphans: if it ends in between, its children are among them.
         if !self.reaped && !self.exited {
-            roots.push(self.leader());
+            let leader = Process::read(self.leader());
+            roots.extend(leader.filter(|leader| !leader.ended()));
         }
-        let members = below(roots);
+        roots.extend(children::orphans(|pid| self.mark.is_on(pid)));
+        let members = with_descendants(roots);
         self.grown |= members.iter().any(|process| process.pid != self.leader());
         members
     }
@@ -203,9 +205,7 @@ impl Drop for JobProcesses {
 pub(crate) fn end_children(ours: impl Fn(&Process) -> bool) -> bool {
     let find = || {
         children::sweep(&ours);
-        let picked = |pid: &i32| Process::read(*pid).is_some_and(|it| ours(&it));
-        let all = procfs::first_threads_children(procfs::own_pid());
-        below(all.into_iter().filter(picked).collect())
+        with_descendants(children::all(&ours))
     };
     let began = Instant::now();
     for process in find() {
@@ -248,18 +248,19 @@ fn stop(mut find: impl FnMut() -> Vec<Process>, until: Instant) -> Vec<Process> 
     }
 }
 
-/// Returns the living processes among `pids` and their descendants.
-fn below(pids: Vec<i32>) -> Vec<Process> {
-    let mut queue = pids;
-    let mut seen = HashSet::from([procfs::own_pid()]);
-    let mut found = Vec::new();
-    while let Some(pid) = queue.pop() {
-        if !seen.insert(pid) {
-            continue;
-        }
-        // A zombie's children are gone, but a zombie leader may have threads that still run.
-        queue.extend(procfs::children(pid));
-        found.extend(Process::read(pid).filter(|process| !process.zombie));
+/// Returns the processes `roots`, which ran a moment ago, and their running descendants.
+fn with_descendants(roots: Vec<Process>) -> Vec<Process> {
+    let mut seen: HashSet<i32> = roots.iter().map(|process| process.pid).collect();
+    seen.insert(procfs::own_pid());
+    let mut found = roots;
+    let mut next = 0;
+    while let Some(process) = found.get(next) {
+        next += 1;
+        let children = procfs::children(process.pid).into_iter();
+        let new = children
+            .filter(|pid| seen.insert(*pid))
+            .filter_map(Process::read);
+        found.extend(new.filter(|process| !process.ended()).collect::<Vec<_>>());
     }
     found
 }

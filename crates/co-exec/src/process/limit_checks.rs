@@ -28,7 +28,8 @@ pub(crate) fn exceeded(limits: &CommandLimits, members: &[Process]) -> Option<Li
     }
     let most = limits.memory?;
     let sum = |of: fn(i32) -> Option<u64>| -> u64 {
-        members.iter().filter_map(|process| of(process.pid)).sum()
+        let threads = members.iter().map(Process::running_thread);
+        threads.filter_map(of).sum()
     };
     // The first measure is cheap, and counts shared memory twice.
     let over = sum(procfs::private_memory) > most && sum(procfs::proportional_memory) > most;

@@ -10,7 +10,9 @@ pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    pub(crate) zombie: bool,
+    /// True if the first thread has ended. The other threads may still run.
+    first_ended: bool,
+    /// The threads, with the first one even if it has ended.
     pub(crate) threads: u64,
     /// The start time in clock ticks after boot. Together with `pid` it identifies a process.
     pub(crate) start: u64,
@@ -35,21 +37,35 @@ impl Process {
         let session = fields.next()?.parse().ok()?;
         let threads = fields.nth(13)?.parse().ok()?;
         let start = fields.nth(1)?.parse().ok()?;
-        let zombie = matches!(state, "Z" | "X");
+        let first_ended = matches!(state, "Z" | "X");
         Some(Self {
             pid,
             group,
             session,
-            zombie,
+            first_ended,
             threads,
             start,
             name,
         })
     }
 
+    /// Returns whether all threads have ended.
+    pub(crate) fn ended(&self) -> bool {
+        self.first_ended && self.threads <= 1
+    }
+
+    /// Returns a thread that still runs, if there is one. An ended thread shows no memory in `/proc`.
+    pub(crate) fn running_thread(&self) -> i32 {
+        if !self.first_ended {
+            return self.pid;
+        }
+        let mut others = threads(self.pid).filter(|thread| *thread != self.pid);
+        others.next().unwrap_or(self.pid)
+    }
+
     /// Returns the command line, shortened to one line.
     pub(crate) fn title(&self) -> String {
-        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let line = fs::read(format!("/proc/{}/cmdline", self.running_thread())).unwrap_or_default();
         let line = String::from_utf8_lossy(&line);
         let line: String = line
             .trim_end_matches('\0')
@@ -86,24 +102,28 @@ pub(crate) fn own_pid() -> i32 {
 
 /// Returns the children of all threads of `pid`.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    for task in tasks.flatten() {
-        let Ok(text) = fs::read_to_string(task.path().join("children")) else {
-            continue;
-        };
-        found.extend(text.split_ascii_whitespace().filter_map(to_pid));
-    }
-    found
+    threads(pid)
+        .flat_map(|thread| threads_children(pid, thread))
+        .collect()
 }
 
 /// Returns the children of the first thread of a process. The kernel gives adopted orphans to that thread while it
 /// lives (`find_new_reaper` in `exit.c`).
 pub(crate) fn first_threads_children(pid: i32) -> Vec<i32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    threads_children(pid, pid)
+}
+
+fn threads_children(pid: i32, thread: i32) -> Vec<i32> {
+    let path = format!("/proc/{pid}/task/{thread}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
     text.split_ascii_whitespace().filter_map(to_pid).collect()
+}
+
+/// Returns the threads of a process.
+fn threads(pid: i32) -> impl Iterator<Item = i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks.filter_map(|task| to_pid(task.file_name().to_str()?))
 }
 
 /// Returns the ignored signals of this process as a bit mask. Its lowest bit is signal 1.
@@ -164,7 +184,14 @@ mod tests {
         assert_eq!((process.group, process.session, process.start), (5, 6, 987));
         assert_eq!(process.threads, 1);
         assert_eq!(process.name, "a) b (c)");
-        assert!(!process.zombie);
+    }
+
+    #[test]
+    fn a_process_has_ended_when_all_its_threads_have() {
+        for (state, threads, ended) in [("S", 1, false), ("Z", 1, true), ("Z", 2, false)] {
+            let text = format!("7 (a) {state} 1 5 6 0 -1 0 1 2 3 4 5 6 7 8 20 0 {threads} 0 9 0 0");
+            assert_eq!(Process::parse(7, &text).unwrap().ended(), ended, "{text}");
+        }
     }
 
     #[test]
