@@ -65,7 +65,7 @@ pub enum FromEditor {
         /// With `always`: one of the offered scopes.
         #[serde(default)]
         scope: Option<Scope>,
-        /// With `edited`: the command to judge instead.
+        /// With `edited`: the command to run instead.
         #[serde(default)]
         command: Option<String>,
     },
@@ -132,7 +132,7 @@ pub enum Answer {
     Once,
     Always,
     Deny,
-    /// Judge and ask about the edited command.
+    /// Run the command that the person wrote instead, unless a deny rule forbids it.
     Edited,
 }
 
@@ -308,6 +308,19 @@ pub struct Question {
     pub destructive: bool,
     /// The prefix that `always` may allow; none if it may allow this command only.
     pub prefix: Option<String>,
+    /// The person answered with a command that a deny rule forbids, so co asks again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_edit: Option<RefusedEdit>,
+}
+
+/// A command of the person that a deny rule forbids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedEdit {
+    /// The question that it answered. The new one takes its place.
+    pub question: u64,
+    pub command: String,
+    /// The deny rule, in one sentence.
+    pub why: String,
 }
 
 /// A question whether the model may be sent the text of a file.

@@ -209,6 +209,7 @@
 ---@field chat? integer the chat that asks; nil if none does
 ---@field command string the command, or `trust` and the file
 ---@field destructive boolean
+---@field refused_edit? { question: integer, command: string, why: string }
 ---@field hidden? boolean the person hid it
 
 ---@class (exact) co.CommandQuestion: co.Question
@@ -222,6 +223,7 @@
 ---@field reasons string[]
 ---@field span? [integer, integer] the bytes of the command that the first reason is about, end exclusive
 ---@field prefix? string
+---@field refused_edit? { question: integer, command: string, why: string } the person's command that a deny rule forbids
 
 --- A question about sending the text of a file to the model. Lua sets `command` and `destructive`.
 ---@class (exact) co.TrustQuestion: co.Question

@@ -5,6 +5,7 @@ mod audit_records;
 mod call;
 mod calls;
 mod compact;
+mod edit;
 mod event;
 mod file_calls;
 mod jobs;

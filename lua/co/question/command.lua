@@ -43,7 +43,9 @@ local question_keys = {
       -- The model must know the text that is typed into its job. With N the person tells it.
       return
     end
-    local about = { title = 'Run instead', text = question.command, single = false }
+    local refused = question.refused_edit
+    local text = refused and refused.command or question.command
+    local about = { title = 'Run instead', text = text, single = false }
     require('co.question.text_input').open(about, function(command)
       if vim.trim(command) ~= '' then
         answer_with(question, 'edited', { command = command })

@@ -8,12 +8,14 @@ local float_window = require('co.question.float_window')
 local highlight = require('co.ui.highlight')
 local log = require('co.ui.log')
 local question_list = require('co.question.list')
+local question_text = require('co.question.text')
 local textlock = require('co.ui.textlock')
 
 local IGNORE_KEYS_NS = 250 * 1000000
 
 ---@class (exact) co.float.Callbacks
 ---@field pending fun(): co.Question[]
+---@field next fun() show the first question
 ---@field answer_all fun(ids: integer[], decision: 'once'|'deny')
 ---@field hide fun()
 ---@field wiped fun() the buffer was deleted
@@ -34,6 +36,9 @@ local shown_at = 0
 local closing = false
 -- The last question was answered and the float still has the focus. It takes keys that were meant as answers.
 local finishing = false
+-- The question that the person answered with a command of their own. Its place stays taken until they go on.
+---@type { id: integer, command: string }?
+local held
 -- The list that is shown, and the ids of the questions that `y` approves.
 ---@type co.QuestionList?
 local list
@@ -79,7 +84,9 @@ end
 ---@param width integer
 ---@return string
 local function footer(width)
-  if finishing or not shown then
+  if held then
+    return ' <CR> next question '
+  elseif finishing or not shown then
     return ''
   elseif not M.focused() then
     return (' %s to answer '):format(focus_key())
@@ -103,7 +110,9 @@ end
 ---@param hidden number lines that do not fit
 ---@return string
 local function title(hidden)
-  if finishing then
+  if held then
+    return (' co · %d more '):format(total)
+  elseif finishing then
     return ' co · nothing waits '
   elseif page == 'list' then
     local text = (' co · %d questions '):format(total)
@@ -130,10 +139,10 @@ local function geometry(lines)
 end
 
 --- Sets the options, the position and the size of the window.
----@param question co.Question
+---@param question? co.Question
 ---@param lines string[]
 local function update_window(question, lines)
-  float_window.set_options(win, question.destructive and page ~= 'list')
+  float_window.set_options(win, question ~= nil and question.destructive and page ~= 'list')
   api.nvim_win_set_config(win, geometry(lines))
   -- The height depends on the width, so compute it again.
   api.nvim_win_set_config(win, geometry(lines))
@@ -187,6 +196,27 @@ local function note_displayed()
   end
 end
 
+--- Holds the place of a question that the person answers with a command of their own. Another question is shown after
+--- they press a key or leave the float.
+---@param edit { id: integer, command: string }
+function M.hold(edit)
+  held = M.focused() and edit or nil
+end
+
+--- Shows the command of the person in the place of its question.
+local function show_held()
+  M.forget_question()
+  local text = question_text.edited(held.command)
+  float_window.write(buf, text)
+  update_window(nil, text.lines)
+end
+
+--- Lets the first question take the place that was held.
+local function go_on()
+  held = nil
+  callbacks.next()
+end
+
 --- Shows the page again.
 local function redraw()
   if not shown then
@@ -230,6 +260,13 @@ end
 ---@return boolean
 function M.show(question, count)
   highlight.ensure()
+  local refused = question.refused_edit
+  if held and M.focused() and not (refused and refused.question == held.id) then
+    total = count
+    show_held()
+    return true
+  end
+  held = nil
   local another = shown ~= question
   finishing = false
   if another then
@@ -289,7 +326,7 @@ end
 --- and calls `done`.
 ---@param done fun()
 function M.finish(done)
-  page = 'question'
+  page, held = 'question', nil
   if not M.focused() then
     M.close()
     return
@@ -395,7 +432,12 @@ local function press(key)
   if finishing then
     shown_at = vim.uv.hrtime()
     return
-  elseif vim.uv.hrtime() - shown_at < IGNORE_KEYS_NS or not shown then
+  elseif vim.uv.hrtime() - shown_at < IGNORE_KEYS_NS then
+    return
+  elseif held then
+    go_on()
+    return
+  elseif not shown then
     return
   end
   local own = (shown.kind.keys[page] or {})[key]
@@ -420,7 +462,11 @@ function M.make_buffer()
   vim.keymap.set('n', '<Esc>', function()
     press('q')
   end, { buffer = buf, nowait = true, silent = true, desc = 'co: hide' })
-  vim.keymap.set('n', '<CR>', '<Nop>', { buffer = buf, nowait = true, desc = 'co: nothing' })
+  vim.keymap.set('n', '<CR>', function()
+    if held then
+      press('<CR>')
+    end
+  end, { buffer = buf, nowait = true, desc = 'co: nothing' })
   api.nvim_create_autocmd({ 'WinEnter', 'WinLeave' }, {
     buffer = buf,
     callback = function(event)
@@ -429,7 +475,9 @@ function M.make_buffer()
       end
       -- At WinLeave, the float is still the current window.
       vim.schedule(function()
-        if open() then
+        if held and not M.focused() then
+          go_on()
+        elseif open() then
           redraw()
         end
       end)

@@ -141,7 +141,8 @@ end
 --- Adds a question to the queue and shows the first one.
 ---@param question co.Question
 function M.add(question)
-  questions[#questions + 1] = question
+  -- A refused edit comes back to the place of its question.
+  table.insert(questions, question.refused_edit and 1 or #questions + 1, question)
   update_float()
   if questions[1].hidden then
     notify.info(('%d waiting for your answer: :Co /approve'):format(#questions))
@@ -174,6 +175,9 @@ function M.answer(id, decision, extra)
     return false
   end
   question.kind.reply(question, decision, extra or {})
+  if decision == 'edited' and extra and extra.command then
+    float.hold({ id = id, command = extra.command })
+  end
   remove({ [id] = decision })
   return true
 end
@@ -272,6 +276,7 @@ config.on_change(M.watch_keys)
 
 float.set_callbacks({
   pending = M.pending,
+  next = update_float,
   answer_all = M.answer_all,
   hide = M.hide,
   wiped = function()

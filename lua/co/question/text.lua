@@ -58,6 +58,11 @@ end
 function M.question(question)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
+  if question.refused_edit then
+    local why = ('what you wrote was not run: %s'):format(question.refused_edit.why)
+    add(text, why, 'CoApprovalDestructive')
+    add(text, '')
+  end
   local at = 0
   for _, line in ipairs(vim.split(question.command, '\n', { plain = true })) do
     add(text, line, 'CoApprovalCommand')
@@ -78,6 +83,20 @@ function M.question(question)
   if question.destructive then
     add(text, 'note ' .. M.DESTRUCTIVE, 'CoApprovalDestructive')
   end
+  return text
+end
+
+--- Returns the text that stands for a question after the person wrote another command.
+---@param command string
+---@return co.QuestionText
+function M.edited(command)
+  ---@type co.QuestionText
+  local text = { lines = {}, spans = {} }
+  for _, line in ipairs(vim.split(command, '\n', { plain = true })) do
+    add(text, line, 'CoApprovalCommand')
+  end
+  add(text, '')
+  add(text, 'it runs when its turn comes, unless a deny rule forbids it', 'CoApprovalLabel')
   return text
 end
 
@@ -146,7 +165,7 @@ function M.help()
     { 'n', 'no' },
     { 'N', 'no, with a reason for the model' },
     { 'a', 'always: choose what for' },
-    { 'e', 'edit the command; what you make of it is judged anew' },
+    { 'e', 'edit the command; <C-s> runs what you wrote' },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions, to approve several at once' },
     { 'gN', 'no to all questions about commands' },

@@ -32,7 +32,7 @@ function M.open(about, done)
     border = 'rounded',
     title = (' %s '):format(about.title),
     footer = about.single and ' <CR> sends · <Esc>q gives up '
-      or ' <C-s> sends · <Esc>q gives up ',
+      or ' <C-s> runs it · <Esc>q gives up ',
     footer_pos = 'right',
     zindex = 70,
     style = 'minimal',

@@ -127,16 +127,14 @@ async fn always_for_a_prefix_covers_what_begins_so() {
 }
 
 #[tokio::test]
-async fn an_edited_command_is_judged_again_and_the_model_is_told() {
+async fn an_edited_command_runs_and_the_model_is_told() {
     let mut chat = Chat::new([calls(&[("1", "rm -r src")]), says("ok")]);
     chat.write("src/a", "");
     chat.say("tidy up");
     let ask = chat.asked().await;
     chat.edit(ask.id, "mkdir kept");
-    let again = chat.asked().await;
-    assert_eq!(again.command, "mkdir kept");
-    chat.answer(again.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.asks(), 1, "the person wrote it");
     assert!(chat.work.join("kept").is_dir());
     assert!(chat.work.join("src/a").exists());
     let told = chat.told("1");
@@ -149,6 +147,26 @@ async fn an_edited_command_is_judged_again_and_the_model_is_told() {
         disk.contains("mkdir kept"),
         "so does who resumes it: {disk}"
     );
+}
+
+#[tokio::test]
+async fn an_edit_that_a_deny_rule_forbids_comes_back() {
+    let model = Scripted::new([calls(&[("1", "mkdir a")]), says("ok")]);
+    let mut chat = Chat::with(model, |config| config.policy.deny = vec!["make".into()]);
+    chat.say("go");
+    let ask = chat.asked().await;
+    chat.edit(ask.id, "make all");
+    let again = chat.asked().await;
+    assert_eq!(again.command, "mkdir a");
+    let refused = again.refused_edit.unwrap();
+    assert_eq!(
+        (refused.question, refused.command.as_str()),
+        (ask.id, "make all")
+    );
+    assert!(refused.why.contains("`make`"), "{}", refused.why);
+    chat.answer(again.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert!(chat.work.join("a").is_dir());
 }
 
 #[tokio::test]

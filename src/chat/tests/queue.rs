@@ -120,6 +120,23 @@ async fn an_early_answer_does_not_hold_for_other_words() {
 }
 
 #[tokio::test]
+async fn an_early_edit_does_not_hold_for_other_words() {
+    let mut chat = Chat::new([calls(&[("1", "touch new.o"), ("2", "touch b")]), says("ok")]);
+    chat.write("old.o", "");
+    chat.say("go");
+    let asked = questions(&mut chat, 2).await;
+    chat.edit(asked[1].id, "rm *.o");
+    chat.answer(asked[0].id, Answer::Once);
+    let again = chat.asked().await;
+    assert_eq!(again.command, "rm *.o");
+    let why = again.reasons.last().unwrap();
+    assert!(why.contains("asked again"), "{why}");
+    chat.answer(again.id, Answer::Deny);
+    assert_eq!(chat.ended().await, "done");
+    assert!(chat.work.join("old.o").exists() && chat.work.join("new.o").exists());
+}
+
+#[tokio::test]
 async fn an_early_answer_does_not_hold_for_other_reasons() {
     let mut chat = Chat::new([
         calls(&[("1", "ln -sf .env link"), ("2", "cat link")]),
@@ -237,18 +254,15 @@ async fn what_an_earlier_command_made_harmless_asks_no_more() {
 }
 
 #[tokio::test]
-async fn an_early_edit_is_judged_when_its_turn_comes() {
+async fn an_early_edit_runs_when_its_turn_comes() {
     let mut chat = Chat::new([calls(&[("1", "touch a"), ("2", "rm -r src")]), says("ok")]);
     chat.say("go");
     let asked = questions(&mut chat, 2).await;
     chat.edit(asked[1].id, "mkdir kept");
     chat.answer(asked[0].id, Answer::Once);
-    let again = chat.asked().await;
-    assert_eq!(again.command, "mkdir kept");
-    assert!(chat.work.join("a").exists());
-    chat.answer(again.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
-    assert!(chat.work.join("kept").is_dir());
+    assert_eq!(chat.asks(), 2);
+    assert!(chat.work.join("a").exists() && chat.work.join("kept").is_dir());
     assert!(chat.told("2").contains("mkdir kept"), "{}", chat.told("2"));
 }
 

@@ -31,6 +31,8 @@ pub(super) struct ReviewedCommand {
     pub judged: JudgedCall,
     /// The person replaced the model's command.
     pub edited: bool,
+    /// The person replaced it, and it still has the same words. That is a yes.
+    pub approved: bool,
     /// The hidden secrets that the person's approval opens for the command.
     pub opens: Vec<PathBuf>,
     /// The reason why no more jobs can start, for a command in the background.

@@ -14,7 +14,6 @@ use super::call::{
 };
 use super::event::Halt;
 use super::file_calls::StartedFileCall;
-use super::permissions::Reply;
 use super::question::Resolution;
 use super::queue::{NextCall, QuestionEnd, Queue, QueuedCall};
 use super::run::StartedCommand;
@@ -78,9 +77,8 @@ impl Turn {
             let answer = match self.answer_to_next().await? {
                 NextCall::Changed => continue,
                 NextCall::NotAsked => None,
-                NextCall::Answered(QuestionEnd::Reply(Reply::Edited(command)))
-                    if self.edit_next(&command).await? =>
-                {
+                NextCall::Answered(QuestionEnd::Edited(edit)) => {
+                    self.edit_next(edit).await?;
                     continue;
                 }
                 NextCall::Answered(answer) => Some(answer),
@@ -197,7 +195,7 @@ impl Turn {
         };
         let request = match &waiting.edited {
             None => request,
-            Some(command) => request.edited(command.clone()),
+            Some(edit) => request.edited(edit.command.clone()),
         };
         let cwd = self.place(&request)?;
         let judged = self.judge(&request, &cwd).await?;
@@ -207,12 +205,14 @@ impl Turn {
             false => None,
         };
         let opens = self.opens(&judged, &cwd).await;
+        let edit = waiting.edited.as_ref();
         Ok(ParsedCall::Command(ReviewedCommand {
             call: call.clone(),
             request,
             cwd,
+            edited: edit.is_some(),
+            approved: edit.is_some_and(|edit| edit.words == judged.words),
             judged,
-            edited: waiting.edited.is_some(),
             opens,
             no_room,
         }))

@@ -369,6 +369,7 @@ impl Turn {
             span: None,
             destructive: question.destructive,
             prefix: None,
+            refused_edit: None,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::super::events::ChatEvent;
 use super::super::secret_access;
 use super::super::text::one_line;
 use super::Turn;
@@ -12,7 +11,7 @@ use super::permissions::{Allowance, Reply};
 use super::queue::{CallQuestion, QuestionEnd, QuestionState, QueuedCall};
 use crate::protocol::Question;
 use crate::tool::shell::Run;
-use co_llm::transcript::{Call, Decision, Item};
+use co_llm::transcript::{Call, Decision};
 use co_policy::{Grant, Pattern, Verdict};
 
 /// The result of a denied call.
@@ -37,8 +36,8 @@ impl Turn {
             Verdict::Deny { why, .. } => {
                 return Resolution::Refuse(Decision::Forbidden { why: why.clone() });
             }
-            // The person wrote the command, so they approve it.
-            Verdict::Allow(_) if reviewed.edited => return Resolution::Run(Decision::Approved),
+            // The person wrote the command.
+            _ if reviewed.approved => return Resolution::Run(Decision::Approved),
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
@@ -105,7 +104,7 @@ impl Turn {
             (None, Resolution::Run(decision) | Resolution::Refuse(decision)) => {
                 return Ok(decision);
             }
-            (Some(QuestionEnd::Gone), _) | (None, Resolution::Ask(_)) => {
+            (Some(QuestionEnd::Gone | QuestionEnd::Edited(_)), _) | (None, Resolution::Ask(_)) => {
                 return Ok(Decision::Withdrawn);
             }
         };
@@ -152,28 +151,8 @@ impl Turn {
                 .collect(),
             destructive: question.destructive,
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
+            refused_edit: None,
         }
-    }
-
-    /// Replaces the command of the next call with the person's. Returns false if it is no command.
-    pub(super) async fn edit_next(&mut self, command: &str) -> Result<bool, Halt> {
-        let mode = match self.queue.next().map(|next| &next.known) {
-            Some(Ok(ParsedCall::Command(reviewed))) => reviewed.request.mode,
-            _ => return Ok(false),
-        };
-        let printable = co_policy::printable(command);
-        let text = format!("the command was changed to: {printable}");
-        self.record(Item::Notice { text }).await?;
-        let edited = ChatEvent::CommandEdited {
-            command: printable,
-            mode,
-        };
-        self.show(edited).await?;
-        if let Some(next) = self.queue.next() {
-            next.edited = Some(command.to_owned());
-            next.question = None;
-        }
-        Ok(true)
     }
 
     /// Adds a permission to the turn and the chat.

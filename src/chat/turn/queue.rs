@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::Turn;
 use super::call::{ParsedCall, ProposedCall};
+use super::edit::Edit;
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
 use crate::protocol::{Question, Scope, State};
@@ -33,7 +34,7 @@ pub(super) struct QueuedCall {
     /// The place of the call in its step.
     pub place: usize,
     /// The command that the person put in the place of the model's.
-    pub edited: Option<String>,
+    pub edited: Option<Edit>,
     /// The result of the last review; the text tells the model why the call cannot run.
     pub known: Result<ParsedCall, String>,
     /// The call is on the screen.
@@ -63,6 +64,8 @@ pub(super) enum QuestionState {
 /// The answer to a question.
 pub(super) enum QuestionEnd {
     Reply(Reply),
+    /// The person wrote another command, and no deny rule forbids it.
+    Edited(Edit),
     /// The question was withdrawn.
     Gone,
 }
@@ -105,7 +108,9 @@ impl CallQuestion {
         };
         matches!(
             answer,
-            QuestionEnd::Gone | QuestionEnd::Reply(Reply::Deny(_) | Reply::Edited(_))
+            QuestionEnd::Gone
+                | QuestionEnd::Edited(_)
+                | QuestionEnd::Reply(Reply::Deny(_) | Reply::Edited(_))
         )
     }
 
@@ -154,6 +159,11 @@ impl Queue {
         self.0.front_mut()
     }
 
+    /// Returns the call at a place of the queue.
+    pub(super) fn get(&mut self, index: usize) -> Option<&mut QueuedCall> {
+        self.0.get_mut(index)
+    }
+
     pub(super) fn pop(&mut self) -> Option<QueuedCall> {
         self.0.pop_front()
     }
@@ -200,7 +210,10 @@ impl Turn {
                     true => self.put(new, true).await?,
                     false => Some(old),
                 },
-                (None, new) => self.put(new, false).await?,
+                (None, new) => {
+                    let again = self.queue.0[index].edited.is_some();
+                    self.put(new, again).await?
+                }
             };
             self.queue.0[index].question = question;
         }
@@ -213,6 +226,7 @@ impl Turn {
         for index in 0..self.queue.0.len() {
             if let Some(question) = &mut self.queue.0[index].question {
                 question.take_reply();
+                self.check_edit(index).await?;
                 allowed |= self.allow_early(index).await?;
             }
         }
@@ -244,15 +258,25 @@ impl Turn {
         let Some(mut question) = question else {
             return Ok(None);
         };
-        question.question.id = self.services.id();
+        let mut shown = question.question.clone();
+        if again {
+            shown.reasons.push(AGAIN.to_owned());
+        }
+        self.send_question(&mut question, shown).await?;
+        Ok(Some(question))
+    }
+
+    /// Sends a question under a new number, as the person is to see it.
+    pub(super) async fn send_question(
+        &self,
+        question: &mut CallQuestion,
+        mut shown: Question,
+    ) -> Result<(), Halt> {
+        shown.id = self.services.id();
+        question.question.id = shown.id;
         let (reply, answer) = oneshot::channel();
         question.stage = QuestionState::Open(answer);
-        let mut put = Box::new(question.question.clone());
-        if again {
-            put.reasons.push(AGAIN.to_owned());
-        }
-        self.send(TurnEvent::Question(put, reply)).await?;
-        Ok(Some(question))
+        self.send(TurnEvent::Question(Box::new(shown), reply)).await
     }
 
     /// Waits until the next call has its answer, or needs none any more.
@@ -263,6 +287,10 @@ impl Turn {
             // The new settings may refuse what was approved.
             if self.new_services.has_changed().unwrap_or(false) {
                 return Ok(NextCall::Changed);
+            }
+            self.check_edit(0).await?;
+            if self.cancel.is_cancelled() {
+                return Ok(NextCall::Answered(QuestionEnd::Gone));
             }
             let next = self.queue.next();
             let Some(question) = next.and_then(|next| next.question.as_mut()) else {
@@ -281,6 +309,7 @@ impl Turn {
                 Ok(()) = new_services.changed() => return Ok(NextCall::Changed),
                 index = self.queue.answered() => index,
             };
+            self.check_edit(index).await?;
             // The next call applies its own `always` when it runs.
             if index > 0 && self.allow_early(index).await? {
                 return Ok(NextCall::Changed);
@@ -290,6 +319,7 @@ impl Turn {
 
     /// Takes an answer that came while another call runs.
     pub(super) async fn answered_early(&mut self, index: usize) -> Result<(), Halt> {
+        self.check_edit(index).await?;
         if self.allow_early(index).await? {
             self.judge_queue().await;
             self.put_questions().await?;

@@ -1,0 +1,97 @@
+//! Commands that the person writes in place of the model's.
+
+use super::super::events::ChatEvent;
+use super::Turn;
+use super::call::ParsedCall;
+use super::event::Halt;
+use super::permissions::Reply;
+use super::queue::{QuestionEnd, QuestionState};
+use crate::protocol::{Question, RefusedEdit};
+use co_llm::transcript::Item;
+use co_policy::Verdict;
+
+/// A command that the person wrote in place of the model's. Writing it is the yes to it.
+pub(super) struct Edit {
+    pub command: String,
+    /// Its words as bash expanded them when the person wrote it. The yes does not hold for others.
+    pub words: Vec<Vec<String>>,
+}
+
+impl Turn {
+    /// Judges an edited command as soon as it comes. If a deny rule forbids it, the person gets the question again, with
+    /// the reason.
+    pub(super) async fn check_edit(&mut self, index: usize) -> Result<(), Halt> {
+        let Some(waiting) = self.queue.get(index) else {
+            return Ok(());
+        };
+        let (Ok(ParsedCall::Command(reviewed)), Some(question)) =
+            (&waiting.known, &waiting.question)
+        else {
+            return Ok(());
+        };
+        let QuestionState::Answered(QuestionEnd::Reply(Reply::Edited(command))) = &question.stage
+        else {
+            return Ok(());
+        };
+        let (command, question) = (command.clone(), question.question.id);
+        let (request, cwd) = (
+            reviewed.request.edited(command.clone()),
+            reviewed.cwd.clone(),
+        );
+        let Ok(judged) = self.judge(&request, &cwd).await else {
+            return Ok(());
+        };
+        if let Verdict::Deny { why, .. } = judged.verdict {
+            let refused = RefusedEdit {
+                question,
+                command,
+                why,
+            };
+            return self.refuse_edit(index, refused).await;
+        }
+        let waiting = self.queue.get(index);
+        if let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) {
+            let words = judged.words;
+            question.stage = QuestionState::Answered(QuestionEnd::Edited(Edit { command, words }));
+        }
+        Ok(())
+    }
+
+    /// Asks a question again after a deny rule forbade the command that the person wrote.
+    async fn refuse_edit(&mut self, index: usize, refused: RefusedEdit) -> Result<(), Halt> {
+        let waiting = self.queue.get(index);
+        let Some(mut question) = waiting.and_then(|waiting| waiting.question.take()) else {
+            return Ok(());
+        };
+        let shown = Question {
+            refused_edit: Some(refused),
+            ..question.question.clone()
+        };
+        self.send_question(&mut question, shown).await?;
+        if let Some(waiting) = self.queue.get(index) {
+            waiting.question = Some(question);
+        }
+        Ok(())
+    }
+
+    /// Replaces the command of the next call with the person's.
+    pub(super) async fn edit_next(&mut self, edit: Edit) -> Result<(), Halt> {
+        let mode = match self.queue.next().map(|next| &next.known) {
+            Some(Ok(ParsedCall::Command(reviewed))) => reviewed.request.mode,
+            _ => return Ok(()),
+        };
+        let printable = co_policy::printable(&edit.command);
+        let text = format!("the command was changed to: {printable}");
+        self.record(Item::Notice { text }).await?;
+        let edited = ChatEvent::CommandEdited {
+            command: printable,
+            mode,
+        };
+        self.show(edited).await?;
+        if let Some(next) = self.queue.next() {
+            next.edited = Some(edit);
+            next.question = None;
+        }
+        Ok(())
+    }
+}
