@@ -69,6 +69,8 @@ pub enum ChatEvent {
         block: u64,
         text: String,
     },
+    /// The number of secret values in the result of a call that the model does not get.
+    Hidden(usize),
     /// The outcome of a call, as one line.
     Outcome(String),
     /// A job ended: which one, and how.

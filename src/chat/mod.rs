@@ -238,10 +238,10 @@ impl Chat {
         let (keys, workspace) = (keys.unwrap_or_default(), &self.dirs.workspace);
         let mut told = context.to_vec();
         for piece in &mut told {
-            piece.text = self
+            let redact = self
                 .services
-                .redact_for_model(workspace, &piece.text, &keys)
-                .await;
+                .redact_for_model(workspace, &piece.text, &keys);
+            piece.text = redact.await.text;
         }
         told
     }
@@ -398,6 +398,7 @@ impl Chat {
                 text: if let_run(&call.id) { UNKNOWN } else { CUT_OFF }.to_owned(),
                 ok: false,
                 spill: None,
+                hidden: 0,
             })
             .collect();
         for outcome in outcomes {

@@ -155,13 +155,19 @@ impl<'a> Retelling<'a> {
         if !reads_files && self.proved.contains(id) {
             self.events.push(ChatEvent::Decision(Decision::Proved));
         }
-        self.events.push(match reads_files {
-            true => ChatEvent::Outcome(co_policy::printable(last_line(&outcome.text))),
-            false => ChatEvent::Output {
+        if !reads_files {
+            self.events.push(ChatEvent::Output {
                 block: 0,
                 text: outcome.text.clone(),
-            },
-        });
+            });
+        }
+        if outcome.hidden > 0 {
+            self.events.push(ChatEvent::Hidden(outcome.hidden));
+        }
+        if reads_files {
+            let line = co_policy::printable(last_line(&outcome.text));
+            self.events.push(ChatEvent::Outcome(line));
+        }
     }
 
     /// Adds a call that has no event yet, and the notices about it.

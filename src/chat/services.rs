@@ -21,7 +21,7 @@ use crate::tool::rules;
 use crate::tool::sandbox_probe::SandboxProbe;
 use co_exec::Executor;
 use co_exec::sandbox::Refused;
-use co_exec::secrets::redact::Redactor;
+use co_exec::secrets::redact::{Redacted, Redactor};
 use co_exec::secrets::{Matcher, Surveys, Values};
 use co_llm::{Fault, Provider};
 
@@ -240,17 +240,19 @@ impl Services {
     }
 
     /// Returns a text without the secrets that are on disk now, and without `more` keys, for the model.
-    pub async fn redact_for_model(&self, workspace: &Path, text: &str, more: &[String]) -> String {
+    pub async fn redact_for_model(
+        &self,
+        workspace: &Path,
+        text: &str,
+        more: &[String],
+    ) -> Redacted {
         if !self.config.redact {
-            return text.to_owned();
+            return text.to_owned().into();
         }
         let (redactor, text) = (self.redactor.with(more), text.to_owned());
         let read = self.secret_values(workspace);
-        let redact = move || {
-            let redactor = redactor.with_values(read()?);
-            Ok::<_, String>(redactor.redact(&text).into_owned())
-        };
-        blocking(redact).await.unwrap_or_else(|why| withheld(&why))
+        let redact = move || Ok::<_, String>(redactor.with_values(read()?).redact(&text));
+        (blocking(redact).await).unwrap_or_else(|why| withheld(&why).into())
     }
 
     /// Returns a function that reads the values of the workspace's secrets, and returns a matcher for them and for those

@@ -160,6 +160,8 @@ fn paragraph(event: &ChatEvent) -> Option<String> {
         ChatEvent::JobCall(request) => job(request),
         ChatEvent::Decision(decision) => self::decision(decision),
         ChatEvent::NotRun { why, .. } => format!("*not run: {why}*"),
+        ChatEvent::Hidden(1) => "*1 value hidden from the model*".to_owned(),
+        ChatEvent::Hidden(count) => format!("*{count} values hidden from the model*"),
         ChatEvent::Outcome(line) | ChatEvent::JobEnded(line) => format!("*{line}*"),
         ChatEvent::Notice { text, .. } => format!("> {text}"),
         ChatEvent::ToldModel(text) => note(text),

@@ -138,6 +138,7 @@ mod tests {
                 text: "a\n```\nb\n".into(),
                 ok: true,
                 spill: None,
+                hidden: 0,
             }),
             Item::End {
                 reason: End::Done,

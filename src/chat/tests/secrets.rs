@@ -22,22 +22,13 @@ fn with_secrets(answers: impl IntoIterator<Item = Vec<co_llm::scripted::Part>>) 
     chat
 }
 
-/// True if a text holds one of the values, or enough of it, in an encoding of the commands below.
+/// True if a text holds one of the values, as it is or in an encoding of the commands below.
 fn leaks(text: &str) -> bool {
-    let text = text.replace(char::is_whitespace, "").to_ascii_lowercase();
     let of = |value: &str| {
-        let reversed: String = value.chars().rev().collect();
         let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
-        let percent = value.replace('/', "%2f");
-        [value.to_owned(), reversed, hex, percent].map(|form| form.to_ascii_lowercase())
+        [value.to_owned(), hex, value.replace('/', "%2F")]
     };
-    // In base64, as part of the line: "y29ycmvjdc" is "correct".
-    let base64 = [
-        "y29ycmvjd",
-        "29ycmvjdc1ob3",
-        "jb3jyzwn0lw",
-        "elfr2vdhrttg0ywhc5umjo",
-    ];
+    let base64 = ["Y29ycmVjdC1ob3", "elE0dlQ4a0xt"];
     [PASSWORD, TOKEN]
         .iter()
         .any(|value| of(value).iter().any(|form| text.contains(form)))
@@ -49,16 +40,11 @@ async fn no_command_prints_a_secret_to_the_model_in_a_usual_encoding() {
     for command in [
         "cat .env deploy/secrets/*",
         "grep -rhoP '(?<=PASSWORD=).*' .",
-        "grep -rh . . | rev",
-        "cat .env | base64",
-        "base64 -w 10 .env",
         "cut -d= -f2 .env | base64",
-        "cat .env deploy/secrets/token | tr a-z A-Z",
-        "od -An -v -tx1 .env",
+        "base64 deploy/secrets/token",
+        "od -An -v -w64 -tx1 deploy/secrets/token | tr -d ' '",
         "sed 's|/|%2F|g' .env",
-        "sed 's/./& /g' .env",
-        "fold -w 5 .env",
-        "cat deploy/secrets/token | tac | rev",
+        "mysql() { echo \"mysql $*\"; }; mysql -p$(cat deploy/secrets/token)",
     ] {
         let mut chat = with_secrets([vec![call("1", command), done()], says("ok")]);
         assert_eq!(chat.turn("go").await, "done");
@@ -73,6 +59,53 @@ async fn no_command_prints_a_secret_to_the_model_in_a_usual_encoding() {
             "{command}"
         );
     }
+}
+
+#[tokio::test]
+async fn common_words_and_parts_of_values_stay() {
+    let text = "postgresql postgres correct-horse 123456789 /staple\n";
+    let command = format!("printf '{text}'; cat .env");
+    let mut chat = with_secrets([vec![call("1", &command), done()], says("ok")]);
+    chat.write(".env", "DB_PASSWORD=postgres\nDB_SECRET=12345678\n");
+    assert_eq!(chat.turn("go").await, "done");
+    let told = chat.told("1");
+    let lines = "DB_PASSWORD=[redacted: secret value]\nDB_SECRET=[redacted: secret value]\n";
+    assert!(told.starts_with(&format!("{text}{lines}")), "{told}");
+}
+
+#[tokio::test]
+async fn the_chat_says_how_many_values_the_model_does_not_see() {
+    let answers = [
+        vec![
+            call("1", "cat .env deploy/secrets/token .env"),
+            tool("2", "read_file", json!({"path": "notes"})),
+            call("3", "echo nothing"),
+            done(),
+        ],
+        says("ok"),
+    ];
+    let mut chat = with_secrets(answers);
+    chat.write("notes", format!("the token is {TOKEN}.\n"));
+    assert_eq!(chat.turn("go").await, "done");
+    let expected = [
+        "*2 values hidden from the model*",
+        "*1 value hidden from the model*",
+    ];
+    let live = chat.screen();
+    assert_eq!(said_hidden(&live), expected);
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", &id);
+    chat.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
+        .await;
+    assert_eq!(said_hidden(&chat.screen()[live.len()..]), expected);
+}
+
+fn said_hidden(screen: &str) -> Vec<&str> {
+    screen
+        .lines()
+        .filter(|line| line.contains("hidden from"))
+        .collect()
 }
 
 #[tokio::test]
@@ -141,34 +174,28 @@ async fn looks_and_attached_files_lose_secrets_too() {
 }
 
 #[tokio::test]
-async fn a_job_tells_no_secret_that_it_prints_in_pieces() {
-    let pieces = "cat .env | base64 -w 30 > b; head -n 1 b; until test -e go; do sleep 0.05; done; tail -n +2 b; \
-        printf 'zQ4vT8kL'; until test -e end; do sleep 0.05; done; printf 'm2Xw9RbN'";
+async fn a_job_tells_no_secret() {
     let mut chat = with_secrets([
-        job("1", pieces),
+        job(
+            "1",
+            "cat .env; until test -e go; do sleep 0.05; done; base64 deploy/secrets/token",
+        ),
         says("It runs."),
         output("2", 1, 60),
         says("On."),
-        output("3", 1, 60),
-        asks_for("4", "job_output", json!({"job": 1, "since": 0})),
+        asks_for("3", "job_output", json!({"job": 1, "since": 0})),
         says("Over."),
     ]);
     assert_eq!(chat.turn("start").await, "done");
     chat.write("go", "");
     assert_eq!(chat.turn("on").await, "done");
-    chat.write("end", "");
     assert_eq!(chat.turn("over").await, "done");
-    let told: String = ["1", "2", "3", "4"].map(|id| chat.told(id)).concat();
-    assert!(told.contains("[redacted: secret value]"), "{told}");
-    for part in [
-        "zQ4vT8kL",
-        "m2Xw9RbN",
-        "Y29ycmVjdC",
-        "ZWN0LWhvcnNl",
-        "JyZWN0LWhvcnN",
-    ] {
-        assert!(!told.contains(part), "{part}: {told}");
-    }
+    let told: String = ["1", "2", "3"].map(|id| chat.told(id)).concat();
+    assert!(
+        told.contains("[redacted: secret value]") && !leaks(&told),
+        "{told}"
+    );
+    assert!(chat.screen().contains("*1 value hidden from the model*"));
     let shown = chat
         .seen
         .iter()
@@ -232,7 +259,7 @@ async fn the_runtime_goes_on_while_a_text_is_redacted() {
             break told;
         }
     };
-    assert!(!leaks(&told));
+    assert!(!leaks(&told.text));
     let all = begun.elapsed();
     assert!(longest * 2 < all, "{longest:?} of {all:?}");
 }

@@ -14,6 +14,7 @@ use super::call::{CANCELLED, FileCall, JudgedCall};
 use super::event::Halt;
 use crate::protocol::State;
 use crate::tool::files::{Deadline, FileFacts, FileQuery, FileQueryError, FileScope, LONGEST};
+use co_exec::secrets::redact::Redacted;
 use co_llm::transcript::{Call, Decision, Item};
 use co_policy::{Grant, Verdict};
 
@@ -137,8 +138,11 @@ impl Turn {
             Err(FileQueryError(why)) => (String::new(), why, false),
         };
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
-        let told = format!("{}[{summary}]", self.redact_for_model(&text).await);
-        self.conclude(&call, told, ok, None).await?;
+        let Redacted { text, hidden } = self.redact_for_model(&text).await;
+        let text = format!("{text}[{summary}]");
+        self.conclude(&call, Redacted { text, hidden }, ok, None)
+            .await?;
+        self.show_hidden(hidden).await?;
         let summary = co_policy::printable(&summary);
         self.show(ChatEvent::Outcome(summary)).await?;
         match self.cancel.is_cancelled() {

@@ -19,6 +19,7 @@ use crate::audit::Record;
 use crate::protocol::{Question, State};
 use crate::tool::jobs::{self as tools, typed};
 use co_exec::Spec;
+use co_exec::secrets::redact::Redacted;
 use co_llm::transcript::{Call, Decision, Item};
 use co_policy::{Grant, Verdict};
 
@@ -176,6 +177,8 @@ impl Turn {
             Some(new) => Some(self.redact_for_model(&new).await),
             None => None,
         };
+        let hidden = new.as_ref().map_or(0, |new| new.hidden);
+        let new = new.map(|new| new.text);
         let mut text = new.clone().unwrap_or_else(|| NOTHING_NEW.to_owned());
         if !text.ends_with('\n') {
             text.push('\n');
@@ -183,13 +186,15 @@ impl Turn {
         let status = job.status(outcome.as_deref());
         let spill = outcome.as_ref().and_then(|outcome| outcome.spill.clone());
         let text = format!("{}{text}{status}", told.lead);
-        self.conclude(call, text, told.ok, spill).await?;
+        self.conclude(call, Redacted { text, hidden }, told.ok, spill)
+            .await?;
         if outcome.is_some() {
             self.heard(job).await?;
         }
         if let Some(new) = new {
             let block = self.services.id();
             self.show(ChatEvent::Output { block, text: new }).await?;
+            self.show_hidden(hidden).await?;
         }
         let stands = status.lines().next().unwrap_or_default();
         let stands = stands.trim_start_matches('[').trim_end_matches(']');

@@ -16,6 +16,7 @@ use super::call::{AllowedCommand, CANCELLED, JudgedCall};
 use super::event::Halt;
 use crate::error;
 use crate::protocol::State;
+use co_exec::secrets::redact::Redacted;
 use co_exec::{Caller, Confinement, Job, ShownSecrets};
 use co_llm::transcript::{Call, Decision, Item, Outcome};
 
@@ -104,7 +105,8 @@ impl Turn {
         let started = Instant::now();
         let outcome = self.show_until_done(job).await?;
         drop(running);
-        let text = self.for_model(&cleared, &outcome).await;
+        let told = self.for_model(&cleared, &outcome).await;
+        let hidden = told.hidden;
         self.audit(
             &cleared.call,
             &cleared.judged,
@@ -112,8 +114,9 @@ impl Turn {
             CallOutcome::Command(&outcome),
         );
         tracing::debug!(call = cleared.call.id, wall = ?started.elapsed(), "a call ended");
-        self.conclude(&cleared.call, text, outcome.ok(), outcome.spill.clone())
+        self.conclude(&cleared.call, told, outcome.ok(), outcome.spill.clone())
             .await?;
+        self.show_hidden(hidden).await?;
         let short = outcome.timed_out && self.conditions(&cleared).unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
         let line = format!("{}{setting}", outcome.status());
@@ -150,8 +153,12 @@ impl Turn {
     }
 
     /// Returns the outcome for the model: without secrets, and with advice.
-    async fn for_model(&mut self, cleared: &AllowedCommand, outcome: &co_exec::Outcome) -> String {
-        let mut text = self.redact_for_model(&outcome.output).await;
+    async fn for_model(
+        &mut self,
+        cleared: &AllowedCommand,
+        outcome: &co_exec::Outcome,
+    ) -> Redacted {
+        let Redacted { mut text, hidden } = self.redact_for_model(&outcome.output).await;
         if text.trim().is_empty() {
             text = NO_OUTPUT.to_owned();
         }
@@ -169,7 +176,15 @@ impl Turn {
             text.push('\n');
             text.push_str(&advice);
         }
-        text
+        Redacted { text, hidden }
+    }
+
+    /// Tells the person that the model got less than they see.
+    pub(super) async fn show_hidden(&mut self, hidden: usize) -> Result<(), Halt> {
+        match hidden {
+            0 => Ok(()),
+            count => self.show(ChatEvent::Hidden(count)).await,
+        }
     }
 
     /// Returns the conditions that a command runs under.
@@ -200,7 +215,7 @@ impl Turn {
     }
 
     /// Returns a text without secrets, for the model. A cancelled turn waits only a short time for it.
-    pub(super) async fn redact_for_model(&self, text: &str) -> String {
+    pub(super) async fn redact_for_model(&self, text: &str) -> Redacted {
         // A key that a program prints is known only after its first use.
         let keys = self.provider.secrets();
         let redact = self.services.redact_for_model(&self.workspace, text, &keys);
@@ -226,10 +241,11 @@ impl Turn {
     pub(super) async fn conclude(
         &mut self,
         call: &Call,
-        mut text: String,
+        text: impl Into<Redacted>,
         ok: bool,
         spill: Option<PathBuf>,
     ) -> Result<(), Halt> {
+        let Redacted { mut text, hidden } = text.into();
         match self.limits.call(&call.name, &call.arguments, &text) {
             Repeat::Fine => {}
             Repeat::Nudge(nudge) => {
@@ -243,6 +259,7 @@ impl Turn {
             text,
             ok,
             spill,
+            hidden,
         }))
         .await
     }
@@ -267,15 +284,15 @@ impl Turn {
 /// Waits for a redacted text, but only a short time after the turn is cancelled.
 async fn unless_cancelled(
     cancel: &CancellationToken,
-    redact: impl Future<Output = String>,
-) -> String {
+    redact: impl Future<Output = Redacted>,
+) -> Redacted {
     let late = async {
         cancel.cancelled().await;
         tokio::time::sleep(PATIENCE).await;
     };
     tokio::select! {
         text = redact => text,
-        () = late => withheld("the turn was cancelled"),
+        () = late => withheld("the turn was cancelled").into(),
     }
 }
 
@@ -298,11 +315,11 @@ mod tests {
         cancel.cancel();
         let soon = async {
             tokio::task::yield_now().await;
-            "text".to_owned()
+            "text".to_owned().into()
         };
-        assert_eq!(unless_cancelled(&cancel, soon).await, "text");
+        assert_eq!(unless_cancelled(&cancel, soon).await.text, "text");
         assert_eq!(
-            unless_cancelled(&cancel, std::future::pending()).await,
+            unless_cancelled(&cancel, std::future::pending()).await.text,
             "[output withheld: co could not check it for secrets (the turn was cancelled)]\n"
         );
     }

@@ -171,6 +171,7 @@ async fn ids_are_unique_within_a_session() {
             text: "ok".into(),
             ok: true,
             spill: None,
+            hidden: 0,
         }));
     }
     assert_eq!(ids, ["call_7", "call_7_1", "call_7_2"]);

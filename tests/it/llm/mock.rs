@@ -109,6 +109,7 @@ async fn a_call_its_result_and_a_closing_word() {
             text: "exit 0".into(),
             ok: true,
             spill: None,
+            hidden: 0,
         };
         said.push(Item::Outcome(outcome));
         let second = ask(provider.as_ref(), request(said.clone())).await;

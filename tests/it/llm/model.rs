@@ -100,6 +100,7 @@ async fn makes_a_folder_and_says_so(settings: &ProviderSettings) {
         text: "(no output, exit 0)".into(),
         ok: true,
         spill: None,
+        hidden: 0,
     };
     items.extend([Item::Call(made), Item::Outcome(outcome)]);
     let second = ask(provider.as_ref(), shell(items)).await;

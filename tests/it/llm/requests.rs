@@ -46,6 +46,7 @@ fn signed_turn() -> Vec<Item> {
             text: format!("result of {id}"),
             ok: true,
             spill: None,
+            hidden: 0,
         })
     };
     vec![

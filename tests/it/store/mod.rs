@@ -40,6 +40,7 @@ fn outcome(id: &str, text: &str, ok: bool) -> Item {
         text: text.into(),
         ok,
         spill: None,
+        hidden: 0,
     })
 }
 

@@ -77,7 +77,7 @@ fn is_auth(path: &Path, text: &str) -> bool {
     };
     extract::values("auth.json", text)
         .iter()
-        .any(|value| !is_label(value))
+        .any(|value| !is_label(&value.text))
 }
 
 #[cfg(test)]

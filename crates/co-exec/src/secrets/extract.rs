@@ -5,26 +5,18 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use regex::Regex;
 use serde_json::Value;
 
-use super::matcher::MIN;
 use super::redact::{is_stand_in, promises};
+use super::value::SecretValue;
 
 /// The least characters of a random value. Shorter text may be a name or a version.
 const MIN_RANDOM: usize = 16;
 
 /// The least changes between capitals, small letters and digits in a random value.
 const MIN_CHANGES: usize = 5;
-
-/// A longer value is cut into pieces of this many bytes, and each piece counts by itself.
-const PIECE: usize = 64;
-
-/// The bytes that two pieces share, so that a base64 text has no gap between them.
-const OVERLAP: usize = 2;
-
-/// The pieces of one value that count.
-const MAX_PIECES: usize = 128;
 
 /// A block of PEM, also within a string that has `\n` for its line breaks.
 static PEM: LazyLock<Regex> = LazyLock::new(|| {
@@ -42,24 +34,32 @@ static PAIR: LazyLock<Regex> = LazyLock::new(|| {
 static NETRC: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?:^|\s)(?P<key>password|passwd|account)\s+(?P<value>\S+)"));
 
-/// A password in an address.
-static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"://[^\s/:@]*:(?P<value>[^\s@]+)@"));
+/// A user and a password in an address.
+static ADDRESS: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"://(?P<key>[^\s/:@]*):(?P<value>[^\s@]+)@"));
+
+/// A token in an address, in the place of the user.
+static TOKEN_ADDRESS: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"://(?P<value>[^\s/:@]{16,})(?::[^\s@]*)?@"));
+
+/// A header that git sends: `extraheader = Authorization: Basic …`.
+static HEADER: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r#"(?i)\bextraheader\s*=\s*"?(?P<key>[\w-]+):\s*(?:[a-z]+[ \t]+)?(?P<value>[^\s"]+)"#)
+});
 
 fn regex(source: &str) -> Regex {
     Regex::new(source).expect("the tests compile this expression")
 }
 
 /// Returns the secret values in `text`, which a secret file called `name` contains.
-pub(super) fn values(name: &str, text: &str) -> BTreeSet<String> {
+pub(super) fn values(name: &str, text: &str) -> BTreeSet<SecretValue> {
     let mut found = Extraction::default();
     if let Ok(json) = serde_json::from_str(text) {
         found.json("", &json);
         return found.values;
     }
     let rest = found.blocks(text);
-    for hit in ADDRESS.captures_iter(&rest) {
-        found.add(&hit["value"]);
-    }
+    found.addresses(&rest);
     for hit in PAIR.captures_iter(&rest) {
         found.pair(&hit["key"], unquoted(&hit["value"]));
     }
@@ -73,23 +73,46 @@ pub(super) fn values(name: &str, text: &str) -> BTreeSet<String> {
     }
     // A file may hold one value and nothing else.
     let whole = rest.trim();
-    if !whole.contains(char::is_whitespace) && !PAIR.is_match(whole) {
-        found.pair("secret", whole);
+    if !whole.contains(char::is_whitespace) && !PAIR.is_match(whole) && may_be_secret(whole) {
+        found.add(name, whole);
     }
     found.tokens(&rest);
     found.values
 }
 
+/// Returns the credentials in the addresses and headers of a git configuration.
+pub(super) fn git_config(text: &str) -> BTreeSet<SecretValue> {
+    let mut found = Extraction::default();
+    found.addresses(text);
+    for hit in TOKEN_ADDRESS.captures_iter(text) {
+        found.add("", &hit["value"]);
+    }
+    for hit in HEADER.captures_iter(text) {
+        found.add(&hit["key"], &hit["value"]);
+        let decoded = BASE64_STANDARD.decode(&hit["value"]).unwrap_or_default();
+        if let Some((user, password)) = str::from_utf8(&decoded)
+            .ok()
+            .and_then(|it| it.split_once(':'))
+        {
+            found.add(user, password);
+        }
+    }
+    found.values
+}
+
 #[derive(Default)]
 struct Extraction {
-    values: BTreeSet<String>,
+    values: BTreeSet<SecretValue>,
 }
 
 impl Extraction {
-    fn add(&mut self, value: &str) {
-        if value.len() >= MIN {
-            self.values
-                .extend(pieces(value).take(MAX_PIECES).map(str::to_owned));
+    fn add(&mut self, key: &str, value: &str) {
+        self.values.extend(SecretValue::new(key, value));
+    }
+
+    fn addresses(&mut self, text: &str) {
+        for hit in ADDRESS.captures_iter(text) {
+            self.add(&hit["key"], &hit["value"]);
         }
     }
 
@@ -97,9 +120,7 @@ impl Extraction {
         match value {
             Value::String(text) => {
                 let rest = self.blocks(text);
-                for hit in ADDRESS.captures_iter(&rest) {
-                    self.add(&hit["value"]);
-                }
+                self.addresses(&rest);
                 self.pair(key, &rest);
                 self.tokens(&rest);
             }
@@ -120,7 +141,7 @@ impl Extraction {
                     .map(str::trim)
                     .filter(|line| line.chars().all(base64))
                 {
-                    self.add(line);
+                    self.add("", line);
                 }
             }
         }
@@ -128,11 +149,8 @@ impl Extraction {
     }
 
     fn pair(&mut self, key: &str, value: &str) {
-        let stem = value.trim_start_matches(['/', '.', '~']);
-        let place = stem.len() < value.len() && (stem.contains('/') || !is_random(stem));
-        let place = place || value.contains("://");
-        if promises(key) && !is_stand_in(value) && !place {
-            self.add(value);
+        if promises(key) && may_be_secret(value) {
+            self.add(key, value);
         }
         // `Server=db;Password=…`
         for (key, value) in value
@@ -140,7 +158,7 @@ impl Extraction {
             .filter_map(|part| part.split_once('='))
         {
             if promises(key.trim()) && !is_stand_in(value) {
-                self.add(value);
+                self.add(key.trim(), value);
             }
         }
     }
@@ -149,11 +167,11 @@ impl Extraction {
     fn tokens(&mut self, text: &str) {
         let between = |c: char| c.is_whitespace() || "\"'`,;:&?@=|<>(){}[]".contains(c);
         for token in text.split(between).filter(|token| is_random(token)) {
-            self.add(token);
+            self.add("", token);
         }
     }
 
-    /// Extracts the last of the five fields of each line.
+    /// Extracts the last of the five fields of each line. The field before it is the user.
     fn pgpass(&mut self, text: &str) {
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (mut fields, mut escaped) = (0, false);
@@ -163,28 +181,18 @@ impl Extraction {
                 (fields == 4).then_some(at + 1)
             });
             if let Some(at) = password {
-                self.add(&line[at..]);
+                let user = line[..at - 1].rsplit(':').next().unwrap_or_default();
+                self.add(user, &line[at..]);
             }
         }
     }
 }
 
-/// Returns a short value as it is, and a long one in pieces. Its last piece is as long as the others.
-fn pieces(value: &str) -> impl Iterator<Item = &str> {
-    let mut left = Some(0);
-    std::iter::from_fn(move || {
-        let start = left?;
-        if value.len() - start <= PIECE {
-            left = None;
-            let last = value.len().saturating_sub(PIECE);
-            let last = (last..).find(|at| value.is_char_boundary(*at))?;
-            return Some(&value[last..]);
-        }
-        let boundary = |most: usize| (0..=most).rev().find(|at| value.is_char_boundary(*at));
-        let end = boundary(start + PIECE)?;
-        left = boundary(end - OVERLAP);
-        Some(&value[start..end])
-    })
+/// Returns false for a placeholder, a path and an address.
+fn may_be_secret(value: &str) -> bool {
+    let stem = value.trim_start_matches(['/', '.', '~']);
+    let is_path = stem.len() < value.len() && (stem.contains('/') || !is_random(stem));
+    !is_stand_in(value) && !is_path && !value.contains("://")
 }
 
 /// Returns a value without its quotes or the comment after it.
@@ -199,7 +207,7 @@ fn unquoted(value: &str) -> &str {
 }
 
 /// Returns whether a program, not a person, chose these letters and digits.
-pub(super) fn is_random(text: &str) -> bool {
+fn is_random(text: &str) -> bool {
     if text.len() < MIN_RANDOM || text.starts_with(['/', '.', '~']) || !text.is_ascii() {
         return false;
     }
@@ -217,16 +225,17 @@ pub(super) fn is_random(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::value::Place;
     use super::*;
 
     #[track_caller]
     fn check(name: &str, text: &str, expected: &[&str]) {
-        let found = values(name, text);
-        assert_eq!(
-            found.iter().map(String::as_str).collect::<Vec<_>>(),
-            expected,
-            "{text}"
-        );
+        let found = match name {
+            "config" => git_config(text),
+            name => values(name, text),
+        };
+        let found: Vec<_> = found.iter().map(|value| &*value.text).collect();
+        assert_eq!(found, expected, "{text}");
     }
 
     #[test]
@@ -249,7 +258,7 @@ mod tests {
         );
         check(
             ".env",
-            "PASSWORD=changeme\nPASSWORD=short\nKEY_PATH=/etc/some/key\nTOKEN=${OTHER_TOKEN}\n",
+            "PASSWORD=changeme\nPASSWORD=short\nPASSWORD=s1-x\nKEY_PATH=/etc/some/key\nTOKEN=${OTHER_TOKEN}\n",
             &[],
         );
         check(
@@ -315,6 +324,45 @@ mod tests {
     }
 
     #[test]
+    fn credentials_in_a_git_configuration() {
+        check(
+            "config",
+            "[remote \"origin\"]\n\turl = https://me:hunterhunter@h/r\n[user]\n\tsigningkey = 0123456789abcdefABCD\n",
+            &["hunterhunter"],
+        );
+        check(
+            "config",
+            "[url \"https://abcdef0123456789abcd:x-oauth-basic@h/\"]\n\tinsteadOf = h:\n",
+            &["abcdef0123456789abcd", "x-oauth-basic"],
+        );
+        check(
+            "config",
+            "[http \"https://h/\"]\n\textraheader = AUTHORIZATION: basic bWU6aHVudGVyaHVudGVy\n",
+            &["bWU6aHVudGVyaHVudGVy", "hunterhunter"],
+        );
+        check(
+            "config",
+            "[http]\n\textraHeader = \"X-Token: hunterhunter\"\n\turl = git@h:r\n\tproxy = http://h:80/\n",
+            &["hunterhunter"],
+        );
+    }
+
+    #[test]
+    fn a_plain_word_has_the_key_beside_it() {
+        let place = |name, text| {
+            let found = values(name, text);
+            found.last().map(|value| value.place.clone())
+        };
+        let key = |key: &str| Some(Place::Key(key.into()));
+        assert_eq!(place(".env", "DB_PASSWORD=postgres\n"), key("db_password"));
+        assert_eq!(place("db_password", "postgres\n"), key("db_password"));
+        assert_eq!(place(".pgpass", "h:1:db:me:postgres\n"), key("me"));
+        assert_eq!(place(".env", "URL=a://me:postgres@h\n"), key("me"));
+        assert_eq!(place(".env", "URL=a://:postgres@h\n"), None);
+        assert_eq!(place(".env", "DB_PASSWORD=S3cret\n"), Some(Place::Word));
+    }
+
+    #[test]
     fn keys_but_no_certificates() {
         let key = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEvQIBADANBgkqhkiG\nabcd\n9w0BAQEFAASCBKcw\n-----END RSA PRIVATE KEY-----\n";
         let lines = ["9w0BAQEFAASCBKcw", "MIIEvQIBADANBgkqhkiG"];
@@ -335,31 +383,6 @@ mod tests {
             &format!("KEY=\"{}\"", key.trim().replace('\n', "\\n")),
             &lines,
         );
-    }
-
-    #[test]
-    fn a_long_value_becomes_short_pieces() {
-        let token = |length: usize| -> String {
-            let digit = |n: usize| char::from_digit(u32::try_from(n * n % 31).unwrap(), 36);
-            (0..length).filter_map(digit).collect()
-        };
-        let text = format!("TOKEN={}\n", token(700_000));
-        let found = values(".env", &text);
-        assert!(found.len() <= MAX_PIECES, "{}", found.len());
-        assert!(found.iter().all(|piece| piece.len() <= PIECE));
-        // Every byte is in a piece, and no piece is shorter than the others.
-        for value in [token(65), token(200), "pässwörd".repeat(40)] {
-            let all: Vec<&str> = pieces(&value).collect();
-            let mut end = 0;
-            for piece in &all {
-                let start = piece.as_ptr() as usize - value.as_ptr() as usize;
-                assert!(start <= end && (PIECE - 3..=PIECE).contains(&piece.len()));
-                end = start + piece.len();
-            }
-            assert_eq!(end, value.len(), "{all:?}");
-        }
-        let exact = token(PIECE);
-        assert_eq!(pieces(&exact).collect::<Vec<_>>(), [exact.as_str()]);
     }
 
     #[test]

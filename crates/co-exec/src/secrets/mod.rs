@@ -10,6 +10,7 @@ mod matcher;
 mod named;
 pub mod redact;
 mod survey;
+mod value;
 mod values;
 
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 //! Finds well-known key formats, private-key blocks, credentials in addresses, values of suspicious names, the
 //! person's own keys, and the secret values of the workspace. Ordinary source text stays as it is.
 
-use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
@@ -17,6 +17,20 @@ pub(super) use names::{is_stand_in, promises};
 
 /// The least length of the person's own keys. Shorter ones would match ordinary words.
 const MIN_OWN: usize = 8;
+
+/// A text without secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redacted {
+    pub text: String,
+    /// The number of different secrets that were removed.
+    pub hidden: usize,
+}
+
+impl From<String> for Redacted {
+    fn from(text: String) -> Self {
+        Self { text, hidden: 0 }
+    }
+}
 
 /// Finds and replaces secrets.
 #[derive(Debug, Clone)]
@@ -47,14 +61,14 @@ impl Redactor {
         Self::new(&[self.own.as_slice(), more].concat()).with_values(Arc::clone(&self.values))
     }
 
-    /// Returns a redactor that also finds `values`, in the encodings that [`Matcher`] knows.
+    /// Returns a redactor that also finds `values`, also in the encodings that [`Matcher`] knows.
     #[must_use]
     pub fn with_values(self, values: Arc<Matcher>) -> Self {
         Self { values, ..self }
     }
 
     /// Returns `text` with every secret replaced by `[redacted: kind]`.
-    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn redact(&self, text: &str) -> Redacted {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for secret in &self.own {
             let hits = text.match_indices(secret.as_str());
@@ -71,10 +85,7 @@ impl Redactor {
         }
         names::find(text, &mut found);
         blocks(text, &mut found);
-        match found.is_empty() {
-            true => Cow::Borrowed(text),
-            false => Cow::Owned(replace(text, found)),
-        }
+        replace(text, found)
     }
 }
 
@@ -193,24 +204,28 @@ static SHAPES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
         .collect()
 });
 
-fn replace(text: &str, mut found: Vec<(Range<usize>, &str)>) -> String {
+/// Replaces secrets. Those that overlap are one.
+fn replace(text: &str, mut found: Vec<(Range<usize>, &str)>) -> Redacted {
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
-    let mut clean = String::with_capacity(text.len());
-    let mut at = 0;
-    for (range, kind) in found {
-        if range.start < at {
-            // Two overlapping matches are one secret.
-            at = at.max(range.end);
-            continue;
+    found.dedup_by(|(next, _), (range, _)| {
+        let overlaps = next.start < range.end;
+        if overlaps {
+            range.end = range.end.max(next.end);
         }
+        overlaps
+    });
+    let (mut clean, mut at) = (String::with_capacity(text.len()), 0);
+    for (range, kind) in &found {
         clean.push_str(&text[at..range.start]);
-        clean.push_str("[redacted: ");
-        clean.push_str(kind);
-        clean.push(']');
+        clean.push_str(&format!("[redacted: {kind}]"));
         at = range.end;
     }
     clean.push_str(&text[at..]);
-    clean
+    let secrets: HashSet<&str> = found.into_iter().map(|(range, _)| &text[range]).collect();
+    Redacted {
+        text: clean,
+        hidden: secrets.len(),
+    }
 }
 
 #[cfg(test)]

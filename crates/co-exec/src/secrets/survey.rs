@@ -45,6 +45,8 @@ pub struct Survey {
     pub within: Vec<PathBuf>,
     /// Files outside the workspace that links with secret names lead to.
     pub outside: Vec<PathBuf>,
+    /// Git's configuration files, which are no secrets but may contain credentials.
+    pub git_configs: Vec<PathBuf>,
     /// False if there may be more secrets: the walk was cut short, or their paths are too long together.
     pub complete: bool,
     read: HashMap<PathBuf, Directory>,
@@ -169,7 +171,12 @@ impl Walk<'_> {
                     (false, true) => self.survey.within.push(path),
                     (false, false) if named && kind.is_symlink() => self.links.push(path),
                     (false, false) if named => self.survey.files.push(path),
-                    (false, false) => self.ordinary.push(path),
+                    (false, false) => {
+                        if is_git_config(&dir, &name) {
+                            self.survey.git_configs.push(path.clone());
+                        }
+                        self.ordinary.push(path);
+                    }
                 }
             }
         }
@@ -337,6 +344,10 @@ impl Walk<'_> {
 /// Returns whether a name in a `.git` directory is that of a branch or a packed object.
 fn is_git_store(dir: &Path, name: &str) -> bool {
     ["objects", "refs", "logs"].contains(&name) && is_of_git(dir) && repository::is_git_dir(dir)
+}
+
+fn is_git_config(dir: &Path, name: &str) -> bool {
+    ["config", "config.worktree"].contains(&name) && (is_of_git(dir) || repository::is_git_dir(dir))
 }
 
 fn is_of_git(dir: &Path) -> bool {

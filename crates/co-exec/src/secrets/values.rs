@@ -1,6 +1,6 @@
 //! Reads the secret values of a workspace from its secret files.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,14 +11,16 @@ use super::Surveys;
 use super::extract;
 use super::matcher::Matcher;
 use super::survey::Survey;
+use super::value::SecretValue;
 use crate::regular::{self, Stamp};
+use crate::repository;
 use co_policy::secret_names as names;
 
 /// The most secret files that are read.
 const MAX_FILES: usize = 1_000;
 
-/// The most values.
-const MAX_VALUES: usize = 5_000;
+/// The most bytes of all values.
+const MAX_BYTES: usize = 256 << 10;
 
 /// The time for searching values in tracked files. A value that was not searched for counts as secret.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -33,10 +35,9 @@ pub struct Values {
 
 #[derive(Debug, Default)]
 struct KnownValues {
-    /// The number of this reading.
-    reading: u64,
     files: HashMap<PathBuf, SecretFile>,
-    known: HashMap<Arc<str>, Known>,
+    /// Values that a file contains or contained. True if a tracked file contains it too, so that it is not secret.
+    known: BTreeMap<SecretValue, bool>,
     tracked: Option<Arc<[PathBuf]>>,
     /// The matcher for the known values, once it is made.
     matcher: Option<Arc<Matcher>>,
@@ -47,16 +48,7 @@ struct KnownValues {
 struct SecretFile {
     /// None if the file must be read again.
     stamp: Option<Stamp>,
-    values: Vec<Arc<str>>,
-}
-
-/// A value that a secret file contains or contained.
-#[derive(Debug)]
-struct Known {
-    /// True if the value is in a tracked file, so that it is not secret.
-    public: bool,
-    /// The last reading at which a secret file contained it.
-    held: u64,
+    values: BTreeSet<SecretValue>,
 }
 
 impl Values {
@@ -78,47 +70,47 @@ impl Values {
     /// No matcher can be made for the values.
     pub fn read(&self, tracked: Option<Arc<[PathBuf]>>) -> Result<Arc<Matcher>, BuildError> {
         let survey = self.surveys.current(&self.workspace);
+        let root = (self.workspace.canonicalize()).unwrap_or_else(|_| self.workspace.clone());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = state.read_files(&survey);
-        let mut new = state.keep(held);
+        let held = state.read_files(&git_configs(&root, &survey), &survey);
+        let mut new = state.make_room(held);
         if state.tracked != tracked {
             new.extend(state.known.keys().cloned());
             state.tracked = tracked;
         }
         if !new.is_empty() {
-            let open = OpenFiles {
-                root: (self.workspace.canonicalize()).unwrap_or_else(|_| self.workspace.clone()),
-                survey: &survey,
-            };
-            state.classify(&open, &new);
+            let survey = &survey;
+            state.classify(&OpenFiles { root, survey }, new);
             state.matcher = None;
         }
         if let Some(matcher) = &state.matcher {
             return Ok(Arc::clone(matcher));
         }
-        let secret = state.known.iter().filter(|(_, known)| !known.public);
-        let matcher = Arc::new(Matcher::new(secret.map(|(value, _)| &**value))?);
+        let secret = state.known.iter().filter(|(_, public)| !**public);
+        let matcher = Arc::new(Matcher::new(secret.map(|(value, _)| value))?);
         Ok(Arc::clone(state.matcher.insert(matcher)))
     }
 }
 
 impl KnownValues {
-    /// Reads the changed files, and returns the values in all secret files.
-    fn read_files(&mut self, survey: &Survey) -> BTreeSet<Arc<str>> {
+    /// Reads the changed files, and returns the values in all secret files and configurations of git.
+    fn read_files(&mut self, configs: &[PathBuf], survey: &Survey) -> BTreeSet<SecretValue> {
         let mut before = std::mem::take(&mut self.files);
-        let mut held = BTreeSet::new();
+        let (mut held, mut left) = (BTreeSet::new(), MAX_BYTES);
+        let configs = configs.iter().map(|path| (path, true));
         let files = (survey.files.iter())
             .chain(&survey.within)
             .chain(&survey.outside);
-        for path in files.take(MAX_FILES) {
-            let Some(mut file) = self.read_file(path, before.remove(path)) else {
+        let files = configs.chain(files.map(|path| (path, false)));
+        for (path, is_config) in files.take(MAX_FILES) {
+            let Some(mut file) = read_file(path, is_config, before.remove(path)) else {
                 continue;
             };
             let all = file.values.len();
             (file.values).retain(|value| {
-                let room = held.len() < MAX_VALUES || held.contains(value);
-                if room {
-                    held.insert(Arc::clone(value));
+                let room = held.contains(value) || value.text.len() <= left;
+                if room && held.insert(value.clone()) {
+                    left -= value.text.len();
                 }
                 room
             });
@@ -131,74 +123,61 @@ impl KnownValues {
         held
     }
 
-    /// Returns the values in a secret file, or none if it cannot be read. `before` are those of the last reading.
-    fn read_file(&self, path: &Path, before: Option<SecretFile>) -> Option<SecretFile> {
-        let stamp = Stamp::of(path);
-        if let Some(file) = before
-            && file.stamp.is_some()
-            && file.stamp == stamp
-        {
-            return Some(file);
+    /// Forgets the values that no file contains any more if there is no room for all. Returns the new values.
+    fn make_room(&mut self, held: BTreeSet<SecretValue>) -> BTreeSet<SecretValue> {
+        let known = self.known.keys().chain(&held);
+        if known.map(|value| value.text.len()).sum::<usize>() > 2 * MAX_BYTES {
+            self.known.retain(|value, _| held.contains(value));
+            self.matcher = None;
         }
-        // Taken before reading, because the file may change meanwhile.
-        let stamp = stamp.filter(Stamp::is_settled);
-        let text = text(path)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // Files that hold the same value share it.
-        let shared = |value: String| match self.known.get_key_value(value.as_str()) {
-            Some((known, _)) => Arc::clone(known),
-            None => value.into(),
-        };
-        Some(SecretFile {
-            stamp,
-            values: extract::values(&name, &text)
-                .into_iter()
-                .map(shared)
-                .collect(),
-        })
-    }
-
-    /// Keeps the values in files and the newest of the others. Returns the new ones.
-    fn keep(&mut self, held: BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
-        self.reading += 1;
-        let mut new = BTreeSet::new();
-        for value in held {
-            match self.known.get_mut(&value) {
-                Some(known) => known.held = self.reading,
-                None => {
-                    new.insert(value);
-                }
-            }
-        }
-        let over = (self.known.len() + new.len()).saturating_sub(MAX_VALUES);
-        if over > 0 {
-            let mut replaced: Vec<(u64, Arc<str>)> = (self.known.iter())
-                .filter(|(_, known)| known.held < self.reading)
-                .map(|(value, known)| (known.held, Arc::clone(value)))
-                .collect();
-            replaced.sort();
-            for (_, oldest) in replaced.iter().take(over) {
-                self.known.remove(oldest);
-            }
-        }
-        new
+        let is_new = |value: &SecretValue| !self.known.contains_key(value);
+        held.into_iter().filter(is_new).collect()
     }
 
     /// Searches for values in the tracked files that are not secret.
-    fn classify(&mut self, open: &OpenFiles<'_>, values: &BTreeSet<Arc<str>>) {
+    fn classify(&mut self, open: &OpenFiles<'_>, values: BTreeSet<SecretValue>) {
         let found = match &self.tracked {
-            Some(tracked) => values_in(tracked.iter().filter_map(|file| open.path(file)), values),
+            Some(tracked) => values_in(tracked.iter().filter_map(|file| open.path(file)), &values),
             None => BTreeSet::new(),
         };
         for value in values {
-            let held = self
-                .known
-                .get(value)
-                .map_or(self.reading, |known| known.held);
-            let public = found.contains(value);
-            self.known.insert(Arc::clone(value), Known { public, held });
+            let public = found.contains(&value);
+            self.known.insert(value, public);
         }
     }
+}
+
+/// Returns git's configuration files of a workspace, which may contain credentials.
+fn git_configs(root: &Path, survey: &Survey) -> Vec<PathBuf> {
+    let mut configs = survey.git_configs.clone();
+    // Those of a linked work tree are outside.
+    if let Ok(Some(dirs)) = repository::find(root) {
+        configs.push(dirs.common.join("config"));
+        configs.push(dirs.own.join("config.worktree"));
+    }
+    configs.sort();
+    configs.dedup();
+    configs
+}
+
+/// Returns the values in a secret file, or none if it cannot be read. `before` are those of the last reading.
+fn read_file(path: &Path, is_config: bool, before: Option<SecretFile>) -> Option<SecretFile> {
+    let stamp = Stamp::of(path);
+    if let Some(file) = before
+        && file.stamp.is_some()
+        && file.stamp == stamp
+    {
+        return Some(file);
+    }
+    // Taken before reading, because the file may change meanwhile.
+    let stamp = stamp.filter(Stamp::is_settled);
+    let text = text(path)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let values = match is_config {
+        true => extract::git_config(&text),
+        false => extract::values(&name, &text),
+    };
+    Some(SecretFile { stamp, values })
 }
 
 /// The files of a workspace that are not secret.
@@ -227,12 +206,10 @@ impl OpenFiles<'_> {
 /// Returns the values that are in any of the files.
 fn values_in(
     files: impl Iterator<Item = PathBuf>,
-    values: &BTreeSet<Arc<str>>,
-) -> BTreeSet<Arc<str>> {
-    let patterns: Vec<&Arc<str>> = values.iter().collect();
-    let search = AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .build(patterns.iter().map(|value| value.as_bytes()));
+    values: &BTreeSet<SecretValue>,
+) -> BTreeSet<SecretValue> {
+    let patterns: Vec<&SecretValue> = values.iter().collect();
+    let search = AhoCorasick::new(patterns.iter().map(|value| value.text.as_bytes()));
     let (Ok(search), begun) = (search, Instant::now()) else {
         return BTreeSet::new();
     };
@@ -246,7 +223,7 @@ fn values_in(
             continue;
         };
         let hits = search.find_overlapping_iter(&bytes);
-        found.extend(hits.map(|hit| Arc::clone(patterns[hit.pattern().as_usize()])));
+        found.extend(hits.map(|hit| patterns[hit.pattern()].clone()));
     }
     found
 }
@@ -268,7 +245,7 @@ mod tests {
     fn left(values: &Values, tracked: Option<&Arc<[PathBuf]>>, text: &str) -> String {
         let matcher = values.read(tracked.cloned()).unwrap();
         let redactor = crate::secrets::redact::Redactor::new(&[]).with_values(matcher);
-        redactor.redact(text).into_owned()
+        redactor.redact(text).text
     }
 
     #[test]
@@ -295,8 +272,8 @@ mod tests {
         fs::create_dir_all(dir.path().join("a/secrets")).unwrap();
         fs::write(dir.path().join("a/secrets/db"), "swordfish-7\n").unwrap();
         assert_eq!(
-            left(&values, None, "7-hsifdrows"),
-            "[redacted: secret value]"
+            left(&values, None, "it is swordfish-7"),
+            "it is [redacted: secret value]"
         );
         assert_eq!(
             left(&values, None, "was hunter-0003."),
@@ -308,20 +285,20 @@ mod tests {
     fn what_stands_in_a_tracked_file_is_no_secret() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        write(".env", "PASSWORD=postgres\nTOKEN=hunterhunter\n");
-        write("compose.yml", "password: Postgres\n");
+        write(".env", "PASSWORD=postgres-1\nTOKEN=hunterhunter\n");
+        write("compose.yml", "password: postgres-1\n");
         write("notes", "hunterhunter\n");
         std::os::unix::fs::symlink(".env", dir.path().join("current")).unwrap();
         let tracked: Arc<[PathBuf]> = [".env", "compose.yml", "current"].map(PathBuf::from).into();
         let values = Values::new(dir.path().to_owned(), Surveys::default());
-        let text = "postgres hunterhunter";
+        let text = "postgres-1 hunterhunter";
         assert_eq!(
             left(&values, None, text),
             "[redacted: secret value] [redacted: secret value]"
         );
         assert_eq!(
             left(&values, Some(&tracked), text),
-            "postgres [redacted: secret value]"
+            "postgres-1 [redacted: secret value]"
         );
         let more: Arc<[PathBuf]> = ["compose.yml", "notes"].map(PathBuf::from).into();
         assert_eq!(left(&values, Some(&more), text), text);
@@ -350,56 +327,83 @@ mod tests {
     fn an_equal_list_of_tracked_files_is_not_read_again() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        write(".env", "PASSWORD=postgres\n");
-        write("compose.yml", "postgres\n");
+        write(".env", "PASSWORD=postgres-1\n");
+        write("compose.yml", "postgres-1\n");
         let tracked = || -> Arc<[PathBuf]> { [PathBuf::from("compose.yml")].into() };
         let values = Values::new(dir.path().to_owned(), Surveys::default());
-        assert_eq!(left(&values, Some(&tracked()), "postgres"), "postgres");
+        assert_eq!(left(&values, Some(&tracked()), "postgres-1"), "postgres-1");
         write("compose.yml", "nothing\n");
-        assert_eq!(left(&values, Some(&tracked()), "postgres"), "postgres");
+        assert_eq!(left(&values, Some(&tracked()), "postgres-1"), "postgres-1");
     }
 
     #[test]
     fn new_values_take_the_place_of_old_ones_and_none_is_forgotten_for_ever() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        let many = |count: usize| -> String {
+        let many = |name: &str, count: usize| -> String {
             (0..count)
-                .map(|number| format!("{number}_TOKEN=hunter-{number:06}\n"))
+                .map(|number| format!("{number}_TOKEN={name}-{number:01017}\n"))
                 .collect()
         };
+        let room = MAX_BYTES / 1_024;
         let values = Values::new(dir.path().to_owned(), Surveys::default());
-        write("a.env", &many(MAX_VALUES));
-        write("b.env", "TOKEN=swordfish-7\n");
-        let last = format!("hunter-{:06}", MAX_VALUES - 1);
-        assert_eq!(left(&values, None, &last), "[redacted: secret value]");
+        let shown = |text: &str| left(&values, None, text) == text;
+        let first = |name: &str| format!("{name}-{:01017}", 0);
+        write("a.env", &many("hunter", room));
+        write("b.env", "TOKEN=swordfish-7654\n");
+        assert!(!shown(&first("hunter")) && shown("a swordfish-7654 b"));
+        write("a.env", &many("hunter", room - 1));
+        assert!(!shown(&first("hunter")) && !shown("a swordfish-7654 b"));
         // Values that no file contains any more are dropped first.
-        write("a.env", &many(MAX_VALUES - 1));
-        assert_eq!(
-            left(&values, None, "a swordfish-7 b"),
-            "a [redacted: secret value] b"
-        );
-        write("b.env", "TOKEN=swordfish-8\n");
-        assert_eq!(
-            left(&values, None, "a swordfish-8 b"),
-            "a [redacted: secret value] b"
-        );
-        assert_eq!(
-            left(&values, None, "a hunter-000000 b"),
-            "a [redacted: secret value] b"
-        );
+        write("a.env", &many("gather", room - 1));
+        assert!(!shown(&first("hunter")) && !shown(&first("gather")));
+        write("a.env", &many("banter", room - 1));
+        assert!(shown(&first("hunter")) && !shown(&first("banter")));
+        assert!(!shown("a swordfish-7654 b"));
     }
 
     #[test]
-    fn the_start_of_a_very_long_value_is_found() {
+    fn credentials_in_gits_configuration_are_values() {
         let dir = tempfile::tempdir().unwrap();
-        let token: String = (0..700_000_u64)
-            .filter_map(|n| char::from_digit(u32::try_from(n * n * 7919 / 31 % 36).unwrap(), 36))
-            .collect();
-        fs::write(dir.path().join(".env"), format!("TOKEN={token}\n")).unwrap();
-        let values = Values::new(dir.path().to_owned(), Surveys::default());
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let url = |password: &str| format!("[remote \"o\"]\n\turl = https://me:{password}@h/r\n");
+        write("work/.git/config", &url("hunter-one"));
+        write("work/.git/modules/m/config", &url("hunter-two"));
+        write("work/bare/HEAD", "");
+        write("work/bare/config", &url("hunter-three"));
+        write("work/config", &url("hunter-four"));
+        for name in ["objects", "refs"] {
+            fs::create_dir_all(dir.path().join("work/bare").join(name)).unwrap();
+        }
+        let values = Values::new(dir.path().join("work"), Surveys::default());
         assert_eq!(
-            left(&values, None, &token[..1_000]),
+            left(
+                &values,
+                None,
+                "hunter-one hunter-two hunter-three hunter-four"
+            ),
+            "[redacted: secret value] [redacted: secret value] [redacted: secret value] hunter-four"
+        );
+        // A linked work tree has its configuration outside.
+        write("main/.git/config", &url("hunter-five"));
+        write("main/.git/HEAD", "");
+        for name in ["objects", "refs"] {
+            fs::create_dir_all(dir.path().join("main/.git").join(name)).unwrap();
+        }
+        write("main/.git/worktrees/w/commondir", "../..\n");
+        let tree = dir.path().canonicalize().unwrap().join("tree");
+        write(
+            "main/.git/worktrees/w/gitdir",
+            &format!("{}/.git\n", tree.display()),
+        );
+        write("tree/.git", "gitdir: ../main/.git/worktrees/w\n");
+        let values = Values::new(tree, Surveys::default());
+        assert_eq!(
+            left(&values, None, "hunter-five"),
             "[redacted: secret value]"
         );
     }

@@ -146,6 +146,9 @@ pub struct Outcome {
     /// The spill file with the whole output, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spill: Option<std::path::PathBuf>,
+    /// The number of secret values that were removed from the text.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hidden: usize,
 }
 
 /// An output of which the model is sent a part.

@@ -176,6 +176,7 @@ impl<'a> Repair<'a> {
                 text: INTERRUPTED.to_owned(),
                 ok: false,
                 spill: None,
+                hidden: 0,
             },
         };
         self.mended.push(Item::Outcome(outcome));

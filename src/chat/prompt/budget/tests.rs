@@ -27,6 +27,7 @@ fn step(number: usize, output: String) -> [Item; 3] {
             text: output,
             ok: true,
             spill: Some(format!("/spill/{number}").into()),
+            hidden: 0,
         }),
     ]
 }

@@ -3,7 +3,7 @@ use super::*;
 fn redact(text: &str) -> String {
     Redactor::new(&["own-provider-key-1".to_owned(), "short".to_owned()])
         .redact(text)
-        .into_owned()
+        .text
 }
 
 /// Made up here, piece by piece, so that no scanner takes this file for a leak.
@@ -45,6 +45,14 @@ fn shapes_of_keys() {
             assert_eq!(redact(&format!("{before}{secret}{after}")), expected);
         }
     }
+}
+
+#[test]
+fn different_secrets_are_counted() {
+    let hidden = |text: &str| Redactor::new(&[]).redact(text).hidden;
+    assert_eq!(hidden("nothing"), 0);
+    assert_eq!(hidden("A_TOKEN=abcdef1 A_TOKEN=abcdef1\n"), 1);
+    assert_eq!(hidden("A_TOKEN=abcdef1\nB_TOKEN=abcdef2\n"), 2);
 }
 
 #[test]
@@ -174,10 +182,6 @@ env("OPENAI_API_KEY")
         assert_eq!(redact(line), line);
     }
     assert_eq!(redact(source), source);
-    assert!(matches!(
-        Redactor::new(&[]).redact(source),
-        Cow::Borrowed(_)
-    ));
 }
 
 #[test]

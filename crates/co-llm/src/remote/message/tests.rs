@@ -52,6 +52,7 @@ fn outcome(id: &str, text: &str) -> Item {
         text: text.into(),
         ok: true,
         spill: None,
+        hidden: 0,
     })
 }
 

@@ -19,6 +19,7 @@ fn outcome(id: &str, text: &str) -> Item {
         text: text.into(),
         ok: true,
         spill: None,
+        hidden: 0,
     })
 }
 
@@ -28,6 +29,7 @@ fn interrupted(id: &str) -> Item {
         text: INTERRUPTED.into(),
         ok: false,
         spill: None,
+        hidden: 0,
     })
 }
 

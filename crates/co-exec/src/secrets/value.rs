@@ -1,0 +1,89 @@
+//! One secret value of a file.
+
+use std::sync::Arc;
+
+/// The least length of a value. A shorter one would match ordinary text.
+const MIN: usize = 6;
+
+/// The most bytes of a value. A longer text is data.
+const MAX: usize = 16 << 10;
+
+/// Letters alone are a plain word below this length: `postgres`.
+const PLAIN: usize = 12;
+
+/// Letters and digits below this length match only as a whole word.
+const WORD: usize = 16;
+
+/// A secret value, and the places in a text at which it counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SecretValue {
+    pub text: Arc<str>,
+    pub place: Place,
+}
+
+/// The places in a text at which a value counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    Anywhere,
+    /// Between characters of other kinds, or after an option letter: `mysql -pS3cret`.
+    Word,
+    /// After its key only: `DB_PASSWORD=postgres`.
+    Key(Arc<str>),
+}
+
+impl SecretValue {
+    /// Returns the value of a key, if its length is that of a secret. A plain word needs a key.
+    pub(super) fn new(key: &str, text: &str) -> Option<Self> {
+        let is = |kind: fn(&char) -> bool| text.chars().all(|c| kind(&c));
+        let place = match text.len() {
+            ..MIN | MAX.. => return None,
+            ..PLAIN if is(|c| c.is_alphabetic()) && key.is_empty() => return None,
+            ..PLAIN if is(|c| c.is_alphabetic()) => Place::Key(key.to_ascii_lowercase().into()),
+            ..WORD if is(|c| c.is_alphanumeric()) => Place::Word,
+            _ => Place::Anywhere,
+        };
+        Some(Self {
+            text: text.into(),
+            place,
+        })
+    }
+}
+
+impl Place {
+    /// Returns whether a value at `start..end` of a text counts.
+    pub(super) fn is_at(&self, text: &str, start: usize, end: usize) -> bool {
+        match self {
+            Self::Anywhere => true,
+            Self::Word => starts_word(&text[..start]) && ends_word(&text[end..]),
+            Self::Key(key) => follows(&text[..start], key) && ends_word(&text[end..]),
+        }
+    }
+}
+
+fn in_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn ends_word(after: &str) -> bool {
+    !after.starts_with(in_word)
+}
+
+fn starts_word(before: &str) -> bool {
+    let mut before = before.chars().rev();
+    match before.next() {
+        Some(c) if in_word(c) => {
+            c.is_ascii_alphabetic()
+                && before.next() == Some('-')
+                && !before.next().is_some_and(in_word)
+        }
+        _ => true,
+    }
+}
+
+/// Returns whether a text ends with a key and the signs between a key and its value.
+fn follows(before: &str, key: &str) -> bool {
+    let rest = before.trim_end_matches(|c| " \t\"'`=:>[](".contains(c));
+    let start = rest.len().checked_sub(key.len());
+    let last = start.and_then(|start| rest.get(start..));
+    rest.len() < before.len() && last.is_some_and(|last| last.eq_ignore_ascii_case(key))
+}
