@@ -226,7 +226,7 @@ impl Executor {
             streams,
             confinement: &spec.confinement,
             env,
-            limits: self.per_process(&limits, group.as_ref()),
+            limits: self.per_process(&spec.confinement, &limits, group.as_ref()),
             group: group.as_ref(),
             launcher: inner.launcher.as_ref(),
             survey,
@@ -262,10 +262,16 @@ impl Executor {
 
     /// Returns the limits of each process. They contain no limit of processes if a control group enforces it or there
     /// is no launcher.
-    fn per_process(&self, limits: &CommandLimits, group: Option<&Group>) -> ProcessLimits {
+    fn per_process(
+        &self,
+        confinement: &Confinement,
+        limits: &CommandLimits,
+        group: Option<&Group>,
+    ) -> ProcessLimits {
         let grouped = group.is_some_and(Group::limits);
         let settable = self.inner.launcher.is_some() && !grouped;
-        ProcessLimits::of(&self.settings, limits.processes.filter(|_| settable))
+        let processes = limits.processes.filter(|_| settable);
+        ProcessLimits::of(&self.settings, confinement, processes)
     }
 
     fn timeout(&self, spec: &Spec) -> Result<Duration, Error> {

@@ -20,7 +20,18 @@ pub(crate) struct ProcessLimits {
     pub(crate) file_size: Option<u64>,
     /// The number of threads that the user may have beside the existing ones. Does not apply to root.
     pub(crate) more_threads: Option<u64>,
+    /// The number of threads in the user namespace of the command, if it has one. Does not apply to root.
+    pub(crate) own_threads: Option<u64>,
+    /// Signals that wait for the user's processes, and timers.
+    pub(crate) pending_signals: Option<u64>,
 }
+
+/// The threads by which the kernel's limit is above that of the command. So co finds a command above its limit.
+const SPARE_THREADS: u64 = 8;
+
+/// The most pending signals of a command that runs unasked. The default of Linux depends on the memory, and all
+/// programs of the user share it.
+const UNASKED_SIGNALS: u64 = 1024;
 
 /// The limits of a command together with all processes that it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,12 +88,26 @@ fn lower(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 impl ProcessLimits {
     /// Returns the limits of the settings. `more_threads` is twice the limit of processes, because it also counts
     /// other programs of the user. The limit of the command is checked separately.
-    pub(crate) fn of(settings: &ExecSettings, processes: Option<u64>) -> Self {
-        Self {
+    pub(crate) fn of(
+        settings: &ExecSettings,
+        confinement: &Confinement,
+        processes: Option<u64>,
+    ) -> Self {
+        let limits = Self {
             cpu_seconds: settings.cpu_seconds,
             open_files: settings.open_files,
             file_size: settings.file_size,
             more_threads: processes.map(|most| most.saturating_mul(2)),
+            ..Self::default()
+        };
+        if !matches!(confinement, Confinement::ReadOnly { .. }) {
+            return limits;
+        }
+        Self {
+            open_files: lower(settings.open_files, settings.unasked_open_files),
+            own_threads: processes.map(|most| most.saturating_add(SPARE_THREADS)),
+            pending_signals: Some(UNASKED_SIGNALS),
+            ..limits
         }
     }
 
@@ -103,6 +128,11 @@ impl ProcessLimits {
             (Resource::Nofile, "open files", self.open_files),
             (Resource::Fsize, "the size of a file", self.file_size),
             (Resource::Nproc, "processes", threads),
+            (
+                Resource::Sigpending,
+                "pending signals",
+                self.pending_signals,
+            ),
         ] {
             if let Some(value) = value {
                 set(resource, value).map_err(|error| format!("cannot limit {name} ({error})"))?;
@@ -110,6 +140,28 @@ impl ProcessLimits {
         }
         Ok(())
     }
+
+    /// Sets the limits that hold in the user namespace of this process, which counts only its own processes.
+    ///
+    /// # Errors
+    /// The system refuses a limit, which the error names.
+    pub(crate) fn set_in_namespace(&self) -> Result<(), String> {
+        let counts = counts_by_namespace(rustix::system::uname().release().to_bytes());
+        let threads = self.own_threads.filter(|_| counts);
+        threads.map_or(Ok(()), |most| {
+            set(Resource::Nproc, most).map_err(|error| format!("cannot limit processes ({error})"))
+        })
+    }
+}
+
+/// Returns whether the Linux of this release counts the processes of each user namespace, as from 5.14 on. Before, it
+/// counts all processes of the user.
+fn counts_by_namespace(release: &[u8]) -> bool {
+    let mut numbers = release
+        .split(|byte| !byte.is_ascii_digit())
+        .map(|digits| str::from_utf8(digits).ok()?.parse::<u32>().ok());
+    let version = numbers.next().flatten().zip(numbers.next().flatten());
+    version.is_some_and(|version| version >= (5, 14))
 }
 
 fn set(resource: Resource, value: u64) -> io::Result<()> {
@@ -167,6 +219,22 @@ mod tests {
         assert_eq!(count_in("0.52 0.58 0.59 3/602 12345\n"), Some(602));
         assert_eq!(count_in("0.00 0.00 0.00\n"), None);
         assert!(threads().is_some());
+    }
+
+    #[test]
+    fn processes_are_counted_by_namespace_from_a_release_on() {
+        for release in [
+            "5.14.0",
+            "5.14.0-427.el9.x86_64",
+            "6.1",
+            "6.18.44-fc",
+            "10.0-rc1",
+        ] {
+            assert!(counts_by_namespace(release.as_bytes()), "{release}");
+        }
+        for release in ["5.13.19", "5.4.0-150-generic", "4.18.0", "6", "", "x.y"] {
+            assert!(!counts_by_namespace(release.as_bytes()), "{release}");
+        }
     }
 
     #[test]

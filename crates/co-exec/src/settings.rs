@@ -51,6 +51,8 @@ pub struct ExecSettings {
     /// The limits of memory and processes for commands that run unasked, if they are lower.
     pub unasked_memory: Option<u64>,
     pub unasked_processes: Option<u64>,
+    /// The most open files of each process of a command that runs unasked, if this is lower than `open_files`.
+    pub unasked_open_files: Option<u64>,
     /// The limits of each process of any command: seconds, number, bytes.
     pub cpu_seconds: Option<u64>,
     pub open_files: Option<u64>,
@@ -62,6 +64,7 @@ pub struct ExecSettings {
 impl ExecSettings {
     /// Returns the default settings with this directory of spill files.
     pub fn new(spill_dir: PathBuf) -> Self {
+        let unasked_processes = default_unasked_processes();
         Self {
             env_allow: TOOLCHAINS
                 .iter()
@@ -81,7 +84,8 @@ impl ExecSettings {
             processes: Some(default_processes()),
             tmp_size: Some(4 << 30),
             unasked_memory: Some(2 << 30),
-            unasked_processes: Some(256),
+            unasked_processes: Some(unasked_processes),
+            unasked_open_files: Some(default_unasked_open_files(unasked_processes)),
             cpu_seconds: None,
             open_files: None,
             file_size: None,
@@ -113,6 +117,7 @@ impl ExecSettings {
             ("shell_tmp_size", self.tmp_size, 1 << 20..=u64::MAX),
             ("unasked_memory", self.unasked_memory, 1 << 20..=u64::MAX),
             ("unasked_processes", self.unasked_processes, 8..=1 << 22),
+            ("unasked_open_files", self.unasked_open_files, 8..=1 << 20),
             ("shell_cpu_seconds", self.cpu_seconds, 1..=1 << 31),
             ("shell_open_files", self.open_files, 8..=1 << 20),
             ("shell_file_size", self.file_size, 0..=u64::MAX),
@@ -153,10 +158,58 @@ fn default_processes() -> u64 {
     512 + 64 * processors
 }
 
+/// Returns enough processes and threads for the runtimes of programs that only look. Java and Go start threads for
+/// every processor.
+fn default_unasked_processes() -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    64 + 2 * processors
+}
+
+/// Returns the open files for each of so many processes with which a command leaves the user's other programs watches.
+///
+/// Linux limits the files that all programs of a user watch by epoll. Neovim aborts if it gets no watch.
+fn default_unasked_open_files(processes: u64) -> u64 {
+    let watches = std::fs::read_to_string("/proc/sys/fs/epoll/max_user_watches");
+    let watches = watches.ok().and_then(|text| text.trim().parse().ok());
+    open_files_within(watches.unwrap_or(0), processes)
+}
+
+/// Returns the most open files of each process, from 64 to 256, with which all of them together have a quarter of
+/// `watches`.
+///
+/// One half of a process's files can watch the other half. By forks and chains of watches, a command can have three
+/// times as many.
+fn open_files_within(watches: u64, processes: u64) -> u64 {
+    let most = 2 * (watches / 4 / processes).isqrt();
+    most.clamp(64, 256)
+}
+
 /// Returns whether `name` is the name of a variable or `PREFIX_*`.
 pub fn names_variables(name: &str) -> bool {
     let stem = name.strip_suffix('*').unwrap_or(name);
     !stem.is_empty()
         && !stem.starts_with(|c: char| c.is_ascii_digit())
         && stem.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_leave_most_watches_to_other_programs() {
+        // On machines with 1 to 64 GiB.
+        for (watches, files) in [
+            (220_000, 64),
+            (450_000, 80),
+            (900_000, 114),
+            (1_800_000, 162),
+            (14_000_000, 256),
+        ] {
+            let found = open_files_within(watches, 68);
+            assert_eq!(found, files, "{watches} watches");
+            assert!((found / 2).pow(2) * 68 < watches / 2);
+        }
+        assert_eq!(open_files_within(0, 68), 64);
+    }
 }

@@ -173,13 +173,23 @@ pub(super) static SETTINGS: &[Setting] = &[
     ),
     setting(
         "unasked_processes",
-        "256",
+        "(64, and 2 for each processor)",
         Kind::Limit {
             least: 8,
             most: 4_194_304,
             set: |c, v| c.exec.unasked_processes = v,
         },
         "The same as |co-shell_processes| for commands that run unasked, if it is less.",
+    ),
+    setting(
+        "unasked_open_files",
+        "(64 to 256, by the machine's memory)",
+        Kind::Limit {
+            least: 16,
+            most: 1_000_000,
+            set: |c, v| c.exec.unasked_open_files = v,
+        },
+        "The same as |co-shell_open_files| for commands that run unasked, if it is less. With many more, such          a command can take what the kernel grants to all your programs together: Neovim aborts if it cannot          watch a file.",
     ),
     setting(
         "shell_cpu_seconds",

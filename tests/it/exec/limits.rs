@@ -186,6 +186,9 @@ async fn limits_want_a_launcher_and_settings_have_ranges() {
         ("`unasked_processes` is 0, ", |it| {
             it.unasked_processes = Some(0);
         }),
+        ("`unasked_open_files` is 7, ", |it| {
+            it.unasked_open_files = Some(7);
+        }),
         ("`shell_cpu_seconds` is 0, ", |it| it.cpu_seconds = Some(0)),
         ("`shell_open_files` is 7, ", |it| it.open_files = Some(7)),
         ("`A B` in `shell_env_allow` ", |it| {

@@ -17,6 +17,7 @@ mod levels;
 mod machine;
 mod privacy;
 mod programs;
+mod quotas;
 mod runs_later;
 mod scene;
 mod signals;

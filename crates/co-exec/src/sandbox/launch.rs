@@ -73,6 +73,7 @@ fn restrict(plan: &Plan) -> Result<(), String> {
     inherited::close(kept).map_err(|e| format!("inherited files stay open ({e})"))?;
     if let Some(mounts) = &plan.mounts {
         mounts::enter(mounts).map_err(|e| format!("no mount namespace ({e})"))?;
+        plan.limits.set_in_namespace()?;
     }
     // Entered by its path, so that it is below the new mounts.
     std::env::set_current_dir(plan.cwd())

@@ -305,6 +305,11 @@ pub(super) fn rules(config: FilterConfig) -> Vec<Rule> {
     ]);
     if config.level != SandboxLevel::Workspace {
         rules.extend(locks());
+        // All pipes of a user share a number of pages.
+        rules.push(Rule::new(
+            SYS_fcntl,
+            Condition::In(1, &[libc::F_SETPIPE_SZ as u32]),
+        ));
     }
     rules.extend(sockets(config.network));
     if config.abi < 3 {

@@ -297,6 +297,7 @@ fn priorities_are_one_s_own() {
     allowed(READ_ONLY, SYS_ioprio_set, &[1, 0]);
     refused(READ_ONLY, SYS_ioprio_set, &[3, 0]);
     refused(READ_ONLY, SYS_fcntl, &[0, F_SETLEASE as u64]);
+    refused(READ_ONLY, SYS_fcntl, &[0, F_SETPIPE_SZ as u64]);
     allowed(READ_ONLY, SYS_fcntl, &[0, F_GETFD as u64]);
     allowed(READ_ONLY, SYS_prlimit64, &[0]);
     refused(READ_ONLY, SYS_prlimit64, &[4000]);
