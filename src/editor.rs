@@ -324,7 +324,14 @@ fn chat_of(message: &ToEditor) -> Option<u64> {
 
 /// Returns whether a message may wait for the next one. Lua itself shows the line of a run that it started.
 fn may_wait(message: &ToEditor) -> bool {
-    matches!(message, ToEditor::RunStarted { owner: None, .. })
+    matches!(
+        message,
+        ToEditor::RunStarted {
+            owner: None,
+            confinement: None,
+            ..
+        }
+    )
 }
 
 /// Returns whether a person waits for a message.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::chat::person_command::{PersonCommand, TimeLimit};
+use crate::chat::person_command::{PersonCommand, RunConditions};
 use crate::chat::services::Services;
 use crate::chat::{cancellable, secret_access};
 use crate::editor::Target;
@@ -80,6 +80,7 @@ impl Runs {
             command: String::from_utf8_lossy(&run.command).into_owned(),
             cwd: run.cwd.display().to_string(),
             owner: None,
+            confinement: self.services.probe.words(),
         });
         tokio::spawn(follow(Arc::clone(&self.services), run, cancel, done));
     }
@@ -134,7 +135,7 @@ impl Runs {
     }
 }
 
-async fn begin(services: &Services, run: Run) -> Result<(Job, TimeLimit), String> {
+async fn begin(services: &Services, run: Run) -> Result<(Job, RunConditions), String> {
     // A lossy conversion would run another command.
     let command = String::from_utf8(run.command)
         .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
@@ -152,9 +153,9 @@ async fn begin(services: &Services, run: Run) -> Result<(Job, TimeLimit), String
         options: run.options,
         confinement,
     };
-    let (spec, ceiling) = typed.spec(services);
+    let (spec, conditions) = typed.spec(services);
     let job = services.executor.start_on(spec, run.streams).await;
-    job.map(|job| (job, ceiling))
+    job.map(|job| (job, conditions))
         .map_err(|error| error::text_of(&error).plain())
 }
 
@@ -166,7 +167,7 @@ async fn follow(
     mut inputs: mpsc::Receiver<RunInput>,
 ) {
     let (number, streams) = (run.run, run.streams);
-    let (job, ceiling) = match begin(&services, run).await {
+    let (job, conditions) = match begin(&services, run).await {
         Ok(begun) => begun,
         Err(why) => {
             token.cancel();
@@ -200,7 +201,7 @@ async fn follow(
     }
     showing.finish(ToEditor::RunEnded {
         run: number,
-        status: ceiling.status(&outcome),
+        status: conditions.status(&outcome),
         exit: outcome.exit,
         spill: outcome.spill,
         left: kept,

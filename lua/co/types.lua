@@ -250,6 +250,7 @@
 ---@field command string
 ---@field cwd string
 ---@field owner? co.Owner nil if the person started it
+---@field confinement? string in a few words
 
 ---@class (exact) co.RunOutput
 ---@field type 'run_output'

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::config::Network;
+use crate::tool::confinement;
 use co_exec::Outcome;
 use co_policy::secret_names;
 
@@ -28,6 +30,10 @@ const MAY_NOT_EXECUTE: i32 = 126;
 /// The conditions that a command ran under.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conditions {
+    /// The confinement in a few words.
+    pub confinement: Option<&'static str>,
+    /// The network of a command at the workspace level.
+    pub network: Network,
     /// In the read-only level.
     pub confined: bool,
     /// The kernel hides the workspace's secrets from an approved command.
@@ -62,7 +68,12 @@ impl Conditions {
         }
     }
 
-    /// Returns whether the confinement may have caused a failure.
+    /// Returns a sentence about the workspace level, if it may have caused a failure.
+    pub(super) fn hint(&self, outcome: &Outcome) -> Option<String> {
+        confinement::hint(outcome, self.network)
+    }
+
+    /// Returns whether the read-only level may have caused a failure.
     pub(super) fn may_be_to_blame(&self, outcome: &Outcome) -> bool {
         match outcome.timed_out {
             true => self.unasked,
@@ -121,6 +132,8 @@ mod tests {
     }
 
     const FREE: Conditions = Conditions {
+        confinement: None,
+        network: Network::None,
         confined: false,
         hides: false,
         backend: "subprocess",

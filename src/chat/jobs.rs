@@ -165,6 +165,7 @@ impl Jobs {
                 job: started.number,
                 terminal: control.is_terminal(),
             }),
+            confinement: started.conditions.confinement,
         });
         let showing = self
             .services
@@ -177,6 +178,7 @@ impl Jobs {
             control: control.clone(),
             record: started.record,
             showing,
+            confinement: started.conditions.confinement,
             tell,
             ended: self.tell.clone(),
         };

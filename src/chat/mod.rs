@@ -272,6 +272,7 @@ impl Chat {
             cancel: cancel.clone(),
             limits: loop_limits::LoopLimits::new(self.services.config.max_steps),
             repeats_calls: false,
+            told_confinement: false,
             queue: Queue::default(),
         };
         self.running = Some(RunningTurn {

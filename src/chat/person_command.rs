@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::services::Services;
+use crate::config::Network;
 use crate::protocol::{RunEnvironment, RunOptions};
+use crate::tool::confinement;
 use co_exec::{Caller, Confinement, Environment, Outcome, Program, Spec, UNTIL_IT_ENDS};
 
 /// The editor of git in a command that has no terminal.
@@ -22,13 +24,19 @@ pub struct PersonCommand {
     pub confinement: Confinement,
 }
 
-/// The time limit that `shell_max_timeout` sets, if the person gave no other one.
+/// The conditions of a command that its status names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeLimit(Option<Duration>);
+pub struct RunConditions {
+    /// The time limit that `shell_max_timeout` sets, if the person gave no other one.
+    limit: Option<Duration>,
+    /// The confinement in a few words.
+    confinement: Option<&'static str>,
+    network: Network,
+}
 
 impl PersonCommand {
     /// Returns the command for the executor.
-    pub fn spec(self, services: &Services) -> (Spec, TimeLimit) {
+    pub fn spec(self, services: &Services) -> (Spec, RunConditions) {
         let given = self.options.timeout.or(services.config.run_timeout);
         let (timeout, ceiling) = match given {
             None => (
@@ -52,6 +60,11 @@ impl PersonCommand {
             true => Vec::new(),
             false => ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map(no_editor).into(),
         };
+        let conditions = RunConditions {
+            limit: ceiling,
+            confinement: confinement::words(&self.confinement),
+            network: services.config.sandbox_network,
+        };
         let spec = Spec {
             program: Program::Shell(self.command),
             cwd: self.cwd,
@@ -62,15 +75,16 @@ impl PersonCommand {
             environment,
             extra_env,
         };
-        (spec, TimeLimit(ceiling))
+        (spec, conditions)
     }
 }
 
-impl TimeLimit {
-    /// Returns a line about the command's end. If the time limit ended it, the line names the settings that change it.
+impl RunConditions {
+    /// Returns a line about the command's end, with its confinement. If the time limit ended it, the line names the
+    /// settings that change it.
     pub fn status(self, outcome: &Outcome) -> String {
-        let line = outcome.status();
-        match self.0.filter(|_| outcome.timed_out) {
+        let line = confinement::status(outcome, self.confinement, self.network);
+        match self.limit.filter(|_| outcome.timed_out) {
             Some(limit) => format!(
                 "{line}; shell_max_timeout ({} s) is the limit, run_timeout or :Co! ++timeout= sets another, 0 none",
                 limit.as_secs()
@@ -91,11 +105,16 @@ mod tests {
             exit: Some(0),
             ..Outcome::default()
         };
-        let ceiling = TimeLimit(Some(Duration::from_secs(600)));
+        let unconfined = |limit| RunConditions {
+            limit,
+            confinement: None,
+            network: Network::None,
+        };
+        let ceiling = unconfined(Some(Duration::from_secs(600)));
         assert!(ceiling.status(&ended(true)).ends_with(
             "; shell_max_timeout (600 s) is the limit, run_timeout or :Co! ++timeout= sets another, 0 none"
         ));
-        for (limit, timed_out) in [(ceiling, false), (TimeLimit(None), true)] {
+        for (limit, timed_out) in [(ceiling, false), (unconfined(None), true)] {
             assert!(!limit.status(&ended(timed_out)).contains("run_timeout"));
         }
     }

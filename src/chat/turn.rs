@@ -57,6 +57,8 @@ pub(super) struct Turn {
     pub limits: LoopLimits,
     /// The model repeats the same calls.
     pub repeats_calls: bool,
+    /// The confinement was named as a possible cause of a failure.
+    pub told_confinement: bool,
     pub queue: Queue,
 }
 

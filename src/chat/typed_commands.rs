@@ -120,7 +120,7 @@ impl Chat {
             options,
             confinement,
         };
-        let (spec, ceiling) = typed.spec(&self.services);
+        let (spec, conditions) = typed.spec(&self.services);
         let job = self.services.executor.start(spec).await;
         let job = match job {
             Ok(job) => job,
@@ -151,7 +151,7 @@ impl Chat {
             let outcome = cancellable::outcome(job, cancel.cancelled()).await;
             front_end.show(ChatEvent::OutputEnded { block });
             drop(running);
-            let text = format!("{} ended: {}", code(&name), ceiling.status(&outcome));
+            let text = format!("{} ended: {}", code(&name), conditions.status(&outcome));
             // It fails if the chat has ended.
             let _ = end.send(text);
         });

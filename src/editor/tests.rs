@@ -34,6 +34,7 @@ fn started() -> ToEditor {
         command: "true".to_owned(),
         cwd: "/".to_owned(),
         owner: None,
+        confinement: None,
     }
 }
 

@@ -6,7 +6,39 @@ use std::path::Path;
 
 use crate::config::{Config, Network, SandboxBackend};
 use co_exec::sandbox::{Launcher, Refused};
-use co_exec::{Confinement, ShownSecrets};
+use co_exec::{Confinement, Outcome, ShownSecrets};
+
+/// Returns a confinement in a few words, or none if it is none.
+pub fn words(confinement: &Confinement) -> Option<&'static str> {
+    match confinement {
+        Confinement::Plain => None,
+        Confinement::ReadOnly { .. } => Some("read-only, without network"),
+        Confinement::Workspace { .. } => Some(TO_WORKSPACE),
+    }
+}
+
+/// Returns a sentence about the confinement of a command that failed, if that may be the cause and the person can lift
+/// it.
+pub fn hint(outcome: &Outcome, network: Network) -> Option<String> {
+    let network = match network {
+        Network::None => ", no network",
+        Network::Host => "",
+    };
+    (outcome.failed() && outcome.level == "workspace").then(|| {
+        format!("{TO_WORKSPACE}: no writes outside{network}; `:Co /sandbox subprocess` lifts it")
+    })
+}
+
+/// Returns the status of a run in the shell buffer: its outcome, and its confinement if it has one.
+pub fn status(outcome: &Outcome, confinement: Option<&str>, network: Network) -> String {
+    let line = outcome.status();
+    match hint(outcome, network).as_deref().or(confinement) {
+        Some(words) => format!("{line}; {words}"),
+        None => line,
+    }
+}
+
+const TO_WORKSPACE: &str = "confined to the workspace (landlock)";
 
 /// The person's settings about confinement and the abilities of the kernel.
 #[derive(Debug, Clone)]

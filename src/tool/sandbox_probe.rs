@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::SetOnce;
 
-use super::confinement::{Isolation, Unasked};
+use super::confinement::{self, Isolation, Unasked};
 use crate::config::{Config, SandboxBackend};
 use co_exec::Confinement;
 use co_exec::sandbox::{Launcher, Refused};
@@ -88,6 +88,12 @@ impl SandboxProbe {
             SandboxBackend::Subprocess => Ok(Confinement::Plain),
             _ => self.isolation().await.for_approved(workspace().as_ref()),
         }
+    }
+
+    /// Returns the confinement of approved commands in a few words, if they have one and the probe has ended.
+    pub fn words(&self) -> Option<&'static str> {
+        let confinement = self.known()?.for_approved(Path::new("/")).ok()?;
+        confinement::words(&confinement)
     }
 
     /// Returns the confinement of approved commands in a word; until the probe has ended, the value of the setting.

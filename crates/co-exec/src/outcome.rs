@@ -35,15 +35,23 @@ pub struct Outcome {
     /// The files that the command made or replaced in the workspace without being prevented, and that other programs
     /// run unasked.
     pub appeared: Vec<PathBuf>,
-    /// True if the exit status is 1 and the program means "nothing found" or "they differ" by it.
+    /// True if the exit status is 1 and the program means "nothing found", "they differ" or "false" by it.
     pub nothing_found: bool,
 }
 
 impl Outcome {
     /// Returns whether the command succeeded.
     pub fn ok(&self) -> bool {
-        let ended = self.timed_out || self.cancelled || self.flooded || self.limit.is_some();
-        !ended && (self.exit == Some(0) || self.nothing_found)
+        !self.was_ended() && (self.exit == Some(0) || self.nothing_found)
+    }
+
+    /// Returns whether the command ended by itself and did not succeed.
+    pub fn failed(&self) -> bool {
+        !self.was_ended() && !self.ok()
+    }
+
+    fn was_ended(&self) -> bool {
+        self.timed_out || self.cancelled || self.flooded || self.limit.is_some()
     }
 }
 

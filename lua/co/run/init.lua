@@ -20,6 +20,7 @@ local terminal = require('co.run.terminal')
 ---@field block? co.Block nil if it has a terminal
 ---@field running boolean
 ---@field background? boolean a notice tells its end
+---@field confinement? string in a few words
 ---@field owner? co.Owner the chat and the job number, if a model started it
 ---@field kept? boolean it goes on after its chat is closed
 ---@field left? boolean it has ended, but processes that it started go on
@@ -158,17 +159,22 @@ function M.label(run)
   return owner and ('job %d of chat %d'):format(owner.job, owner.chat) or ('run %d'):format(run.id)
 end
 
+--- Shows that a run goes on.
+---@param run co.Run
+---@param more string
+local function show_running(run, more)
+  local confinement = run.confinement and ('; ' .. run.confinement) or ''
+  shell_buffer.status(run, '… running' .. more .. confinement, 'CoRunRunning')
+end
+
 --- Adds a job that a model started. No window opens.
 ---@param message co.RunStarted
 local function adopt_job(message)
   local run = add(message.run, message.command, message.cwd)
   run.owner, run.background, run.mode = message.owner, true, 'open'
+  run.confinement = message.confinement
   open_block(run)
-  shell_buffer.status(
-    run,
-    ('… running, %s: :Co /jobs lists it'):format(M.label(run)),
-    'CoRunRunning'
-  )
+  show_running(run, (', %s: :Co /jobs lists it'):format(M.label(run)))
   changed()
 end
 
@@ -184,6 +190,10 @@ function M.started(message)
     newest = math.max(newest, message.run)
     run = add(message.run, message.command, message.cwd)
     open_block(run)
+  end
+  run.confinement = message.confinement
+  if run.confinement and run.running and not run.background then
+    show_running(run, '')
   end
 end
 
@@ -268,7 +278,7 @@ end
 ---@param run co.Run
 function M.to_background(run)
   run.background = true
-  shell_buffer.status(run, '… running in the background, :Co /jobs lists it', 'CoRunRunning')
+  show_running(run, ' in the background, :Co /jobs lists it')
   changed()
 end
 

@@ -10,6 +10,7 @@ use super::super::{audit_task, cancellable};
 use crate::audit::Record;
 use crate::editor::LiveOutput;
 use crate::protocol::ToEditor;
+use crate::tool::confinement;
 use co_exec::{Job, Outcome};
 
 /// The task that waits for the end of a job. It may outlive the chat.
@@ -20,6 +21,8 @@ pub(super) struct JobFollower {
     pub(super) control: JobControl,
     pub(super) record: Record,
     pub(super) showing: LiveOutput,
+    /// The confinement in a few words.
+    pub(super) confinement: Option<&'static str>,
     pub(super) tell: watch::Sender<Option<Arc<Outcome>>>,
     /// Gets the job's number. The chat may have ended.
     pub(super) ended: mpsc::UnboundedSender<u64>,
@@ -35,9 +38,10 @@ impl JobFollower {
         });
         let outcome = outcome.await;
         self.services.jobs.remove(self.run);
+        let network = self.services.config.sandbox_network;
         self.showing.finish(ToEditor::RunEnded {
             run: self.run,
-            status: outcome.status(),
+            status: confinement::status(&outcome, self.confinement, network),
             exit: outcome.exit,
             spill: outcome.spill.clone(),
             left: false,

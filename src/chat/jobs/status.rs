@@ -115,7 +115,9 @@ impl JobView {
     pub(in crate::chat) fn end_line(&self) -> String {
         let outcome = self.outcome();
         let how = outcome.as_ref().map_or_else(String::new, |it| it.status());
-        let line = format!("job {} ({}) ended: {how}", self.number, self.short);
+        let hint = outcome.as_ref().and_then(|it| self.conditions.hint(it));
+        let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+        let line = format!("job {} ({}) ended: {how}{hint}", self.number, self.short);
         // The read-only level may have caused the failure: the model may try again.
         let advice = outcome.filter(|it| self.conditions.may_be_to_blame(it));
         match advice.and_then(|outcome| self.conditions.advice(&outcome)) {

@@ -292,8 +292,6 @@ async fn what_a_job_came_to_at_once_is_its_outcome() {
     chat.say("go");
     let ask = chat.asked().await;
     chat.edit(ask.id, "echo yes; exit 4");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
     let told = chat.told("1");
     assert!(

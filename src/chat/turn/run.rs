@@ -16,6 +16,7 @@ use super::call::{AllowedCommand, CANCELLED, JudgedCall};
 use super::event::Halt;
 use crate::error;
 use crate::protocol::State;
+use crate::tool::confinement;
 use co_exec::secrets::redact::Redacted;
 use co_exec::{Caller, Confinement, Job, ShownSecrets};
 use co_llm::transcript::{Call, Decision, Item, Outcome};
@@ -105,7 +106,8 @@ impl Turn {
         let started = Instant::now();
         let outcome = self.show_until_done(job).await?;
         drop(running);
-        let told = self.for_model(&cleared, &outcome).await;
+        let hint = self.confinement_hint(&cleared, &outcome);
+        let told = self.for_model(&cleared, &outcome, hint.as_deref()).await;
         let hidden = told.hidden;
         self.audit(
             &cleared.call,
@@ -121,6 +123,10 @@ impl Turn {
         let setting = if short { ": unasked_timeout" } else { "" };
         let line = format!("{}{setting}", outcome.status());
         self.show(ChatEvent::Outcome(line)).await?;
+        if let Some(text) = hint {
+            let caller = Caller::Agent;
+            self.show(ChatEvent::Notice { text, caller }).await?;
+        }
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),
@@ -152,11 +158,22 @@ impl Turn {
         Ok(outcome)
     }
 
+    /// Returns a sentence about the confinement that may have made a command fail, once in a turn.
+    fn confinement_hint(
+        &mut self,
+        cleared: &AllowedCommand,
+        outcome: &co_exec::Outcome,
+    ) -> Option<String> {
+        let hint = self.conditions(cleared).hint(outcome)?;
+        (!std::mem::replace(&mut self.told_confinement, true)).then_some(hint)
+    }
+
     /// Returns the outcome for the model: without secrets, and with advice.
     async fn for_model(
         &mut self,
         cleared: &AllowedCommand,
         outcome: &co_exec::Outcome,
+        hint: Option<&str>,
     ) -> Redacted {
         let Redacted { mut text, hidden } = self.redact_for_model(&outcome.output).await;
         if text.trim().is_empty() {
@@ -172,9 +189,10 @@ impl Turn {
                 .failed_confined
                 .push(cleared.request.text());
         }
-        if let Some(advice) = conditions.advice(outcome) {
+        let hint = hint.map(|hint| format!("It ran {hint}."));
+        for line in hint.into_iter().chain(conditions.advice(outcome)) {
             text.push('\n');
-            text.push_str(&advice);
+            text.push_str(&line);
         }
         Redacted { text, hidden }
     }
@@ -192,6 +210,8 @@ impl Turn {
         let ceiling = self.services.config.max_timeout();
         let limit = cleared.request.limit(self.ceiling(cleared));
         Conditions {
+            confinement: confinement::words(&cleared.run.confinement),
+            network: self.services.config.sandbox_network,
             confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
             hides: match &cleared.run.confinement {
                 Confinement::Workspace { shown, .. } => *shown != ShownSecrets::Everything,

@@ -106,6 +106,61 @@ fn a_question_that_waits_is_asked_again_and_the_model_is_told() {
     assert!(noted, "{:#?}", scene.items());
 }
 
+/// The words about the confinement, for a command that failed.
+const HINT: &str = "confined to the workspace (landlock): no writes outside, no network; `:Co /sandbox subprocess` lifts it";
+
+#[test]
+fn a_confined_command_that_fails_says_so_once_in_a_turn() {
+    let scene = Scene::new();
+    let held = outside(&scene, "held");
+    for (id, command) in ["touch in; test -e none", &held, &held]
+        .into_iter()
+        .enumerate()
+    {
+        let call = Reply::shell(&format!("c{id}"), &format!(": {id}; {command}"));
+        scene.server.reply(call);
+    }
+    scene.server.reply(Reply::text("Done."));
+    scene.co("/sandbox landlock");
+    wait_told(&scene, "approved commands write in the workspace");
+    scene.co("make it");
+    for id in 0..3 {
+        scene.nvim.wait_text(&format!(": {id}; "));
+        scene.wait_ask("1/1");
+        scene.answer("y");
+    }
+    let chat = scene.wait_chat("Done.");
+    assert_eq!(chat.matches(HINT).count(), 1, "{chat}");
+    let (before, after) = chat.split_once(HINT).unwrap();
+    assert!(
+        before.contains(": 1; ") && !before.contains(": 2; "),
+        "{chat}"
+    );
+    assert!(after.contains("cannot touch"), "{chat}");
+    let told: Vec<_> = (1..=3).map(|request| told(&scene, request)).collect();
+    let with_hint: Vec<_> = told.iter().map(|told| told.contains(HINT)).collect();
+    assert_eq!(with_hint, [false, true, false], "{told:#?}");
+}
+
+#[test]
+fn the_shell_buffer_names_the_confinement_of_each_run() {
+    let scene = Scene::new();
+    scene.run("echo fr$((0))ee");
+    assert!(!scene.wait_shell("\nfr0ee").contains("confined"));
+    scene.co("/sandbox landlock");
+    wait_told(&scene, "approved commands write in the workspace");
+    let go = gate(&scene.workspace, "go");
+    scene.run("read x < go");
+    scene.wait_shell("… running; confined to the workspace (landlock)");
+    open_gate(&go);
+    let shell = scene.wait_shell("no output; confined to the workspace (landlock)");
+    assert!(!shell.contains(HINT), "{shell}");
+    scene.run(&outside(&scene, "held"));
+    scene.wait_shell(HINT);
+    scene.co("!touch /co-held");
+    scene.wait_chat(HINT);
+}
+
 #[test]
 fn the_choice_outlives_a_backend_that_dies_and_not_a_restart() {
     let scene = Scene::new();

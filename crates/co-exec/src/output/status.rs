@@ -11,8 +11,10 @@ use crate::outcome::{Background, Outcome, count_lines};
 /// The most remaining processes that a line for a person names.
 const NAMES_IN_STATUS: usize = 3;
 
-/// Programs that exit with 1 for "nothing found" or "they differ".
-const SEARCH_PROGRAMS: &[&str] = &["grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp"];
+/// Programs that exit with 1 for "nothing found", "they differ" or "false".
+const SEARCH_PROGRAMS: &[&str] = &[
+    "grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp", "test", "[", "[[",
+];
 
 impl Outcome {
     /// Returns one line for a person: the end, the time and the number of lines.
@@ -87,7 +89,7 @@ pub(crate) fn explain(outcome: &Outcome) -> Option<String> {
     } else if outcome.exit == Some(0) {
         None
     } else if outcome.nothing_found {
-        Some("exit 1: nothing found, or a difference; not a failure".to_owned())
+        Some("exit 1: nothing found, a difference, or false; not a failure".to_owned())
     } else {
         let signal = outcome.signal.or(outcome.exit.map(|code| code - 128));
         let meaning = outcome.exit.and_then(meaning);
@@ -215,6 +217,9 @@ mod tests {
             ("cd d\ndiff a b\n", true),
             ("cmp a b 2>&1", true),
             ("/usr/bin/grep x f;", true),
+            ("test -f x", true),
+            ("[ -f x ]", true),
+            ("cd d; [[ -f x ]]", true),
             ("grep x f | sort", false),
             ("make && grep x f", false),
             ("false || grep x f", false),
