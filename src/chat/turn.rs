@@ -259,7 +259,8 @@ impl Turn {
             return Ok(());
         }
         let price = self.services.config.prices.find(&self.provider.label());
-        usage.cost = price.map(|price| price.of(&usage));
+        // The amount that the provider charged is exact.
+        usage.cost = usage.cost.or(price.map(|price| price.of(&usage)));
         self.send(TurnEvent::Usage(usage)).await
     }
 

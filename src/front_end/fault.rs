@@ -28,21 +28,43 @@ impl From<&Fault> for ErrorText {
                     set_a_key()
                 ),
             ),
-            Fault::Unauthorized { source_name, .. } => {
-                Self::new(fault.to_string(), format!("check the key in {source_name}"))
-            }
-            Fault::NotFound { .. } => {
-                Self::new(fault.to_string(), "choose another with `:Co /model`")
-            }
-            Fault::QuotaUsedUp { provider, .. } => Self::new(
+            Fault::Tls { .. } => Self::new(
                 fault.to_string(),
-                format!(
-                    "add credit or raise the limit in your account at {provider}, or choose another model with `:Co /model`"
+                "set base_url to the address that the certificate names, or have this system trust its issuer",
+            ),
+            Fault::Unauthorized {
+                source_name, body, ..
+            } => Self::new(
+                fault.to_string(),
+                with_words(body, &format!("check the key in {source_name}")),
+            ),
+            Fault::Forbidden { provider, body, .. } => Self::new(
+                fault.to_string(),
+                with_words(
+                    body,
+                    &format!(
+                        "see your account at {provider}, or choose another model with `:Co /model`"
+                    ),
                 ),
             ),
-            Fault::RateLimited { .. } | Fault::Server { .. } => {
-                Self::new(fault.to_string(), "try `:Co /retry` later")
-            }
+            Fault::NotFound { body, .. } => Self::new(
+                fault.to_string(),
+                with_words(body, "choose another with `:Co /model`"),
+            ),
+            Fault::QuotaUsedUp { provider, body, .. } => Self::new(
+                fault.to_string(),
+                with_words(
+                    body,
+                    &format!(
+                        "add credit or raise the limit in your account at {provider}, or choose another model with `:Co /model`"
+                    ),
+                ),
+            ),
+            Fault::RateLimited { .. } => Self::new(fault.to_string(), "try `:Co /retry` later"),
+            Fault::Server { body, .. } => Self::new(
+                fault.to_string(),
+                with_words(body, "try `:Co /retry` later"),
+            ),
             Fault::Overflow { .. } => Self::new(
                 fault.to_string(),
                 "`:Co /compact` shortens it, `:Co /new` starts afresh",
@@ -73,6 +95,14 @@ fn set_a_key() -> String {
     format!("set {}", alternatives(&key_variables()))
 }
 
+/// Returns the server's own words, if there are any, and the next step.
+fn with_words(body: &str, step: &str) -> String {
+    match first_line(body).as_str() {
+        "" => step.to_owned(),
+        words => format!("{}; {step}", words.trim_end_matches('.')),
+    }
+}
+
 /// Returns the first line of a provider's text, cut to 300 characters.
 fn first_line(body: &str) -> String {
     let line = body.trim().lines().next().unwrap_or_default();
@@ -93,10 +123,11 @@ mod tests {
             provider: "openai".to_owned(),
             status: 401,
             source_name: "OPENAI_API_KEY".to_owned(),
+            body: "Incorrect API key provided.".to_owned(),
         };
         assert_eq!(
             text_of(&fault).plain(),
-            "openai refused the key (HTTP 401); check the key in OPENAI_API_KEY"
+            "openai refused the key (HTTP 401); Incorrect API key provided; check the key in OPENAI_API_KEY"
         );
         assert_eq!(
             text_of(&Fault::NoProvider).plain(),

@@ -37,7 +37,7 @@ impl AnswerBuilder {
                 done.extend(self.finish());
                 done.push(Item::Call(call.clone()));
             }
-            Delta::Usage(_) => {}
+            Delta::Usage(_) | Delta::Notice(_) => {}
             Delta::Stop(_) => done.extend(self.finish()),
         }
         done

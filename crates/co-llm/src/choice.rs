@@ -46,6 +46,11 @@ impl Choice {
             guessed,
         })
     }
+
+    /// Returns the host of the address, with its port if it has one.
+    pub(super) fn host(&self) -> String {
+        host(&self.base_url)
+    }
 }
 
 /// Returns the provider, and whether it is a guess.

@@ -16,12 +16,24 @@ pub enum Fault {
     NoKey { provider: String, variable: String },
     #[error("nothing answers at {url} ({cause})")]
     Unreachable { url: String, cause: String },
+    /// The encrypted connection was refused, such as for a certificate that nobody vouches for.
+    #[error("no secure connection to {url} ({cause})")]
+    Tls { url: String, cause: String },
     #[error("{provider} refused the key (HTTP {status})")]
     Unauthorized {
         provider: String,
         status: u16,
         /// The variable, file or program that has the key. Without a key, the variable to set.
         source_name: String,
+        /// The server's own words; empty if there are none.
+        body: String,
+    },
+    /// The key is known, but the account may not do this.
+    #[error("{provider} does not allow this (HTTP {status})")]
+    Forbidden {
+        provider: String,
+        status: u16,
+        body: String,
     },
     #[error("{provider} does not know the model {model} (HTTP 404)")]
     NotFound {
@@ -36,12 +48,17 @@ pub enum Fault {
     },
     /// The credit or the quota is used up: waiting does not help.
     #[error("the quota of {provider} is used up (HTTP {status})")]
-    QuotaUsedUp { provider: String, status: u16 },
+    QuotaUsedUp {
+        provider: String,
+        status: u16,
+        body: String,
+    },
     #[error("{provider} failed (HTTP {status})")]
     Server {
         provider: String,
         status: u16,
         retry_after: Option<Duration>,
+        body: String,
     },
     #[error("the conversation is longer than the model's window")]
     Overflow { body: String },
@@ -60,11 +77,15 @@ pub enum Fault {
 impl Fault {
     /// Returns true if the same request may succeed a little later.
     ///
-    /// Use it before the first delta only: a retry after that shows the text twice.
+    /// Use it only if nothing of the answer was kept: otherwise a retry shows the text twice.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::RateLimited { .. } | Self::Server { .. } | Self::Unreachable { .. }
+            Self::RateLimited { .. }
+                | Self::Server { .. }
+                | Self::Unreachable { .. }
+                | Self::Cut
+                | Self::Stalled(_)
         )
     }
 

@@ -52,7 +52,10 @@ pub enum Delta {
         call: Call,
         detail: String,
     },
+    /// The tokens of this request so far. The last one counts.
     Usage(Usage),
+    /// A sentence for the person, about how this request was made or answered.
+    Notice(String),
     /// The last delta of a complete answer.
     Stop(Stop),
 }

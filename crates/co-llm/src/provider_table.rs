@@ -16,6 +16,19 @@ pub enum Protocol {
     Ollama,
 }
 
+impl Protocol {
+    /// Returns its name. Transcripts hold it with signatures, so it must not change.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+            Self::Responses => "openai_responses",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+        }
+    }
+}
+
 /// The fixed facts about one provider.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProviderInfo {
@@ -165,8 +178,23 @@ pub(crate) fn window(model: &str) -> u64 {
 }
 
 /// Returns true if a request may ask for reasoning. The Responses API refuses that for a model without any.
-pub(crate) fn can_return_reasoning(protocol: Protocol, model: &str) -> bool {
-    protocol != Protocol::Responses || !model.starts_with("gpt-4")
+pub(crate) fn can_return_reasoning(model: &str) -> bool {
+    !model.starts_with("gpt-4")
+}
+
+/// Returns the most tokens that an answer of a model may have.
+pub(crate) fn output_limit(model: &str) -> u64 {
+    const LIMITS: [(&str, u64); 4] = [
+        ("claude-3-5", 8_192),
+        ("claude-3", 4_096),
+        ("claude-opus-4-1", 32_000),
+        ("claude-opus-4-0", 32_000),
+    ];
+    let bare = model.rsplit('/').next().unwrap_or(model);
+    LIMITS
+        .iter()
+        .find(|(prefix, _)| bare.starts_with(prefix))
+        .map_or(64_000, |(_, limit)| *limit)
 }
 
 #[cfg(test)]
@@ -200,8 +228,7 @@ mod tests {
 
     #[test]
     fn reasoning_is_requested_if_the_model_has_it() {
-        assert!(!can_return_reasoning(Protocol::Responses, "gpt-4o"));
-        assert!(can_return_reasoning(Protocol::Responses, "gpt-5.1"));
-        assert!(can_return_reasoning(Protocol::OpenAi, "gpt-4o"));
+        assert!(!can_return_reasoning("gpt-4o"));
+        assert!(can_return_reasoning("gpt-5.1"));
     }
 }

@@ -16,6 +16,8 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// False if the model must answer with text. The tools stay in the request, so that it begins like the one before it.
     pub may_call: bool,
+    /// A name for the chat, for the provider's cache. It is the same in all requests of the chat.
+    pub cache_key: Option<String>,
 }
 
 /// The description of a tool for a model.

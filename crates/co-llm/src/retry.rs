@@ -11,6 +11,8 @@ const CAP: Duration = Duration::from_secs(30);
 /// The longest wait that a provider may ask for. A longer one means that a quota is used up.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 const TRIES: u32 = 5;
+/// The number of waits after a server that sent nothing. Each try takes minutes.
+const TRIES_STALLED: u32 = 1;
 
 /// The waits of one request.
 ///
@@ -28,7 +30,11 @@ impl Backoff {
 
     /// Returns the next wait; none if another try cannot help, or after the last one.
     pub fn next(&mut self, fault: &Fault) -> Option<Duration> {
-        if !fault.is_transient() || self.tries >= TRIES {
+        let most = match fault {
+            Fault::Stalled(_) => TRIES_STALLED,
+            _ => TRIES,
+        };
+        if !fault.is_transient() || self.tries >= most {
             return None;
         }
         let asked = fault.retry_after().unwrap_or_default();
@@ -54,6 +60,7 @@ mod tests {
             provider: "x".into(),
             status: 500,
             retry_after,
+            body: String::new(),
         }
     }
 
@@ -102,11 +109,17 @@ mod tests {
             url: "x".into(),
             cause: "y".into()
         }));
+        assert!(waits(Fault::Cut));
+        let silent = Fault::Stalled(Duration::from_secs(120));
+        let mut backoff = Backoff::new();
+        assert!(backoff.next(&silent).is_some() && backoff.next(&silent).is_none());
         for fault in [
             Fault::NoProvider,
             Fault::Overflow { body: "x".into() },
-            Fault::Cut,
-            Fault::Stalled(Duration::from_secs(120)),
+            Fault::Tls {
+                url: "https://h/".into(),
+                cause: "invalid peer certificate".into(),
+            },
             Fault::BadRequest {
                 provider: "x".into(),
                 body: "y".into(),

@@ -160,6 +160,7 @@ mod tests {
             items: Arc::new([]),
             tools: Arc::new([]),
             may_call: true,
+            cache_key: None,
         };
         let first: Vec<_> = provider.stream(request("1")).await.unwrap().collect().await;
         assert_eq!(first, [Ok(Delta::Text("a".into())), Err(Fault::Cut)]);

@@ -25,6 +25,7 @@ fn failing() -> Vec<Part> {
         provider: "scripted".into(),
         status: 500,
         retry_after: None,
+        body: String::new(),
     };
     vec![fault.into()]
 }
@@ -96,6 +97,7 @@ async fn a_quota_that_is_used_up_is_one_sentence() {
     let fault = Fault::QuotaUsedUp {
         provider: "OpenAI".into(),
         status: 429,
+        body: String::new(),
     };
     let mut chat = Chat::new([vec![fault.into()]]);
     assert_eq!(chat.turn("go").await, "failed");
@@ -115,14 +117,15 @@ async fn a_refused_key_is_one_sentence_that_names_its_variable() {
         provider: "openai".into(),
         status: 401,
         source_name: "OPENAI_API_KEY".into(),
+        body: "Incorrect API key provided".into(),
     };
     let mut chat = Chat::new([vec![fault.into()]]);
     assert_eq!(chat.turn("go").await, "failed");
     assert_eq!(chat.model.requests().len(), 1);
     let screen = chat.screen();
-    let said = screen
-        .lines()
-        .filter(|line| line.contains("OPENAI_API_KEY"));
+    let said = screen.lines().filter(|line| {
+        line.contains("OPENAI_API_KEY") && line.contains("Incorrect API key provided")
+    });
     assert_eq!(said.count(), 1, "{screen}");
 }
 
@@ -174,11 +177,16 @@ async fn calls_of_an_answer_that_broke_off_are_not_run() {
 async fn a_request_that_is_refused_twice_recovers() {
     let mut chat = Chat::new([refused(), refused(), says("Better.")]);
     assert_eq!(chat.turn("go").await, "done");
-    let items = chat.last_request().items;
-    let told = items.iter().filter(
-        |item| matches!(item, Item::Note { text, .. } if text.contains("tool_use without tool_result")),
+    let told = |items: &[Item]| {
+        let refusal = |item: &&Item| matches!(item, Item::Note { text, .. } if text.contains("tool_use without tool_result"));
+        items.iter().filter(refusal).count()
+    };
+    assert_eq!(told(&chat.last_request().items), 2);
+    assert_eq!(
+        told(&chat.disk()),
+        0,
+        "nobody said these words in this chat"
     );
-    assert_eq!(told.count(), 2);
 }
 
 #[tokio::test(start_paused = true)]

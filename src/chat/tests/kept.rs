@@ -10,6 +10,7 @@ fn failing() -> Part {
         provider: "scripted".into(),
         status: 500,
         retry_after: None,
+        body: String::new(),
     }
     .into()
 }
@@ -34,14 +35,18 @@ async fn what_was_shown_or_kept_is_not_asked_for_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thought_that_led_nowhere_yet_is_asked_for_again() {
-    let mut chat = Chat::new([vec![thought("hm"), failing()], says("Here.")]);
-    assert_eq!(chat.turn("go").await, "done");
-    assert!(chat.screen().ends_with("Here."));
+    let silent = Fault::Stalled(std::time::Duration::from_secs(120));
+    for end in [failing(), Fault::Cut.into(), silent.into()] {
+        let mut chat = Chat::new([vec![thought("hm"), end], says("Here.")]);
+        assert_eq!(chat.turn("go").await, "done");
+        assert!(chat.screen().ends_with("Here."));
+    }
 }
 
 #[tokio::test]
 async fn a_thought_of_an_answer_that_broke_off_is_kept() {
-    let mut chat = Chat::new([vec![thought("hm"), Fault::Cut.into()]]);
+    let unreadable = Fault::Malformed { detail: "x".into() };
+    let mut chat = Chat::new([vec![thought("hm"), unreadable.into()]]);
     assert_eq!(chat.turn("go").await, "failed");
     let kept = |item: &Item| matches!(item, Item::Reasoning { text, .. } if text == "hm");
     assert!(chat.disk().iter().any(kept), "{:#?}", chat.disk());

@@ -73,6 +73,7 @@ async fn without_an_answer_the_same_request_goes_out_again() {
         provider: "openai".into(),
         status: 401,
         source_name: "KEY".into(),
+        body: String::new(),
     };
     let mut chat = Chat::new([vec![fault.into()], says("Here.")]);
     assert_eq!(chat.turn("go").await, "failed");

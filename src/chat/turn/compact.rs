@@ -40,6 +40,7 @@ impl Turn {
             items: Arc::from(fit.items),
             tools: Arc::from([]),
             may_call: true,
+            cache_key: Some(self.transcript_id.clone()),
         };
         let text = self.written(request).await?;
         self.record(Item::Summary { text, keep }).await?;
@@ -88,8 +89,12 @@ async fn whole(
             Delta::Stop(Stop::Done | Stop::Length) if !text.trim().is_empty() => {
                 return Ok(text);
             }
-            Delta::Stop(_) => break,
-            Delta::Reasoning(_) | Delta::Signature(_) => {}
+            Delta::Stop(_) => {
+                return Err(Fault::Malformed {
+                    detail: "the model wrote no summary".to_owned(),
+                });
+            }
+            Delta::Reasoning(_) | Delta::Signature(_) | Delta::Notice(_) => {}
             Delta::Call(_) | Delta::BadCall { .. } => {}
         }
     }

@@ -20,7 +20,7 @@ use co_llm::{Delta, Fault, ModelRequest, Stop};
 pub(super) const MAX_CALLS: usize = 8;
 
 /// The number of rejected requests that the model may correct before the turn ends.
-const MAX_REFLECTED: u32 = 2;
+const MAX_REFLECTED: usize = 2;
 
 /// The model's answer in one step.
 pub(super) struct StepAnswer {
@@ -59,35 +59,47 @@ fn system(items: &[Item]) -> String {
     prompt::system(surroundings.unwrap_or(&Surroundings::default()))
 }
 
+/// Returns the words that tell the model why the provider refused its request, so that it can change its answer.
+fn refusal(body: &str) -> Item {
+    Item::Note {
+        text: format!("The provider refused the last request: {}", body.trim()),
+        once: true,
+    }
+}
+
 impl Turn {
     /// Sends one request, with retries, and records the answer. Without `may_call`, the model must answer with text.
     pub(super) async fn step(&mut self, may_call: bool) -> Result<StepAnswer, Halt> {
         let mut backoff = Backoff::new();
-        let mut reflected = 0;
+        let mut refusals = Vec::new();
         loop {
-            let request = self.request(may_call).await?;
+            let request = self.request(may_call, &refusals).await?;
             let mut heard = StepProgress::default();
             let result = self.listen(request, &mut heard).await;
             if let Err(Halt::Fault(fault)) = &result
                 && !heard.kept
                 && let Some(pause) = backoff.next(fault)
             {
+                self.used(heard.usage).await?;
                 self.wait(fault, pause).await?;
                 continue;
             }
             self.settle(&mut heard).await?;
             match result {
                 Ok(()) => return Ok(heard.answer()),
-                Err(Halt::Fault(Fault::BadRequest { body, .. })) if reflected < MAX_REFLECTED => {
-                    reflected += 1;
-                    self.reflect(&body).await?;
+                Err(Halt::Fault(Fault::BadRequest { body, .. }))
+                    if refusals.len() < MAX_REFLECTED =>
+                {
+                    refusals.push(refusal(&body));
                 }
                 Err(halt) => return Err(halt),
             }
         }
     }
 
-    async fn request(&mut self, may_call: bool) -> Result<ModelRequest, Halt> {
+    /// Returns the request. `refusals` tell the model why its earlier tries were refused. No transcript keeps them, since
+    /// the person did not write them.
+    async fn request(&mut self, may_call: bool, refusals: &[Item]) -> Result<ModelRequest, Halt> {
         let budget = self.budget().await?;
         let tools = tool::specs();
         let mut items = self.snapshot().await?;
@@ -105,11 +117,13 @@ impl Turn {
             self.record(Item::Shortened { outputs }).await?;
             self.show(ChatEvent::OutputsShortened).await?;
         }
+        fit.items.extend_from_slice(refusals);
         Ok(ModelRequest {
             system: prompt,
             items: Arc::from(fit.items),
             tools,
             may_call,
+            cache_key: Some(self.transcript_id.clone()),
         })
     }
 
@@ -153,6 +167,7 @@ impl Turn {
                 self.send(TurnEvent::Text(text)).await?;
             }
             Delta::Usage(usage) => heard.usage = usage,
+            Delta::Notice(text) => self.note(&text).await?,
             Delta::Stop(stop) => heard.stop = Some(stop),
             Delta::BadCall { detail, .. } => {
                 if let Some(asked) = heard.calls.last_mut() {
@@ -196,12 +211,6 @@ impl Turn {
             self.keep(item, heard).await?;
         }
         self.used(heard.usage).await
-    }
-
-    /// Tells the model that the provider rejected the request, so that it can change its answer.
-    async fn reflect(&mut self, body: &str) -> Result<(), Halt> {
-        let text = format!("The provider refused the last request: {}", body.trim());
-        self.tell_model(text, true).await
     }
 
     /// Waits before the next try and shows the person the seconds.

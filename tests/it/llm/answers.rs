@@ -4,13 +4,29 @@ use co_llm::transcript::{Call, Item, Outcome, Usage};
 use co_llm::{Delta, Fault, STALL, Stop};
 use serde_json::{Value, json};
 
-use super::server::Server;
+use super::server::{Reply, SHOW, Server};
 use super::wire::{Said, WIRES, Wire, ask, request, text, user};
 
 async fn answer(wire: Wire, frames: Vec<Vec<u8>>) -> Vec<Result<Delta, Fault>> {
     let server = Server::always(wire.reply(frames)).await;
     let provider = wire.connect(&server, STALL);
     ask(provider.as_ref(), request(vec![user("go")])).await
+}
+
+/// Returns the signatures without their mark: the server and the model that made them.
+fn signatures(protocol: &str, deltas: &[Result<Delta, Fault>]) -> Vec<String> {
+    let prefix = format!("{protocol}|127.0.0.1:");
+    let signature = |delta: &Result<Delta, Fault>| match delta {
+        Ok(Delta::Signature(signature)) => Some(signature.clone()),
+        Ok(Delta::Call(call)) => call.signature.clone(),
+        _ => None,
+    };
+    let unmarked = deltas.iter().filter_map(signature).map(|kept| {
+        let rest = kept.strip_prefix(&prefix).expect("the mark of the server");
+        let (_, signature) = rest.split_once("|test-model|").expect("the model");
+        signature.to_owned()
+    });
+    unmarked.collect()
 }
 
 fn calls(deltas: &[Result<Delta, Fault>]) -> Vec<Call> {
@@ -30,7 +46,14 @@ async fn text_usage_and_stop() {
             texts: &["Hel", "lo — ", "✓"],
             ..Said::default()
         });
-        let deltas = answer(wire, frames).await;
+        let mut deltas = answer(wire, frames).await;
+        if wire == Wire::Anthropic {
+            // The input is counted at once.
+            let Ok(Delta::Usage(begun)) = deltas.remove(0) else {
+                panic!("{deltas:?}");
+            };
+            assert_eq!((begun.input, begun.cached), (11, 5));
+        }
         let expected = [
             Ok(Delta::Text("Hel".into())),
             Ok(Delta::Text("lo — ".into())),
@@ -84,11 +107,22 @@ async fn bytes_split_anywhere_are_the_same_answer() {
                 length: false,
             })
             .concat();
-        let expected = answer(wire, vec![whole.clone()]).await;
-        assert_eq!(calls(&expected).len(), 1, "{wire:?}");
         // One chunk a byte: every boundary at once.
-        let bytes = whole.iter().map(|byte| vec![*byte]).collect();
-        assert_eq!(answer(wire, bytes).await, expected, "{wire:?}");
+        let bytes: Vec<_> = whole.iter().map(|byte| vec![*byte]).collect();
+        let asked = std::sync::atomic::AtomicBool::new(false);
+        let server = Server::start(move |received, _| match received.path == SHOW {
+            true => Reply::json(404, &Value::Null),
+            false if asked.swap(true, std::sync::atomic::Ordering::Relaxed) => {
+                wire.reply(bytes.clone())
+            }
+            false => wire.reply(vec![whole.clone()]),
+        })
+        .await;
+        let provider = wire.connect(&server, STALL);
+        let whole = ask(provider.as_ref(), request(vec![user("go")])).await;
+        assert_eq!(calls(&whole).len(), 1, "{wire:?}");
+        let in_bytes = ask(provider.as_ref(), request(vec![user("go")])).await;
+        assert_eq!(in_bytes, whole, "{wire:?}");
     }
 }
 
@@ -245,16 +279,19 @@ async fn thinking_blocks_keep_their_signatures_and_their_order() {
     });
     frames.splice(1..1, thinking.iter().map(|frame| wire.frame(frame)));
     let deltas = answer(wire, frames).await;
+    let kept = signatures("anthropic", &deltas);
+    assert_eq!(kept, ["sig-a", &redacted.to_string(), "sig-b"]);
+    let kinds: Vec<&str> = deltas[1..7]
+        .iter()
+        .map(|delta| match delta {
+            Ok(Delta::Reasoning(text) | Delta::Text(text)) => text,
+            Ok(Delta::Signature(_)) => "signature",
+            other => panic!("{other:?}"),
+        })
+        .collect();
     assert_eq!(
-        deltas[..6],
-        [
-            Ok(Delta::Reasoning("a".into())),
-            Ok(Delta::Signature("anthropic:sig-a".into())),
-            Ok(Delta::Signature(format!("anthropic:{redacted}"))),
-            Ok(Delta::Reasoning("b".into())),
-            Ok(Delta::Signature("anthropic:sig-b".into())),
-            Ok(Delta::Text("so".into())),
-        ]
+        kinds,
+        ["a", "signature", "signature", "b", "signature", "so"]
     );
 }
 
@@ -281,7 +318,7 @@ async fn gemini_calls_carry_their_signature() {
         ..Said::default()
     });
     let deltas = answer(Wire::Gemini, frames).await;
-    assert_eq!(calls(&deltas)[0].signature.as_deref(), Some("gemini:c2ln"));
+    assert_eq!(signatures("gemini", &deltas), ["c2ln"]);
     let alone = |delta: &Result<Delta, Fault>| matches!(delta, Ok(Delta::Signature(_)));
     assert!(!deltas.iter().any(alone), "{deltas:?}");
 }
@@ -297,10 +334,7 @@ async fn encrypted_reasoning_of_the_responses_api_comes_before_the_call() {
                       "item": {"type": "reasoning", "encrypted_content": "blob", "summary": []}});
     frames.insert(1, wire.frame(&item));
     let deltas = answer(wire, frames).await;
-    assert_eq!(
-        deltas[0],
-        Ok(Delta::Signature("openai_responses:blob".into()))
-    );
+    assert_eq!(signatures("openai_responses", &deltas), ["blob"]);
     assert!(matches!(deltas[1], Ok(Delta::Call(_))));
 }
 
@@ -308,7 +342,12 @@ async fn encrypted_reasoning_of_the_responses_api_comes_before_the_call() {
 async fn a_withheld_answer_is_a_refusal() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}});
     let deltas = answer(Wire::Gemini, vec![Wire::Gemini.frame(&blocked)]).await;
-    assert_eq!(deltas, [Ok(Delta::Stop(Stop::Refused))]);
+    let counted = Usage {
+        input: 3,
+        ..Usage::default()
+    };
+    let expected = [Ok(Delta::Usage(counted)), Ok(Delta::Stop(Stop::Refused))];
+    assert_eq!(deltas, expected);
     let filtered =
         json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "content_filter"}]});
     let frames = vec![Wire::OpenAi.frame(&filtered), b"data: [DONE]\n\n".to_vec()];

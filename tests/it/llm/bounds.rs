@@ -45,11 +45,11 @@ async fn an_error_that_is_long_is_not_read_to_its_end() {
 #[tokio::test]
 async fn a_line_without_an_end_is_a_fault() {
     let mut pieces = vec![b"{\"message\": \"".to_vec()];
-    pieces.extend(std::iter::repeat_n(vec![b'x'; MIB], 17));
+    pieces.extend(std::iter::repeat_n(vec![b'x'; MIB], 33));
     let reply = Reply::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
     let fault = fault(reply, 10 * SILENCE).await;
     assert!(
-        matches!(&fault, Fault::Malformed { detail } if detail.contains("16 MiB")),
+        matches!(&fault, Fault::Malformed { detail } if detail.contains("32 MiB")),
         "{fault:?}"
     );
 }

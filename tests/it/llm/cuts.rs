@@ -63,8 +63,8 @@ async fn cut_everywhere(
         assert!(faults <= 1, "{wire:?} at {at}: {deltas:?}");
     }
     assert!(complete > 0, "{wire:?}: the whole answer is one");
-    // Only the very end may be missing without harm.
-    assert!(complete < 90, "{wire:?}: {complete} cuts went unnoticed");
+    // Only what follows the reason for the end may be missing without harm: the usage, and the mark of the end.
+    assert!(complete < 200, "{wire:?}: {complete} cuts went unnoticed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -99,7 +99,7 @@ fn before_the_answer() -> Vec<Case> {
         case(
             "403",
             |_| status(403, "permission_error", "not you"),
-            |fault| matches!(fault, Fault::Unauthorized { status: 403, .. }),
+            |fault| matches!(fault, Fault::Forbidden { status: 403, .. }),
             false,
         ),
         case(
@@ -166,30 +166,32 @@ fn before_the_answer() -> Vec<Case> {
             "an empty answer",
             |wire| wire.reply(Vec::new()),
             |fault| matches!(fault, Fault::Cut),
-            false,
+            true,
         ),
     ]
 }
 
 fn in_the_answer() -> Vec<Case> {
-    let case = |name, reply, fault| Case {
+    let case = |name, reply, fault, retry| Case {
         name,
         reply,
         stall: PATIENCE,
         text: "half",
         fault,
-        retry: false,
+        retry,
     };
     vec![
         case(
             "closed in the middle",
             |wire| wire.reply(begun(wire)).ending(Ending::Cut),
             |fault| matches!(fault, Fault::Cut),
+            true,
         ),
         case(
             "closed in the middle, as if that were the end",
             |wire| wire.reply(begun(wire)).until_close(),
             |fault| matches!(fault, Fault::Cut),
+            true,
         ),
         case(
             "a chunk that cannot be read, and a call after it",
@@ -204,6 +206,7 @@ fn in_the_answer() -> Vec<Case> {
                 wire.reply(frames)
             },
             |fault| matches!(fault, Fault::Malformed { .. }),
+            false,
         ),
         case(
             "bytes that are no text",
@@ -213,6 +216,7 @@ fn in_the_answer() -> Vec<Case> {
                 wire.reply(frames)
             },
             |fault| matches!(fault, Fault::Malformed { .. }),
+            false,
         ),
     ]
 }
@@ -224,7 +228,7 @@ fn silences() -> Vec<Case> {
         stall: SILENCE,
         text,
         fault: |fault| *fault == Fault::Stalled(SILENCE),
-        retry: false,
+        retry: true,
     };
     vec![
         case("no headers", |_| Reply::nothing(Ending::Hang), ""),
@@ -252,8 +256,12 @@ async fn run(wire: Wire, case: &Case) {
     };
     assert!((case.fault)(fault), "{name}: {fault:?}");
     assert_eq!(fault.is_transient(), case.retry, "{name}: {fault:?}");
-    let nothing_done =
-        |delta: &Result<Delta, Fault>| matches!(delta, Ok(Delta::Text(_) | Delta::Reasoning(_)));
+    let nothing_done = |delta: &Result<Delta, Fault>| {
+        matches!(
+            delta,
+            Ok(Delta::Text(_) | Delta::Reasoning(_) | Delta::Usage(_))
+        )
+    };
     assert!(before.iter().all(nothing_done), "{name}: {deltas:?}");
 }
 

@@ -11,11 +11,22 @@ use super::server::{Ending, Received, Reply, SHOW, Server};
 use super::wire::{Said, WIRES, Wire, ask, key, request, user};
 
 async fn sent(wire: Wire, items: Vec<Item>, adapt: fn(&mut ProviderSettings)) -> Received {
+    sent_to(wire, |_| items, adapt).await
+}
+
+/// Does the same with items that depend on the host and port of the server.
+async fn sent_to(
+    wire: Wire,
+    items: impl FnOnce(&str) -> Vec<Item>,
+    adapt: fn(&mut ProviderSettings),
+) -> Received {
     let frames = wire.frames(&Said {
         texts: &["ok"],
         ..Said::default()
     });
     let server = Server::always(wire.reply(frames)).await;
+    let url = server.url();
+    let items = items(url.trim_start_matches("http://"));
     let mut settings = wire.settings(&server.url());
     adapt(&mut settings);
     let provider = co_llm::connect(&settings, &key).expect("a provider");
@@ -27,17 +38,20 @@ async fn sent(wire: Wire, items: Vec<Item>, adapt: fn(&mut ProviderSettings)) ->
     server.received().remove(0)
 }
 
-fn signed_turn() -> Vec<Item> {
-    let reasoning = |provider: &str| Item::Reasoning {
+/// A turn that this model at this server reasoned about.
+fn signed_turn(host: &str) -> Vec<Item> {
+    let mark =
+        |protocol: &str, signature: &str| Some(format!("{protocol}|{host}|test-model|{signature}"));
+    let reasoning = |protocol: &str| Item::Reasoning {
         text: "hmm".into(),
-        signature: Some(format!("{provider}:sig")),
+        signature: mark(protocol, "sig"),
     };
     let call = |id: &str| {
         Item::Call(Call {
             id: id.into(),
             name: "run".into(),
             arguments: json!({"cmd": "ls"}),
-            signature: Some("gemini:call-sig".into()),
+            signature: mark("gemini", "call-sig"),
         })
     };
     let outcome = |id: &str| {
@@ -62,7 +76,7 @@ fn signed_turn() -> Vec<Item> {
 
 #[tokio::test]
 async fn anthropic_gets_signed_thoughts_and_results_in_one_message() {
-    let body = sent(Wire::Anthropic, signed_turn(), |_| ()).await.body;
+    let body = sent_to(Wire::Anthropic, signed_turn, |_| ()).await.body;
     assert_eq!(body["system"], "You are a test.");
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 3, "{body}");
@@ -71,8 +85,10 @@ async fn anthropic_gets_signed_thoughts_and_results_in_one_message() {
         blocks[0],
         json!({"type": "thinking", "thinking": "hmm", "signature": "sig"})
     );
-    assert_eq!(blocks[1]["id"], "a_0");
-    assert_eq!(blocks[2]["id"], "b");
+    // The other thought has no signature of this model. It is sent back as such.
+    assert_eq!(blocks[1], json!({"type": "thinking", "thinking": "hmm"}));
+    assert_eq!(blocks[2]["id"], "a_0");
+    assert_eq!(blocks[3]["id"], "b");
     let results = messages[2]["content"].as_array().unwrap();
     assert_eq!(results.len(), 2);
     assert_eq!(results[0]["tool_use_id"], "a_0");
@@ -84,14 +100,14 @@ async fn anthropic_gets_signed_thoughts_and_results_in_one_message() {
 
 #[tokio::test]
 async fn responses_gets_its_encrypted_reasoning_before_the_calls() {
-    let body = sent(Wire::Responses, signed_turn(), |_| ()).await.body;
+    let body = sent_to(Wire::Responses, signed_turn, |_| ()).await.body;
     let input = body["input"].as_array().unwrap();
     let kinds: Vec<&str> = input
         .iter()
         .map(|item| {
-            item["type"]
+            item["role"]
                 .as_str()
-                .or(item["role"].as_str())
+                .or(item["type"].as_str())
                 .unwrap_or("?")
         })
         .collect();
@@ -113,7 +129,7 @@ async fn responses_gets_its_encrypted_reasoning_before_the_calls() {
 
 #[tokio::test]
 async fn gemini_gets_the_signature_with_the_call() {
-    let body = sent(Wire::Gemini, signed_turn(), |_| ()).await.body;
+    let body = sent_to(Wire::Gemini, signed_turn, |_| ()).await.body;
     let part = &body["contents"][1]["parts"][0];
     assert_eq!(part["thoughtSignature"], "call-sig", "{body}");
     assert_eq!(part["functionCall"]["args"], json!({"cmd": "ls"}));
@@ -124,7 +140,7 @@ async fn gemini_gets_the_signature_with_the_call() {
 
 #[tokio::test]
 async fn ollama_gets_every_result() {
-    let body = sent(Wire::Ollama, signed_turn(), |_| ()).await.body;
+    let body = sent_to(Wire::Ollama, signed_turn, |_| ()).await.body;
     let results: Vec<&Value> = body["messages"]
         .as_array()
         .unwrap()
@@ -137,7 +153,7 @@ async fn ollama_gets_every_result() {
 
 #[tokio::test]
 async fn compatible_servers_get_nothing_they_do_not_know() {
-    let body = sent(Wire::OpenAi, signed_turn(), |_| ()).await.body;
+    let body = sent_to(Wire::OpenAi, signed_turn, |_| ()).await.body;
     let told = body.to_string();
     for word in [
         "cache_control",

@@ -301,6 +301,7 @@ pub(crate) fn request(items: Vec<Item>) -> ModelRequest {
             schema,
         }]),
         may_call: true,
+        cache_key: None,
     }
 }
 

@@ -1,8 +1,7 @@
-//! Turns errors of `genai`, of HTTP and of servers into faults, by their types.
+//! Turns errors of HTTP and of servers into faults.
 
 use std::error::Error as _;
 
-use genai::webc::StreamTimeout;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -15,34 +14,11 @@ use crate::fault::Fault;
 const BODY: usize = 600;
 
 impl RequestInfo {
-    /// Returns the fault for an error.
-    pub(super) fn fault(&self, error: &genai::Error) -> Fault {
-        match self.read(error) {
-            Fault::Malformed { detail } => Fault::Malformed {
-                detail: self.error_text(&detail),
-            },
-            fault => fault,
-        }
-    }
-
-    fn read(&self, error: &genai::Error) -> Fault {
-        use genai::Error;
-        match error {
-            // It wraps HTTP errors, and its `status()` does not return theirs.
-            Error::WebStream { error, .. } => self.boxed(error.as_ref()),
-            Error::HttpError {
-                status,
-                body,
-                headers,
-                ..
-            } => self.http(*status, body, headers),
-            Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => {
-                self.web(webc_error)
-            }
-            Error::ChatResponse { body, .. } => self.event(body),
-            Error::StreamParse { serde_error, .. } if serde_error.is_eof() => Fault::Cut,
-            Error::StreamParse { serde_error, .. } => malformed(&serde_error.to_string()),
-            other => malformed(&other.to_string()),
+    /// Returns the fault for a frame that is not JSON.
+    pub(super) fn unreadable(error: &serde_json::Error) -> Fault {
+        match error.is_eof() {
+            true => Fault::Cut,
+            false => malformed(&error.to_string()),
         }
     }
 
@@ -69,55 +45,19 @@ impl RequestInfo {
         self.http(status, &body.to_string(), &HeaderMap::new())
     }
 
-    fn boxed(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> Fault {
-        if let Some(error) = error.downcast_ref::<genai::Error>() {
-            return self.read(error);
-        }
-        if error.downcast_ref::<StreamTimeout>().is_some() {
-            return Fault::Stalled(self.stall);
-        }
-        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
-            return self.network(error);
-        }
-        if let Some(error) = error.downcast_ref::<std::string::FromUtf8Error>() {
-            // A half character at the end means a cut. A wrong character does not.
-            return match error.utf8_error().error_len() {
-                None => Fault::Cut,
-                Some(_) => malformed("it is not UTF-8"),
-            };
-        }
-        malformed(&error.to_string())
-    }
-
-    fn web(&self, error: &genai::webc::Error) -> Fault {
-        use genai::webc::Error;
-        match error {
-            Error::ResponseFailedStatus {
-                status,
-                body,
-                headers,
-            } => self.http(*status, body, headers),
-            Error::ResponseFailedNotJson { content_type, body } => {
-                if is_page(content_type, body) {
-                    Fault::HtmlPage {
-                        url: self.url.clone(),
-                    }
-                } else {
-                    malformed(&format!("it is {content_type}, not JSON"))
-                }
-            }
-            Error::ResponseFailedInvalidJson { cause, .. } => malformed(cause),
-            Error::Reqwest(error) => self.network(error),
-            Error::JsonValueExt(error) => malformed(&error.to_string()),
-        }
-    }
-
-    fn network(&self, error: &reqwest::Error) -> Fault {
+    /// Returns the fault for a failure of the connection.
+    pub(super) fn network(&self, error: &reqwest::Error) -> Fault {
         if error.is_timeout() && !error.is_connect() {
             return Fault::Stalled(self.stall);
         }
         // The connection was refused, or closed before the answer began.
         if error.is_connect() || error.is_request() {
+            if is_tls(error) {
+                return Fault::Tls {
+                    url: self.url.clone(),
+                    cause: last_cause(error),
+                };
+            }
             if self.guessed && error.is_connect() {
                 return Fault::NoProvider;
             }
@@ -132,22 +72,23 @@ impl RequestInfo {
         Fault::Cut
     }
 
-    fn http(&self, status: StatusCode, body: &str, headers: &HeaderMap) -> Fault {
+    /// Returns the fault for an answer with an error status.
+    pub(super) fn http(&self, status: StatusCode, body: &str, headers: &HeaderMap) -> Fault {
         let provider = self.title.clone();
         let content_type = headers
             .get(reqwest::header::CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
         let code = status.as_u16();
+        let words = self.error_text(body);
         match code {
-            // "Payment required".
-            402 => Fault::QuotaUsedUp {
+            // A redirect to a login page or to another address is no answer.
+            300..=399 => self.page(),
+            400..=499 if is_page(content_type, body) => self.page(),
+            _ if code == 402 || (code < 500 && is_used_up(body)) => Fault::QuotaUsedUp {
                 provider,
                 status: code,
-            },
-            429 if is_used_up(body) => Fault::QuotaUsedUp {
-                provider,
-                status: code,
+                body: words,
             },
             429 => Fault::RateLimited {
                 provider,
@@ -157,31 +98,44 @@ impl RequestInfo {
                 provider,
                 status: code,
                 retry_after: retry_after(headers, body),
+                // The page of a gateway says nothing.
+                body: if is_page(content_type, body) {
+                    String::new()
+                } else {
+                    words
+                },
             },
-            // A redirect to a login page or to another address is no answer.
-            300..=399 => Fault::HtmlPage {
-                url: self.url.clone(),
-            },
-            _ if is_page(content_type, body) => Fault::HtmlPage {
-                url: self.url.clone(),
-            },
-            401 | 403 => Fault::Unauthorized {
+            401 => self.bad_key(code, words),
+            400 if is_bad_key(body) => self.bad_key(code, words),
+            403 => Fault::Forbidden {
                 provider,
                 status: code,
-                source_name: self.key_source.clone(),
+                body: words,
+            },
+            400 if is_unverified(body) => Fault::Forbidden {
+                provider,
+                status: code,
+                body: words,
             },
             404 => Fault::NotFound {
                 provider,
                 model: self.model.clone(),
-                body: self.error_text(body),
+                body: words,
             },
-            _ if code == 413 || is_overflow(body) => Fault::Overflow {
-                body: self.error_text(body),
-            },
+            _ if code == 413 || is_overflow(body) => Fault::Overflow { body: words },
             _ => Fault::BadRequest {
                 provider,
-                body: self.error_text(body),
+                body: words,
             },
+        }
+    }
+
+    fn bad_key(&self, status: u16, body: String) -> Fault {
+        Fault::Unauthorized {
+            provider: self.title.clone(),
+            status,
+            source_name: self.key_source.clone(),
+            body,
         }
     }
 
@@ -208,7 +162,7 @@ pub(super) fn last_cause(error: &reqwest::Error) -> String {
     shorten(&cause.to_string())
 }
 
-fn malformed(detail: &str) -> Fault {
+pub(super) fn malformed(detail: &str) -> Fault {
     Fault::Malformed {
         detail: shorten(detail),
     }
@@ -257,6 +211,7 @@ fn status_of_name(word: &str) -> Option<u16> {
         "invalid_request_error"
         | "context_length_exceeded"
         | "exceed_context_size_error"
+        | "invalid_prompt"
         | "INVALID_ARGUMENT" => 400,
         _ => return None,
     })
@@ -270,7 +225,24 @@ fn is_used_up(body: &str) -> bool {
         "billing_not_active",
         "billing_error",
     ];
-    is_named(body, &NAMES)
+    // Anthropic says so with a 400 that has no name of its own.
+    is_named(body, &NAMES) || says(body, &["credit balance is too low"])
+}
+
+/// Returns true if a 400 means that the key is wrong. Gemini and xAI send no 401.
+fn is_bad_key(body: &str) -> bool {
+    const SENTENCES: [&str; 4] = [
+        "api key not valid",
+        "incorrect api key",
+        "invalid api key",
+        "api key expired",
+    ];
+    is_named(body, &["invalid_api_key"]) || says(body, &SENTENCES)
+}
+
+/// Returns true if the account must be verified first.
+fn is_unverified(body: &str) -> bool {
+    says(body, &["organization must be verified"])
 }
 
 /// Returns true if the error's code or type is one of the names.
@@ -293,19 +265,43 @@ fn is_named(body: &str, names: &[&str]) -> bool {
 /// Returns true if the request is longer than the context window. Anthropic and Gemini say so only in the message.
 fn is_overflow(body: &str) -> bool {
     const NAMES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
-    const SENTENCES: [&str; 4] = [
+    const SENTENCES: [&str; 7] = [
         "prompt is too long",
         "input token count",
         "maximum context length",
         "exceeds the context window",
+        "exceed the context",
+        "exceeds the available context size",
+        "context window exceeds",
     ];
-    let says = |parsed: &Value| {
-        message(parsed).is_some_and(|sentence| {
-            let sentence = sentence.to_lowercase();
-            SENTENCES.iter().any(|known| sentence.contains(known))
-        })
+    is_named(body, &NAMES) || says(body, &SENTENCES)
+}
+
+/// Returns true if the message of an error has one of the phrases, which are in lower case.
+fn says(body: &str, phrases: &[&str]) -> bool {
+    let Ok(body) = serde_json::from_str::<Value>(body) else {
+        return false;
     };
-    is_named(body, &NAMES) || serde_json::from_str::<Value>(body).is_ok_and(|body| says(&body))
+    message(&body).is_some_and(|sentence| {
+        let sentence = sentence.to_lowercase();
+        phrases.iter().any(|phrase| sentence.contains(phrase))
+    })
+}
+
+/// Returns true if the connection failed while it was encrypted, such as for a wrong certificate.
+fn is_tls(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        // The TLS library reports its errors like this.
+        if error
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 #[cfg(test)]

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use crate::provider_table::ProviderInfo;
+use crate::fault::Fault;
+use crate::provider_table::Protocol;
 
 /// One request: the provider and its address, the model and the keys.
 #[derive(Debug, Clone)]
 pub(super) struct RequestInfo {
-    pub(super) provider: &'static ProviderInfo,
+    pub(super) protocol: Protocol,
     /// The provider's name for a person; a host if the server is not the provider's own.
     pub(super) title: String,
     pub(super) url: String,
+    /// The host of the address, with its port if it has one.
+    pub(super) host: String,
     /// True if the request goes to the provider's own server.
     pub(super) own: bool,
     pub(super) model: String,
@@ -24,4 +27,88 @@ pub(super) struct RequestInfo {
     pub(super) thinking: bool,
     /// The longest silence of the server.
     pub(super) stall: Duration,
+}
+
+impl RequestInfo {
+    /// Returns the fault for a web page in place of an answer.
+    pub(super) fn page(&self) -> Fault {
+        Fault::HtmlPage {
+            url: self.url.clone(),
+        }
+    }
+
+    /// Returns true for Anthropic's models, by whatever name a gateway gives them.
+    pub(super) fn is_claude(&self) -> bool {
+        self.model.contains("claude")
+    }
+
+    /// Returns the mark that a transcript keeps with a signature: who can read it.
+    ///
+    /// Reasoning is encrypted for one model at one host. Claude's signatures are valid for all its models everywhere.
+    fn signature_mark(&self) -> String {
+        match self.protocol {
+            Protocol::Anthropic if self.is_claude() || self.own => "anthropic:".to_owned(),
+            protocol => format!("{}|{}|{}|", protocol.name(), self.host, self.model),
+        }
+    }
+
+    /// Returns the signature with its mark, as a transcript keeps it.
+    pub(super) fn keep_signature(&self, signature: &str) -> String {
+        self.signature_mark() + signature
+    }
+
+    /// Returns a kept signature as the server sent it; none if this server and model cannot read it.
+    pub(super) fn own_signature<'a>(&self, kept: Option<&'a str>) -> Option<&'a str> {
+        kept?.strip_prefix(&self.signature_mark())
+    }
+}
+
+#[cfg(test)]
+pub(super) fn test_info(protocol: Protocol) -> RequestInfo {
+    RequestInfo {
+        protocol,
+        title: "OpenAI".into(),
+        url: "http://h/v1/".into(),
+        host: "h".into(),
+        own: false,
+        model: "m".into(),
+        key_source: "OPENAI_API_KEY".into(),
+        keys: vec!["sk-very-secret".into()],
+        guessed: false,
+        thinking: false,
+        stall: Duration::from_secs(120),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encrypted_reasoning_is_for_one_model_at_one_host() {
+        let at = |protocol, host: &str, model: &str| RequestInfo {
+            host: host.into(),
+            model: model.into(),
+            ..test_info(protocol)
+        };
+        let returned = |from: &RequestInfo, to: &RequestInfo| {
+            let kept = from.keep_signature("sig");
+            to.own_signature(Some(&kept)).map(str::to_owned)
+        };
+        let here = at(Protocol::Responses, "a:1", "gpt-5.6");
+        assert_eq!(returned(&here, &here).as_deref(), Some("sig"));
+        for other in [
+            at(Protocol::Responses, "a:1", "gpt-5.7"),
+            at(Protocol::Responses, "b:1", "gpt-5.6"),
+            at(Protocol::Gemini, "a:1", "gpt-5.6"),
+        ] {
+            assert_eq!(returned(&here, &other), None, "{other:?}");
+        }
+        let claude = at(Protocol::Anthropic, "a", "claude-x");
+        let elsewhere = at(Protocol::Anthropic, "b", "vendor/claude-y");
+        assert_eq!(returned(&claude, &elsewhere).as_deref(), Some("sig"));
+        let other = at(Protocol::Anthropic, "a", "deepseek");
+        assert_eq!(returned(&claude, &other), None);
+        assert_eq!(returned(&other, &claude), None);
+    }
 }

@@ -107,17 +107,5 @@ fn thoughts_are_asked_for_where_a_model_has_them() {
 
 #[test]
 fn the_client_is_built_late() {
-    assert!(remote(false).0.clients.get().is_none());
-}
-
-#[test]
-fn local_servers_are_reached_directly() {
-    for url in [
-        "http://localhost:1/",
-        "http://127.0.0.1:1/",
-        "http://[::1]:1/",
-    ] {
-        assert!(is_local(url), "{url}");
-    }
-    assert!(!is_local("https://api.openai.com/v1/"));
+    assert!(remote(false).0.client.get().is_none());
 }

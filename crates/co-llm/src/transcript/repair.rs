@@ -93,6 +93,10 @@ impl<'a> Repair<'a> {
             match item {
                 Item::Call(call) => self.call(at, call),
                 Item::Outcome(_) => self.outcome(at),
+                // Between two calls of one answer. The model was sent no result yet.
+                Item::Text { .. } | Item::Reasoning { .. } if !self.answering => {
+                    self.mended.push(item.clone());
+                }
                 Item::User { .. }
                 | Item::Text { .. }
                 | Item::Reasoning { .. }

@@ -27,6 +27,17 @@ pub struct Usage {
 pub struct Cost(pub u64);
 
 impl Cost {
+    /// Returns the cost for an amount of US dollars; none if that is no amount.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range is checked"
+    )]
+    pub fn of_dollars(dollars: f64) -> Option<Self> {
+        let valid = (0.0..1e9).contains(&dollars);
+        valid.then(|| Self((dollars * 1e9).round() as u64))
+    }
+
     /// Returns the cost in US dollars.
     #[expect(
         clippy::cast_precision_loss,

@@ -1,22 +1,9 @@
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::*;
 
 fn info() -> RequestInfo {
-    RequestInfo {
-        provider: &crate::provider_table::PROVIDERS[1],
-        title: "OpenAI".into(),
-        url: "http://h/v1/".into(),
-        own: true,
-        model: "m".into(),
-        key_source: "OPENAI_API_KEY".into(),
-        keys: vec!["sk-very-secret".into()],
-        guessed: false,
-        thinking: false,
-        stall: Duration::from_secs(120),
-    }
+    crate::remote::request_info::test_info(crate::provider_table::Protocol::OpenAi)
 }
 
 fn http(status: u16, body: &str, headers: &[(&'static str, &str)]) -> Fault {
@@ -36,16 +23,16 @@ fn statuses_are_told_apart() {
             "{status}"
         );
     }
-    for status in [401, 403] {
-        assert_eq!(
-            http(status, "", &[]),
-            Fault::Unauthorized {
-                provider: "OpenAI".into(),
-                status,
-                source_name: "OPENAI_API_KEY".into()
-            }
-        );
-    }
+    assert_eq!(
+        http(401, r#"{"error": {"message": "no such key"}}"#, &[]),
+        Fault::Unauthorized {
+            provider: "OpenAI".into(),
+            status: 401,
+            source_name: "OPENAI_API_KEY".into(),
+            body: "no such key".into(),
+        }
+    );
+    assert!(matches!(http(403, "", &[]), Fault::Forbidden { .. }));
     assert!(matches!(http(404, "", &[]), Fault::NotFound { .. }));
     assert!(matches!(http(400, "", &[]), Fault::BadRequest { .. }));
     assert!(matches!(http(422, "", &[]), Fault::BadRequest { .. }));
@@ -80,6 +67,38 @@ fn a_quota_that_is_used_up_is_told_by_its_code_alone() {
     check(429, json!("insufficient_quota"), false);
     let inside = info().event(&json!({"code": "insufficient_quota", "message": "x"}));
     assert!(matches!(inside, Fault::QuotaUsedUp { .. }), "{inside:?}");
+}
+
+/// None of them is for the model to correct.
+#[test]
+fn faults_of_the_account_that_come_as_a_400() {
+    let told = |message: &str| {
+        http(
+            400,
+            &json!({"error": {"message": message}}).to_string(),
+            &[],
+        )
+    };
+    for bad_key in [
+        "API key not valid. Please pass a valid API key.",
+        "Incorrect API key provided: ab***c. You can obtain an API key from the console.",
+    ] {
+        let fault = told(bad_key);
+        assert!(
+            matches!(&fault, Fault::Unauthorized { status: 400, body, .. } if body == bad_key),
+            "{fault:?}"
+        );
+    }
+    let no_credit = told("Your credit balance is too low to access the Anthropic API.");
+    assert!(
+        matches!(no_credit, Fault::QuotaUsedUp { .. }),
+        "{no_credit:?}"
+    );
+    let unverified = told("Your organization must be verified to use the model `m`.");
+    assert!(
+        matches!(unverified, Fault::Forbidden { .. }),
+        "{unverified:?}"
+    );
 }
 
 #[test]

@@ -184,6 +184,8 @@ fn assert_valid(items: &[Item]) {
                 );
             }
             Item::Decision { .. } | Item::Notice { .. } | Item::Unknown => {}
+            // Between two calls of one answer.
+            Item::Text { .. } | Item::Reasoning { .. } if !answering => {}
             _ => assert!(
                 open.is_empty(),
                 "{item:?} stands before {open:?} have results"

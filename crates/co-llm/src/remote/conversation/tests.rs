@@ -1,29 +1,22 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::json;
 
 use super::*;
+use crate::remote::options::RequestOptions;
+use crate::remote::request_info::test_info;
 use crate::transcript::INTERRUPTED;
-
-fn row(protocol: Protocol) -> &'static ProviderInfo {
-    let mut rows = crate::provider_table::PROVIDERS.iter();
-    rows.find(|row| row.protocol == protocol).unwrap()
-}
 
 fn info(protocol: Protocol) -> RequestInfo {
     RequestInfo {
-        provider: row(protocol),
-        title: "x".into(),
-        url: "http://h/".into(),
-        own: false,
-        model: "m".into(),
-        key_source: "KEY".into(),
-        keys: Vec::new(),
-        guessed: false,
-        thinking: false,
-        stall: Duration::from_secs(1),
+        model: "claude-or-not".into(),
+        ..test_info(protocol)
     }
+}
+
+/// Returns a signature as a transcript keeps it.
+fn signed(protocol: Protocol, signature: &str) -> Option<String> {
+    Some(info(protocol).keep_signature(signature))
 }
 
 fn user(text: &str) -> Item {
@@ -71,6 +64,7 @@ fn request(items: Vec<Item>, tools: bool) -> ModelRequest {
             Arc::new([])
         },
         may_call: true,
+        cache_key: None,
     }
 }
 
@@ -80,32 +74,42 @@ fn told(protocol: Protocol, items: Vec<Item>, tools: bool) -> Vec<String> {
 }
 
 fn told_over(info: &RequestInfo, items: Vec<Item>, tools: bool) -> Vec<String> {
-    chat(info, &request(items, tools))
-        .messages
-        .iter()
-        .map(|message| {
-            let parts: Vec<String> = message
-                .content
-                .parts()
+    let chat = Conversation::new(info, &request(items, tools));
+    chat.messages.iter().map(in_short).collect()
+}
+
+fn in_short(message: &Message) -> String {
+    match message {
+        Message::User(text) => format!("User: {text}"),
+        Message::Model(parts) => {
+            let parts: Vec<String> = parts.iter().map(part_in_short).collect();
+            format!("Assistant: {}", parts.join(" | "))
+        }
+        Message::Results(results) => {
+            let results: Vec<String> = results
                 .iter()
-                .map(|part| match part {
-                    ContentPart::Text(text) => text.clone(),
-                    ContentPart::ToolCall(call) => {
-                        let signature = call.thought_signatures.clone().unwrap_or_default();
-                        format!("call {}{}", call.call_id, signature.concat())
-                    }
-                    ContentPart::ToolResponse(response) => {
-                        format!("result {}: {}", response.call_id, response.content)
-                    }
-                    ContentPart::ThoughtSignature(signature) => format!("signature {signature}"),
-                    ContentPart::ReasoningContent(text) => format!("thought {text}"),
-                    ContentPart::Custom(custom) => format!("custom {}", custom.data),
-                    other => format!("{other:?}"),
-                })
+                .map(|result| format!("result {}: {}", result.id, result.text))
                 .collect();
-            format!("{}: {}", message.role, parts.join(" | "))
-        })
-        .collect()
+            format!("Tool: {}", results.join(" | "))
+        }
+    }
+}
+
+fn part_in_short(part: &Part) -> String {
+    match part {
+        Part::Text(text) => text.clone(),
+        Part::Reasoning { text, signature } => match signature {
+            Some(signature) => format!("thought {text} signed {signature}"),
+            None => format!("thought {text}"),
+        },
+        Part::Call(call) => {
+            format!(
+                "call {}{}",
+                call.id,
+                call.signature.as_deref().unwrap_or("")
+            )
+        }
+    }
 }
 
 #[test]
@@ -114,13 +118,12 @@ fn calls_of_another_model_are_told_to_one_that_thinks_as_text() {
         thinking: true,
         ..info(Protocol::Anthropic)
     };
-    let own = keep_signature(row(Protocol::Anthropic), "s");
     let items = vec![
         user("x"),
         said("I look."),
         call("1"),
         outcome("1", "there"),
-        reasoning("so", Some(own)),
+        reasoning("so", signed(Protocol::Anthropic, "s")),
         call("2"),
         outcome("2", "here"),
     ];
@@ -129,7 +132,7 @@ fn calls_of_another_model_are_told_to_one_that_thinks_as_text() {
         "User: x",
         "Assistant: I look. | [used run with {\"cmd\":\"ls\"}]",
         "User: [what run came to]\nthere",
-        "Assistant: signature s | thought so | call 2",
+        "Assistant: thought so signed s | call 2",
         "Tool: result 2: here",
     ];
     assert_eq!(told, expected);
@@ -164,8 +167,19 @@ fn calls_of_a_step_stand_together_and_so_do_their_results() {
             "User: y",
         ]
     );
-    let ollama = told(Protocol::Ollama, items, true);
-    assert_eq!(ollama[2..4], ["Tool: result 1: a", "Tool: result 2: b"]);
+}
+
+#[test]
+fn results_stand_in_the_order_of_their_calls() {
+    let items = vec![
+        user("x"),
+        call("1"),
+        call("2"),
+        outcome("2", "b"),
+        outcome("1", "a"),
+    ];
+    let told = told(Protocol::Ollama, items, true);
+    assert_eq!(told[2], "Tool: result 1: a | result 2: b");
 }
 
 #[test]
@@ -274,86 +288,46 @@ fn without_tools_calls_of_the_past_are_text() {
 }
 
 #[test]
-fn anthropic_gets_its_thoughts_back_with_their_signatures_in_order() {
-    let mine = |text: &str| Some(keep_signature(row(Protocol::Anthropic), text));
+fn thoughts_stay_in_their_places_and_lose_the_signatures_of_others() {
     let items = vec![
         user("x"),
-        reasoning("a", mine("sig-a")),
-        reasoning("", mine(r#"{"type":"redacted_thinking","data":"zz"}"#)),
-        reasoning("b", mine("sig-b")),
-        reasoning("unsigned", None),
-        reasoning("foreign", Some(keep_signature(row(Protocol::Gemini), "g"))),
+        reasoning("a", signed(Protocol::Anthropic, "sig-a")),
+        reasoning("", signed(Protocol::Anthropic, "redacted")),
+        reasoning("", signed(Protocol::Gemini, "g")),
         call("call#run#0"),
+        reasoning("b", signed(Protocol::Anthropic, "sig-b")),
+        reasoning("foreign", signed(Protocol::Gemini, "g")),
+        call("2"),
         outcome("call#run#0", "ok"),
+        outcome("2", "ok"),
     ];
     assert_eq!(
         told(Protocol::Anthropic, items, true),
         [
             "User: x",
-            "Assistant: signature sig-a | thought a | custom {\"type\":\"redacted_thinking\",\"data\":\"zz\"} \
-             | signature sig-b | thought b | call call_run_0",
-            "Tool: result call_run_0: ok",
+            "Assistant: thought a signed sig-a | thought  signed redacted | call call_run_0 \
+             | thought b signed sig-b | thought foreign | call 2",
+            "Tool: result call_run_0: ok | result 2: ok",
         ]
     );
 }
 
 #[test]
-fn gemini_gets_the_signatures_of_its_calls() {
-    let mut signed = Call {
-        id: "call#run#0".into(),
-        name: "run".into(),
-        arguments: json!({}),
-        signature: Some(keep_signature(row(Protocol::Gemini), "/sig")),
+fn a_call_has_the_signature_of_its_own_model_only() {
+    let told_with = |signature| {
+        let call = Call {
+            id: "call#run#0".into(),
+            name: "run".into(),
+            arguments: json!({}),
+            signature,
+        };
+        let items = vec![user("x"), Item::Call(call), outcome("call#run#0", "ok")];
+        told(Protocol::Gemini, items, true).remove(1)
     };
-    let items = vec![
-        user("x"),
-        Item::Call(signed.clone()),
-        outcome("call#run#0", "ok"),
-    ];
-    assert_eq!(
-        told(Protocol::Gemini, items, true)[1],
-        "Assistant: call call#run#0/sig"
-    );
-    signed.signature = Some(keep_signature(row(Protocol::Responses), "/sig"));
-    let items = vec![user("x"), Item::Call(signed), outcome("call#run#0", "ok")];
-    assert_eq!(
-        told(Protocol::Gemini, items, true)[1],
-        "Assistant: call call#run#0"
-    );
-}
-
-#[test]
-fn a_compatible_server_gets_back_the_thoughts_that_led_to_calls() {
-    let items = vec![
-        user("x"),
-        reasoning("so", None),
-        call("1"),
-        outcome("1", "ok"),
-        reasoning("idle", None),
-        said("a"),
-        user("y"),
-    ];
-    assert_eq!(
-        told(Protocol::OpenAi, items.clone(), true),
-        [
-            "User: x",
-            "Assistant: thought so | call 1",
-            "Tool: result 1: ok",
-            "Assistant: a",
-            "User: y",
-        ]
-    );
-    let own = RequestInfo {
-        own: true,
-        ..info(Protocol::OpenAi)
-    };
-    let chat = chat(&own, &request(items, true));
-    assert!(
-        !chat
-            .messages
-            .iter()
-            .any(|message| message.content.contains_reasoning_content())
-    );
+    let own = signed(Protocol::Gemini, "/sig");
+    assert_eq!(told_with(own), "Assistant: call call#run#0/sig");
+    let other = signed(Protocol::Responses, "/sig");
+    assert_eq!(told_with(other), "Assistant: call call#run#0");
 }
 
 #[test]
@@ -373,37 +347,40 @@ fn context_is_told_with_its_name() {
 
 /// Holds for every request a provider takes.
 fn assert_valid(protocol: Protocol, items: Vec<Item>, tools: bool) {
-    let chat = chat(&info(protocol), &request(items, tools));
-    let messages: Vec<&ChatMessage> = chat
-        .messages
-        .iter()
-        .filter(|message| !matches!(message.role, ChatRole::System))
-        .collect();
-    assert!(matches!(messages[0].role, ChatRole::User));
-    assert!(!matches!(
-        messages[messages.len() - 1].role,
-        ChatRole::Assistant
-    ));
-    let mut open: Vec<String> = Vec::new();
-    for message in messages {
-        if !matches!(message.role, ChatRole::Tool) {
-            assert_eq!(open, Vec::<String>::new(), "calls without results");
-        }
-        assert!(!message.content.is_empty());
-        for part in message.content.parts() {
-            match part {
-                ContentPart::Text(text) => assert!(!text.trim().is_empty()),
-                ContentPart::ToolCall(call) => open.push(call.call_id.clone()),
-                ContentPart::ToolResponse(response) => {
-                    let at = open.iter().position(|id| *id == response.call_id);
-                    open.remove(at.expect("a result answers an open call"));
+    let chat = Conversation::new(&info(protocol), &request(items, tools));
+    assert!(matches!(chat.messages[0], Message::User(_)));
+    assert!(!matches!(chat.messages.last(), Some(Message::Model(_))));
+    let mut open: Vec<&str> = Vec::new();
+    for message in &chat.messages {
+        match message {
+            Message::User(text) => {
+                assert_eq!(open, [""; 0], "calls without results");
+                assert!(!text.trim().is_empty());
+            }
+            Message::Model(parts) => {
+                assert_eq!(open, [""; 0], "calls without results");
+                assert!(
+                    parts
+                        .iter()
+                        .any(|part| !matches!(part, Part::Reasoning { .. }))
+                );
+                for part in parts {
+                    match part {
+                        Part::Text(text) => assert!(!text.trim().is_empty()),
+                        Part::Call(call) => open.push(&call.id),
+                        Part::Reasoning { .. } => {}
+                    }
                 }
-                _ => {}
+            }
+            Message::Results(results) => {
+                let ids: Vec<&str> = results.iter().map(|result| &*result.id).collect();
+                assert_eq!(ids, open, "each call has its result, in order");
+                open.clear();
             }
         }
     }
-    assert_eq!(open, Vec::<String>::new(), "calls without results");
-    assert_eq!(chat.tools.is_some(), tools);
+    assert_eq!(open, [""; 0], "calls without results");
+    assert_eq!(chat.tools.is_empty(), !tools);
 }
 
 fn any_item() -> impl proptest::strategy::Strategy<Value = Item> {
@@ -454,7 +431,9 @@ proptest::proptest! {
             texts
         };
         let bytes = |protocol, items| {
-            serde_json::to_string(&chat(&info(protocol), &request(items, true))).unwrap()
+            let info = info(protocol);
+            let chat = Conversation::new(&info, &request(items, true));
+            crate::remote::protocol::body(&info, &RequestOptions::default(), &chat).to_string()
         };
         let whole = around(vec![said(ANSWER)]);
         let pieces = around(crate::transcript::cut(ANSWER, &cuts));

@@ -1,0 +1,104 @@
+//! Anthropic's Messages, which gateways and some other vendors speak too.
+
+mod reader;
+
+use serde_json::{Value, json};
+
+pub(super) use self::reader::MessageReader;
+use super::conversation::{CallResult, Conversation, Message, Part};
+use super::options::{self, RequestOptions};
+use super::request_info::RequestInfo;
+use crate::provider_table::{self, Protocol};
+use crate::request::ToolSpec;
+
+/// Returns the body of a request.
+pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
+    let mut body = json!({
+        "model": info.model,
+        "stream": true,
+        "system": chat.system,
+    });
+    if !chat.tools.is_empty() {
+        body["tools"] = chat.tools.iter().map(tool).collect();
+    }
+    let messages = chat
+        .messages
+        .iter()
+        .map(|message| self::message(info, message));
+    body["messages"] = messages.collect();
+    // The protocol demands this field.
+    let usual = provider_table::output_limit(&info.model);
+    body["max_tokens"] = options.max_output_tokens.unwrap_or(usual).into();
+    if info.own {
+        // Without this field Anthropic caches nothing. With it, it caches the request up to its last message
+        // (platform.claude.com, "Prompt caching", automatic caching, 2026-11). Other servers that speak its protocol
+        // may refuse the field.
+        body["cache_control"] = json!({ "type": "ephemeral" });
+    }
+    options::finish(&mut body, Protocol::Anthropic, options, chat.may_call);
+    body
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    json!({
+        "name": spec.name,
+        "description": spec.description,
+        "input_schema": spec.schema,
+    })
+}
+
+fn message(info: &RequestInfo, message: &Message) -> Value {
+    match message {
+        Message::User(text) => json!({ "role": "user", "content": text }),
+        Message::Model(parts) => {
+            let blocks: Vec<Value> = parts.iter().filter_map(|it| block(info, it)).collect();
+            json!({ "role": "assistant", "content": blocks })
+        }
+        Message::Results(results) => {
+            let blocks: Vec<Value> = results.iter().map(result).collect();
+            json!({ "role": "user", "content": blocks })
+        }
+    }
+}
+
+/// Returns the block of a part, in its place: thinking between calls goes back where it stood.
+fn block(info: &RequestInfo, part: &Part) -> Option<Value> {
+    Some(match part {
+        Part::Text(text) => json!({ "type": "text", "text": text }),
+        Part::Reasoning { text, signature } => {
+            let signature = signature.as_deref();
+            if text.is_empty()
+                && let Some(Ok(block @ Value::Object(_))) = signature.map(serde_json::from_str)
+            {
+                // An encrypted block, which goes back as it came.
+                return Some(block);
+            }
+            match signature {
+                Some(signature) => {
+                    json!({ "type": "thinking", "thinking": text, "signature": signature })
+                }
+                // Anthropic refuses thinking without its signature. Other vendors sign nothing and want it back.
+                None if info.own || info.is_claude() || text.is_empty() => return None,
+                None => json!({ "type": "thinking", "thinking": text }),
+            }
+        }
+        Part::Call(call) => json!({
+            "type": "tool_use",
+            "id": call.id,
+            "name": call.name,
+            "input": call.arguments,
+        }),
+    })
+}
+
+fn result(result: &CallResult) -> Value {
+    let mut block = json!({
+        "type": "tool_result",
+        "tool_use_id": result.id,
+        "content": result.text,
+    });
+    if !result.ok {
+        block["is_error"] = true.into();
+    }
+    block
+}

@@ -1,0 +1,160 @@
+//! Reads the events of an answer.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::fault::Fault;
+use crate::provider::Stop;
+use crate::remote::answer::{Answer, RawCall};
+use crate::remote::protocol::{
+    FrameReader, arguments_text, count, missing_call, text, unknown_reason,
+};
+use crate::remote::request_info::RequestInfo;
+
+/// The state of an answer between two events.
+#[derive(Debug, Default)]
+pub(in crate::remote) struct MessageReader {
+    /// The blocks that have no end yet, by their index.
+    open: BTreeMap<u64, Block>,
+    reason: Option<String>,
+}
+
+#[derive(Debug)]
+enum Block {
+    Text,
+    Thinking { signature: String },
+    Call { call: RawCall, input: Value },
+}
+
+impl FrameReader for MessageReader {
+    fn frame(
+        &mut self,
+        mut frame: Value,
+        info: &RequestInfo,
+        answer: &mut Answer,
+    ) -> Result<(), Fault> {
+        let index = frame["index"].as_u64().unwrap_or(0);
+        match text(&frame, "type") {
+            "message_start" => {
+                count_tokens(&frame["message"]["usage"], answer);
+                answer.report_usage();
+            }
+            "content_block_start" => {
+                let block = frame["content_block"].take();
+                self.start(index, block, info, answer);
+            }
+            "content_block_delta" => self.delta(index, &frame["delta"], answer),
+            "content_block_stop" => self.end(index, info, answer),
+            "message_delta" => {
+                count_tokens(&frame["usage"], answer);
+                let reason = text(&frame["delta"], "stop_reason");
+                if !reason.is_empty() {
+                    self.reason = Some(reason.to_owned());
+                }
+            }
+            "error" => return Err(info.event(&frame)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+        let reason = self.reason.take().unwrap_or_default();
+        // The output limit cuts a block off without its end.
+        let open: Vec<u64> = self.open.keys().copied().collect();
+        for index in open {
+            self.end(index, info, answer);
+        }
+        let stop = match reason.as_str() {
+            "end_turn" | "stop_sequence" | "tool_use" => Stop::Done,
+            "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+            "refusal" => Stop::Refused,
+            unknown => {
+                answer.notice(unknown_reason(unknown));
+                Stop::Done
+            }
+        };
+        if reason == "tool_use" && !answer.has_call() {
+            return Err(missing_call());
+        }
+        answer.stop(info, stop);
+        Ok(())
+    }
+}
+
+impl MessageReader {
+    fn start(&mut self, index: u64, mut block: Value, info: &RequestInfo, answer: &mut Answer) {
+        let begun = match text(&block, "type") {
+            "text" => {
+                answer.text(text(&block, "text"));
+                Block::Text
+            }
+            "thinking" => {
+                answer.reasoning(text(&block, "thinking"));
+                let signature = text(&block, "signature").to_owned();
+                Block::Thinking { signature }
+            }
+            "redacted_thinking" => return answer.signature(info, &block.to_string()),
+            "tool_use" => Block::Call {
+                call: RawCall {
+                    id: text(&block, "id").to_owned(),
+                    name: text(&block, "name").to_owned(),
+                    ..RawCall::default()
+                },
+                input: block["input"].take(),
+            },
+            _ => return,
+        };
+        self.open.insert(index, begun);
+    }
+
+    fn delta(&mut self, index: u64, delta: &Value, answer: &mut Answer) {
+        match text(delta, "type") {
+            "text_delta" => answer.text(text(delta, "text")),
+            "thinking_delta" => answer.reasoning(text(delta, "thinking")),
+            "signature_delta" => {
+                if let Some(Block::Thinking { signature }) = self.open.get_mut(&index) {
+                    signature.push_str(text(delta, "signature"));
+                }
+            }
+            "input_json_delta" => {
+                if let Some(Block::Call { call, .. }) = self.open.get_mut(&index) {
+                    call.arguments.push_str(text(delta, "partial_json"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, index: u64, info: &RequestInfo, answer: &mut Answer) {
+        match self.open.remove(&index) {
+            Some(Block::Thinking { signature }) => answer.signature(info, &signature),
+            Some(Block::Call { mut call, input }) => {
+                let given = input.as_object().is_some_and(|input| !input.is_empty());
+                // Some servers send the whole input at the start.
+                if call.arguments.is_empty() && given {
+                    call.arguments = arguments_text(&input);
+                }
+                answer.call(call);
+            }
+            Some(Block::Text) | None => {}
+        }
+    }
+}
+
+/// Takes over the counts that an event has. The counts of later events include those of earlier ones.
+fn count_tokens(counted: &Value, answer: &mut Answer) {
+    let usage = answer.usage();
+    let fresh = usage.input - usage.cached - usage.written;
+    let take = |path: &str, old: u64| counted.pointer(path).map_or(old, |_| count(counted, path));
+    let fresh = take("/input_tokens", fresh);
+    usage.cached = take("/cache_read_input_tokens", usage.cached);
+    usage.written = take("/cache_creation_input_tokens", usage.written);
+    usage.output = take("/output_tokens", usage.output);
+    usage.input = fresh + usage.cached + usage.written;
+}

@@ -1,0 +1,188 @@
+//! Reads the chunks of an answer.
+
+use serde_json::Value;
+
+use super::calls::Calls;
+use crate::fault::Fault;
+use crate::provider::Stop;
+use crate::remote::answer::Answer;
+use crate::remote::protocol::{
+    FrameReader, count, missing_call, stopped_with, text, unknown_reason,
+};
+use crate::remote::request_info::RequestInfo;
+use crate::transcript::{Cost, Usage};
+
+/// The state of an answer between two chunks.
+#[derive(Debug, Default)]
+pub(in crate::remote) struct ChunkReader {
+    calls: Calls,
+    reason: Option<String>,
+    refused: bool,
+    /// The reasoning as OpenRouter wants it back, put together by index.
+    details: Vec<Value>,
+}
+
+impl FrameReader for ChunkReader {
+    fn frame(
+        &mut self,
+        frame: Value,
+        info: &RequestInfo,
+        answer: &mut Answer,
+    ) -> Result<(), Fault> {
+        let choice = &frame["choices"][0];
+        for error in [&frame["error"], &choice["error"]] {
+            if !error.is_null() {
+                return Err(info.event(error));
+            }
+        }
+        if let Some(counted) = usage(&frame) {
+            *answer.usage() = counted;
+        }
+        // Some servers send a whole message in place of a delta.
+        let delta = match &choice["delta"] {
+            Value::Null => &choice["message"],
+            delta => delta,
+        };
+        self.delta(delta, answer);
+        let reason = text(choice, "finish_reason");
+        if !reason.is_empty() {
+            self.reason = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+        let reason = self.reason.take().unwrap_or_default();
+        let mut stop = match reason.as_str() {
+            "stop" | "tool_calls" | "function_call" | "end_turn" | "eos" | "eos_token"
+            | "stop_sequence" | "tool_use" | "completed" | "COMPLETE" | "" => Stop::Done,
+            "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => {
+                Stop::Length
+            }
+            "content_filter" | "sensitive" | "safety" | "refusal" | "recitation" => Stop::Refused,
+            "error"
+            | "network_error"
+            | "insufficient_system_resource"
+            | "server_error"
+            | "abort"
+            | "overloaded"
+            | "malformed_function_call"
+            | "MALFORMED_FUNCTION_CALL" => {
+                return Err(stopped_with(&reason));
+            }
+            unknown => {
+                answer.notice(unknown_reason(unknown));
+                Stop::Done
+            }
+        };
+        if self.refused {
+            stop = Stop::Refused;
+        }
+        let announced = matches!(reason.as_str(), "tool_calls" | "function_call" | "tool_use");
+        if announced && self.calls.is_empty() {
+            return Err(missing_call());
+        }
+        if !self.details.is_empty() {
+            let details = Value::from(std::mem::take(&mut self.details));
+            answer.signature(info, &details.to_string());
+        }
+        for call in self.calls.take() {
+            answer.call(call);
+        }
+        answer.stop(info, stop);
+        Ok(())
+    }
+}
+
+impl ChunkReader {
+    fn delta(&mut self, delta: &Value, answer: &mut Answer) {
+        // Servers name the reasoning differently, and some send it under two names.
+        let named = ["reasoning_content", "reasoning"].map(|name| text(delta, name));
+        let reasoning = named.into_iter().find(|text| !text.is_empty());
+        answer.reasoning(reasoning.unwrap_or_default());
+        match &delta["content"] {
+            Value::String(text) => answer.text_with_tags(text),
+            Value::Array(parts) => parts.iter().for_each(|part| content_part(part, answer)),
+            _ => {}
+        }
+        let refusal = text(delta, "refusal");
+        self.refused |= !refusal.is_empty();
+        answer.text(refusal);
+        for detail in delta["reasoning_details"].as_array().into_iter().flatten() {
+            add_detail(&mut self.details, detail);
+        }
+        for piece in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.calls.add(piece);
+        }
+        let function = &delta["function_call"];
+        if function.is_object() {
+            self.calls.add(&serde_json::json!({ "function": function }));
+        }
+    }
+}
+
+/// Adds a part of Mistral's content: text, or thinking that holds texts.
+fn content_part(part: &Value, answer: &mut Answer) {
+    if part["type"] == "thinking" {
+        match &part["thinking"] {
+            Value::String(text) => answer.reasoning(text),
+            thinking => {
+                for piece in thinking.as_array().into_iter().flatten() {
+                    answer.reasoning(text(piece, "text"));
+                }
+            }
+        }
+    } else {
+        answer.text(text(part, "text"));
+    }
+}
+
+/// Adds a piece of a reasoning detail to the one with its index.
+fn add_detail(details: &mut Vec<Value>, piece: &Value) {
+    let same = |known: &&mut Value| {
+        known["type"] == piece["type"]
+            && !piece["index"].is_null()
+            && known["index"] == piece["index"]
+    };
+    let Some(known) = details.iter_mut().find(same) else {
+        details.push(piece.clone());
+        return;
+    };
+    let fields = piece.as_object().into_iter().flatten();
+    for (name, value) in fields.filter(|(_, value)| !value.is_null()) {
+        match (&mut known[name], value) {
+            (Value::String(text), Value::String(more))
+                if matches!(name.as_str(), "text" | "summary" | "data") =>
+            {
+                text.push_str(more);
+            }
+            (known, value) => *known = value.clone(),
+        }
+    }
+}
+
+fn usage(frame: &Value) -> Option<Usage> {
+    let counted = [&frame["usage"], &frame["x_groq"]["usage"]]
+        .into_iter()
+        .find(|usage| usage.is_object())?;
+    let cached = [
+        "/prompt_tokens_details/cached_tokens",
+        "/prompt_cache_hit_tokens",
+        "/cached_tokens",
+    ];
+    Some(Usage {
+        input: count(counted, "/prompt_tokens"),
+        output: count(counted, "/completion_tokens"),
+        cached: cached
+            .iter()
+            .map(|path| count(counted, path))
+            .max()
+            .unwrap_or(0),
+        written: count(counted, "/prompt_tokens_details/cache_write_tokens"),
+        cost: counted["cost"].as_f64().and_then(Cost::of_dollars),
+    })
+}

@@ -1,0 +1,318 @@
+//! Turns the items of a chat into messages, in no protocol's format.
+//!
+//! It repairs the items first, so that no provider is sent a call without its result.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::request_info::RequestInfo;
+use crate::provider_table::Protocol;
+use crate::request::{ModelRequest, ToolSpec};
+use crate::transcript::{self, Call, Context, Item, Outcome};
+
+/// The last message of a request that would end with the model's own text. Most providers refuse that.
+const GO_ON: &str = "Go on from where you stopped.";
+/// The answer in the request to a prompt that got none.
+const NO_ANSWER: &str = "(no answer)";
+/// The first message of a request that would begin with the model's own text.
+const BEGIN: &str = "(The conversation goes on.)";
+
+/// The parts of a request that each protocol writes in its own format.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Conversation {
+    pub(super) system: String,
+    pub(super) messages: Vec<Message>,
+    pub(super) tools: Arc<[ToolSpec]>,
+    /// False if the model must answer with text.
+    pub(super) may_call: bool,
+    /// A name for the chat that stays the same, for the provider's cache.
+    pub(super) cache_key: Option<String>,
+}
+
+/// One message of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Message {
+    User(String),
+    Model(Vec<Part>),
+    /// The results of the calls in the message before it, in the order of the calls.
+    Results(Vec<CallResult>),
+}
+
+/// A part of the model's message.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Part {
+    Text(String),
+    /// The signature is as the server sent it. It is none if another server or model made it.
+    Reasoning {
+        text: String,
+        signature: Option<String>,
+    },
+    Call(Call),
+}
+
+/// The result of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CallResult {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) ok: bool,
+}
+
+impl Conversation {
+    /// Returns the conversation that a request sends.
+    ///
+    /// A message depends on its own items and on earlier ones only. So each request of a chat begins with the bytes of the
+    /// one before it, and the provider can serve that part from its cache.
+    pub(super) fn new(info: &RequestInfo, request: &ModelRequest) -> Self {
+        let (items, _) = transcript::repair(transcript::view(&request.items));
+        let mut writer = MessageWriter::new(info, request.tools.is_empty());
+        for item in items {
+            writer.item(item);
+        }
+        Self {
+            system: request.system.clone(),
+            messages: writer.finish(),
+            tools: Arc::clone(&request.tools),
+            may_call: request.may_call || request.tools.is_empty(),
+            cache_key: request.cache_key.clone(),
+        }
+    }
+}
+
+/// Returns the texts of a message's parts as one text.
+pub(super) fn joined_text(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// Collects items into messages.
+struct MessageWriter<'a> {
+    info: &'a RequestInfo,
+    /// True if the request offers no tools. Earlier calls become text, since some providers refuse them otherwise.
+    calls_as_text: bool,
+    /// Ids of other calls that become text. Their results become text too.
+    text_calls: HashSet<String>,
+    messages: Vec<Message>,
+    user: Vec<String>,
+    /// True directly after a summary. The end of that turn does not mean a missing answer.
+    after_summary: bool,
+    parts: Vec<Part>,
+    results: Vec<CallResult>,
+    names: HashMap<String, String>,
+}
+
+impl<'a> MessageWriter<'a> {
+    fn new(info: &'a RequestInfo, calls_as_text: bool) -> Self {
+        Self {
+            info,
+            calls_as_text,
+            text_calls: HashSet::new(),
+            messages: Vec::new(),
+            user: Vec::new(),
+            after_summary: false,
+            parts: Vec::new(),
+            results: Vec::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    fn item(&mut self, item: Item) {
+        match item {
+            Item::User { text, context } => self.add_user(with_context(text, &context)),
+            Item::Summary { text, .. } => {
+                self.add_user(format!(
+                    "What happened before this point, in short:\n\n{text}"
+                ));
+                self.after_summary = true;
+            }
+            Item::Text { text } => {
+                self.start_model();
+                if !text.trim().is_empty() {
+                    self.parts.push(Part::Text(text));
+                }
+            }
+            Item::Reasoning { text, signature } => {
+                self.start_model();
+                self.reasoning(text, signature.as_deref());
+            }
+            Item::Call(call) => {
+                self.start_model();
+                self.call(call);
+            }
+            Item::Outcome(outcome) => self.outcome(outcome),
+            Item::JobEnded {
+                text, told: false, ..
+            }
+            | Item::Note { text, .. } => self.add_user(format!("[{text}]")),
+            Item::JobStarted { .. } | Item::JobEnded { .. } => {}
+            Item::End { .. } => self.end_turn(),
+            Item::Decision { .. } | Item::Notice { .. } | Item::Unknown => {}
+            Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => {}
+        }
+    }
+
+    /// Adds an answer to a prompt that got none. Joined with the next prompt, its bytes would differ from those sent before.
+    fn end_turn(&mut self) {
+        if !self.user.is_empty() && !self.after_summary {
+            self.end_user();
+            let answer = Part::Text(NO_ANSWER.to_owned());
+            self.messages.push(Message::Model(vec![answer]));
+        }
+    }
+
+    fn add_user(&mut self, text: String) {
+        self.end_model();
+        self.end_results();
+        self.after_summary = false;
+        self.user.push(text);
+    }
+
+    fn start_model(&mut self) {
+        self.end_results();
+        self.end_user();
+    }
+
+    fn reasoning(&mut self, text: String, signature: Option<&str>) {
+        let own = self.info.own_signature(signature);
+        if own.is_some() || !text.is_empty() {
+            self.parts.push(Part::Reasoning {
+                text,
+                signature: own.map(str::to_owned),
+            });
+        }
+    }
+
+    fn call(&mut self, call: Call) {
+        if self.calls_as_text {
+            self.parts.push(as_text(&call.name, &call.arguments));
+            self.names.insert(call.id, call.name);
+            return;
+        }
+        self.names.insert(call.id.clone(), call.name.clone());
+        let signature = self.info.own_signature(call.signature.as_deref());
+        self.parts.push(Part::Call(Call {
+            id: self.id(&call.id),
+            signature: signature.map(str::to_owned),
+            ..call
+        }));
+    }
+
+    fn outcome(&mut self, outcome: Outcome) {
+        self.end_model();
+        let name = self.names.get(&outcome.call).cloned().unwrap_or_default();
+        let id = self.id(&outcome.call);
+        if self.calls_as_text || self.text_calls.contains(&id) {
+            self.user
+                .push(format!("[what {name} came to]\n{}", outcome.text));
+            return;
+        }
+        self.end_user();
+        self.results.push(CallResult {
+            id,
+            name,
+            text: outcome.text,
+            ok: outcome.ok,
+        });
+    }
+
+    /// Returns an id that the provider accepts. Other providers refuse some of Gemini's ids.
+    fn id(&self, id: &str) -> String {
+        if self.info.protocol == Protocol::Gemini {
+            return id.to_owned();
+        }
+        id.chars()
+            .map(|c| match c {
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
+                _ => '_',
+            })
+            .collect()
+    }
+
+    fn end_user(&mut self) {
+        if !self.user.is_empty() {
+            let text = std::mem::take(&mut self.user).join("\n\n");
+            self.messages.push(Message::User(text));
+        }
+    }
+
+    fn end_model(&mut self) {
+        let mut parts = std::mem::take(&mut self.parts);
+        let thought =
+            |part: &Part| matches!(part, Part::Reasoning { signature, .. } if signature.is_some());
+        if self.info.thinking && !parts.iter().any(thought) {
+            self.calls_to_text(&mut parts);
+        }
+        // Providers refuse reasoning without a text or a call after it.
+        if !parts
+            .iter()
+            .any(|part| !matches!(part, Part::Reasoning { .. }))
+        {
+            return;
+        }
+        if self.messages.is_empty() {
+            self.messages.push(Message::User(BEGIN.to_owned()));
+        }
+        self.messages.push(Message::Model(parts));
+    }
+
+    /// Turns calls into text. Another model made them, so the reasoning that Anthropic wants with them is missing.
+    fn calls_to_text(&mut self, parts: &mut [Part]) {
+        for part in parts {
+            if let Part::Call(call) = part {
+                self.text_calls.insert(call.id.clone());
+                *part = as_text(&call.name, &call.arguments);
+            }
+        }
+    }
+
+    fn end_results(&mut self) {
+        let mut results = std::mem::take(&mut self.results);
+        if results.is_empty() {
+            return;
+        }
+        // Protocols without ids match results to calls by their order.
+        if let Some(Message::Model(parts)) = self.messages.last() {
+            let mut calls = HashMap::new();
+            for (at, part) in parts.iter().enumerate() {
+                if let Part::Call(call) = part {
+                    calls.insert(call.id.as_str(), at);
+                }
+            }
+            results.sort_by_key(|result| calls.get(result.id.as_str()).copied());
+        }
+        self.messages.push(Message::Results(results));
+    }
+
+    fn finish(mut self) -> Vec<Message> {
+        self.end_model();
+        self.end_results();
+        self.end_user();
+        if matches!(self.messages.last(), None | Some(Message::Model(_))) {
+            self.messages.push(Message::User(GO_ON.to_owned()));
+        }
+        self.messages
+    }
+}
+
+fn as_text(name: &str, arguments: &Value) -> Part {
+    Part::Text(format!("[used {name} with {arguments}]"))
+}
+
+fn with_context(text: String, context: &[Context]) -> String {
+    context.iter().fold(text, |told, piece| {
+        format!(
+            "{told}\n\n<context name=\"{}\">\n{}\n</context>",
+            piece.name,
+            piece.text.trim_end_matches('\n')
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Reads the frames of an answer.
+
+use serde_json::Value;
+
+use crate::fault::Fault;
+use crate::provider::Stop;
+use crate::remote::answer::{Answer, RawCall};
+use crate::remote::protocol::{
+    FrameReader, arguments_text, count, stopped_with, text, unknown_reason,
+};
+use crate::remote::request_info::RequestInfo;
+use crate::transcript::Usage;
+
+/// The state of an answer between two frames.
+#[derive(Debug, Default)]
+pub(in crate::remote) struct CandidateReader {
+    reason: Option<String>,
+}
+
+impl FrameReader for CandidateReader {
+    fn frame(
+        &mut self,
+        frame: Value,
+        info: &RequestInfo,
+        answer: &mut Answer,
+    ) -> Result<(), Fault> {
+        if !frame["error"].is_null() {
+            return Err(info.event(&frame["error"]));
+        }
+        let counted = &frame["usageMetadata"];
+        if counted.is_object() {
+            *answer.usage() = usage(counted);
+        }
+        if frame["promptFeedback"]["blockReason"].is_string() {
+            self.reason = Some("BLOCKED".to_owned());
+        }
+        let candidate = &frame["candidates"][0];
+        let reason = text(candidate, "finishReason");
+        if !reason.is_empty() {
+            self.reason = Some(reason.to_owned());
+        }
+        let parts = candidate["content"]["parts"].as_array();
+        for part in parts.into_iter().flatten() {
+            add_part(part, info, answer);
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+        let reason = self.reason.take().unwrap_or_default();
+        let stop = match reason.as_str() {
+            "STOP" => Stop::Done,
+            "MAX_TOKENS" => Stop::Length,
+            "BLOCKED" | "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+            | "LANGUAGE" | "IMAGE_SAFETY" => Stop::Refused,
+            "MALFORMED_FUNCTION_CALL"
+            | "UNEXPECTED_TOOL_CALL"
+            | "TOO_MANY_TOOL_CALLS"
+            | "MISSING_THOUGHT_SIGNATURE"
+            | "MALFORMED_RESPONSE" => return Err(stopped_with(&reason)),
+            unknown => {
+                answer.notice(unknown_reason(unknown));
+                Stop::Done
+            }
+        };
+        answer.stop(info, stop);
+        Ok(())
+    }
+}
+
+fn add_part(part: &Value, info: &RequestInfo, answer: &mut Answer) {
+    let signature = text(part, "thoughtSignature").to_owned();
+    let function = &part["functionCall"];
+    if function.is_object() {
+        return answer.call(RawCall {
+            id: text(function, "id").to_owned(),
+            name: text(function, "name").to_owned(),
+            arguments: arguments_text(&function["args"]),
+            signature: Some(signature).filter(|signature| !signature.is_empty()),
+        });
+    }
+    if part["thought"] == true {
+        answer.reasoning(text(part, "text"));
+        answer.signature(info, &signature);
+    } else {
+        // The next request sends it with the part after it.
+        answer.signature(info, &signature);
+        answer.text(text(part, "text"));
+    }
+}
+
+/// Returns the tokens. Google counts those of thinking and of tools apart from the others.
+fn usage(counted: &Value) -> Usage {
+    Usage {
+        input: count(counted, "/promptTokenCount") + count(counted, "/toolUsePromptTokenCount"),
+        output: count(counted, "/candidatesTokenCount") + count(counted, "/thoughtsTokenCount"),
+        cached: count(counted, "/cachedContentTokenCount"),
+        written: 0,
+        cost: None,
+    }
+}

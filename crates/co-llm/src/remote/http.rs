@@ -1,0 +1,178 @@
+//! Sends requests and checks that an answer begins.
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{RequestBuilder, Response, Url};
+use serde_json::Value;
+
+use super::error;
+use super::request_info::RequestInfo;
+use crate::fault::Fault;
+
+const CONNECT: Duration = Duration::from_secs(15);
+/// Idle connections are closed soon, because an editor is open for days and a turn lasts minutes.
+const IDLE: Duration = Duration::from_secs(60);
+/// The number of bytes of an error body that are read. The message is at its beginning.
+const MAX_ERROR: usize = 64 << 10;
+
+/// Makes the client for a server at this address.
+pub(super) fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(CONNECT)
+        .pool_idle_timeout(IDLE)
+        // A redirect would take the key to another host.
+        .redirect(reqwest::redirect::Policy::none());
+    if is_local(base_url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| Fault::Unreachable {
+        url: base_url.to_owned(),
+        cause: error::last_cause(&error),
+    })
+}
+
+/// Returns true for a server on this machine. It is reached without a proxy.
+pub(super) fn is_local(base_url: &str) -> bool {
+    let Ok(url) = Url::parse(base_url) else {
+        return false;
+    };
+    match url.host_str() {
+        Some("localhost" | "[::1]") => true,
+        Some(host) => host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback()),
+        None => false,
+    }
+}
+
+/// Returns the address of a path below the base address. The query of the base address comes first.
+pub(super) fn endpoint(base_url: &str, path: &str, query: Option<&str>) -> Result<Url, Fault> {
+    let mut url = Url::parse(base_url).map_err(|error| Fault::Unreachable {
+        url: base_url.to_owned(),
+        cause: error.to_string(),
+    })?;
+    let whole = format!("{}{path}", url.path());
+    url.set_path(&whole);
+    let queries: Vec<&str> = url.query().into_iter().chain(query).collect();
+    let query = queries.join("&");
+    url.set_query((!query.is_empty()).then_some(query.as_str()));
+    Ok(url)
+}
+
+/// Returns the headers. The last one with a name counts. Invalid ones are left out.
+pub(super) fn headers(list: impl IntoIterator<Item = (String, String)>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in list {
+        let name = HeaderName::try_from(name);
+        if let (Ok(name), Ok(mut value)) = (name, HeaderValue::try_from(value)) {
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+/// Sends a request and returns the answer once its headers came, if they report no error.
+pub(super) async fn open(info: &RequestInfo, request: RequestBuilder) -> Result<Response, Fault> {
+    let response = match tokio::time::timeout(info.stall, request.send()).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Err(info.network(&error)),
+        Err(_) => return Err(Fault::Stalled(info.stall)),
+    };
+    let status = response.status();
+    let headers = response.headers().clone();
+    let page = headers
+        .get(reqwest::header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    match status.is_success() {
+        true if page => Err(info.page()),
+        true => Ok(response),
+        false => {
+            let body = error_body(response, info.stall).await;
+            Err(info.http(status, &body, &headers))
+        }
+    }
+}
+
+/// Sends a request and returns its answer as JSON.
+pub(super) async fn json(info: &RequestInfo, request: RequestBuilder) -> Result<Value, Fault> {
+    let response = open(info, request).await?;
+    let body = match tokio::time::timeout(info.stall, response.bytes()).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(error)) => return Err(info.network(&error)),
+        Err(_) => return Err(Fault::Stalled(info.stall)),
+    };
+    if body.trim_ascii_start().starts_with(b"<") {
+        return Err(info.page());
+    }
+    serde_json::from_slice(&body).map_err(|error| RequestInfo::unreadable(&error))
+}
+
+/// Reads the body of an error, at most [`MAX_ERROR`] bytes, until it ends, fails or the time is over.
+///
+/// A failure here is not reported, since the status of the error is more important.
+async fn error_body(mut response: Response, limit: Duration) -> String {
+    let mut body = Vec::new();
+    let read = async {
+        while body.len() < MAX_ERROR {
+            match response.chunk().await {
+                Ok(Some(piece)) => body.extend_from_slice(&piece),
+                Ok(None) | Err(_) => break,
+            }
+        }
+    };
+    let _in_time = tokio::time::timeout(limit, read).await;
+    body.truncate(MAX_ERROR);
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_have_a_path_and_a_query() {
+        let check = |base: &str, path: &str, query: Option<&str>, expected: &str| {
+            let url = endpoint(base, path, query).unwrap();
+            assert_eq!(url.as_str(), expected);
+        };
+        check("http://h/v1/", "models", None, "http://h/v1/models");
+        check(
+            "https://h/openai/v1/?api-version=preview",
+            "chat/completions",
+            None,
+            "https://h/openai/v1/chat/completions?api-version=preview",
+        );
+        check(
+            "https://h/p/?a=1",
+            "models/m:streamGenerateContent",
+            Some("alt=sse"),
+            "https://h/p/models/m:streamGenerateContent?a=1&alt=sse",
+        );
+    }
+
+    #[test]
+    fn the_last_header_with_a_name_counts() {
+        let list = [
+            ("x-api-key", "ours"),
+            ("X-Api-Key", "theirs"),
+            ("a\nb", "c"),
+        ];
+        let headers = headers(list.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(headers.len(), 1);
+        assert_eq!(headers["x-api-key"], "theirs");
+    }
+
+    #[test]
+    fn local_servers_are_reached_directly() {
+        for url in [
+            "http://localhost:1/",
+            "http://127.0.0.1:1/",
+            "http://[::1]:1/",
+        ] {
+            assert!(is_local(url), "{url}");
+        }
+        assert!(!is_local("https://api.openai.com/v1/"));
+    }
+}

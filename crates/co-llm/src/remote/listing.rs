@@ -1,0 +1,158 @@
+//! Reads the list of models that a server offers.
+
+use serde_json::Value;
+
+use super::protocol::text;
+use crate::provider_table::Protocol;
+
+/// One model of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ListedModel {
+    pub(super) name: String,
+    /// The tokens that its context window holds, if the server says so.
+    pub(super) window: Option<u64>,
+}
+
+/// Returns the path of the list below the base address, and its query.
+pub(super) fn path(protocol: Protocol) -> (&'static str, Option<&'static str>) {
+    match protocol {
+        Protocol::Anthropic => ("models", Some("limit=1000")),
+        Protocol::Gemini => ("models", Some("pageSize=1000")),
+        Protocol::OpenAi | Protocol::Responses => ("models", None),
+        Protocol::Ollama => ("api/tags", None),
+    }
+}
+
+/// Returns the models of a list, without those that cannot hold a conversation.
+pub(super) fn read(list: &Value) -> Vec<ListedModel> {
+    // Together sends the list itself.
+    let rows = [&list["data"], &list["models"], list];
+    let rows = rows.into_iter().find_map(Value::as_array);
+    let models = rows.into_iter().flatten();
+    models
+        .filter(|row| converses(row))
+        .filter_map(model)
+        .collect()
+}
+
+fn model(row: &Value) -> Option<ListedModel> {
+    let name = [text(row, "id"), text(row, "name"), text(row, "model")]
+        .into_iter()
+        .find(|name| !name.is_empty())?;
+    // Gemini lists them as `models/gemini-…`.
+    let name = name.strip_prefix("models/").unwrap_or(name).to_owned();
+    Some(ListedModel {
+        window: window(row),
+        name,
+    })
+}
+
+/// Returns the size of the window by the name that this server gives it.
+fn window(row: &Value) -> Option<u64> {
+    const PATHS: [&str; 8] = [
+        // What the server really holds goes before what the model could.
+        "/loaded_context_length",
+        "/meta/n_ctx",
+        "/max_model_len",
+        "/context_length",
+        "/context_window",
+        "/max_context_length",
+        "/inputTokenLimit",
+        "/max_input_tokens",
+    ];
+    let mut sizes = PATHS.iter().filter_map(|path| row.pointer(path)?.as_u64());
+    sizes.find(|size| *size > 0)
+}
+
+fn converses(row: &Value) -> bool {
+    let methods = row["supportedGenerationMethods"].as_array();
+    if methods.is_some_and(|all| !all.iter().any(|it| it == "generateContent")) {
+        return false;
+    }
+    let abilities = row["capabilities"].as_array();
+    if abilities.is_some_and(|all| !all.is_empty() && all.iter().all(|it| it == "embedding")) {
+        return false;
+    }
+    let kind = [text(row, "type"), text(&row["details"], "family")];
+    let other_kind = |kind: &&str| {
+        matches!(
+            *kind,
+            "embeddings" | "embedding" | "image" | "audio" | "rerank"
+        ) || kind.ends_with("bert")
+    };
+    if kind.iter().any(other_kind) {
+        return false;
+    }
+    const OTHERS: [&str; 10] = [
+        "embed",
+        "whisper",
+        "tts-",
+        "-tts",
+        "dall-e",
+        "moderation",
+        "rerank",
+        "imagen-",
+        "-image",
+        "transcribe",
+    ];
+    let name = [text(row, "id"), text(row, "name")].concat().to_lowercase();
+    !OTHERS.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(list: Value, expected: &[(&str, Option<u64>)]) {
+        let read: Vec<_> = read(&list)
+            .into_iter()
+            .map(|model| (model.name, model.window))
+            .collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, window)| ((*name).to_owned(), *window))
+            .collect();
+        assert_eq!(read, expected, "{list}");
+    }
+
+    #[test]
+    fn lists_of_all_servers() {
+        check(
+            json!({"data": [{"id": "a", "context_length": 9}, {"id": "b", "max_model_len": 8}]}),
+            &[("a", Some(9)), ("b", Some(8))],
+        );
+        check(
+            json!({"models": [
+                {"name": "models/g", "inputTokenLimit": 7,
+                 "supportedGenerationMethods": ["generateContent"]},
+                {"name": "models/e", "supportedGenerationMethods": ["embedContent"]},
+            ]}),
+            &[("g", Some(7))],
+        );
+        check(json!([{"id": "t", "type": "chat"}]), &[("t", None)]);
+        check(
+            json!({"data": [{"id": "l", "max_context_length": 6, "loaded_context_length": 5}]}),
+            &[("l", Some(5))],
+        );
+        check(json!({"data": null}), &[]);
+    }
+
+    #[test]
+    fn models_that_cannot_converse_are_left_out() {
+        check(
+            json!({"models": [
+                {"name": "nomic-embed-text:latest", "details": {"family": "nomic-bert"}},
+                {"name": "all-minilm", "details": {"family": "bert"}},
+                {"name": "qwen3", "details": {"family": "qwen3"}},
+            ]}),
+            &[("qwen3", None)],
+        );
+        check(
+            json!({"data": [{"id": "text-embedding-3-small"}, {"id": "gpt-4o-mini-tts"},
+                            {"id": "whisper-1"}, {"id": "gpt-5.1"}]}),
+            &[("gpt-5.1", None)],
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! The sizes of a model's context window, as Ollama reports them.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The time-out of the request for a model's limits. Without an answer the default window is used.
+pub(in crate::remote) const SHOW: Duration = Duration::from_secs(10);
+
+/// The sizes of a model's context window, as the server reports them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::remote) struct ModelLimits {
+    /// The most tokens that the model supports.
+    most: Option<u64>,
+    /// The tokens that the model's settings on the server say.
+    set: Option<u64>,
+}
+
+impl ModelLimits {
+    /// Returns the window to ask for: `wanted`, else the one set on the server, else `usual`. It is never larger than the
+    /// model supports.
+    pub(in crate::remote) fn window(self, wanted: Option<u64>, usual: u64) -> u64 {
+        let window = wanted.or(self.set).unwrap_or(usual);
+        self.most.map_or(window, |most| window.min(most))
+    }
+
+    /// Reads the answer to `/api/show`. An answer that is not JSON has no limits.
+    pub(in crate::remote) fn read(answer: &Value) -> Self {
+        // `llama.context_length`, `qwen3.context_length`, ...
+        let most = answer["model_info"].as_object().and_then(|facts| {
+            let mut found = facts
+                .iter()
+                .filter(|(name, _)| name.ends_with(".context_length"));
+            found.next()?.1.as_u64()
+        });
+        // Lines such as `num_ctx    16384`.
+        let set = answer["parameters"].as_str().and_then(|parameters| {
+            let mut lines = parameters.lines();
+            let value = lines.find_map(|line| line.trim().strip_prefix("num_ctx "))?;
+            value.trim().parse().ok()
+        });
+        Self { most, set }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_window_is_what_is_wanted_as_far_as_the_model_holds_it() {
+        let llama = json!({
+            "model_info": { "general.architecture": "llama", "llama.context_length": 4096 },
+            "parameters": "stop \"<|x|>\"\nnum_ctx                        2048",
+        });
+        let limits = ModelLimits::read(&llama);
+        assert_eq!(limits.window(None, 8192), 2048);
+        assert_eq!(limits.window(Some(3000), 8192), 3000);
+        assert_eq!(limits.window(Some(100_000), 8192), 4096);
+        let unknown = ModelLimits::read(&Value::Null);
+        assert_eq!(unknown, ModelLimits::default());
+        assert_eq!(unknown.window(None, 8192), 8192);
+        assert_eq!(unknown.window(Some(100_000), 8192), 100_000);
+    }
+}

@@ -1,0 +1,79 @@
+//! Reads the lines of an answer.
+
+use serde_json::Value;
+
+use crate::fault::Fault;
+use crate::provider::Stop;
+use crate::remote::answer::{Answer, RawCall};
+use crate::remote::protocol::{
+    FrameReader, arguments_text, count, stopped_with, text, unknown_reason,
+};
+use crate::remote::request_info::RequestInfo;
+use crate::transcript::Usage;
+
+/// The state of an answer between two lines.
+#[derive(Debug, Default)]
+pub(in crate::remote) struct LineReader {
+    reason: Option<String>,
+}
+
+impl FrameReader for LineReader {
+    fn frame(
+        &mut self,
+        frame: Value,
+        info: &RequestInfo,
+        answer: &mut Answer,
+    ) -> Result<(), Fault> {
+        if !frame["error"].is_null() {
+            return Err(info.event(&frame));
+        }
+        let message = &frame["message"];
+        answer.reasoning(text(message, "thinking"));
+        // Other servers with this protocol use this name.
+        answer.reasoning(text(message, "reasoning_content"));
+        answer.text_with_tags(text(message, "content"));
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let function = &call["function"];
+            answer.call(RawCall {
+                id: text(call, "id").to_owned(),
+                name: text(function, "name").to_owned(),
+                arguments: arguments_text(&function["arguments"]),
+                signature: None,
+            });
+        }
+        if frame["done"] == true {
+            *answer.usage() = usage(&frame);
+            // Older servers give no reason.
+            self.reason = Some(frame["done_reason"].as_str().unwrap_or("stop").to_owned());
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+        let reason = self.reason.take().unwrap_or_default();
+        let stop = match reason.as_str() {
+            "stop" | "tool_calls" => Stop::Done,
+            "length" => Stop::Length,
+            "load" | "unload" | "error" => return Err(stopped_with(&reason)),
+            unknown => {
+                answer.notice(unknown_reason(unknown));
+                Stop::Done
+            }
+        };
+        answer.stop(info, stop);
+        Ok(())
+    }
+}
+
+fn usage(line: &Value) -> Usage {
+    Usage {
+        input: count(line, "/prompt_eval_count"),
+        output: count(line, "/eval_count"),
+        cached: count(line, "/prompt_eval_cached_count"),
+        ..Usage::default()
+    }
+}

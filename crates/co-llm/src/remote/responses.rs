@@ -1,0 +1,97 @@
+//! OpenAI's Responses.
+
+mod reader;
+
+use serde_json::{Value, json};
+
+pub(super) use self::reader::EventReader;
+use super::conversation::{Conversation, Message, Part};
+use super::options::{self, RequestOptions};
+use super::request_info::RequestInfo;
+use crate::provider_table::{self, Protocol};
+use crate::request::ToolSpec;
+
+/// Returns the body of a request. The server keeps nothing, so each request holds the whole chat.
+pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
+    let mut body = json!({
+        "model": info.model,
+        "stream": true,
+        "store": false,
+        "instructions": chat.system,
+    });
+    if !chat.tools.is_empty() {
+        body["tools"] = chat.tools.iter().map(tool).collect();
+    }
+    body["input"] = chat.messages.iter().flat_map(items).collect();
+    if provider_table::can_return_reasoning(&info.model) {
+        body["reasoning"] = json!({ "summary": "auto" });
+        body["include"] = json!(["reasoning.encrypted_content"]);
+    }
+    if let Some(key) = &chat.cache_key {
+        body["prompt_cache_key"] = key.as_str().into();
+    }
+    if let Some(tokens) = options.max_output_tokens {
+        body["max_output_tokens"] = tokens.into();
+    }
+    options::finish(&mut body, Protocol::Responses, options, chat.may_call);
+    body
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.schema,
+        // Otherwise the server demands that each argument is required.
+        "strict": false,
+    })
+}
+
+fn items(message: &Message) -> Vec<Value> {
+    match message {
+        Message::User(text) => vec![json!({
+            "type": "message",
+            "role": "user",
+            "content": [{ "type": "input_text", "text": text }],
+        })],
+        Message::Model(parts) => parts.iter().filter_map(item).collect(),
+        Message::Results(results) => results
+            .iter()
+            .map(|result| {
+                json!({
+                    "type": "function_call_output",
+                    "call_id": result.id,
+                    "output": result.text,
+                })
+            })
+            .collect(),
+    }
+}
+
+fn item(part: &Part) -> Option<Value> {
+    Some(match part {
+        Part::Text(text) => json!({
+            "type": "message",
+            "role": "assistant",
+            "content": [{ "type": "output_text", "text": text }],
+        }),
+        Part::Reasoning { text, signature } => {
+            let summary = match text.is_empty() {
+                true => json!([]),
+                false => json!([{ "type": "summary_text", "text": text }]),
+            };
+            json!({
+                "type": "reasoning",
+                "summary": summary,
+                "encrypted_content": signature.as_deref()?,
+            })
+        }
+        Part::Call(call) => json!({
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments.to_string(),
+        }),
+    })
+}

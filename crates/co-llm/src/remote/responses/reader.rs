@@ -1,0 +1,147 @@
+//! Reads the events of an answer.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::fault::Fault;
+use crate::provider::Stop;
+use crate::remote::answer::{Answer, RawCall};
+use crate::remote::protocol::{FrameReader, count, stopped_with, text, unknown_reason};
+use crate::remote::request_info::RequestInfo;
+use crate::transcript::Usage;
+
+/// The state of an answer between two events.
+#[derive(Debug, Default)]
+pub(in crate::remote) struct EventReader {
+    /// The calls whose end did not come yet, by their index in the output.
+    open: BTreeMap<u64, RawCall>,
+    refused: bool,
+    /// True after a part of a reasoning summary.
+    summary: bool,
+    /// The last event: the whole response.
+    response: Option<Value>,
+}
+
+impl FrameReader for EventReader {
+    fn frame(
+        &mut self,
+        mut frame: Value,
+        info: &RequestInfo,
+        answer: &mut Answer,
+    ) -> Result<(), Fault> {
+        let index = frame["output_index"].as_u64().unwrap_or(0);
+        match text(&frame, "type") {
+            "response.output_text.delta" => answer.text(text(&frame, "delta")),
+            "response.refusal.delta" => {
+                self.refused = true;
+                answer.text(text(&frame, "delta"));
+            }
+            "response.reasoning_summary_part.added" => self.summary_part(answer),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                answer.reasoning(text(&frame, "delta"));
+            }
+            "response.output_item.added" => self.added(index, &frame["item"]),
+            "response.function_call_arguments.delta" => {
+                let call = self.open.entry(index).or_default();
+                call.arguments.push_str(text(&frame, "delta"));
+            }
+            "response.output_item.done" => self.done(index, &frame["item"], info, answer),
+            "response.completed" | "response.incomplete" => {
+                self.response = Some(frame["response"].take());
+            }
+            "response.failed" => return Err(info.event(&frame["response"]["error"])),
+            "error" => return Err(info.event(&frame)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> bool {
+        self.response.is_some()
+    }
+
+    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+        let response = self.response.take().unwrap_or_default();
+        *answer.usage() = usage(&response["usage"]);
+        let mut stop = match text(&response["incomplete_details"], "reason") {
+            "max_output_tokens" => Stop::Length,
+            "content_filter" => Stop::Refused,
+            "" if text(&response, "status") == "incomplete" => Stop::Length,
+            "" => Stop::Done,
+            unknown => {
+                answer.notice(unknown_reason(unknown));
+                Stop::Done
+            }
+        };
+        if matches!(text(&response, "status"), "failed" | "cancelled") {
+            return Err(stopped_with(text(&response, "status")));
+        }
+        if self.refused {
+            stop = Stop::Refused;
+        }
+        // The end of these calls was lost.
+        for call in std::mem::take(&mut self.open).into_values() {
+            answer.call(call);
+        }
+        if !answer.has_call() {
+            let output = response["output"].as_array().into_iter().flatten();
+            for item in output.filter(|item| item["type"] == "function_call") {
+                answer.call(call(item));
+            }
+        }
+        answer.stop(info, stop);
+        Ok(())
+    }
+}
+
+impl EventReader {
+    fn added(&mut self, index: u64, item: &Value) {
+        self.summary = false;
+        if item["type"] == "function_call" {
+            self.open.insert(index, call(item));
+        }
+    }
+
+    /// Separates the parts of a summary.
+    fn summary_part(&mut self, answer: &mut Answer) {
+        if std::mem::replace(&mut self.summary, true) {
+            answer.reasoning("\n\n");
+        }
+    }
+
+    fn done(&mut self, index: u64, item: &Value, info: &RequestInfo, answer: &mut Answer) {
+        match text(item, "type") {
+            "function_call" => {
+                let mut begun = self.open.remove(&index).unwrap_or_default();
+                let whole = call(item);
+                // Deltas may be cut. The whole arguments come with the end.
+                if !whole.arguments.is_empty() || begun.name.is_empty() {
+                    begun = whole;
+                }
+                answer.call(begun);
+            }
+            "reasoning" => answer.signature(info, text(item, "encrypted_content")),
+            _ => {}
+        }
+    }
+}
+
+fn call(item: &Value) -> RawCall {
+    RawCall {
+        id: text(item, "call_id").to_owned(),
+        name: text(item, "name").to_owned(),
+        arguments: text(item, "arguments").to_owned(),
+        signature: None,
+    }
+}
+
+fn usage(counted: &Value) -> Usage {
+    Usage {
+        input: count(counted, "/input_tokens"),
+        output: count(counted, "/output_tokens"),
+        cached: count(counted, "/input_tokens_details/cached_tokens"),
+        written: count(counted, "/input_tokens_details/cache_write_tokens"),
+        cost: None,
+    }
+}

@@ -1,0 +1,86 @@
+//! Turns the frames of an answer into the stream of its deltas.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+
+use super::answer::Answer;
+use super::frames::Frames;
+use super::protocol::{self, FrameReader};
+use super::request_info::RequestInfo;
+use crate::fault::Fault;
+use crate::provider::Delta;
+use crate::transcript::Item;
+
+/// The wait for frames after the reason for the end, which hold no more than the usage.
+const LAST_FRAMES: Duration = Duration::from_secs(5);
+
+struct AnswerStream {
+    frames: Frames,
+    reader: Box<dyn FrameReader>,
+    answer: Answer,
+    info: RequestInfo,
+}
+
+/// Returns the deltas of an answer to a chat with these items.
+pub(super) fn deltas(
+    response: reqwest::Response,
+    info: RequestInfo,
+    items: &[Item],
+) -> BoxStream<'static, Result<Delta, Fault>> {
+    let stream = AnswerStream {
+        frames: Frames::new(response, protocol::framing(info.protocol)),
+        reader: protocol::reader(info.protocol),
+        answer: Answer::new(items),
+        info,
+    };
+    stream::unfold(stream, |mut stream| async move {
+        let delta = stream.next().await?;
+        Some((delta, stream))
+    })
+    .boxed()
+}
+
+impl AnswerStream {
+    async fn next(&mut self) -> Option<Result<Delta, Fault>> {
+        loop {
+            if let Some(delta) = self.answer.take() {
+                return Some(delta);
+            }
+            if self.answer.ended() {
+                return None;
+            }
+            if let Err(fault) = self.advance().await {
+                self.answer.fail(fault);
+            }
+        }
+    }
+
+    /// Reads one frame, or ends the answer.
+    async fn advance(&mut self) -> Result<(), Fault> {
+        let complete = self.reader.complete();
+        let patience = match complete {
+            true => LAST_FRAMES.min(self.info.stall),
+            false => self.info.stall,
+        };
+        let (info, answer) = (&self.info, &mut self.answer);
+        match self.frames.next(info, patience).await {
+            Ok(Some(data)) if is_done(&data) => self.reader.finish(info, answer),
+            Ok(Some(data)) => match serde_json::from_str(&data) {
+                Ok(frame) => self.reader.frame(frame, info, answer),
+                Err(_) if complete => self.reader.finish(info, answer),
+                Err(error) => Err(RequestInfo::unreadable(&error)),
+            },
+            // A fault after the reason for the end loses nothing.
+            Ok(None) | Err(_) if complete => self.reader.finish(info, answer),
+            Ok(None) => Err(Fault::Cut),
+            Err(fault) => Err(fault),
+        }
+    }
+}
+
+/// Returns true for the frame that ends a stream of OpenAI's protocols. Some servers send it without a reason before it.
+fn is_done(data: &str) -> bool {
+    data.trim() == "[DONE]"
+}
