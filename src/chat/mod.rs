@@ -44,7 +44,9 @@ use self::jobs::Jobs;
 use self::questions::OpenQuestions;
 use self::record::Recorder;
 use self::services::Services;
-use self::turn::{CUT_OFF, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent};
+use self::turn::{
+    CUT_OFF, NEOVIM_CLOSED, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent,
+};
 use self::typed_commands::TypedCommands;
 use crate::protocol::{Level, State};
 use co_llm::transcript::{self, Context, End, Item, Outcome, Usage};
@@ -274,6 +276,7 @@ impl Chat {
             repeats_calls: false,
             told_confinement: false,
             queue: Queue::default(),
+            unanswered: Vec::new(),
         };
         self.running = Some(RunningTurn {
             events: receiver,
@@ -375,28 +378,35 @@ impl Chat {
                 },
                 fault: None,
                 failed_confined: Vec::new(),
+                unanswered: Vec::new(),
             }
         });
         self.permissions.learn(ended.failed_confined);
         self.questions.withdraw_all();
-        self.answer_calls().await;
+        self.answer_calls(&ended.unanswered).await;
         self.tell_job_ends().await;
         self.tell_typed().await;
         self.end_turn(ended.end, ended.fault).await;
     }
 
     /// Records an outcome for each call that has none: providers reject a request with such a call.
-    async fn answer_calls(&mut self) {
+    async fn answer_calls(&mut self, unanswered: &[String]) {
         let items = self.recorder.items();
         let let_run = |id: &str| {
             let decided = |item: &Item| matches!(item, Item::Decision { call, decision } if call == id && decision.lets_run());
             items.iter().any(decided)
         };
+        let closed = self.app.is_cancelled();
+        let result = |id: &String| match let_run(id) {
+            true => UNKNOWN,
+            false if closed && unanswered.contains(id) => NEOVIM_CLOSED,
+            false => CUT_OFF,
+        };
         let outcomes: Vec<_> = transcript::unanswered(items)
             .into_iter()
             .map(|call| Outcome {
                 call: call.id.clone(),
-                text: if let_run(&call.id) { UNKNOWN } else { CUT_OFF }.to_owned(),
+                text: result(&call.id).to_owned(),
                 ok: false,
                 spill: None,
                 hidden: 0,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::call::CUT_OFF;
+pub(super) use self::call::{CUT_OFF, NEOVIM_CLOSED};
 use self::event::Halt;
 pub(super) use self::event::{Snapshot, TurnEvent};
 pub(super) use self::permissions::{Allowance, Permissions, Reply};
@@ -60,6 +60,8 @@ pub(super) struct Turn {
     /// The confinement was named as a possible cause of a failure.
     pub told_confinement: bool,
     pub queue: Queue,
+    /// The calls whose questions were withdrawn.
+    pub unanswered: Vec<String>,
 }
 
 /// The purpose of a turn.
@@ -76,6 +78,8 @@ pub(super) struct TurnEnd {
     pub end: End,
     pub fault: Option<Fault>,
     pub failed_confined: Vec<String>,
+    /// The calls whose questions nobody answered.
+    pub unanswered: Vec<String>,
 }
 
 /// Tells the model that this is the last request of the turn.
@@ -102,9 +106,11 @@ impl Turn {
             Err(Halt::Unrecorded) => (End::Failed, None),
             Err(Halt::Fault(fault)) => (End::Failed, Some(fault)),
         };
+        self.unanswered.extend(self.queue.unanswered());
         TurnEnd {
             end,
             fault,
+            unanswered: self.unanswered,
             failed_confined: self.permissions.failed_confined,
         }
     }

@@ -1,5 +1,6 @@
 local neovim = require('neovim')
-local ended = require('messages').ended
+local messages = require('messages')
+local ended = messages.ended
 
 --- Returns the name of the buffer that refuses to quit; none if there is none.
 local REFUSING = [[
@@ -25,6 +26,28 @@ describe('quitting', function()
     nvim:receive(ended(2, 0))
     nvim:wait("return require('co.run').running() == 0")
     same({}, nvim:lua(REFUSING))
+  end)
+
+  it('is refused by questions about commands, also by a hidden one', function()
+    local nvim = neovim.start()
+    nvim:lua("require('co').run('server')")
+    nvim:receive(
+      messages.trust(1),
+      messages.ask(2),
+      messages.ask(3, { command = 'rm -rf src\nls' })
+    )
+    nvim:wait("return #require('co.question').pending() == 3")
+    nvim:lua("require('co.question').hide()")
+    local both = 'co://running: server; unanswered: touch file2, rm -rf src'
+    same({ both }, nvim:lua(REFUSING))
+    local told = '1 command still runs, 2 questions wait: :qa! quits anyway'
+    nvim:wait(('return table.concat(_G.notices):find(%q, 1, true) ~= nil'):format(told))
+    nvim:receive(messages.ended(1, 0), { type = 'settled', id = 3, decision = 'withdrawn' })
+    nvim:wait("return #require('co.question').pending() == 2")
+    same({ 'co://unanswered: touch file2' }, nvim:lua(REFUSING))
+    nvim:receive({ type = 'settled', id = 2, decision = 'withdrawn' })
+    nvim:wait("return #require('co.question').pending() == 1")
+    same({}, nvim:lua(REFUSING), 'a question about a file')
   end)
 
   it('leaves nothing behind, also where nothing may be modified', function()

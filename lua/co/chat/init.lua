@@ -104,7 +104,7 @@ local function set_up(chat)
   prompt.map(chat, { cancel = M.cancel, hide = window.hide })
   require('co.question').watch_keys()
   require('co.chat.last_window').watch()
-  require('co.run.quit').refuse_while(running_commands)
+  require('co.ui.quit').refuse_while('running', running_commands)
 end
 
 --- Creates a chat and its buffer.

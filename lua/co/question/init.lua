@@ -138,11 +138,25 @@ function M.watch_keys()
   end)
 end
 
+--- Returns the commands for whose answers turns wait.
+---@return string[]
+local function unanswered_commands()
+  ---@type string[]
+  local commands = {}
+  for _, question in ipairs(questions) do
+    if question.kind.holds_turn then
+      commands[#commands + 1] = question.command
+    end
+  end
+  return commands
+end
+
 --- Adds a question to the queue and shows the first one.
 ---@param question co.Question
 function M.add(question)
   -- A refused edit comes back to the place of its question.
   table.insert(questions, question.refused_edit and 1 or #questions + 1, question)
+  require('co.ui.quit').refuse_while('unanswered', unanswered_commands)
   update_float()
   if questions[1].hidden then
     notify.info(('%d waiting for your answer: :Co /approve'):format(#questions))
@@ -305,16 +319,6 @@ float.set_callbacks({
 
 local group = api.nvim_create_augroup('co.approve', {})
 api.nvim_create_autocmd({ 'TabEnter', 'VimResized' }, { group = group, callback = follow_tab })
-api.nvim_create_autocmd('VimLeavePre', {
-  group = group,
-  callback = function()
-    for _, question in ipairs(questions) do
-      if question.kind.holds_turn then
-        question.kind.reply(question, 'deny', { reason = 'Neovim ended' })
-      end
-    end
-  end,
-})
 
 backend.on_exit(function()
   local gone = questions

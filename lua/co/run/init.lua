@@ -84,7 +84,7 @@ local function add(id, command, cwd)
   ---@type co.Run
   local run = { id = id, command = command, cwd = cwd, running = true, began = vim.uv.hrtime() }
   runs[id] = run
-  require('co.run.quit').refuse_while(running_commands)
+  require('co.ui.quit').refuse_while('running', running_commands)
   return run
 end
 

@@ -229,6 +229,27 @@ async fn an_ended_session_takes_its_question_away() {
 }
 
 #[tokio::test]
+async fn the_end_of_neovim_is_no_denial() {
+    let mut chat = Chat::new([calls(&[("1", "mkdir out"), ("2", "ls"), ("3", "mkdir in")])]);
+    chat.say("go");
+    chat.asked().await;
+    chat.asked().await;
+    chat.app.cancel();
+    chat.close().await;
+    let disk = chat.disk();
+    for (call, text) in [
+        ("1", "not answered: Neovim was closed"),
+        (
+            "2",
+            "cut off: the turn ended before this call was carried out",
+        ),
+        ("3", "not answered: Neovim was closed"),
+    ] {
+        assert_eq!(told(&disk, call), text);
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_confined_as_asked_is_no_deny_rule() {
     let model = Scripted::new([calls(&[("1", "mkdir out")]), says("ok")]);
     let mut chat = Chat::with(model, |config| {

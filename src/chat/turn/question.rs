@@ -175,12 +175,12 @@ impl Turn {
         decision: Decision,
     ) -> Result<(), Halt> {
         self.decided(call, judged, &decision).await?;
-        let text = refusal(&decision).unwrap_or_else(|| DENIED.to_owned());
-        self.answer(call, text).await?;
-        match decision {
-            Decision::Withdrawn if self.cancel.is_cancelled() => Err(Halt::Cancelled),
-            _ => Ok(()),
+        if decision == Decision::Withdrawn && self.cancel.is_cancelled() {
+            self.unanswered.push(call.id.clone());
+            return Err(Halt::Cancelled);
         }
+        let text = refusal(&decision).unwrap_or_else(|| DENIED.to_owned());
+        self.answer(call, text).await
     }
 
     /// Runs a command that the person or their rule allowed. It is on the screen already.

@@ -164,6 +164,16 @@ impl Queue {
         self.0.get_mut(index)
     }
 
+    /// Returns the ids of the calls whose questions are open.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = String> {
+        let open = |waiting: &&QueuedCall| {
+            let stage = waiting.question.as_ref().map(|it| &it.stage);
+            matches!(stage, Some(QuestionState::Open(_)))
+        };
+        let ids = self.0.iter().filter(open);
+        ids.map(|waiting| waiting.call.id.clone())
+    }
+
     pub(super) fn pop(&mut self) -> Option<QueuedCall> {
         self.0.pop_front()
     }

@@ -261,14 +261,24 @@ fn a_wiped_chat_denies_and_the_backend_goes_on() {
 }
 
 #[test]
-fn quitting_denies() {
+fn quitting_asks_first_and_is_no_denial() {
     let mut scene = makes_out();
     let all = scene.nvim.descendants();
+    scene.nvim.type_keys(":qa<CR>");
+    scene
+        .nvim
+        .wait_text("No write since last change for buffer \"co://unanswered: mkdir out\"");
+    scene.nvim.type_keys("<CR>");
+    scene.nvim.wait_text("1 question waits: :qa! quits anyway");
+    scene.wait_ask("1/1");
     scene.nvim.type_keys(":qa!<CR>");
     assert!(scene.nvim.wait_exit().success());
     super::scene::wait_gone(&all);
     assert!(!scene.workspace.exists("out"));
     scene.assert_outcomes(1);
+    let items = scene.items();
+    let outcome = items.iter().find(|item| item["item"] == "outcome");
+    assert_eq!(outcome.unwrap()["text"], "not answered: Neovim was closed");
 }
 
 #[test]
