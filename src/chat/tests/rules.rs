@@ -5,7 +5,7 @@ use serde_json::json;
 use super::chat::{Chat, calls, says, text};
 use super::jobs::{asks_for, job};
 use crate::protocol::{Answer, Level, Scope, State, ToEditor};
-use co_llm::scripted::{Part, Scripted};
+use co_llm::scripted::Part;
 use co_llm::transcript::{Decision, Item};
 
 /// The notice that says `wanted`.
@@ -123,19 +123,6 @@ async fn an_edit_to_nothing_is_a_no_and_a_blank_reason_is_none() {
     for id in ["1", "2"] {
         assert_eq!(chat.told(id), "User denied this action");
     }
-}
-
-#[tokio::test]
-async fn an_edit_to_what_a_deny_rule_forbids_is_refused() {
-    let model = Scripted::new([calls(&[("1", "touch a")]), says("ok")]);
-    let mut chat = Chat::with(model, |config| config.policy.deny = vec!["mkdir".into()]);
-    chat.say("go");
-    let ask = chat.asked().await;
-    chat.edit(ask.id, "mkdir out");
-    assert_eq!(chat.ended().await, "done");
-    assert_eq!(chat.asks(), 1);
-    assert!(chat.told("1").starts_with("Refused by a deny rule"));
-    assert!(!chat.work.join("out").exists());
 }
 
 #[tokio::test]

@@ -204,7 +204,7 @@ impl Turn {
 
     /// Asks the questions that the calls need now, and withdraws all others.
     pub(super) async fn put_questions(&mut self) -> Result<(), Halt> {
-        while self.take_replies().await? {
+        while self.take_replies(0).await? {
             self.judge_queue().await;
         }
         for index in 0..self.queue.0.len() {
@@ -230,10 +230,10 @@ impl Turn {
         Ok(())
     }
 
-    /// Takes the replies that came meanwhile. Returns true if one of them allows something.
-    async fn take_replies(&mut self) -> Result<bool, Halt> {
+    /// Takes the replies that came meanwhile, from a place of the queue on. Returns true if one of them allows something.
+    async fn take_replies(&mut self, from: usize) -> Result<bool, Halt> {
         let mut allowed = false;
-        for index in 0..self.queue.0.len() {
+        for index in from..self.queue.0.len() {
             if let Some(question) = &mut self.queue.0[index].question {
                 question.take_reply();
                 self.check_edit(index).await?;
@@ -299,6 +299,10 @@ impl Turn {
                 return Ok(NextCall::Changed);
             }
             self.check_edit(0).await?;
+            // The next call applies its own `always` when it runs.
+            if self.take_replies(1).await? {
+                return Ok(NextCall::Changed);
+            }
             if self.cancel.is_cancelled() {
                 return Ok(NextCall::Answered(QuestionEnd::Gone));
             }
@@ -313,16 +317,11 @@ impl Turn {
             if !std::mem::replace(&mut asking, true) {
                 self.state(State::Asking, "").await?;
             }
-            let index = tokio::select! {
+            tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return Ok(NextCall::Answered(QuestionEnd::Gone)),
                 Ok(()) = new_services.changed() => return Ok(NextCall::Changed),
-                index = self.queue.answered() => index,
-            };
-            self.check_edit(index).await?;
-            // The next call applies its own `always` when it runs.
-            if index > 0 && self.allow_early(index).await? {
-                return Ok(NextCall::Changed);
+                _ = self.queue.answered() => {}
             }
         }
     }
