@@ -63,20 +63,28 @@ fn main() {
         times: Vec::new(),
         ratios: Vec::new(),
     };
-    let full = top.path().canonicalize().unwrap().join("full");
-    furnish(&full);
-    let searching = Confinement::ReadOnly { workspace: full };
-    // A launcher keeps what it knows of one workspace only.
-    let other = Launcher::new(exe, home, Vec::new());
-    other.support().check().unwrap();
+    let real = top.path().canonicalize().unwrap();
+    let full = |name: &str, secrets: &[String]| {
+        let workspace = real.join(name);
+        furnish(&workspace, secrets);
+        // A launcher keeps what it knows of one workspace only.
+        let launcher = Launcher::new(exe.clone(), home.clone(), Vec::new());
+        launcher.support().check().unwrap();
+        (launcher, Confinement::ReadOnly { workspace })
+    };
+    let near: Vec<String> = [".env", ".env.local", "0/.env", "1/server.key", "2/0/.env"]
+        .map(str::to_owned)
+        .into();
+    let spread: Vec<String> = (0..20).map(|n| format!("{n}/{n}/.env")).collect();
+    let (five, searching) = full("near", &near);
+    let (twenty, spread) = full("spread", &spread);
+    let [five_less, twenty_less] = [&five, &twenty].map(|it| it.clone().namespaces(false));
     let mut ways = [
         way("read-only", 8.0, &launcher, &reading),
-        way(
-            "read-only, 20 secrets in 10,000 files",
-            8.0,
-            &other,
-            &searching,
-        ),
+        way("read-only, 5 secrets near the root", 8.0, &five, &searching),
+        way("the same, no namespaces", 8.0, &five_less, &searching),
+        way("read-only, 20 secrets spread", 25.0, &twenty, &spread),
+        way("the same, no namespaces", 25.0, &twenty_less, &spread),
         way("workspace", 5.0, &launcher, &writing),
         way(
             "workspace, no namespaces",
@@ -122,17 +130,13 @@ fn main() {
     }
 }
 
-/// Makes 10,000 files in 1,000 directories, 20 of them secret.
-fn furnish(workspace: &Path) {
-    for n in 0..10_000 {
-        let dir = workspace.join(format!("{}/{}", n % 50, n % 1_000));
-        std::fs::create_dir_all(&dir).unwrap();
-        let name = if n % 500 == 0 {
-            ".env".to_owned()
-        } else {
-            format!("file-{n}")
-        };
-        std::fs::write(dir.join(name), "KEY=value\n").unwrap();
+/// Makes 10,000 files in 1,000 directories below 50, and these secrets.
+fn furnish(workspace: &Path, secrets: &[String]) {
+    let plain = (0..10_000).map(|n| format!("{}/{}/file-{n}", n % 50, n / 50 % 20));
+    for name in plain.chain(secrets.iter().cloned()) {
+        let path = workspace.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "KEY=value\n").unwrap();
     }
 }
 

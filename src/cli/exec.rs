@@ -122,6 +122,8 @@ fn in_real_directory(request: ExecRequest) -> Result<ExecRequest, String> {
 fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, String> {
     let workspace = workspace_of(&request.cwd);
     if request.read_only {
+        // Nobody can be asked, so the command waits for the whole survey.
+        machine.launcher.surveys().finish(&workspace);
         return Ok(Confinement::ReadOnly { workspace });
     }
     let mut config = machine.config.clone();

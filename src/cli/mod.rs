@@ -239,7 +239,7 @@ fn probe() -> doctor::SandboxReport {
         }
         Err(error) => doctor::SandboxReport {
             sandbox: error.to_string(),
-            held: Err(Refused(error.to_string())),
+            held: Err(Refused::Unable(error.to_string())),
             known: true,
             limits: LimitEnforcement::find(),
             landlock: None,

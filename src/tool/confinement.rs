@@ -132,7 +132,7 @@ impl Isolation {
             SandboxBackend::Landlock => self.read_only.clone().map(|()| confined()),
             SandboxBackend::Auto if self.read_only.is_ok() => Ok(confined()),
             SandboxBackend::Auto => Ok(Confinement::Plain),
-            SandboxBackend::Docker => Err(Refused(
+            SandboxBackend::Docker => Err(Refused::Unable(
                 "the docker backend is not part of this version; set sandbox_backend to subprocess or landlock"
                     .to_owned(),
             )),
@@ -277,14 +277,14 @@ mod tests {
         let refused = isolation("landlock", true, &none)
             .for_approved(workspace)
             .unwrap_err();
-        assert!(refused.0.contains("no Landlock"), "{refused}");
-        assert_eq!(refused.0.lines().count(), 1);
+        assert!(refused.to_string().contains("no Landlock"), "{refused}");
+        assert_eq!(refused.to_string().lines().count(), 1);
         let docker = isolation("docker", true, &able());
         assert!(
             docker
                 .for_approved(workspace)
                 .unwrap_err()
-                .0
+                .to_string()
                 .contains("docker")
         );
         assert!(docker.approved_words().is_err());

@@ -140,7 +140,8 @@ mod tests {
             Ok(Confinement::Workspace { .. })
         ));
         assert_eq!(probe.for_approved(|| "/w").await, Ok(Confinement::Plain));
-        let cannot = Isolation::with_result(&config, Err(Refused("no Landlock".to_owned())));
+        let cannot =
+            Isolation::with_result(&config, Err(Refused::Unable("no Landlock".to_owned())));
         let held = SandboxProbe::ended(&config, cannot).with(SandboxBackend::Landlock);
         assert!(held.for_approved(|| "/w").await.is_err());
     }

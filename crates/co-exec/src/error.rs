@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
+use crate::sandbox::Refused;
+
 /// The reason why a command did not start. The result of a command that ran is an [`Outcome`](crate::Outcome).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -44,7 +46,7 @@ pub enum Error {
         source: io::Error,
     },
     #[error("cannot run the command confined as asked: {0}")]
-    Sandbox(String),
+    Sandbox(Refused),
     #[error(
         "cannot run the command outside the read-only sandbox, because nobody approved it: please report this mistake of co"
     )]

@@ -180,7 +180,7 @@ fn a_probe_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
     let why = "the sandbox could not be tried (too many open files): mend that, then start again";
     let probe = SandboxReport {
         sandbox: "no sandbox".into(),
-        held: Err(Refused(why.into())),
+        held: Err(Refused::Unable(why.into())),
         known: false,
         limits: LimitEnforcement::Watched,
         landlock: Some(5),
@@ -197,7 +197,7 @@ fn a_probe_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
 fn without_a_sandbox_the_advice_follows_the_setting() {
     let probe = SandboxReport {
         sandbox: "this kernel has no Landlock".into(),
-        held: Err(Refused("this kernel has no Landlock".into())),
+        held: Err(Refused::Unable("this kernel has no Landlock".into())),
         known: true,
         limits: LimitEnforcement::Watched,
         landlock: Some(5),

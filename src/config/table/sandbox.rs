@@ -50,7 +50,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "true",
         Kind::Flag(|c, v| c.hide_secrets = v),
         "Hide files with names of secrets (.env, keys) from commands that landlock confines, where the \
-         kernel has namespaces. Commands that run unasked never see them there.",
+         kernel has namespaces. Commands that run unasked never see them.",
     )
     .applies(Applies::Restart),
     setting(

@@ -267,7 +267,7 @@ fn a_fifo_is_not_waited_for() {
         "search",
         json!({"pattern": "a"}),
         "a:1:a\n",
-        "1 matching line in 1 file",
+        "1 matching line in 1 file; 1 name that looks like a secret left out",
     );
 }
 

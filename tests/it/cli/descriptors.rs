@@ -8,7 +8,7 @@ use crate::support::wire::{map, notification};
 
 /// Runs `co-nvim` with these arguments and input, and this limit of open files.
 fn limited(limit: u32, args: &[&str], input: &[u8]) -> Output {
-    let home = tempfile::tempdir().unwrap();
+    let [home, work] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let mut child = Command::new("/bin/sh")
         .args([
             "-c",
@@ -19,7 +19,7 @@ fn limited(limit: u32, args: &[&str], input: &[u8]) -> Output {
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())
         .env("HOME", home.path())
-        .current_dir(home.path())
+        .current_dir(work.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -18,7 +18,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 FILES = [".env", "app/.env.production", "app/deep/er/server.key", "secrets/database.yml", "secrets/more/token",
          ".aws/credentials", "sub/.env", "nested/.env.local", "conf/plain.txt", "keys/k", ".git/credentials",
          "with space/\n/.env", "tracked/.env"]
-LINKS = [".env.staging", "credentials/k", "link", "dirlink/database.yml", "many/0/hard", "hard2"]
+LINKS = [".env.staging", "credentials/k", "link", "dirlink/database.yml", "many/0/hard", "hard2", "many/1/key"]
 
 
 def row(name):

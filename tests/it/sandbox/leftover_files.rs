@@ -61,16 +61,17 @@ fn a_deep_closed_tree_is_removed() {
     copy_program(dir.path());
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let user = am_root().then_some(SOMEBODY);
-    let home = dir.path().join("home");
-    fs::create_dir(&home).unwrap();
+    let [home, work] = ["home", "work"].map(|name| dir.path().join(name));
     let memory = in_memory();
     let tmp = memory.path();
-    for path in [&home, tmp] {
+    fs::create_dir(&home).unwrap();
+    fs::create_dir(&work).unwrap();
+    for path in [&home, &work, tmp] {
         std::os::unix::fs::chown(path, user, user).unwrap();
     }
     let mut command = Command::new(dir.path().join("co-nvim"));
     command.args(["exec", "--read-only", "--", python(), "-c", DEEP]);
-    command.current_dir(&home).env_clear();
+    command.current_dir(&work).env_clear();
     command.env("HOME", &home).env("TMPDIR", tmp);
     command.env("PATH", std::env::var_os("PATH").unwrap());
     if let Some(user) = user {
@@ -91,7 +92,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let launcher = Launcher::new(BACKEND.into(), dir.path().join("home"), Vec::new());
+        let launcher = Launcher::new(BACKEND.into(), "/nonexistent".into(), Vec::new());
         let executor = Executor::new(Setup {
             launcher: Some(launcher),
             ..Setup::new(ExecSettings::new(dir.path().join("spill")))

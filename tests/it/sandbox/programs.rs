@@ -58,9 +58,12 @@ fn check_failed(scene: &Scene, limit: Duration, reason: &str) {
         let refused = launcher
             .wrap(&level, vec!["true".into()], &mut Vec::new(), &scene.ws)
             .unwrap_err();
-        assert!(refused.0.contains("could not be tried"), "{refused}");
-        assert!(refused.0.contains(reason), "{refused}");
-        assert_eq!(refused.0.lines().count(), 1, "{refused}");
+        assert!(
+            refused.to_string().contains("could not be tried"),
+            "{refused}"
+        );
+        assert!(refused.to_string().contains(reason), "{refused}");
+        assert_eq!(refused.to_string().lines().count(), 1, "{refused}");
     }
 }
 

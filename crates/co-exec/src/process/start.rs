@@ -21,7 +21,7 @@ use crate::process::mark::Mark;
 use crate::process::spawn::{self, SpawnRequest};
 use crate::process::streams::{self, Streams};
 use crate::process::{children, env};
-use crate::sandbox::{LaunchRequest, Launcher, Wrapped};
+use crate::sandbox::{LaunchRequest, Launcher, Refused, Wrapped};
 use crate::secrets::Survey;
 
 /// The paths of bash that are tried before PATH, because the command was judged for bash.
@@ -77,7 +77,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
         check_cwd(request.cwd)?;
         let launcher = request.launcher.ok_or_else(|| {
             let why = "co has no launcher to confine or limit the command: see `co-nvim doctor`";
-            Error::Sandbox(why.to_owned())
+            Error::Sandbox(Refused::Unable(why.to_owned()))
         })?;
         let procs_file = request.group.map(Group::procs_file);
         let launch = LaunchRequest {
@@ -90,7 +90,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
         };
         let wrapped = launcher
             .prepare(&launch, argv, &mut env)
-            .map_err(|refused| Error::Sandbox(refused.0))?;
+            .map_err(Error::Sandbox)?;
         argv = wrapped.argv.clone();
         confined = Some(wrapped);
     }

@@ -1,22 +1,27 @@
 //! Finds the paths that a command may read and write. Keeps them until a directory that was listed changes.
 
+mod opened;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod writes;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::plan::{Grant, Hidden, Mounts, PathBytes, Right, SandboxLevel};
-use super::{Refused, git, names};
+use super::plan::{Grant, Hidden, Mounts, OpenedDirectory, PathBytes, Right, SandboxLevel};
+use super::{Refused, Unready, git, names};
+use crate::command::ShownSecrets;
+use crate::secrets::Survey;
 
 /// The time after which paths outside the listed directories are looked up again.
 const KEPT: Duration = Duration::from_secs(10);
+
+/// The most rules that hide the secrets of a workspace. Each makes a start slower.
+const MOST_RULES: usize = 10_000;
 
 /// Finds the grants of a command.
 #[derive(Debug)]
@@ -34,14 +39,17 @@ pub(super) struct GrantRequest<'a> {
     pub env: &'a [(OsString, OsString)],
     pub level: SandboxLevel,
     pub namespaces: bool,
-    /// The workspace's secrets, which the command must not open.
-    pub hidden: &'a [PathBuf],
+    /// The secrets of the workspace, if the command must not open them.
+    pub survey: Option<&'a Survey>,
+    /// The secrets that a command at the workspace level may open.
+    pub shown: &'a ShownSecrets,
 }
 
 /// The granted and protected paths of one command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FoundPaths {
     pub grants: Vec<Grant>,
+    pub opened: Vec<OpenedDirectory>,
     pub mounts: Option<Mounts>,
     /// Paths to compare when the command has ended.
     pub watched: Vec<PathBuf>,
@@ -58,6 +66,7 @@ struct WorkspacePaths {
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
     /// The workspace's real path.
     real: PathBuf,
+    /// The readable paths outside the workspace.
     reads: Vec<Grant>,
     secrets: Vec<PathBuf>,
     home: PathBuf,
@@ -79,7 +88,7 @@ impl Grants {
     /// Returns the grants, mounts and protected names of one command.
     ///
     /// # Errors
-    /// The workspace does not exist, or it is itself a place of secrets.
+    /// The workspace does not exist, or it is itself a place of secrets, or its secrets cannot be hidden yet.
     pub(super) fn find(&self, request: &GrantRequest<'_>) -> Result<FoundPaths, Refused> {
         let kept = self.workspace_paths(request)?;
         let mut found = FoundPaths::default();
@@ -89,20 +98,36 @@ impl Grants {
                 .iter()
                 .map(|path| Grant(Right::Device, PathBytes::from(path))),
         );
-        let reads = kept.reads.iter().cloned();
+        grants.insert(Grant(Right::Write, PathBytes::from(request.tmp)));
         if request.level == SandboxLevel::Workspace {
-            grants.insert(Grant(Right::Write, PathBytes::from(request.tmp)));
             writes::add(&kept, request, &mut found, &mut grants)?;
-            found.grants = reads.map(Grant::executing).chain(grants).collect();
+            if let Some(mounts) = &mut found.mounts {
+                mounts.hidden = kept.hidden(request);
+            }
         } else {
-            grants.insert(Grant(Right::WriteNoExecute, PathBytes::from(request.tmp)));
-            found.mounts = request.namespaces.then(|| kept.read_only(request.tmp));
-            found.grants = reads.chain(grants).collect();
+            found.opened = kept.opened(request.survey)?;
+            grants.insert(match found.opened.is_empty() {
+                true => Grant(Right::Read, PathBytes::from(&kept.real)),
+                false => Grant(Right::List, PathBytes::from(&kept.real)),
+            });
+            found.mounts = request.namespaces.then(|| Mounts {
+                writable: vec![PathBytes::from(request.tmp)],
+                ..Mounts::default()
+            });
         }
-        if let Some(mounts) = &mut found.mounts {
-            mounts.hidden = kept.hidden(request);
-        }
+        found.grants = kept.reads.iter().cloned().chain(grants).collect();
         Ok(found)
+    }
+
+    /// Checks that reading can be granted around the secrets of a workspace.
+    ///
+    /// # Errors
+    /// As for [`Grants::find`] at the read-only level.
+    pub(super) fn check(&self, workspace: &Path, survey: &Survey) -> Result<(), Refused> {
+        let (real, home) = (real(workspace)?, self.real_home());
+        let secrets = self.secrets(&home, &[]);
+        check_place(workspace, &real, (&home, &secrets))?;
+        opened_directories(&real, &secrets, Some(survey)).map(drop)
     }
 
     fn workspace_paths(&self, request: &GrantRequest<'_>) -> Result<Arc<WorkspacePaths>, Refused> {
@@ -127,23 +152,9 @@ impl Grants {
         workspace: &Path,
         named: Vec<tools::Named>,
     ) -> Result<WorkspacePaths, Refused> {
-        let real = workspace.canonicalize().map_err(|error| {
-            Refused(format!(
-                "{} cannot be entered ({error}): work in a directory that exists",
-                workspace.display()
-            ))
-        })?;
-        let home = self
-            .home
-            .canonicalize()
-            .unwrap_or_else(|_| self.home.clone());
+        let (real, home) = (real(workspace)?, self.real_home());
         let secrets = self.secrets(&home, &named);
-        if secrets.iter().any(|secret| real.starts_with(secret)) {
-            return Err(Refused(format!(
-                "{} holds credentials or co's own files, so nothing runs confined there: work in another directory",
-                workspace.display()
-            )));
-        }
+        check_place(workspace, &real, (&home, &secrets))?;
         let mut reads = BTreeSet::new();
         let mut listed = vec![home.clone()];
         let mut places = self.system(&mut listed);
@@ -155,26 +166,15 @@ impl Grants {
         listed.extend((!dot.is_dir()).then_some(dot));
         listed.extend(git.configuration());
         listed.extend([".gitconfig", ".config/git/config"].map(|name| home.join(name)));
-        // Files of the workspace must not be executed, also if the workspace is below one of those places.
+        // The workspace has rules of its own, also if it lies in one of those places.
         let avoid: Vec<PathBuf> = secrets.iter().chain([&real]).cloned().collect();
         for path in places.iter().filter_map(|path| path.canonicalize().ok()) {
-            if home.starts_with(&path) {
-                continue;
+            if !home.starts_with(&path) {
+                around(&path, Right::Read, &avoid, &mut reads, &mut listed);
             }
-            let avoid = if path.starts_with(&real) {
-                &secrets
-            } else {
-                &avoid
-            };
-            around(&path, Right::ReadExecute, avoid, &mut reads, &mut listed);
         }
-        let own = [real.as_path()].into_iter().chain(git.outside());
-        for path in own {
+        if let Some(path) = git.outside() {
             around(path, Right::Read, &secrets, &mut reads, &mut listed);
-        }
-        if secrets.iter().any(|secret| secret.starts_with(&real)) {
-            // Commands may list the top of the home directory. They see the names of secrets, never their contents.
-            reads.insert(Grant(Right::List, PathBytes::from(&real)));
         }
         let reads = outermost(reads);
         Ok(WorkspacePaths {
@@ -192,6 +192,11 @@ impl Grants {
             trusted: git.trusted,
             configured: OnceLock::new(),
         })
+    }
+
+    fn real_home(&self) -> PathBuf {
+        let real = self.home.canonicalize();
+        real.unwrap_or_else(|_| self.home.clone())
     }
 
     /// Returns the grants of system directories. For users other than root, file modes protect the secrets in `/etc`.
@@ -243,30 +248,18 @@ impl WorkspacePaths {
                 .all(|(path, stamp)| changed(path) == *stamp)
     }
 
-    /// Returns the mounts of a command that only reads.
-    fn read_only(&self, tmp: &Path) -> Mounts {
-        // Toolchains in the workspace must run, as those in the home directory.
-        let runs = |path: &Path| path.metadata().is_ok_and(|meta| meta.mode() & 0o111 != 0);
-        let tools = |Grant(right, PathBytes(path)): &Grant| {
-            *right == Right::ReadExecute && path.starts_with(&self.real) && runs(path)
-        };
-        let workspace = (!self.reads.iter().any(tools)).then_some(&*self.real);
-        Mounts {
-            writable: vec![PathBytes::from(tmp)],
-            inert: workspace
-                .into_iter()
-                .chain([tmp])
-                .map(PathBytes::from)
-                .collect(),
-            ..Mounts::default()
-        }
+    /// Returns the directories of the workspace that are granted entry by entry.
+    fn opened(&self, survey: Option<&Survey>) -> Result<Vec<OpenedDirectory>, Refused> {
+        opened_directories(&self.real, &self.secrets, survey)
     }
 
-    /// Returns the secrets in the workspace, and the closed places in it.
+    /// Returns the secrets in the workspace that the command must not open, and the closed places in it.
     fn hidden(&self, request: &GrantRequest<'_>) -> Hidden {
+        let surveyed = request.survey.into_iter().flat_map(Survey::closed);
+        let surveyed = surveyed.filter(|path| !request.shown.includes(path));
         let closed = self.secrets.iter();
         let closed = closed.filter(|path| path.starts_with(&self.real));
-        let paths: BTreeSet<&PathBuf> = closed.chain(request.hidden).collect();
+        let paths: BTreeSet<&PathBuf> = closed.chain(surveyed).collect();
         Hidden {
             by: Some(PathBytes::from(request.tmp)),
             paths: paths.into_iter().map(PathBytes::from).collect(),
@@ -284,6 +277,63 @@ impl WorkspacePaths {
             })
         };
         self.configured.get_or_init(ask).clone()
+    }
+}
+
+/// Returns the real path of a workspace.
+fn real(workspace: &Path) -> Result<PathBuf, Refused> {
+    workspace.canonicalize().map_err(|error| {
+        Refused::Unable(format!(
+            "{} cannot be entered ({error}): work in a directory that exists",
+            workspace.display()
+        ))
+    })
+}
+
+/// Checks that a workspace is neither a home directory nor a place of secrets.
+fn check_place(
+    workspace: &Path,
+    real: &Path,
+    (home, secrets): (&Path, &[PathBuf]),
+) -> Result<(), Refused> {
+    if home.starts_with(real) {
+        return Err(Refused::Unable(format!(
+            "{} is your home directory or contains it, so nothing runs confined there: work in a directory below it, \
+             or set sandbox_backend = \"subprocess\" and approve commands yourself",
+            workspace.display()
+        )));
+    }
+    if secrets.iter().any(|secret| real.starts_with(secret)) {
+        return Err(Refused::Unable(format!(
+            "{} holds credentials or co's own files, so nothing runs confined there: work in another directory",
+            workspace.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Returns the directories of a workspace that are granted entry by entry, around what is closed.
+fn opened_directories(
+    workspace: &Path,
+    places: &[PathBuf],
+    survey: Option<&Survey>,
+) -> Result<Vec<OpenedDirectory>, Refused> {
+    let Some(survey) = survey.filter(|survey| survey.complete) else {
+        return Err(Unready::NotSurveyed(workspace.to_owned()).into());
+    };
+    let closed: HashSet<&Path> = (places.iter().chain(survey.closed()))
+        .map(PathBuf::as_path)
+        .filter(|path| path.starts_with(workspace))
+        .collect();
+    let opened = opened::around(workspace, &closed, survey);
+    let rules = opened.iter().map(|dir| dir.dirs.len() + dir.files.len());
+    match rules.sum() {
+        rules if rules > MOST_RULES => Err(Unready::TooManyRules {
+            workspace: workspace.to_owned(),
+            rules,
+        }
+        .into()),
+        _ => Ok(opened),
     }
 }
 

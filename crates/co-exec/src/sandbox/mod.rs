@@ -102,10 +102,25 @@ pub struct Wrapped {
     _placeholders: Placeholders,
 }
 
-/// The reason why a command cannot be confined, in one sentence with advice.
+/// The reason why a command cannot be confined, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
+pub enum Refused {
+    /// The system or the place does not allow it. The sentence has advice.
+    #[error("{0}")]
+    Unable(String),
+    /// A person may run the command without hidden secrets.
+    #[error(transparent)]
+    Unready(#[from] Unready),
+}
+
+/// The reason why the secrets of a workspace cannot be hidden from a command that only reads.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unready {
+    #[error("co has not looked for secrets everywhere in {}, so it cannot hide them", .0.display())]
+    NotSurveyed(PathBuf),
+    #[error("co cannot hide the secrets in {}, because that takes {rules} rules", workspace.display())]
+    TooManyRules { workspace: PathBuf, rules: usize },
+}
 
 impl Launcher {
     /// Creates a launcher that starts the program `exe`: [`OWN_PROGRAM`], or another one that calls [`launch_main`]
@@ -114,13 +129,14 @@ impl Launcher {
     /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which prepare our
     /// configuration, state and data.
     pub fn new(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>) -> Self {
+        let private = names::SECRETS.iter().map(|name| home.join(name));
         Self {
             exe,
             namespaces: true,
             probe_limit: PROBE_LIMIT,
             probe: Arc::default(),
+            surveys: Surveys::new(private.collect()),
             grants: Arc::new(Grants::new(home, own)),
-            surveys: Surveys::default(),
             removals: Removals::default(),
         }
     }
@@ -166,7 +182,7 @@ impl Launcher {
             return support.check();
         }
         let why = support.reason();
-        Err(Refused(format!(
+        Err(Refused::Unable(format!(
             "the sandbox could not be tried ({why}): mend that, then start again"
         )))
     }
@@ -229,14 +245,20 @@ impl Launcher {
         self.check()?;
         let tmp = private_tmp(&self.removals)?;
         clean(env, tmp.path());
-        let hidden = self.hidden(request);
+        let survey = request.survey.clone();
+        let survey = survey.or_else(|| self.survey(request.confinement));
+        let shown = match request.confinement {
+            Confinement::Workspace { shown, .. } => shown,
+            _ => &ShownSecrets::Nothing,
+        };
         let grant_request = GrantRequest {
             workspace,
             tmp: tmp.path(),
             env,
             level,
             namespaces: self.namespaces && self.support().namespaces,
-            hidden: &hidden,
+            survey: survey.as_deref(),
+            shown,
         };
         let mut wrapped = self.launch_confined(&grant_request, network, request, argv)?;
         wrapped.level = level.name();
@@ -244,8 +266,20 @@ impl Launcher {
         Ok(wrapped)
     }
 
-    /// Returns whether commands get a mount namespace, in which secrets cannot be opened.
-    pub fn hides_secrets(&self) -> bool {
+    /// Checks that commands can be confined to reading in a workspace, as far as its last survey tells.
+    ///
+    /// May block on files.
+    ///
+    /// # Errors
+    /// They cannot, or the secrets of the workspace cannot be hidden.
+    pub fn check_reading(&self, workspace: &Path) -> Result<(), Refused> {
+        self.check()?;
+        self.grants
+            .check(workspace, &self.surveys.latest(workspace))
+    }
+
+    /// Returns whether commands at the workspace level get a mount namespace, in which secrets cannot be opened.
+    fn masks_secrets(&self) -> bool {
         self.namespaces && self.support().namespaces && self.support().check().is_ok()
     }
 
@@ -254,34 +288,18 @@ impl Launcher {
         &self.surveys
     }
 
-    /// Returns the secrets to hide from a command, if there are any.
+    /// Returns the secrets to hide from a command, if the confinement hides any.
     ///
     /// Blocks on files.
     pub fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
         let workspace = match confinement {
-            Confinement::Plain => return None,
-            Confinement::ReadOnly { workspace } => workspace,
-            Confinement::Workspace { shown, .. } if *shown == ShownSecrets::Everything => {
-                return None;
-            }
-            Confinement::Workspace { workspace, .. } => workspace,
+            Confinement::ReadOnly { workspace } if self.check().is_ok() => workspace,
+            Confinement::Workspace {
+                workspace, shown, ..
+            } if *shown != ShownSecrets::Everything && self.masks_secrets() => workspace,
+            _ => return None,
         };
-        let hides = self.hides_secrets();
-        hides.then(|| self.surveys.current(workspace))
-    }
-
-    /// Returns the paths of the secrets that a command must not open.
-    fn hidden(&self, request: &LaunchRequest<'_>) -> Vec<PathBuf> {
-        let given = request.survey.clone();
-        let Some(survey) = given.or_else(|| self.survey(request.confinement)) else {
-            return Vec::new();
-        };
-        let open = |path: &Path| match request.confinement {
-            Confinement::Workspace { shown, .. } => shown.includes(path),
-            _ => false,
-        };
-        let all = survey.dirs.iter().chain(&survey.files);
-        all.filter(|path| !open(path)).cloned().collect()
+        Some(self.surveys.current(workspace))
     }
 
     /// Returns the command line that starts the launcher, with the files for this command.
@@ -294,6 +312,7 @@ impl Launcher {
     ) -> Result<Wrapped, Refused> {
         let FoundPaths {
             grants,
+            opened,
             mounts,
             watched,
             missing,
@@ -301,7 +320,7 @@ impl Launcher {
         let watched = WatchedPaths::new(watched);
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
-            Refused(format!(
+            Refused::Unable(format!(
                 "co cannot protect {path} from changes ({error}): make its directory writable, or set \
                  sandbox_backend = \"subprocess\""
             ))
@@ -313,6 +332,7 @@ impl Launcher {
             network,
             cwd: PathBytes::from(request.cwd),
             grants,
+            opened,
             mounts,
             limits: request.limits,
             group: request.group.map(PathBytes::from),
@@ -340,6 +360,7 @@ impl Launcher {
             network: true,
             cwd: PathBytes::from(request.cwd),
             grants: Vec::new(),
+            opened: Vec::new(),
             mounts: None,
             limits: request.limits,
             group: request.group.map(PathBytes::from),
@@ -351,7 +372,7 @@ impl Launcher {
     /// Returns the command line that starts the launcher with this plan.
     fn launch(&self, plan: &Plan, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
         let plan = plan.write().map_err(|error| {
-            Refused(format!(
+            Refused::Unable(format!(
                 "the sandbox's plan could not be passed on ({error}): close a few files, or end a few programs"
             ))
         })?;
@@ -417,7 +438,7 @@ impl SandboxLevel {
 
 fn private_tmp(removals: &Removals) -> Result<PrivateTmp, Refused> {
     PrivateTmp::new(removals).map_err(|error| {
-        Refused(format!(
+        Refused::Unable(format!(
             "no private temporary directory could be made ({error}): make room in {} or set TMPDIR",
             std::env::temp_dir().display()
         ))

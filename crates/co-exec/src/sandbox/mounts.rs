@@ -27,15 +27,12 @@ pub(super) fn enter(mounts: &Mounts) -> io::Result<()> {
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )?;
-    for path in mounts.writable.iter().chain(&mounts.inert) {
+    for path in &mounts.writable {
         mount_bind_recursive(&path.0, &path.0)?;
     }
     set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, Reach::Below)?;
     for path in &mounts.writable {
         clear_read_only(&path.0)?;
-    }
-    for path in &mounts.inert {
-        set(&path.0, libc::MOUNT_ATTR_NOEXEC, Reach::Below)?;
     }
     for path in &mounts.pinned {
         bind(&path.0)?;

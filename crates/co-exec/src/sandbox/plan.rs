@@ -28,6 +28,8 @@ pub(super) struct Plan {
     pub network: bool,
     pub cwd: PathBytes,
     pub grants: Vec<Grant>,
+    /// The directories of the workspace that are granted entry by entry, each one before those in it.
+    pub opened: Vec<OpenedDirectory>,
     /// The mounts of the command's mount namespace, if it gets one.
     pub mounts: Option<Mounts>,
     pub limits: ProcessLimits,
@@ -51,14 +53,17 @@ pub(super) enum SandboxLevel {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Grant(pub Right, pub PathBytes);
 
-impl Grant {
-    /// Returns the same grant with execution of readable files.
-    pub(super) fn executing(self) -> Self {
-        match self.0 {
-            Right::Read => Self(Right::ReadExecute, self.1),
-            _ => self,
-        }
-    }
+/// A directory with something closed below it. Only the entries in the lists are readable.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OpenedDirectory {
+    /// Its number of opened directories above. The last one before it with a smaller number contains it.
+    pub depth: usize,
+    /// Its name in the directory above it. For the first one, the whole path.
+    pub name: PathBytes,
+    /// The names of directories that are readable with all below them.
+    pub dirs: Vec<PathBytes>,
+    pub files: Vec<PathBytes>,
 }
 
 /// The actions that a grant allows.
@@ -67,18 +72,12 @@ pub(super) enum Right {
     /// Listing names, not reading contents.
     #[serde(rename = "l")]
     List,
-    /// Reading and listing, not executing.
-    #[serde(rename = "s")]
-    Read,
     /// Reading, listing, executing.
     #[serde(rename = "r")]
-    ReadExecute,
+    Read,
     /// Reading and writing existing files: devices.
     #[serde(rename = "d")]
     Device,
-    /// Everything except execution and making device files.
-    #[serde(rename = "k")]
-    WriteNoExecute,
     /// Everything except making device files.
     #[serde(rename = "w")]
     Write,
@@ -92,8 +91,6 @@ pub(super) struct Mounts {
     /// Directories that cannot be renamed, ordered by depth.
     pub pinned: Vec<PathBytes>,
     pub held: Vec<PathBytes>,
-    /// Directories in which nothing can be executed or loaded as code.
-    pub inert: Vec<PathBytes>,
     pub hidden: Hidden,
 }
 
@@ -107,7 +104,7 @@ pub(super) struct Hidden {
 }
 
 /// A path that JSON keeps exactly: each byte is one character.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PathBytes(pub PathBuf);
 
 impl<T: AsRef<OsStr> + ?Sized> From<&T> for PathBytes {
@@ -190,6 +187,12 @@ mod tests {
             network: true,
             cwd: PathBytes::from(&path),
             grants: vec![Grant(Right::Write, PathBytes::from(&path))],
+            opened: vec![OpenedDirectory {
+                depth: 0,
+                name: PathBytes::from(&path),
+                dirs: vec![PathBytes::from(&path)],
+                files: vec![PathBytes::from(&path)],
+            }],
             mounts: Some(Mounts::default()),
             limits: ProcessLimits {
                 open_files: Some(64),
@@ -211,6 +214,7 @@ mod tests {
             network: false,
             cwd: PathBytes::from("/"),
             grants: Vec::new(),
+            opened: Vec::new(),
             mounts: None,
             limits: ProcessLimits::default(),
             group: None,

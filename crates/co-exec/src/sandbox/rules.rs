@@ -1,11 +1,15 @@
 //! Landlock: the rights of each version, and the domain of a command.
 
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
-    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus,
+    Scope,
 };
+use rustix::fs::{CWD, Mode, OFlags};
 
-use super::plan::{Grant, Plan, Right};
+use super::plan::{Grant, PathBytes, Plan, Right};
 
 /// The rights that a domain controls. Everything that no grant allows is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +51,11 @@ pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
         | AccessFs::Refer;
     let wanted = match right {
         Right::List => AccessFs::ReadDir.into(),
-        Right::Read => see,
-        Right::ReadExecute => see | AccessFs::Execute,
+        Right::Read => see | AccessFs::Execute,
         // The filter has the list of allowed requests.
         Right::Device => {
             AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
         }
-        Right::WriteNoExecute => see | change,
         Right::Write => see | change | AccessFs::Execute,
     };
     wanted & known
@@ -90,11 +92,49 @@ pub(super) fn enter(plan: &Plan) -> Result<(), String> {
         let rule = PathBeneath::new(place, rights(*right, plan.abi));
         domain = domain.add_rule(rule).map_err(|e| e.to_string())?;
     }
+    let domain = add_opened(domain, plan).map_err(|e| e.to_string())?;
     let status = domain.restrict_self().map_err(|e| e.to_string())?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err("the kernel did not enforce it".to_owned());
     }
     Ok(())
+}
+
+/// Adds a rule for each readable entry of the opened directories. Each entry is opened below the descriptor of its
+/// directory, which is faster than by its path, and leads nowhere else if a directory is renamed meanwhile.
+fn add_opened(
+    mut domain: RulesetCreated,
+    plan: &Plan,
+) -> Result<RulesetCreated, landlock::RulesetError> {
+    let read = rights(Right::Read, plan.abi);
+    let mut above: Vec<Option<OwnedFd>> = Vec::new();
+    for dir in &plan.opened {
+        above.truncate(dir.depth);
+        let opened = match above.last() {
+            None => open(CWD, &dir.name, OFlags::DIRECTORY),
+            Some(parent) => parent
+                .as_ref()
+                .and_then(|parent| open(parent.as_fd(), &dir.name, OFlags::DIRECTORY)),
+        };
+        if let Some(opened) = &opened {
+            let dirs = dir.dirs.iter().map(|name| (name, OFlags::DIRECTORY));
+            let files = dir.files.iter().map(|name| (name, OFlags::empty()));
+            for (name, kind) in dirs.chain(files) {
+                if let Some(place) = open(opened.as_fd(), name, kind) {
+                    domain = domain.add_rule(PathBeneath::new(place, read))?;
+                }
+            }
+        }
+        above.push(opened);
+    }
+    Ok(domain)
+}
+
+/// Opens an entry of a directory without following a link. Returns none if it is no longer there: then it needs no
+/// rule.
+fn open(dir: BorrowedFd<'_>, name: &PathBytes, kind: OFlags) -> Option<OwnedFd> {
+    let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | kind;
+    rustix::fs::openat(dir, &name.0, how, Mode::empty()).ok()
 }
 
 /// Returns the Landlock version of this kernel, found by entering a domain.
@@ -158,7 +198,7 @@ mod tests {
                 Handled::new(abi, true).files.contains(write),
                 "version {abi}"
             );
-            let read = rights(Right::ReadExecute, abi);
+            let read = rights(Right::Read, abi);
             assert_eq!(
                 read,
                 AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute

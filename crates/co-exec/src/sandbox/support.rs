@@ -50,6 +50,7 @@ impl Support {
             network: false,
             cwd: PathBytes::from("/"),
             grants: Vec::new(),
+            opened: Vec::new(),
             mounts: Some(super::plan::Mounts::default()),
             limits: ProcessLimits::default(),
             group: None,
@@ -91,7 +92,7 @@ impl Support {
             return Ok(());
         }
         let why = self.reason();
-        Err(Refused(format!(
+        Err(Refused::Unable(format!(
             "this system cannot confine a command ({why}): use Linux 5.13 or later with Landlock and seccomp, \
              or set sandbox_backend = \"subprocess\" and approve commands yourself"
         )))
@@ -111,7 +112,7 @@ impl Support {
         let mounts = if self.namespaces {
             "mount namespace"
         } else {
-            "no namespaces: nothing new at the top of a workspace, and commands can read the secrets in it"
+            "no namespaces: commands at the workspace level make nothing new at its top, and can read its secrets"
         };
         format!("Landlock ABI {abi}, seccomp, {mounts}{signals}")
     }

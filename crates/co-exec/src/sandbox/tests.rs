@@ -96,7 +96,7 @@ fn words_say_what_does_not_hold() {
     };
     assert_eq!(
         words(old),
-        "Landlock ABI 2, seccomp, no namespaces: nothing new at the top of a workspace, and commands can read the secrets in it, no signals but to one's own group"
+        "Landlock ABI 2, seccomp, no namespaces: commands at the workspace level make nothing new at its top, and can read its secrets, no signals but to one's own group"
     );
     let half = Support {
         seccomp: false,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::FileType;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,12 +15,11 @@ use co_policy::secret_names as names;
 #[cfg(test)]
 mod tests;
 
-/// The most entries that a survey reads.
-const MAX: usize = 50_000;
+/// The most entries that a survey has. A larger workspace is never surveyed whole.
+const MAX: usize = 2_000_000;
 
-/// The most bytes of all paths in a survey: they must fit into one argument of a program, 128 KiB, beside other
-/// paths.
-const MAX_PATHS: usize = 64 << 10;
+/// The most entries of each private path that are looked at.
+const MAX_PRIVATE: usize = 2_000;
 
 /// Directories with many generated files, which are walked last.
 const MADE: [&str; 8] = [
@@ -47,11 +46,22 @@ pub struct Survey {
     pub outside: Vec<PathBuf>,
     /// Git's configuration files, which are no secrets but may contain credentials.
     pub git_configs: Vec<PathBuf>,
-    /// False if there may be more secrets: the walk was cut short, or their paths are too long together.
+    /// False if there may be more secrets: the walk was cut short, or something in the workspace cannot be read.
     pub complete: bool,
+    /// True if the walk was cut short and can go on.
+    pub(super) cut: bool,
     read: HashMap<PathBuf, Directory>,
     /// The files that may be secret by their content.
     looked: HashMap<PathBuf, Looked>,
+}
+
+/// The extent of one walk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent<'a> {
+    /// Files and directories outside the workspace. Every other name of a file in them is secret.
+    pub private: &'a [PathBuf],
+    /// The most entries to read. Entries that are known already do not count.
+    pub most: usize,
 }
 
 /// A directory that was read.
@@ -86,8 +96,13 @@ impl Survey {
                 .all(|(path, file)| same(path, file.stamp))
     }
 
+    /// Returns the entries of a directory of the workspace, if all of them are known.
+    pub(crate) fn entries(&self, dir: &Path) -> Option<&[(PathBuf, FileType)]> {
+        self.read.get(dir)?.entries.as_deref()
+    }
+
     /// Returns a new survey of the workspace `root`. Reads only what has changed since this one.
-    pub(super) fn again(&self, root: &Path) -> Self {
+    pub(super) fn again(&self, root: &Path, extent: Extent<'_>) -> Self {
         let Ok(root) = root.canonicalize() else {
             return Self::default();
         };
@@ -97,14 +112,15 @@ impl Survey {
                 complete: true,
                 ..Self::default()
             },
-            left: MAX,
+            left: extent.most,
+            entries: 0,
             ordinary: Vec::new(),
             sources: Vec::new(),
             links: Vec::new(),
         };
         walk.tree(&root, false);
         walk.follow(&root);
-        walk.hard_links();
+        walk.hard_links(extent.private);
         walk.finish()
     }
 
@@ -118,6 +134,11 @@ impl Survey {
             || files.any(|file| file == real || number.is_some() && inode(file) == number)
     }
 
+    /// Returns the files and directories of the workspace that are closed.
+    pub(crate) fn closed(&self) -> impl Iterator<Item = &PathBuf> {
+        self.dirs.iter().chain(&self.files)
+    }
+
     /// Returns whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.dirs.is_empty()
@@ -127,15 +148,23 @@ impl Survey {
 /// Walks the workspace `root` and returns its secrets.
 ///
 /// Links are not followed, but the target of a link with a secret name is secret. So is a directory that cannot be
-/// listed. The objects and branches of git's directories are left out, because branches may have any name.
+/// listed, and a FIFO, because reading it takes a message that is meant for another program. The objects and branches of
+/// git's directories are left out, because branches may have any name.
 pub fn survey(root: &Path) -> Survey {
-    Survey::default().again(root)
+    let all = Extent {
+        private: &[],
+        most: MAX,
+    };
+    Survey::default().again(root, all)
 }
 
 struct Walk<'a> {
     before: &'a Survey,
     survey: Survey,
+    /// The number of entries that may still be read.
     left: usize,
+    /// The number of entries so far.
+    entries: usize,
     /// Files that are not secret by name. One may be another name of a secret file.
     ordinary: Vec<PathBuf>,
     /// Source text below secret directories.
@@ -158,7 +187,9 @@ impl Walk<'_> {
                 // A submodule may have any name.
                 let git = name == ".git" || kind.is_dir() && is_of_git(&dir);
                 let named = !git
-                    && (names::is_secret(&name) || kind.is_file() && self.is_secret(&path, &name));
+                    && (names::is_secret(&name)
+                        || kind.is_fifo()
+                        || kind.is_file() && self.is_secret(&path, &name));
                 match (kind.is_dir(), secret) {
                     (true, true) => todo.push_back((path, true)),
                     (true, false) if named => {
@@ -200,16 +231,20 @@ impl Walk<'_> {
 
     /// Returns the entries of a directory. Reads it only if it has changed.
     fn entries(&mut self, dir: &Path) -> Entries {
+        if self.entries > MAX {
+            return self.cut_short();
+        }
         let stamp = Stamp::of(dir);
         let before = self.before.read.get(dir);
         let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
         let stamp = stamp.filter(Stamp::is_settled);
         let known = before.and_then(|dir| dir.entries.clone());
-        let (entries, whole) = match known.filter(|entries| entries.len() <= self.left) {
+        let (entries, whole) = match known {
             Some(entries) => (entries, true),
+            None if self.left == 0 => return self.cut_short(),
             None => self.read(dir),
         };
-        self.left -= entries.len();
+        self.entries += entries.len();
         let read = Directory {
             stamp,
             entries: whole.then(|| Arc::clone(&entries)),
@@ -218,16 +253,24 @@ impl Walk<'_> {
         entries
     }
 
+    /// Ends the walk. It can go on unless the workspace is too large for any survey.
+    fn cut_short(&mut self) -> Entries {
+        self.survey.complete = false;
+        self.survey.cut = self.entries <= MAX;
+        Arc::default()
+    }
+
     /// Reads a directory, and tells whether its entries are all.
     fn read(&mut self, dir: &Path) -> (Entries, bool) {
         let entries = match dir.read_dir() {
             Ok(entries) => entries,
             Err(error) => {
+                use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
                 match error.kind() {
-                    // A command may make it readable.
-                    io::ErrorKind::PermissionDenied => self.survey.dirs.push(dir.to_owned()),
-                    // The directory was removed meanwhile.
-                    io::ErrorKind::NotFound => {}
+                    // Closed, because a command may find it readable, or find another directory at its path.
+                    PermissionDenied | NotFound | NotADirectory => {
+                        self.survey.dirs.push(dir.to_owned());
+                    }
                     _ => self.survey.complete = false,
                 }
                 return (Arc::default(), false);
@@ -237,11 +280,12 @@ impl Walk<'_> {
         let mut found = Vec::new();
         for entry in entries {
             let kind = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)));
-            if found.len() == self.left {
-                self.survey.complete = false;
+            if self.left == 0 {
+                self.cut_short();
                 whole = false;
                 break;
             }
+            self.left -= 1;
             match kind {
                 Ok(entry) => found.push(entry),
                 Err(_) => whole = false,
@@ -284,13 +328,16 @@ impl Walk<'_> {
         }
     }
 
-    /// Finds the other names of secret files.
-    fn hard_links(&mut self) {
+    /// Finds the other names of secret files, and of files in the private paths.
+    fn hard_links(&mut self, private: &[PathBuf]) {
         let survey = &self.survey;
         let known = (survey.files.iter())
             .chain(&survey.within)
             .chain(&survey.outside);
-        let inodes: HashSet<_> = known.filter_map(|path| inode(path)).collect();
+        let mut inodes: HashSet<_> = known.filter_map(|path| inode(path)).collect();
+        private
+            .iter()
+            .for_each(|path| inodes_below(path, &mut inodes));
         if inodes.is_empty() {
             return;
         }
@@ -328,15 +375,6 @@ impl Walk<'_> {
             list.sort();
             list.dedup();
         }
-        let mut left = MAX_PATHS;
-        for list in [&mut survey.dirs, &mut survey.files] {
-            let all = list.len();
-            list.retain(|path| {
-                left = left.saturating_sub(path.as_os_str().len());
-                left > 0
-            });
-            survey.complete &= list.len() == all;
-        }
         survey
     }
 }
@@ -358,4 +396,24 @@ fn is_of_git(dir: &Path) -> bool {
 fn inode(path: &Path) -> Option<(u64, u64)> {
     let meta = path.symlink_metadata().ok()?;
     (meta.nlink() > 1).then(|| (meta.dev(), meta.ino()))
+}
+
+/// Adds the devices and inodes of files with several names, at and below a path.
+fn inodes_below(path: &Path, inodes: &mut HashSet<(u64, u64)>) {
+    let mut todo = vec![path.to_owned()];
+    let mut left = MAX_PRIVATE;
+    while let Some(path) = todo.pop() {
+        let Ok(entries) = path.read_dir() else {
+            inodes.extend(inode(&path));
+            continue;
+        };
+        for entry in entries.flatten().take(left) {
+            left -= 1;
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                todo.push(entry.path());
+            } else {
+                inodes.extend(inode(&entry.path()));
+            }
+        }
+    }
 }

@@ -161,7 +161,7 @@ fn own_files(workspace: &Path) -> Vec<PathBuf> {
 
 fn refused(why: &str) -> Refused {
     let why = support::one_line(why);
-    Refused(format!(
+    Refused::Unable(format!(
         "git cannot read its configuration here ({why}), so co cannot protect its hooks: run `git config --list` and \
          correct the file that it names, or set sandbox_backend = \"subprocess\""
     ))

@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::secrets;
 
 struct Home {
     top: tempfile::TempDir,
@@ -47,14 +48,8 @@ impl Home {
         namespaces: bool,
     ) -> Result<FoundPaths, Refused> {
         let workspace = self.real.join(below);
-        grants.find(&GrantRequest {
-            workspace: &workspace,
-            tmp: Path::new("/tmp/private"),
-            env: &[("PATH".into(), "/usr/bin:relative::/".into())],
-            level,
-            namespaces,
-            hidden: &[],
-        })
+        let path = OsString::from("/usr/bin:relative::/");
+        find(grants, &workspace, path, level, namespaces)
     }
 
     /// The paths of one right, below the home.
@@ -66,47 +61,110 @@ impl Home {
     }
 }
 
+fn find(
+    grants: &Grants,
+    workspace: &Path,
+    path: OsString,
+    level: SandboxLevel,
+    namespaces: bool,
+) -> Result<FoundPaths, Refused> {
+    let survey = secrets::survey(workspace);
+    grants.find(&GrantRequest {
+        workspace,
+        tmp: Path::new("/tmp/private"),
+        env: &[("PATH".into(), path)],
+        level,
+        namespaces,
+        survey: Some(&survey),
+        shown: &ShownSecrets::Nothing,
+    })
+}
+
 #[test]
 fn read_only_reads_the_workspace_and_toolchains_and_no_credentials() {
     let home = Home::new();
+    fs::remove_file(home.real.join("work/.envrc")).unwrap();
     let found = home
         .find(&home.grants(), "work", SandboxLevel::ReadOnly, true)
         .unwrap();
-    let runs = home.below(&found, Right::ReadExecute);
-    assert_eq!(runs, [".cargo/bin", ".config/git/config", ".gitconfig"]);
-    assert_eq!(home.below(&found, Right::Read), ["work"]);
-    let writes = |grant: &Grant| grant.0 == Right::Write;
-    assert!(!found.grants.iter().any(writes));
+    let reads = home.below(&found, Right::Read);
+    let tools = [".cargo/bin", ".config/git/config", ".gitconfig"];
+    assert_eq!(reads, [&tools[..], &["work"]].concat());
+    assert!(found.opened.is_empty());
     let tmp = PathBytes::from("/tmp/private");
-    assert!(
-        found
-            .grants
-            .contains(&Grant(Right::WriteNoExecute, tmp.clone()))
-    );
+    let writes = found.grants.iter().filter(|it| it.0 == Right::Write);
+    assert!(writes.eq([&Grant(Right::Write, tmp.clone())]));
     let mounts = found.mounts.unwrap();
-    assert_eq!(mounts.writable, std::slice::from_ref(&tmp));
-    assert_eq!(
-        mounts.inert,
-        [PathBytes::from(&home.real.join("work")), tmp]
-    );
+    assert_eq!(mounts.writable, [tmp]);
+    assert_eq!(mounts.hidden.paths, []);
     assert!(!found.grants.iter().any(|grant| grant.1.0 == Path::new("/")));
 }
 
 #[test]
-fn a_home_as_workspace_is_granted_around_its_secrets() {
+fn only_directories_with_a_secret_are_granted_entry_by_entry() {
     let home = Home::new();
-    let found = home
-        .find(&home.grants(), "", SandboxLevel::ReadOnly, true)
-        .unwrap();
-    let reads = home.below(&found, Right::Read);
-    let [bin, git, more] = [".cargo/bin", ".config/git/config", ".gitconfig"];
-    assert_eq!(reads, [bin, git, more, "notes", "work"]);
-    assert_eq!(home.below(&found, Right::List), [""]);
-    // A toolchain in the home directory has to run.
-    let mounts = found.mounts.unwrap();
-    assert_eq!(mounts.inert, [PathBytes::from("/tmp/private")]);
-    let own = PathBytes::from(&home.real.join("state/co"));
-    assert!(mounts.hidden.paths.contains(&own));
+    for name in ["work/.env", "work/app/deep/x.pem", "work/app/main.rs"] {
+        let path = home.real.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x").unwrap();
+    }
+    let level = SandboxLevel::ReadOnly;
+    let found = home.find(&home.grants(), "work", level, true).unwrap();
+    let mut told: Vec<_> = found
+        .opened
+        .iter()
+        .map(|dir| {
+            let text = |names: &[PathBytes]| {
+                let names = names.iter().map(|it| it.0.display().to_string());
+                let mut names: Vec<_> = names.collect();
+                names.sort();
+                names.join(" ")
+            };
+            let name = dir.name.0.file_name().unwrap().to_str().unwrap();
+            format!(
+                "{} {name}: {} | {}",
+                dir.depth,
+                text(&dir.dirs),
+                text(&dir.files)
+            )
+        })
+        .collect();
+    told[1..].sort();
+    let wanted = ["0 work: .git src | ", "1 app:  | main.rs", "2 deep:  | "];
+    assert_eq!(told, wanted);
+    let work = PathBytes::from(&home.real.join("work"));
+    assert!(found.grants.contains(&Grant(Right::List, work.clone())));
+    assert!(!found.grants.contains(&Grant(Right::Read, work)));
+}
+
+#[test]
+fn secrets_that_take_too_many_rules_are_a_reason_to_ask() {
+    let home = Home::new();
+    for number in 0..MOST_RULES {
+        fs::write(home.real.join(format!("work/{number}")), "").unwrap();
+    }
+    fs::remove_file(home.real.join("work/.envrc")).unwrap();
+    let grants = home.grants();
+    let level = SandboxLevel::ReadOnly;
+    assert!(home.find(&grants, "work", level, true).is_ok());
+    fs::write(home.real.join("work/.env"), "x").unwrap();
+    let refused = home.find(&grants, "work", level, true).unwrap_err();
+    let many = |refused: &Refused| matches!(refused, Refused::Unready(Unready::TooManyRules { rules, .. }) if *rules > MOST_RULES);
+    assert!(many(&refused), "{refused}");
+    let work = home.real.join("work");
+    let refused = grants.check(&work, &secrets::survey(&work)).unwrap_err();
+    assert!(many(&refused), "{refused}");
+    let write = SandboxLevel::Workspace;
+    assert!(home.find(&grants, "work", write, true).is_ok());
+}
+
+#[test]
+fn a_workspace_that_was_not_surveyed_whole_is_a_reason_to_ask() {
+    let home = Home::new();
+    let work = home.real.join("work");
+    let refused = home.grants().check(&work, &Survey::default());
+    let unready = Unready::NotSurveyed(work);
+    assert_eq!(refused, Err(Refused::Unready(unready)));
 }
 
 #[test]
@@ -135,11 +193,11 @@ fn the_workspace_is_written_whole_where_mounts_hold_the_rest() {
 }
 
 #[test]
-fn no_command_writes_in_a_home() {
+fn nothing_runs_confined_in_a_home() {
     let home = Home::new();
-    for namespaces in [true, false] {
-        let refused = home.find(&home.grants(), "", SandboxLevel::Workspace, namespaces);
-        let refused = refused.unwrap_err().0;
+    for level in [SandboxLevel::ReadOnly, SandboxLevel::Workspace] {
+        let refused = home.find(&home.grants(), "", level, true);
+        let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("is your home directory"), "{refused}");
         assert_eq!(refused.lines().count(), 1);
     }
@@ -172,14 +230,19 @@ fn a_place_of_secrets_is_no_workspace() {
             .find(&home.grants(), below, SandboxLevel::ReadOnly, true)
             .unwrap_err();
         assert!(
-            refused.0.contains("credentials or co's own files"),
+            refused
+                .to_string()
+                .contains("credentials or co's own files"),
             "{refused}"
         );
     }
     let refused = home
         .find(&home.grants(), "absent", SandboxLevel::ReadOnly, true)
         .unwrap_err();
-    assert!(refused.0.contains("cannot be entered"), "{refused}");
+    assert!(
+        refused.to_string().contains("cannot be entered"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -191,14 +254,12 @@ fn a_secret_is_one_wherever_a_link_puts_it() {
     let found = home
         .find(&home.grants(), "work", SandboxLevel::ReadOnly, true)
         .unwrap();
-    let reads = home.below(&found, Right::Read);
-    assert!(
-        !reads
-            .iter()
-            .any(|path| path == "work" || path.starts_with("work/keys")),
-        "{reads:?}"
-    );
-    assert!(reads.contains(&"work/src".to_owned()), "{reads:?}");
+    assert!(!home.below(&found, Right::Read).contains(&"work".to_owned()));
+    let names = |dir: &OpenedDirectory| dir.dirs.iter().map(|it| it.0.clone()).collect::<Vec<_>>();
+    let [work, keys] = &found.opened[..] else {
+        panic!("{:?}", found.opened);
+    };
+    assert!(names(work).contains(&"src".into()) && names(keys).is_empty());
 }
 
 #[test]
@@ -219,11 +280,11 @@ fn what_is_kept_is_looked_up_again_when_a_listed_directory_changes() {
         .find(&grants, "work", SandboxLevel::ReadOnly, true)
         .unwrap();
     assert!(
-        home.below(&second, Right::ReadExecute)
+        home.below(&second, Right::Read)
             .contains(&".rustup/toolchains".to_owned())
     );
     let other = home
-        .find(&grants, "", SandboxLevel::ReadOnly, true)
+        .find(&grants, "work/src", SandboxLevel::ReadOnly, true)
         .unwrap();
     assert_ne!(other, second);
 }
@@ -249,15 +310,14 @@ fn a_path_that_names_the_home_of_a_tool_opens_its_programs_alone() {
     let path = ["tools", ".dotnet", ""].map(|name| home.real.join(name));
     let path = std::env::join_paths(path).unwrap();
     let workspace = home.real.join("work");
-    let found = home.grants().find(&GrantRequest {
-        workspace: &workspace,
-        tmp: Path::new("/tmp/private"),
-        env: &[("PATH".into(), path)],
-        level: SandboxLevel::ReadOnly,
-        namespaces: true,
-        hidden: &[],
-    });
-    let mut reads = home.below(&found.unwrap(), Right::ReadExecute);
+    let found = find(
+        &home.grants(),
+        &workspace,
+        path,
+        SandboxLevel::ReadOnly,
+        true,
+    );
+    let mut reads = home.below(&found.unwrap(), Right::Read);
     reads.retain(|path| path.starts_with(".dotnet") || path.starts_with("tools"));
     assert_eq!(reads, [".dotnet/dotnet", ".dotnet/extra", "tools"]);
 }

@@ -24,13 +24,13 @@ pub(super) fn add(
     found: &mut FoundPaths,
     grants: &mut BTreeSet<Grant>,
 ) -> Result<(), Refused> {
-    if kept.home.starts_with(&kept.real) {
-        return Err(Refused(format!(
-            "{} is your home directory or contains it, so a command could change files that your shell and other \
-             programs run: work in a directory below it, or set sandbox_backend = \"subprocess\"",
-            request.workspace.display()
-        )));
-    }
+    around(
+        &kept.real,
+        Right::Read,
+        &kept.secrets,
+        grants,
+        &mut Vec::new(),
+    );
     let layout = Layout::of(&kept.real);
     let mut writable = vec![kept.real.clone()];
     writable.extend(layout.outside().map(Path::to_owned));
@@ -87,7 +87,7 @@ impl ProtectedPaths {
         let Configured { hooks, files } = kept.configured(request)?;
         let hooks: Vec<PathBuf> = hooks.iter().map(|path| resolved(path)).collect();
         if let Some(hooks) = hooks.iter().find(|hooks| kept.real.starts_with(hooks)) {
-            return Err(Refused(format!(
+            return Err(Refused::Unable(format!(
                 "git's core.hooksPath is {}, which contains the workspace, so each file in it could be a hook: name a directory \
                  that contains only hooks, or set sandbox_backend = \"subprocess\"",
                 hooks.display()

@@ -1,0 +1,57 @@
+//! Grants reading in a workspace around its secrets: entry by entry where one is below, by one rule elsewhere.
+//!
+//! Rules hang on files and directories, not on names. So what takes the place of a secret is closed too, and so is
+//! each way to a secret that does not go through a granted directory.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::super::plan::{OpenedDirectory, PathBytes};
+use crate::secrets::Survey;
+
+/// Returns the directories of a workspace that contain something closed, each one before those in it. There are none
+/// if nothing in the workspace is closed.
+pub(super) fn around(
+    workspace: &Path,
+    closed: &HashSet<&Path>,
+    survey: &Survey,
+) -> Vec<OpenedDirectory> {
+    let opened: HashSet<&Path> = closed
+        .iter()
+        .flat_map(|path| path.ancestors().skip(1))
+        .filter(|dir| dir.starts_with(workspace))
+        .collect();
+    if opened.is_empty() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut todo: Vec<(PathBuf, usize)> = vec![(workspace.to_owned(), 0)];
+    while let Some((dir, depth)) = todo.pop() {
+        let name = if depth == 0 {
+            Some(dir.as_os_str())
+        } else {
+            dir.file_name()
+        };
+        let mut this = OpenedDirectory {
+            depth,
+            name: PathBytes::from(name.unwrap_or_default()),
+            ..OpenedDirectory::default()
+        };
+        // A directory whose entries are not known stays closed.
+        for (path, kind) in survey.entries(&dir).unwrap_or_default() {
+            let name = PathBytes::from(path.file_name().unwrap_or_default());
+            if closed.contains(path.as_path()) {
+                continue;
+            }
+            if kind.is_file() {
+                this.files.push(name);
+            } else if kind.is_dir() && opened.contains(path.as_path()) {
+                todo.push((path.clone(), depth + 1));
+            } else if kind.is_dir() {
+                this.dirs.push(name);
+            }
+        }
+        found.push(this);
+    }
+    found
+}
