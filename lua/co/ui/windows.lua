@@ -4,19 +4,55 @@ local M = {}
 local api = vim.api
 local notify = require('co.ui.notify')
 
+--- Returns whether a window is a float.
+---@param win integer
+---@return boolean
+function M.is_float(win)
+  return api.nvim_win_get_config(win).relative ~= ''
+end
+
+--- Sets options of a window.
+---@param win integer
+---@param options table<string, any>
+function M.options(win, options)
+  for name, value in pairs(options) do
+    -- The local scope: another buffer in the same window gets the values of the person.
+    api.nvim_set_option_value(name, value, { win = win, scope = 'local' })
+  end
+end
+
+--- Sets 'equalalways' again, without the change of all sizes that comes with it.
+local function set_equalalways()
+  local fixed = {}
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    local options = vim.wo[win]
+    fixed[win] = { winfixwidth = options.winfixwidth, winfixheight = options.winfixheight }
+    M.options(win, { winfixwidth = true, winfixheight = true })
+  end
+  vim.o.equalalways = true
+  for win, options in pairs(fixed) do
+    M.options(win, options)
+  end
+end
+
 --- Runs `change`. Other windows keep their sizes and their text.
 ---@generic T
 ---@param change fun(): T
 ---@return T
 local function keep_layout(change)
-  local options = { equalalways = false, splitkeep = 'screen' }
+  local options = { splitkeep = 'screen' }
   -- With these two, the room of a closed window goes to the window that it was taken from.
   options.splitright, options.splitbelow = true, true
   local before = {}
   for name, value in pairs(options) do
     before[name], vim.o[name] = vim.o[name], value
   end
+  local equal = vim.o.equalalways
+  vim.o.equalalways = false
   local ok, result = pcall(change)
+  if equal then
+    set_equalalways()
+  end
   for name, value in pairs(before) do
     vim.o[name] = value
   end
@@ -24,13 +60,6 @@ local function keep_layout(change)
     error(result, 0)
   end
   return result
-end
-
---- Returns whether a window is a float.
----@param win integer
----@return boolean
-function M.is_float(win)
-  return api.nvim_win_get_config(win).relative ~= ''
 end
 
 --- Returns the window to split: the current one, or the last one that is no float.
@@ -50,16 +79,6 @@ local function window_to_split()
     end
   end
   return win
-end
-
---- Sets options of a window.
----@param win integer
----@param options table<string, any>
-function M.options(win, options)
-  for name, value in pairs(options) do
-    -- The local scope: another buffer in the same window gets the values of the person.
-    api.nvim_set_option_value(name, value, { win = win, scope = 'local' })
-  end
 end
 
 --- Calls `act`, which opens windows. A notice names the reason if none can be opened.
