@@ -133,7 +133,7 @@ async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Edi
             _ => {}
         }
     }
-    // In reverse: Lua puts each text in front of the prompt area's text.
+    // In reverse: Lua puts each text in front of the text of the prompt.
     for (chat, text) in typed.into_iter().rev() {
         editor.tell(ToEditor::Unsent { chat, text });
     }

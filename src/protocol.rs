@@ -231,7 +231,7 @@ pub enum ToEditor {
     },
     /// The processes that a run left running have ended.
     LeftEnded { run: u64 },
-    /// A prompt was not accepted. Lua puts it back into the prompt area.
+    /// A prompt was not accepted. Lua puts it back into the prompt.
     Unsent { chat: u64, text: String },
     /// The text that follows is the model's answer, which `/retry` replaces.
     AnswerBegins { chat: u64 },

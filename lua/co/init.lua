@@ -67,9 +67,10 @@ end
 ---@param buf integer
 ---@param name string
 function M.adopt(buf, name)
-  local id = name:match('^co://chat/(%d+)$')
-  if id then
-    load_chats().adopt(buf, tonumber(id) --[[@as integer]])
+  local id, prompt = name:match('^co://chat/(%d+)(.*)$')
+  if id and (prompt == '' or prompt == '/prompt') then
+    local is = prompt == '' and 'text' or 'prompt'
+    load_chats().adopt(buf, tonumber(id) --[[@as integer]], is)
   elseif name == 'co://shell' then
     require('co.run').adopt_shell(buf)
   end

@@ -50,7 +50,7 @@ impl Chat {
     /// Gives back a prompt that was not taken, and all queued prompts.
     pub(super) fn give_all_back(&mut self, prompt: Prompt) {
         let waiting = std::mem::take(&mut self.queue);
-        // The last one first: each is put in front of the text in the prompt area.
+        // The last one first: each is put in front of the text in the prompt.
         for prompt in std::iter::once(prompt).chain(waiting).rev() {
             self.services.editor.tell(ToEditor::Unsent {
                 chat: self.id,

@@ -3,6 +3,8 @@
 local messages = require('messages')
 local neovim = require('neovim')
 
+local CHAT = 'co://chat/1'
+
 local append = messages.append
 local BEGINS = { type = 'answer_begins', chat = 1 }
 local FOLD = { type = 'fold_answer', chat = 1 }
@@ -10,6 +12,8 @@ local FOLD = { type = 'fold_answer', chat = 1 }
 local function chat()
   local nvim = neovim.start()
   nvim:lua("vim.cmd('Co')")
+  nvim:wait("return vim.bo.filetype == 'co-prompt'")
+  nvim:keys('<C-w>k')
   nvim:wait("return vim.bo.filetype == 'co-chat'")
   return nvim
 end
@@ -33,7 +37,7 @@ describe('an answer that was asked for again', function()
       BEGINS,
       append('Two.')
     )
-    nvim:wait("return vim.fn.search('Two', 'nw') > 0")
+    nvim:wait_line(CHAT, 'Two')
     same({ 7, 12 }, fold(nvim, 8))
     same({ -1, -1 }, fold(nvim, 13))
     same({ -1, -1 }, fold(nvim, 15))
@@ -41,6 +45,8 @@ describe('an answer that was asked for again', function()
     nvim:keys('q')
     nvim:wait("return vim.bo.filetype ~= 'co-chat'")
     nvim:lua("vim.cmd('Co')")
+    nvim:wait("return vim.bo.filetype == 'co-prompt'")
+    nvim:keys('<C-w>k')
     nvim:wait("return vim.bo.filetype == 'co-chat'")
     same({ 7, 12 }, fold(nvim, 8))
     -- The second one as well.
@@ -57,7 +63,7 @@ describe('an answer that was asked for again', function()
       folds = { { 2, 4 } },
       answer = 7,
     })
-    nvim:wait("return vim.fn.search('Two', 'nw') > 0")
+    nvim:wait_line(CHAT, 'Two')
     same({ 3, 5 }, fold(nvim, 3))
     nvim:receive(append('\nLines.\n\n'), FOLD, append('> asked again\n\n'))
     nvim:wait('return vim.fn.foldclosed(8) > 0')
@@ -67,7 +73,7 @@ describe('an answer that was asked for again', function()
   it('changes nothing where there is none', function()
     local nvim = chat()
     nvim:receive(append('## You\n\nhi\n\n'), FOLD, append('> asked again\n\n'))
-    nvim:wait("return vim.fn.search('again', 'nw') > 0")
+    nvim:wait_line(CHAT, 'again')
     same({ -1, -1 }, fold(nvim, 3))
   end)
 end)

@@ -224,6 +224,21 @@ function Neovim:lines(name)
   )
 end
 
+--- Waits until a buffer has a line with a text.
+---@param name string
+---@param text string
+function Neovim:wait_line(name, text)
+  self:wait(
+    [[
+      local name, text = ...
+      local lines = vim.api.nvim_buf_get_lines(vim.fn.bufnr('^' .. name .. '$'), 0, -1, false)
+      return table.concat(lines, '\n'):find(text, 1, true)
+    ]],
+    name,
+    text
+  )
+end
+
 --- Lets the 250 ms pass in which a float that was just entered takes no key.
 function Neovim:settle()
   self:lua('vim.wait(300, function() return false end)')

@@ -62,7 +62,7 @@ describe('a chat', function()
 end)
 
 describe('an odd Neovim', function()
-  local IN_CHAT = "return vim.bo.filetype == 'co-chat'"
+  local IN_CHAT = "return vim.bo.filetype == 'co-prompt'"
 
   it('of a few lines shows the chat in a float', function()
     for _, lines in ipairs({ 4, 6 }) do
@@ -86,10 +86,10 @@ describe('an odd Neovim', function()
       vim.cmd('Co')
     ]])
     nvim:wait(IN_CHAT)
-    same(2, nvim:lua('return #vim.api.nvim_list_wins()'))
+    same(3, nvim:lua('return #vim.api.nvim_list_wins()'))
     nvim:keys('iother.txt:1<Esc>0gf')
     nvim:wait("return vim.api.nvim_get_current_line() == 'other'")
-    same(3, nvim:lua('return #vim.api.nvim_list_wins()'))
+    same(4, nvim:lua('return #vim.api.nvim_list_wins()'))
     same('', nvim:lua('return vim.v.errmsg'))
   end)
 
@@ -104,7 +104,7 @@ describe('an odd Neovim', function()
     nvim:keys('ia.txt:2<Esc>0gf')
     nvim:wait("return vim.api.nvim_get_current_line() == 'two'")
     same('mine', nvim:lua('return vim.fn.getline(1)'))
-    same(2, nvim:lua('return #vim.api.nvim_list_wins()'))
+    same(3, nvim:lua('return #vim.api.nvim_list_wins()'))
     nvim:lua("vim.cmd('edit other.txt') vim.cmd('Co')")
     nvim:keys('0gf')
     nvim:wait("return vim.api.nvim_get_current_line() == 'two'")
@@ -112,7 +112,7 @@ describe('an odd Neovim', function()
   end)
 
   it('in visual mode opens the chat and a terminal out of it', function()
-    for _, case in ipairs({ { 'Co', 'co-chat' }, { 'Co! ++pty cat', 'co-terminal' } }) do
+    for _, case in ipairs({ { 'Co', 'co-prompt' }, { 'Co! ++pty cat', 'co-terminal' } }) do
       local nvim = neovim.start()
       nvim:lua(
         [[

@@ -1,7 +1,7 @@
 local messages = require('messages')
 local neovim = require('neovim')
 
-local IN_CHAT = "return vim.bo.filetype == 'co-chat'"
+local IN_CHAT = "return vim.bo.filetype == 'co-prompt'"
 
 --- A Neovim with a.py and b.py side by side, the cursor in a.py.
 local function two_files(opts)
@@ -99,7 +99,7 @@ describe('a prompt that names a buffer', function()
     nvim:keys(':Co<CR>')
     nvim:wait(IN_CHAT)
     nvim:keys('<C-w>o')
-    nvim:wait('return #vim.api.nvim_list_wins() == 1')
+    nvim:wait("return vim.fn.winlayout()[1] == 'col' and #vim.api.nvim_list_wins() == 2")
     same('@buffer b.py', send(nvim, 'see @buffer')[1].name)
 
     local current = two_files()
@@ -119,18 +119,25 @@ describe('a prompt that is sent', function()
     local nvim = neovim.start({ screen = true, lines = 20 })
     nvim:keys(':Co<CR>')
     nvim:wait(IN_CHAT)
+    nvim:keys('<C-w>k')
+    nvim:wait("return vim.bo.filetype == 'co-chat'")
     local win = nvim:lua('return vim.api.nvim_get_current_win()')
     nvim:receive(messages.append(('line\n'):rep(100)))
     nvim:wait("return vim.fn.line('$') > 100")
-    nvim:keys('<Esc>gg')
+    nvim:keys('gg')
     nvim:wait("return vim.fn.line('w0') == 1")
     return nvim, win
   end
 
   it('scrolls its chat to the end, wherever it is typed', function()
-    for _, keys in ipairs({ '<C-s>', ':Co hello<CR>', '<C-w>w:Co hello<CR>', '<C-w>w:Co !ls<CR>' }) do
+    for _, keys in ipairs({
+      '<C-w>j<C-s>',
+      ':Co hello<CR>',
+      '<C-w>t:Co hello<CR>',
+      '<C-w>t:Co !ls<CR>',
+    }) do
       local nvim, win = reading()
-      nvim:lua("require('co.chat').current().text:set_prompt({ 'draft' })")
+      nvim:lua("require('co.chat').current().prompt:set({ 'draft' })")
       nvim:keys(keys)
       nvim:wait('return #_G.sent > 0')
       nvim:wait(AT_END, win)
@@ -142,7 +149,7 @@ describe('a prompt that is sent', function()
   it('leaves the reader alone where it could not be sent', function()
     local nvim, win = reading()
     nvim:lua("require('co.backend').send = function() return false end")
-    nvim:keys('<C-w>w:Co hello<CR>:let g:done = 1<CR>')
+    nvim:keys('<C-w>t:Co hello<CR>:let g:done = 1<CR>')
     nvim:wait('return vim.g.done == 1')
     same(1, nvim:lua("return vim.fn.line('w0', ...)", win))
   end)

@@ -14,8 +14,8 @@ local function typing(chat)
   if mode == 'n' or mode == 'nt' then
     return false
   end
-  local asked = mode:match('^i') and api.nvim_get_current_buf() == chat.buf
-  return not (asked and table.concat(chat.text:prompt()) == '')
+  local asked = mode:match('^i') and api.nvim_get_current_buf() == chat.prompt.buf
+  return not (asked and chat.prompt:empty())
 end
 
 --- Shows the list, or waits until the person stops typing.

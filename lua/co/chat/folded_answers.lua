@@ -58,12 +58,11 @@ function FoldedAnswers:add(first, last)
   folds.everywhere(self.buf, first, last)
 end
 
---- Folds the last answer, which ends above `row`.
----@param row integer
-function FoldedAnswers:fold_current(row)
+--- Folds the last answer, which ends with the buffer.
+function FoldedAnswers:fold_current()
   local first = self.current and self:row(self.current)
   self.current = nil
-  local lines = first and api.nvim_buf_get_lines(self.buf, first, row, false) or {}
+  local lines = first and api.nvim_buf_get_lines(self.buf, first, -1, false) or {}
   -- Neovim closes no fold of one line, so the fold takes one blank line too.
   while lines[#lines] == '' and (#lines == 1 or lines[#lines - 1] == '') do
     table.remove(lines)

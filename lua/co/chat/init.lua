@@ -1,27 +1,29 @@
---- The chats: one buffer each, and the messages of the backend that change them.
+--- The chats: two buffers each, and the messages of the backend that change them.
 local M = {}
 
 local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local chat_text = require('co.chat.text')
+local chat_prompt = require('co.chat.prompt')
 local directory = require('co.ui.directory')
 local events = require('co.ui.events')
+local keys = require('co.chat.keys')
 local notify = require('co.ui.notify')
-local prompt = require('co.chat.prompt')
+local pair = require('co.chat.pair')
 local reload = require('co.ui.reload')
 local utf8 = require('co.ui.utf8')
 local window = require('co.chat.window')
+local window_options = require('co.chat.window_options')
 local windows = require('co.ui.windows')
 
 ---@class (exact) co.Chat
 ---@field id integer
----@field buf integer
+---@field buf integer the buffer of its text
 ---@field text co.ChatText
+---@field prompt co.Prompt
 ---@field state co.State
 ---@field cwd string the directory that it was opened in; `state` has the present one
----@field history integer the entry of the history that the prompt shows, 1 is the newest; 0 is the draft
----@field draft string[]
 ---@field origin? integer the window from which it was last opened
 ---@field range? co.Context the lines of `:{range}Co`, for the next prompt
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
@@ -32,11 +34,14 @@ local chats = {}
 local newest = 0
 ---@type integer?
 local current
+-- The text of buffers that `:edit` loads again.
+---@type table<integer, string[]>
+local unloaded_lines = {}
 
 --- Updates the winbars of all chats.
 function M.update_winbars()
   for _, chat in pairs(chats) do
-    window.update_winbar(chat)
+    window_options.update_winbar(chat)
   end
 end
 
@@ -54,14 +59,22 @@ local function forget(chat)
   require('co.question').withdraw(chat.id)
 end
 
---- Ends a chat whose buffer is gone. `:edit` unloads the buffer and loads it again; this keeps the chat.
+--- Ends a chat if one of its buffers is gone. `:edit` unloads a buffer and loads it again: this keeps chat and text.
 ---@param chat co.Chat
-local function on_unload(chat)
+---@param buf integer
+local function on_unload(chat, buf)
+  if vim.v.exiting == vim.NIL then
+    unloaded_lines[buf] = unloaded_lines[buf] or api.nvim_buf_get_lines(buf, 0, -1, false)
+  end
   vim.schedule(function()
-    if not buffer.alive(chat.buf) then
-      forget(chat)
-      if api.nvim_buf_is_valid(chat.buf) then
-        pcall(api.nvim_buf_delete, chat.buf, { force = true })
+    unloaded_lines[buf] = nil
+    if buffer.alive(chat.buf) and buffer.alive(chat.prompt.buf) then
+      return
+    end
+    forget(chat)
+    for _, own in ipairs({ chat.buf, chat.prompt.buf }) do
+      if api.nvim_buf_is_valid(own) then
+        pcall(api.nvim_buf_delete, own, { force = true })
       end
     end
   end)
@@ -78,50 +91,69 @@ local function running_commands()
   return commands
 end
 
---- Sets the autocommands and the keys of a chat's buffer.
+--- Sets the autocommands and the keys of a chat's buffers.
 ---@param chat co.Chat
 local function set_up(chat)
   local group = api.nvim_create_augroup('co.chat.' .. chat.id, {})
-  local function on(event, callback)
-    api.nvim_create_autocmd(event, { group = group, buffer = chat.buf, callback = callback })
+  for _, buf in ipairs({ chat.buf, chat.prompt.buf }) do
+    local function on(event, callback)
+      api.nvim_create_autocmd(event, { group = group, buffer = buf, callback = callback })
+    end
+    on({ 'BufUnload', 'BufWipeout' }, function()
+      on_unload(chat, buf)
+    end)
+    on('BufEnter', function()
+      current = chat.id
+    end)
   end
-  on({ 'BufUnload', 'BufWipeout' }, function()
-    on_unload(chat)
-  end)
-  on('BufWinEnter', function()
-    window.set_options(chat, api.nvim_get_current_win())
-  end)
-  on('BufEnter', function()
-    current = chat.id
-  end)
-  on({ 'CursorMoved', 'TextChanged', 'TextChangedI', 'BufEnter', 'WinEnter' }, function()
-    prompt.protect_transcript(chat)
-  end)
-  on({ 'TextChanged', 'TextChangedI' }, function()
-    chat.text:highlight()
-  end)
+  api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI' }, {
+    group = group,
+    buffer = chat.prompt.buf,
+    callback = function()
+      chat.prompt:update_hint()
+    end,
+  })
+  pair.watch(chat, group)
+  keys.map(chat, M.cancel)
   require('co.ui.highlight').ensure()
-  prompt.map(chat, { cancel = M.cancel, hide = window.hide })
   require('co.question').watch_keys()
   require('co.chat.last_window').watch()
   require('co.ui.quit').refuse_while('running', running_commands)
 end
 
---- Creates a chat and its buffer.
+--- Makes a buffer the buffer of a chat's text.
+---@param id integer
+---@param buf? integer
+---@return co.ChatText
+local function make_text(id, buf)
+  buf = buffer.scratch('co://chat/' .. id, 'co-chat', buf)
+  return chat_text.new(buf, unloaded_lines[buf])
+end
+
+--- Makes a buffer the buffer of a chat's prompt.
+---@param id integer
+---@param buf? integer
+---@return co.Prompt
+local function make_prompt(id, buf)
+  buf = buffer.scratch(('co://chat/%d/prompt'):format(id), 'co-prompt', buf)
+  return chat_prompt.new(buf, unloaded_lines[buf])
+end
+
+--- Creates a chat and its buffers.
 ---@param id integer
 ---@param cwd string
----@param existing? integer its buffer, if there is one
+---@param existing? { text?: integer, prompt?: integer } its buffers, if there are some
 ---@return co.Chat
 local function create(id, cwd, existing)
-  local buf = buffer.scratch('co://chat/' .. id, 'co-chat', existing)
+  existing = existing or {}
+  local text = make_text(id, existing.text)
   ---@type co.Chat
   local chat = {
     id = id,
-    buf = buf,
-    text = chat_text.new(buf),
+    buf = text.buf,
+    text = text,
+    prompt = make_prompt(id, existing.prompt),
     cwd = cwd,
-    history = 0,
-    draft = {},
     waiting_prompts = {},
     state = {
       state = 'idle',
@@ -157,24 +189,27 @@ end
 --- Makes a chat of a buffer that a session file or `:edit` named.
 ---@param buf integer
 ---@param id integer
-function M.adopt(buf, id)
+---@param is 'text'|'prompt'
+function M.adopt(buf, id, is)
   local chat = chats[id]
-  if chat and chat.buf == buf then
-    buffer.scratch(api.nvim_buf_get_name(buf), 'co-chat', buf)
-    chat.text = chat_text.new(buf)
-    set_up(chat)
-  elseif not chat then
-    create(id, vim.fn.getcwd(), buf)
+  if not chat then
+    create(id, vim.fn.getcwd(), { [is] = buf })
+    return
+  elseif chat.buf == buf then
+    chat.text = make_text(id, buf)
+  elseif chat.prompt.buf == buf then
+    chat.prompt = make_prompt(id, buf)
   end
+  set_up(chat)
 end
 
---- Returns the chat of a buffer.
+--- Returns the chat of a buffer: its text or its prompt.
 ---@param buf? integer the current one by default
 ---@return co.Chat?
 function M.of_buffer(buf)
   buf = buf or api.nvim_get_current_buf()
   for _, chat in pairs(chats) do
-    if chat.buf == buf then
+    if chat.buf == buf or chat.prompt.buf == buf then
       return chat
     end
   end
@@ -218,20 +253,12 @@ local function of_message(message)
   return chat and buffer.alive(chat.buf) and chat or nil
 end
 
---- Runs `change`, which writes to the chat's buffer. Windows at the end of the buffer stay there.
----@param chat co.Chat
----@param change fun()
-local function update_text(chat, change)
-  windows.follow(chat.buf, change)
-  prompt.protect_transcript(chat)
-end
-
---- Adds text to the end of the transcript.
+--- Adds text to the end of a chat.
 ---@param message co.Append
 function M.append(message)
   local chat = of_message(message)
   if chat then
-    update_text(chat, function()
+    windows.follow(chat.buf, function()
       chat.text:append(message.text)
     end)
   end
@@ -244,7 +271,7 @@ function M.block(message)
   if not chat then
     return
   end
-  update_text(chat, function()
+  windows.follow(chat.buf, function()
     local block = chat.text:patch(message.block, message.patch, message.done)
     if message.done and block then
       window.fold(block)
@@ -264,7 +291,7 @@ function M.state(message)
       table.remove(chat.waiting_prompts, 1)
     end
     chat.state = message
-    window.update_winbar(chat)
+    window_options.update_winbar(chat)
   end
 end
 
@@ -279,7 +306,7 @@ function M.unsent(message)
         break
       end
     end
-    prompt.restore(chat, message.text)
+    chat.prompt:restore(message.text)
   end
 end
 
@@ -297,20 +324,20 @@ end
 function M.fold_answer(message)
   local chat = of_message(message)
   if chat then
-    update_text(chat, function()
+    windows.follow(chat.buf, function()
       chat.text:fold_answer()
     end)
   end
 end
 
---- Replaces the whole transcript.
+--- Replaces the whole text of a chat.
 ---@param message co.Replace
 function M.replace(message)
   local chat = of_message(message)
   if not chat then
     return
   end
-  update_text(chat, function()
+  windows.follow(chat.buf, function()
     chat.text:replace(message.text)
     for _, rows in ipairs(message.folds or {}) do
       chat.text.folded_answers:add(rows[1], rows[2])
@@ -369,13 +396,13 @@ local function handle_exit(chat, reason, held)
   chat.state = vim.tbl_extend('force', chat.state, fresh)
   if buffer.alive(chat.buf) then
     if interrupted then
-      update_text(chat, function()
+      windows.follow(chat.buf, function()
         chat.text:append(('\n\n*%s*\n'):format(reason))
       end)
     end
-    window.update_winbar(chat)
+    window_options.update_winbar(chat)
     if #unread > 0 then
-      prompt.restore(chat, table.concat(unread, '\n'))
+      chat.prompt:restore(table.concat(unread, '\n'))
     end
   end
   return interrupted

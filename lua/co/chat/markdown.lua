@@ -23,13 +23,11 @@ local TOGETHER = 25
 
 ---@class (exact) co.Markdown
 ---@field buf integer
----@field end_row fun(): integer returns the row after the last line of the text
 ---@field open integer extmark of the first line whose highlights may still change
 ---@field due boolean a timer for the next update runs
 ---@field painted integer the time of the last update, in nanoseconds
 ---@field rest integer[] extmarks of the lines without highlights, the newest last
 ---@field busy boolean a timer for these lines runs
----@field below string the text below the end when it was highlighted last
 local Markdown = {}
 Markdown.__index = Markdown
 
@@ -174,17 +172,15 @@ local function start(self)
   api.nvim_buf_clear_namespace(self.buf, colours, 0, -1)
   api.nvim_buf_clear_namespace(self.buf, places, 0, -1)
   self.open = api.nvim_buf_set_extmark(self.buf, places, 0, 0, { right_gravity = false })
-  self.rest, self.below = {}, ''
+  self.rest = {}
 end
 
---- Highlights `buf`: the text above the row that `end_row` returns, and the rest by itself.
+--- Highlights `buf`.
 ---@param buf integer
----@param end_row fun(): integer
 ---@return co.Markdown
-function M.new(buf, end_row)
+function M.new(buf)
   local self = setmetatable({
     buf = buf,
-    end_row = end_row,
     due = false,
     painted = 0,
     busy = false,
@@ -195,7 +191,7 @@ function M.new(buf, end_row)
   return self
 end
 
---- Highlights new text at the end and changes below it, now or soon.
+--- Highlights new text at the end, now or soon.
 function Markdown:update()
   if self.due then
     return
@@ -223,8 +219,7 @@ end
 --- Highlights the last piece and the pieces after it, the newest first.
 function Markdown:paint()
   local from = api.nvim_buf_get_extmark_by_id(self.buf, places, self.open, {})[1] or 0
-  local end_row = self.end_row()
-  local lines = api.nvim_buf_get_lines(self.buf, from, end_row, false)
+  local lines = api.nvim_buf_get_lines(self.buf, from, -1, false)
   languages.prepare_fences(lines)
   if not languages.ready() then
     self:update()
@@ -240,19 +235,7 @@ function Markdown:paint()
     api.nvim_buf_set_extmark(self.buf, places, row, 0, { id = self.open, right_gravity = false })
     paint(self.buf, row, vim.list_slice(lines, last.first, last.last), last.raw)
   end
-  self:paint_below(end_row)
   self:catch_up()
-end
-
---- Highlights the lines below the text if they changed.
----@param row integer
-function Markdown:paint_below(row)
-  local lines = api.nvim_buf_get_lines(self.buf, row, -1, false)
-  local text = table.concat(lines, '\n')
-  if text ~= self.below and #lines <= LONGEST then
-    self.below = text
-    paint(self.buf, row, lines, false)
-  end
 end
 
 --- Marks pieces for later and joins short ones.

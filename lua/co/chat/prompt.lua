@@ -1,184 +1,136 @@
---- The prompt of a chat: its keys, its history, and the part of the buffer that a person may edit.
+--- The prompt of a chat: the text in its buffer, and the history of the prompts that were sent.
+---
+--- The person edits the buffer, with undo. The module knows no chats, keys or windows.
 local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
-local callbacks = require('co.chat.callbacks')
 local config = require('co.config')
-local key_help = require('co.ui.key_help')
-local locations = require('co.ui.locations')
-local notify = require('co.ui.notify')
-local windows = require('co.ui.windows')
+local markdown = require('co.chat.markdown')
 
----@type string[][]
-local history = {}
+local hints = api.nvim_create_namespace('co.prompt')
+
 -- The most entries of the history.
 local HISTORY_LENGTH = 200
+---@type string[][]
+local history = {}
 
---- Adds a prompt to the history.
+---@class (exact) co.Prompt
+---@field buf integer
+---@field entry integer the entry of the history that it shows: 1 is the newest; 0 is the draft
+---@field draft string[]
+local Prompt = {}
+Prompt.__index = Prompt
+
+--- Prepares the buffer of a prompt.
+---@param buf integer
+---@param lines? string[] the text that it begins with
+---@return co.Prompt
+function M.new(buf, lines)
+  local self = setmetatable({ buf = buf, entry = 0, draft = {} }, Prompt) --[[@as co.Prompt]]
+  if markdown.supported() then
+    vim.treesitter.start(buf, 'markdown')
+  else
+    vim.bo[buf].syntax = 'markdown'
+  end
+  if lines then
+    self:set(lines)
+  end
+  self:update_hint()
+  return self
+end
+
+--- Returns the lines of the prompt.
+---@return string[]
+function Prompt:lines()
+  return api.nvim_buf_get_lines(self.buf, 0, -1, false)
+end
+
+--- Returns whether the prompt contains no text.
+---@return boolean
+function Prompt:empty()
+  return table.concat(self:lines()) == ''
+end
+
+--- Replaces the prompt. Undo gives the earlier text back.
 ---@param lines string[]
-local function remember(lines)
+function Prompt:set(lines)
+  -- In insert mode, the change would otherwise be one with the text that was just typed.
+  buffer.close_undo_block(self.buf)
+  api.nvim_buf_set_lines(self.buf, 0, -1, false, lines)
+  buffer.close_undo_block(self.buf)
+  self:update_hint()
+end
+
+--- Puts text in front of the text that is there.
+---@param text string
+function Prompt:restore(text)
+  local lines = vim.split(text, '\n', { plain = true })
+  if not self:empty() then
+    vim.list_extend(lines, self:lines())
+  end
+  self.entry = 0
+  self:set(lines)
+end
+
+--- Empties the prompt after it was sent, and adds its text to the history.
+---@param text string
+function Prompt:sent(text)
+  local lines = vim.split(text, '\n', { plain = true })
   if not vim.deep_equal(history[#history], lines) then
     history[#history + 1] = lines
   end
   if #history > HISTORY_LENGTH then
     table.remove(history, 1)
   end
+  self.entry = 0
+  self:set({})
 end
 
---- Submits the text of the prompt. The text stays there if it could not be sent.
----@param chat co.Chat
-function M.submit(chat)
-  local lines = chat.text:prompt()
-  local text = vim.trim(table.concat(lines, '\n'))
-  if text == '' then
-    notify.info('the prompt is empty: type below the line, then submit')
-    return
+--- Returns whether the prompt is empty or an unchanged entry of the history.
+---@return boolean
+function Prompt:browses_history()
+  if self.entry == 0 then
+    return self:empty()
   end
-  if callbacks.submit(chat, text) then
-    remember(vim.split(text, '\n', { plain = true }))
-    chat.history = 0
-    chat.text:set_prompt({ '' })
-    windows.scroll_to_end(chat.buf)
-  end
+  return vim.deep_equal(self:lines(), history[#history - self.entry + 1])
 end
 
---- Puts text back into the prompt, in front of the text that is there.
----@param chat co.Chat
----@param text string
-function M.restore(chat, text)
-  local lines = vim.split(text, '\n', { plain = true })
-  local typed = chat.text:prompt()
-  if table.concat(typed) ~= '' then
-    vim.list_extend(lines, typed)
-  end
-  chat.history = 0
-  chat.text:set_prompt(lines)
-end
-
---- Shows an earlier or later entry of the history in the prompt.
----@param chat co.Chat
----@param step integer 1 goes back, -1 forward
----@return boolean moved
-local function recall(chat, step)
-  local wanted = chat.history + step
+--- Shows an earlier or later entry of the history.
+---@param step 1|-1 1 goes back
+---@return boolean changed
+function Prompt:recall(step)
+  local wanted = self.entry + step
   if wanted < 0 or wanted > #history then
     return false
   end
-  if chat.history == 0 then
-    chat.draft = chat.text:prompt()
+  if self.entry == 0 then
+    self.draft = self:lines()
   end
-  chat.history = wanted
-  local lines = wanted == 0 and chat.draft or history[#history - wanted + 1]
-  chat.text:set_prompt(lines)
-  local last = api.nvim_buf_line_count(chat.buf)
-  api.nvim_win_set_cursor(0, { last, #lines[#lines] })
+  self.entry = wanted
+  self:set(wanted == 0 and self.draft or history[#history - wanted + 1])
   return true
 end
 
---- Returns whether `<Up>` and `<Down>` show the history: if the prompt is empty or an unchanged entry of it.
----@param chat co.Chat
----@return boolean
-local function browses_history(chat)
-  if api.nvim_win_get_cursor(0)[1] - 1 < chat.text:prompt_row() then
-    return false
-  end
-  local lines = chat.text:prompt()
-  if chat.history == 0 then
-    return table.concat(lines) == ''
-  end
-  return vim.deep_equal(lines, history[#history - chat.history + 1])
-end
-
---- Maps a key that shows the history.
----@param chat co.Chat
----@param key string
----@param step integer
-local function map_history(chat, key, step)
-  vim.keymap.set({ 'n', 'i' }, key, function()
-    if browses_history(chat) and #history > 0 then
-      recall(chat, step)
-    else
-      api.nvim_feedkeys(vim.keycode(key), 'n', false)
-    end
-  end, { buffer = chat.buf, desc = 'co: earlier and later prompts' })
-end
-
---- Goes to the next or the previous message, or to the prompt.
----@param chat co.Chat
----@param step 1|-1
-local function jump(chat, step)
-  local rows = chat.text:headings()
-  rows[#rows + 1] = chat.text:prompt_row()
-  windows.jump(rows, step)
-end
-
---- Copies the code block under the cursor into a register.
----@param chat co.Chat
-local function yank(chat)
-  local code = chat.text:code_at(api.nvim_win_get_cursor(0)[1] - 1)
-  if not code then
-    notify.info('no code block under the cursor')
+--- Shows in an empty prompt which keys send it and list the others.
+function Prompt:update_hint()
+  api.nvim_buf_clear_namespace(self.buf, hints, 0, -1)
+  if not self:empty() then
     return
   end
-  vim.fn.setreg(vim.v.register, code, 'l')
-  notify.info(('%d lines yanked'):format(#code))
-end
-
---- Maps the keys of a chat, in its buffer only.
----@param chat co.Chat
----@param actions { cancel: fun(chat: co.Chat), hide: fun(chat: co.Chat) }
-function M.map(chat, actions)
   local keys = config.get().keys.chat
-  local function map(modes, action, run, desc)
-    buffer.map(chat.buf, modes, keys[action], run, desc)
+  local parts = { 'prompt' }
+  for _, action in ipairs({ { 'send', 'sends it' }, { 'help', 'lists the keys' } }) do
+    local lhs = keys[action[1]]
+    lhs = type(lhs) == 'table' and lhs[1] or lhs
+    if lhs then
+      parts[#parts + 1] = ('%s %s'):format(lhs, action[2])
+    end
   end
-  local function submit()
-    M.submit(chat)
-  end
-  map('n', 'submit', submit, 'submit the prompt')
-  map({ 'n', 'i' }, 'send', submit, 'submit the prompt')
-  map({ 'n', 'i' }, 'cancel', function()
-    actions.cancel(chat)
-  end, 'cancel the turn')
-  map('n', 'hide', function()
-    actions.hide(chat)
-  end, 'hide the chat')
-  map('n', 'next', function()
-    jump(chat, 1)
-  end, 'next message')
-  map('n', 'previous', function()
-    jump(chat, -1)
-  end, 'previous message')
-  map('n', 'open', function()
-    locations.open_at_cursor(chat.state.cwd)
-  end, 'open file:line')
-  map('n', 'yank', function()
-    yank(chat)
-  end, 'yank the code block')
-  map('n', 'help', function()
-    key_help.show('chat', keys)
-  end, 'list the keys')
-  map_history(chat, '<Up>', 1)
-  map_history(chat, '<Down>', -1)
-  vim.bo[chat.buf].omnifunc = "v:lua.require'co.chat.prompt'.omnifunc"
-end
-
---- Completes a word of the prompt, for 'omnifunc'.
----@param findstart integer
----@param base string
----@return integer|string[]
-function M.omnifunc(findstart, base)
-  return callbacks.complete(findstart, base)
-end
-
---- Sets 'modifiable' if the cursor is in the prompt, else resets it: only the backend changes the transcript.
----@param chat co.Chat
-function M.protect_transcript(chat)
-  if api.nvim_get_current_buf() == chat.buf then
-    local row = chat.text:prompt_row()
-    vim.bo[chat.buf].modifiable = api.nvim_win_get_cursor(0)[1] - 1 >= row
-  end
+  api.nvim_buf_set_extmark(self.buf, hints, 0, 0, {
+    virt_text = { { table.concat(parts, ' · '), 'CoPromptHint' } },
+    virt_text_pos = 'overlay',
+  })
 end
 
 return M

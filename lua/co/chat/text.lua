@@ -1,6 +1,6 @@
---- The text in the buffer of one chat: the transcript above and the prompt below.
+--- The text in the buffer of a chat. Only the backend changes it, so the buffer is never modifiable.
 ---
---- The module knows no chats, keys or windows.
+--- The module knows no chats, prompts, keys or windows.
 local M = {}
 
 local api = vim.api
@@ -10,102 +10,53 @@ local fence = require('co.chat.fence')
 local folded_answers = require('co.chat.folded_answers')
 local markdown = require('co.chat.markdown')
 
-local prompts = api.nvim_create_namespace('co.prompt')
-
 local FENCE = '````'
 
 ---@class (exact) co.ChatText
 ---@field buf integer
----@field mark integer extmark of the prompt's first line
 ---@field blocks table<integer, co.Block>
 ---@field folded_answers co.FoldedAnswers
 ---@field markdown? co.Markdown nil if Neovim has no markdown parser
 local ChatText = {}
 ChatText.__index = ChatText
 
---- Sets the extmark of the prompt, with the line above it.
+--- Prepares the buffer of a chat.
 ---@param buf integer
----@param at integer row
----@param id? integer
----@return integer
-local function mark_prompt(buf, at, id)
-  return api.nvim_buf_set_extmark(buf, prompts, at, 0, {
-    id = id,
-    right_gravity = false,
-    virt_lines = { { { ('─'):rep(24) .. ' prompt ' .. ('─'):rep(8), 'CoPromptRule' } } },
-    virt_lines_above = true,
-  })
-end
-
---- Prepares an empty buffer for a chat.
----@param buf integer
+---@param lines? string[] the text that it begins with
 ---@return co.ChatText
-function M.new(buf)
+function M.new(buf, lines)
+  buffer.lock(buf)
   buffer.write(buf, function()
-    api.nvim_buf_set_lines(buf, 0, -1, false, { '', '' })
+    api.nvim_buf_set_lines(buf, 0, -1, false, lines or {})
   end)
-  local self = setmetatable(
-    { buf = buf, mark = mark_prompt(buf, 1), blocks = {}, folded_answers = folded_answers.new(buf) },
-    ChatText
-  )
+  local self =
+    setmetatable({ buf = buf, blocks = {}, folded_answers = folded_answers.new(buf) }, ChatText)
   if markdown.supported() then
-    self.markdown = markdown.new(buf, function()
-      return self:prompt_row()
-    end)
+    self.markdown = markdown.new(buf)
+    self.markdown:update()
   else
     vim.bo[buf].syntax = 'markdown'
   end
   return self
 end
 
---- Highlights new text and the prompt.
+--- Highlights new text.
 function ChatText:highlight()
   if self.markdown then
     self.markdown:update()
   end
 end
 
---- Returns the row of the prompt's first line. It restores the line if the person deleted it.
+--- Returns the row of the last line.
 ---@return integer
-function ChatText:prompt_row()
-  local row = api.nvim_buf_get_extmark_by_id(self.buf, prompts, self.mark, {})[1]
-  local count = api.nvim_buf_line_count(self.buf)
-  if row and row >= 1 and row < count then
-    return row
-  end
-  buffer.write(self.buf, function()
-    if row == 0 then
-      -- The text above the prompt was deleted.
-      api.nvim_buf_set_lines(self.buf, 0, 0, false, { '' })
-      row = 1
-    else
-      api.nvim_buf_set_lines(self.buf, count, count, false, { '' })
-      row = count
-    end
-  end)
-  mark_prompt(self.buf, row, self.mark)
-  return row
+function ChatText:last_row()
+  return api.nvim_buf_line_count(self.buf) - 1
 end
 
---- Returns the lines of the prompt.
----@return string[]
-function ChatText:prompt()
-  return api.nvim_buf_get_lines(self.buf, self:prompt_row(), -1, false)
-end
-
---- Replaces the prompt.
----@param lines string[]
-function ChatText:set_prompt(lines)
-  local row = self:prompt_row()
-  buffer.write(self.buf, function()
-    api.nvim_buf_set_lines(self.buf, row, -1, false, #lines > 0 and lines or { '' })
-  end)
-end
-
---- Appends text to the transcript.
+--- Appends text.
 ---@param text string
 function ChatText:append(text)
-  local row = self:prompt_row() - 1
+  local row = self:last_row()
   buffer.write(self.buf, function()
     api.nvim_buf_set_text(self.buf, row, -1, row, -1, vim.split(text, '\n', { plain = true }))
   end)
@@ -114,40 +65,37 @@ end
 
 --- Notes that the text that follows is the model's last answer.
 function ChatText:begin_answer()
-  self.folded_answers:begin(self:prompt_row() - 1)
+  self.folded_answers:begin(self:last_row())
 end
 
 --- Folds the last answer, which the model no longer sees.
 function ChatText:fold_answer()
-  self.folded_answers:fold_current(self:prompt_row())
+  self.folded_answers:fold_current()
 end
 
---- Replaces the transcript.
+--- Replaces the whole text.
 ---@param text string
 function ChatText:replace(text)
-  local row = self:prompt_row()
   self.blocks = {}
   self.folded_answers:clear()
   buffer.write(self.buf, function()
-    -- The change excludes the first line of the prompt, so its extmark and the cursors in it stay.
-    api.nvim_buf_set_text(self.buf, 0, 0, row - 1, -1, vim.split(text, '\n', { plain = true }))
+    api.nvim_buf_set_lines(self.buf, 0, -1, false, vim.split(text, '\n', { plain = true }))
   end)
   if self.markdown then
     self.markdown:restart()
   end
 end
 
---- Appends an empty block of output to the transcript.
+--- Appends an empty block of output.
 ---@return co.Block
 function ChatText:open_block()
-  local row = self:prompt_row() - 1
+  local row = self:last_row()
   local last = api.nvim_buf_get_lines(self.buf, row, row + 1, false)[1]
   local head = last == '' and row or row + 1
   local lines = { FENCE, FENCE, '' }
   if last ~= '' then
     table.insert(lines, 1, '')
   end
-  -- The change ends before the line break. Else it would move the extmark of the prompt.
   api.nvim_buf_set_text(self.buf, row, -1, row, -1, lines)
   return block.new(self.buf, head, head + 1)
 end
@@ -222,7 +170,7 @@ end
 --- Returns the rows of the headings `## You` and `## Co`.
 ---@return integer[]
 function ChatText:headings()
-  local lines = api.nvim_buf_get_lines(self.buf, 0, self:prompt_row(), false)
+  local lines = api.nvim_buf_get_lines(self.buf, 0, -1, false)
   local inside = {}
   for _, fence in ipairs(fences(lines)) do
     for index = fence.first, fence.last do
@@ -239,10 +187,11 @@ function ChatText:headings()
 end
 
 --- Returns the lines of the code block around `row`.
+---@param buf integer of a chat or a prompt
 ---@param row integer
 ---@return string[]?
-function ChatText:code_at(row)
-  local lines = api.nvim_buf_get_lines(self.buf, 0, -1, false)
+function M.code_at(buf, row)
+  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
   for _, fence in ipairs(fences(lines)) do
     if row + 1 >= fence.first and row + 1 <= fence.last then
       return vim.list_slice(lines, fence.first + 1, fence.last - 1)

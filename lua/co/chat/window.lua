@@ -1,41 +1,11 @@
---- The windows of a chat: how they open and close, their options and their winbar.
+--- Shows and hides a chat.
 local M = {}
 
 local api = vim.api
-local backend = require('co.backend')
 local config = require('co.config')
 local folds = require('co.ui.folds')
-local winbar = require('co.chat.winbar')
+local pair = require('co.chat.pair')
 local windows = require('co.ui.windows')
-
---- Sets the options of a window that shows a chat.
----@param chat co.Chat
----@param win integer
-function M.set_options(chat, win)
-  windows.options(win, {
-    wrap = true,
-    linebreak = true,
-    breakindent = true,
-    number = false,
-    relativenumber = false,
-    signcolumn = 'no',
-    foldmethod = 'manual',
-    foldenable = true,
-    conceallevel = 0,
-    spell = false,
-    winbar = winbar.text(chat.state, backend.status().isolation),
-  })
-end
-
---- Updates the winbar of each window that shows the chat.
----@param chat co.Chat
-function M.update_winbar(chat)
-  local text = winbar.text(chat.state, backend.status().isolation)
-  for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do
-    windows.options(win, { winbar = text })
-  end
-  vim.cmd.redrawstatus()
-end
 
 --- Folds a block of output if it is long.
 ---@param block co.Block
@@ -52,50 +22,57 @@ function M.fold(block, win)
   end
 end
 
---- Shows a chat in this tab page.
+--- Folds long blocks of output and old answers in a window that now shows the text of a chat.
 ---@param chat co.Chat
----@param focus boolean put the cursor at the end of the prompt
----@return integer win
-function M.show(chat, focus)
-  local win = windows.in_tabpage(chat.buf)
-  if not win then
-    chat.origin = api.nvim_get_current_win()
-    win = windows.open(chat.buf, config.get().layout)
-    M.set_options(chat, win)
-    local last = api.nvim_buf_line_count(chat.buf)
-    api.nvim_win_set_cursor(win, { last, #api.nvim_buf_get_lines(chat.buf, -2, -1, false)[1] })
-    for _, block in pairs(chat.text.blocks) do
-      M.fold(block, win)
-    end
-    chat.text.folded_answers:fold_in(win)
+---@param win integer
+function M.fold_all(chat, win)
+  for _, block in pairs(chat.text.blocks) do
+    M.fold(block, win)
   end
-  if focus and windows.enter(win) then
-    local row = chat.text:prompt_row()
-    if api.nvim_win_get_cursor(win)[1] <= row then
-      api.nvim_win_set_cursor(win, { api.nvim_buf_line_count(chat.buf), 0 })
-    end
-  end
-  return win
+  chat.text.folded_answers:fold_in(win)
 end
 
---- Closes the window of a chat in this tab page. The chat, its draft and its turn stay.
+--- Shows a chat in this tab page.
+---@param chat co.Chat
+---@param focus boolean put the cursor into the prompt
+function M.show(chat, focus)
+  local text, prompt = pair.find(chat)
+  if not text and not prompt then
+    chat.origin = api.nvim_get_current_win()
+    text = pair.open(chat, config.get().layout)
+    windows.scroll_to_end(chat.buf)
+    windows.scroll_to_end(chat.prompt.buf)
+  end
+  -- Some layouts take the focus in any case.
+  if focus or api.nvim_get_current_win() == text then
+    M.enter_prompt(chat)
+  end
+end
+
+--- Goes to the prompt of a chat.
+---@param chat co.Chat
+function M.enter_prompt(chat)
+  pair.mend(chat)
+  local _, prompt = pair.find(chat)
+  if prompt then
+    windows.enter(prompt)
+  end
+end
+
+--- Closes the windows of a chat in this tab page. The chat, its draft and its turn stay.
 ---@param chat co.Chat
 function M.hide(chat)
-  local win = windows.in_tabpage(chat.buf)
-  if not win then
-    return
-  end
-  local focused = win == api.nvim_get_current_win()
-  windows.hide(win)
+  local text, prompt = pair.find(chat)
+  local here = api.nvim_get_current_win()
+  pair.close(chat)
+  local origin = chat.origin
   if
-    focused
-    and chat.origin
-    and api.nvim_win_is_valid(chat.origin)
-    and not windows.in_tabpage(chat.buf)
+    (here == text or here == prompt)
+    and origin
+    and api.nvim_win_is_valid(origin)
+    and api.nvim_win_get_tabpage(origin) == api.nvim_get_current_tabpage()
   then
-    if api.nvim_win_get_tabpage(chat.origin) == api.nvim_get_current_tabpage() then
-      api.nvim_set_current_win(chat.origin)
-    end
+    api.nvim_set_current_win(origin)
   end
 end
 

@@ -120,7 +120,7 @@ end
 local function may_take_focus()
   local filetype = vim.bo[api.nvim_get_current_buf()].filetype
   return config.get().float_focus
-    and (filetype == 'co-chat' or filetype == 'co-shell')
+    and vim.list_contains({ 'co-chat', 'co-prompt', 'co-shell' }, filetype)
     and api.nvim_get_mode().mode == 'n'
     and vim.fn.reg_recording() == ''
     and vim.uv.hrtime() - last_key > IDLE_NS

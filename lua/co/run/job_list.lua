@@ -285,7 +285,7 @@ function M.open()
     list = buffer.scratch(NAME, 'co-jobs')
     highlight.ensure()
     map(list)
-    vim.bo[list].modifiable = false
+    buffer.lock(list)
   end
   local buf = list --[[@as integer]]
   draw(buf)

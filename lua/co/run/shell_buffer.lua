@@ -156,7 +156,7 @@ local function create(existing)
       fold_earlier(win)
     end,
   })
-  vim.bo[shell].modifiable, vim.bo[shell].undolevels = false, -1
+  buffer.lock(shell)
   return shell
 end
 

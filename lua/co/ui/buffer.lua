@@ -30,38 +30,38 @@ function M.scratch(name, filetype, existing)
   return buf
 end
 
---- Runs `change`, which writes to `buf`. It ignores 'modifiable' and leaves no undo entry.
----
---- The undo history is dropped: its line numbers are wrong after the change.
+--- Makes a buffer read-only for the person. It keeps no undo history: `write` would make its line numbers wrong.
+---@param buf integer
+function M.lock(buf)
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].undolevels = -1
+end
+
+--- Runs `change`, which writes to a locked buffer.
 ---@param buf integer
 ---@param change fun()
 function M.write(buf, change)
   local scope = { buf = buf }
   local get, set = api.nvim_get_option_value, api.nvim_set_option_value
+  set('modifiable', true, scope)
   -- Set only options that differ: setting one takes longer than writing a line, and this runs for each frame.
-  local modifiable, undolevels = get('modifiable', scope), get('undolevels', scope)
-  if not modifiable then
-    set('modifiable', true, scope)
-  end
   if get('readonly', scope) then
     set('readonly', false, scope)
   end
-  if undolevels ~= -1 then
-    set('undolevels', -1, scope)
-  end
   local ok, problem = pcall(change)
-  if undolevels ~= -1 then
-    set('undolevels', undolevels, scope)
-  end
-  if not modifiable then
-    set('modifiable', false, scope)
-  end
+  set('modifiable', false, scope)
   if get('modified', scope) then
     set('modified', false, scope)
   end
   if not ok then
     error(problem, 0)
   end
+end
+
+--- Ends the undo block of a buffer, so that undo stops here.
+---@param buf integer
+function M.close_undo_block(buf)
+  vim.bo[buf].undolevels = vim.bo[buf].undolevels
 end
 
 --- Returns whether a buffer exists and is loaded.

@@ -21,8 +21,9 @@ end
 
 --- Scrolls back so that no empty rows stay below the last line.
 ---@param win integer
-local function scroll_back(win)
-  local room = api.nvim_win_get_height(win)
+function M.scroll_back(win)
+  -- Without the winbar.
+  local room = vim.fn.getwininfo(win)[1].height
   api.nvim_win_call(win, function()
     local last = vim.fn.line('$')
     local top = last
@@ -50,7 +51,7 @@ function M.everywhere(buf, first, last)
     if cursor < first or cursor > last then
       M.close(win, first, last)
       if cursor + 1 == api.nvim_buf_line_count(buf) then
-        scroll_back(win)
+        M.scroll_back(win)
       end
     end
   end

@@ -62,23 +62,25 @@ local function keep_layout(change)
   return result
 end
 
---- Returns the window to split: the current one, or the last one that is no float.
----@return integer
+--- Returns whether a window may be split: it is no float, and no window of a chat, whose two windows stay together.
+---@param win integer
+---@return boolean
+local function can_be_split(win)
+  local filetype = vim.bo[api.nvim_win_get_buf(win)].filetype
+  return not M.is_float(win) and filetype ~= 'co-chat' and filetype ~= 'co-prompt'
+end
+
+--- Returns the window to split: the current one, the last one or another one; nil if none may be split.
+---@return integer?
 local function window_to_split()
-  local win = api.nvim_get_current_win()
-  if not M.is_float(win) then
-    return win
-  end
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
-  if previous ~= 0 and not M.is_float(previous) then
-    return previous
-  end
-  for _, other in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if not M.is_float(other) then
-      return other
+  local candidates = { api.nvim_get_current_win(), previous ~= 0 and previous or nil }
+  vim.list_extend(candidates, api.nvim_tabpage_list_wins(0))
+  for _, win in ipairs(candidates) do
+    if can_be_split(win) then
+      return win
     end
   end
-  return win
 end
 
 --- Calls `act`, which opens windows. A notice names the reason if none can be opened.
@@ -116,17 +118,18 @@ end
 
 --- Opens a split without focus.
 ---@param buf integer
----@param where { side: 'below'|'right', size: integer, edge?: boolean }
+---@param where { side: 'below'|'right', size: integer }
 ---@return integer win
 function M.split(buf, where)
   local base = window_to_split()
   local below = where.side == 'below'
-  local room = below and api.nvim_win_get_height(base) or api.nvim_win_get_width(base)
-  local size = math.max(1, math.min(where.size, math.floor(room / 2)))
+  local height = base and api.nvim_win_get_height(base) or vim.o.lines
+  local width = base and api.nvim_win_get_width(base) or vim.o.columns
+  local size = math.max(1, math.min(where.size, math.floor((below and height or width) / 2)))
   local win = keep_layout(function()
     return api.nvim_open_win(buf, false, {
       split = where.side,
-      win = where.edge and -1 or base,
+      win = base or -1,
       height = below and size or nil,
       width = not below and size or nil,
     })
@@ -136,22 +139,69 @@ function M.split(buf, where)
   return win
 end
 
---- Opens a float in the middle of the screen.
----@param buf integer
----@return integer win
-local function open_float(buf)
+--- Returns the part of the screen that a float in its middle takes, without the border.
+---@return { row: integer, col: integer, width: integer, height: integer }
+function M.float_area()
   local width = math.max(20, math.floor(vim.o.columns * 0.8))
   local height = math.max(4, math.floor((vim.o.lines - vim.o.cmdheight) * 0.8))
   width, height = math.min(width, vim.o.columns - 2), math.min(height, vim.o.lines - 4)
-  return api.nvim_open_win(buf, false, {
-    relative = 'editor',
+  return {
     row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
     col = math.max(0, math.floor((vim.o.columns - width) / 2)),
     width = math.max(1, width),
     -- The winbar of a chat takes one row.
     height = math.max(2, height),
-    border = 'rounded',
-  })
+  }
+end
+
+--- Opens a float in the middle of the screen.
+---@param buf integer
+---@return integer win
+local function open_float(buf)
+  local place = vim.tbl_extend('error', M.float_area(), { relative = 'editor', border = 'rounded' })
+  return api.nvim_open_win(buf, false, place)
+end
+
+--- Opens a window above or below another one, without focus. It takes its room from that one.
+---@param buf integer
+---@param win integer
+---@param side 'above'|'below'
+---@return integer win
+function M.open_beside(buf, win, side)
+  if M.is_float(win) then
+    return open_float(buf)
+  end
+  local opened = keep_layout(function()
+    return api.nvim_open_win(buf, false, { split = side, win = win })
+  end)
+  M.options(opened, { diff = false, scrollbind = false, cursorbind = false })
+  return opened
+end
+
+--- Moves a window above or below another one.
+---@param win integer
+---@param target integer
+---@param side 'above'|'below'
+function M.move(win, target, side)
+  keep_layout(function()
+    local ignored = vim.o.eventignore
+    vim.o.eventignore = 'all'
+    local moved, problem =
+      pcall(vim.fn.win_splitmove, win, target, { rightbelow = side == 'below' })
+    vim.o.eventignore = ignored
+    if not moved then
+      error(problem, 0)
+    end
+  end)
+end
+
+--- Sets the height of a window. The text in other windows does not move.
+---@param win integer
+---@param height integer
+function M.set_height(win, height)
+  keep_layout(function()
+    api.nvim_win_set_height(win, height)
+  end)
 end
 
 --- Opens `buf` in a layout, without focus if the layout allows it.
@@ -168,10 +218,10 @@ function M.open(buf, layout)
     return api.nvim_get_current_win()
   elseif layout == 'current' then
     local win = window_to_split()
-    local left, problem = pcall(api.nvim_win_set_buf, win, buf)
-    if left then
+    local left, problem = pcall(api.nvim_win_set_buf, win or -1, buf)
+    if win and left then
       return win
-    elseif not tostring(problem):find('E37:', 1, true) then
+    elseif win and not tostring(problem):find('E37:', 1, true) then
       error(problem, 0)
     end
     -- With 'nohidden', a modified buffer stays visible.
@@ -180,15 +230,21 @@ function M.open(buf, layout)
   return M.split(buf, { side = 'right', size = math.floor(vim.o.columns * 0.45) })
 end
 
---- Returns the window of this tab page that shows `buf`.
+--- Returns the windows of a tab page that show `buf`.
+---@param buf integer
+---@param tab? integer the current one by default
+---@return integer[]
+function M.showing(buf, tab)
+  return vim.tbl_filter(function(win)
+    return api.nvim_win_get_buf(win) == buf
+  end, api.nvim_tabpage_list_wins(tab or 0))
+end
+
+--- Returns a window of this tab page that shows `buf`.
 ---@param buf integer
 ---@return integer?
 function M.in_tabpage(buf)
-  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if api.nvim_win_get_buf(win) == buf then
-      return win
-    end
-  end
+  return M.showing(buf)[1]
 end
 
 --- Closes a window. The last window of Neovim gets another buffer instead.
@@ -199,7 +255,7 @@ function M.hide(win)
   end, api.nvim_tabpage_list_wins(api.nvim_win_get_tabpage(win))) == 1
   if alone and not M.is_float(win) and #api.nvim_list_tabpages() == 1 then
     local alternate = vim.fn.bufnr('#')
-    local other = alternate > 0 and alternate ~= api.nvim_win_get_buf(win) and alternate
+    local other = alternate > 0 and not vim.bo[alternate].filetype:find('^co%-') and alternate
       or api.nvim_create_buf(true, false)
     vim.wo[win].winfixbuf = false
     api.nvim_win_set_buf(win, other)
@@ -252,6 +308,13 @@ function M.popup(lines, title)
   })
 end
 
+--- Puts the cursor at the end of the last line. The end of a line that is higher than the window is then visible.
+---@param win integer
+local function go_to_end(win)
+  local last = api.nvim_buf_line_count(api.nvim_win_get_buf(win))
+  api.nvim_win_set_cursor(win, { last, vim.v.maxcol - 1 })
+end
+
 --- Runs `change`. Windows whose cursor was on the last line follow the end of the buffer.
 ---@param buf integer
 ---@param change fun()
@@ -266,21 +329,18 @@ function M.follow(buf, change)
   change()
   local now = api.nvim_buf_line_count(buf)
   for _, win in ipairs(following) do
-    local cursor = api.nvim_win_get_cursor(win)
-    if cursor[1] ~= now then
-      api.nvim_win_set_cursor(win, { now, cursor[2] })
+    -- On the last line, the cursor of the person stays.
+    if win ~= api.nvim_get_current_win() or api.nvim_win_get_cursor(win)[1] ~= now then
+      go_to_end(win)
     end
   end
 end
 
---- Scrolls all windows that show `buf` to its end, so that a sent prompt is visible.
+--- Scrolls all windows that show `buf` to its end.
 ---@param buf integer
 function M.scroll_to_end(buf)
-  local last = api.nvim_buf_line_count(buf)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    if api.nvim_win_get_cursor(win)[1] ~= last then
-      api.nvim_win_set_cursor(win, { last, 0 })
-    end
+    go_to_end(win)
   end
 end
 
@@ -291,9 +351,17 @@ function M.redraw()
   end
 end
 
---- Moves the cursor to the next or the previous of the rows and sets the mark ' before.
+--- Moves the cursor to a row and sets the mark ' before.
+---@param row integer
+function M.go_to_row(row)
+  vim.cmd("normal! m'")
+  api.nvim_win_set_cursor(0, { row + 1, 0 })
+end
+
+--- Moves the cursor to the next or the previous of the rows.
 ---@param rows integer[] from top to bottom
 ---@param step 1|-1
+---@return boolean moved
 function M.jump(rows, step)
   local at = api.nvim_win_get_cursor(0)[1] - 1
   local target
@@ -306,9 +374,9 @@ function M.jump(rows, step)
     end
   end
   if target then
-    vim.cmd("normal! m'")
-    api.nvim_win_set_cursor(0, { target + 1, 0 })
+    M.go_to_row(target)
   end
+  return target ~= nil
 end
 
 return M

@@ -212,7 +212,7 @@ async fn without_a_provider_the_turn_says_what_to_do() {
     assert_eq!(chat.turn("go").await, "done");
 }
 
-/// What comes back to the prompt area.
+/// What comes back to the prompt.
 async fn given_back(chat: &mut Chat) -> String {
     chat.until(|message| match message {
         ToEditor::Unsent { text, .. } => Some(text.clone()),

@@ -172,7 +172,7 @@ async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
         None
     })
     .await;
-    // Each goes in front of what the prompt area has by then.
+    // Each goes in front of what the prompt has by then.
     assert_eq!(back, ["third", "second"]);
     assert!(chat.queue.is_empty());
 }

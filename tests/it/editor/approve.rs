@@ -372,7 +372,7 @@ fn two_chats_ask_in_order_and_each_gets_its_answer() {
     scene.wait_ask("1/1");
     scene.co("/new");
     scene.nvim.wait_for(
-        "vim.api.nvim_buf_get_name(0) == 'co://chat/2'",
+        "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'",
         "another chat",
     );
     scene.nvim.type_keys("isecond<C-s><Esc>");

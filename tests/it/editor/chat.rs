@@ -65,7 +65,7 @@ fn the_next_prompt_keeps_the_history() {
     scene.nvim.type_keys(":Co<CR>");
     scene
         .nvim
-        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     scene.nvim.type_keys("iand again?<C-s>");
     scene.wait_chat("Blue, I said.");
     let requests = scene.server.requests();
@@ -154,7 +154,7 @@ fn ctrl_c_ends_a_turn_that_streams() {
     scene.nvim.type_keys(":Co<CR>");
     scene
         .nvim
-        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     scene.nvim.type_keys("<C-c>");
     scene.wait_turns(1);
     scene.server.wait_hangups(1);
@@ -191,7 +191,7 @@ fn ctrl_c_ends_a_turn_that_runs_a_command() {
     scene.nvim.type_keys(":Co<CR>");
     scene
         .nvim
-        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     scene.nvim.type_keys("<C-c>");
     scene.wait_turns(1);
     wait_gone(&sleeping);
@@ -210,7 +210,7 @@ fn ctrl_c_ends_a_turn_that_waits_to_try_again() {
     scene.nvim.type_keys(":Co<CR>");
     scene
         .nvim
-        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     scene.nvim.type_keys("<C-c>");
     scene.wait_turns(1);
     scene.nvim.wait_screen(
@@ -325,12 +325,13 @@ fn an_unknown_command_goes_nowhere() {
     scene.nvim.type_keys(":Co<CR>");
     scene
         .nvim
-        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     scene.nvim.type_keys("i/frobnicate again<C-s>");
     scene.nvim.wait_text("unknown command /frobnicate");
     assert!(scene.server.requests().is_empty());
     // What could not be sent is still there.
-    assert!(scene.chat().ends_with("/frobnicate again"));
+    let prompt = scene.nvim.buffer_text("co://chat/1/prompt");
+    assert_eq!(prompt.as_deref(), Some("/frobnicate again"));
 }
 
 #[test]
@@ -341,7 +342,7 @@ fn a_new_chat_knows_nothing_of_the_old_one() {
     scene.wait_turns(1);
     scene.co("/new");
     scene.nvim.wait_for(
-        "vim.api.nvim_buf_get_name(0) == 'co://chat/2'",
+        "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'",
         "another chat",
     );
     scene.nvim.type_keys("iwhich number?<C-s>");

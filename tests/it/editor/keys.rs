@@ -32,7 +32,7 @@ impl Desk {
         scene.server.wait_requests(1);
         scene.co("/new");
         scene.nvim.wait_for(
-            "vim.api.nvim_buf_get_name(0) == 'co://chat/2'",
+            "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'",
             "another chat",
         );
         scene.nvim.type_keys("isecond<C-s><Esc>");

@@ -41,7 +41,7 @@ fn a_prompt_that_is_too_long_is_refused_and_stays() {
     scene.co("");
     scene
         .nvim
-        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     let paste = "vim.api.nvim_put({ ('x'):rep(17 * 1024 * 1024) }, 'c', true, true)";
     scene.nvim.lua(paste, json!([]));
     scene.nvim.type_keys("<Esc><CR>");

@@ -139,7 +139,7 @@ fn the_commands_of_a_chat_count_and_the_chat_stays() {
     // The float keeps the focus for a moment, and would be what closes.
     scene
         .nvim
-        .wait_for("vim.bo.filetype == 'co-chat'", "the chat to be entered");
+        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat to be entered");
     scene.nvim.type_keys(":q<CR>");
     scene
         .nvim
@@ -150,7 +150,7 @@ fn the_commands_of_a_chat_count_and_the_chat_stays() {
         .wait_text("2 commands still run: :qa! ends them and quits");
     scene
         .nvim
-        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     let text = scene.chat();
     assert!(
         text.contains("$ `sleep 3705`") && text.contains("*approved*"),

@@ -48,7 +48,7 @@ fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     scene.wait_turns(1);
     scene.co("/new");
     scene.nvim.wait_for(
-        "vim.api.nvim_buf_get_name(0) == 'co://chat/2'",
+        "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'",
         "another chat",
     );
     scene.nvim.type_keys("<C-w>p");

@@ -198,7 +198,8 @@ fn a_restart_in_a_turn_loses_no_draft_and_no_queued_prompt() {
         .wait_text("not restarted: the turn of chat 1 would end");
     restart(&scene, "/restart!");
     gate.open();
-    let text = scene.wait_chat("the second\na draft");
+    scene.wait_buffer("co://chat/1/prompt", "the second\na draft");
+    let text = scene.chat();
     assert!(text.contains("the first"), "{text}");
     scene.server.reply(Reply::text("Three."));
     scene.nvim.type_keys("<CR>");

@@ -106,7 +106,7 @@ fn a_chat_is_renamed_and_deleted_from_another() {
     assert_eq!(scene.chats().len(), 1);
     scene.co("/new");
     scene.nvim.wait_for(
-        "vim.api.nvim_buf_get_name(0) == 'co://chat/2'",
+        "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'",
         "another chat",
     );
     scene.co("/delete");

@@ -8,7 +8,7 @@ use crate::support::proc;
 
 use super::scene::Scene;
 
-/// Notes how many lines each change of the first chat replaces, and how far above the prompt it begins.
+/// Notes how many lines each change of the first chat replaces, and how far above its end it begins.
 const WATCH: &str = "_G.co_changes = { count = 0, lines = 0, above = 0 }
     local seen = co_changes
     vim.api.nvim_buf_attach(vim.fn.bufnr('^co://chat/1$'), false, {
@@ -53,12 +53,12 @@ fn an_answer_changes_the_end_of_its_chat_and_takes_no_key() {
         "every character",
     );
     assert_eq!(scene.nvim.mode().name, "i");
-    // The last line of the text, and the prompt's line, above which it stands.
+    // The last line of the text.
     let changes = scene.nvim.lua("return co_changes", json!([]));
     assert!(changes["count"].as_u64().unwrap() > 1, "{changes}");
     assert_eq!(
         (&changes["lines"], &changes["above"]),
-        (&json!(1), &json!(2))
+        (&json!(1), &json!(1))
     );
     scene.nvim.wait_screen(
         |_| {

@@ -182,7 +182,7 @@ fn a_prompt_sends_the_buffer_that_the_person_moved_to() {
     scene.nvim.type_keys(":edit one.txt<CR>:Co<CR>");
     scene
         .nvim
-        .wait_for("vim.bo.filetype == 'co-chat'", "the chat");
+        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     scene.nvim.type_keys("<C-w>p:edit src/app.py<CR><C-w>p");
     scene.nvim.type_keys("isee @buffer<Esc><CR>");
     let text = scene.wait_chat("One.");

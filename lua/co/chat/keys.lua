@@ -1,0 +1,127 @@
+--- The keys of a chat: those of its prompt, and those that its text has too.
+local M = {}
+
+local api = vim.api
+local buffer = require('co.ui.buffer')
+local callbacks = require('co.chat.callbacks')
+local chat_text = require('co.chat.text')
+local config = require('co.config')
+local key_help = require('co.ui.key_help')
+local locations = require('co.ui.locations')
+local notify = require('co.ui.notify')
+local window = require('co.chat.window')
+local windows = require('co.ui.windows')
+
+--- Submits the text of the prompt. The text stays there if it could not be sent.
+---@param chat co.Chat
+local function submit(chat)
+  local text = vim.trim(table.concat(chat.prompt:lines(), '\n'))
+  if text == '' then
+    notify.info('the prompt is empty: type one, then submit it')
+  elseif callbacks.submit(chat, text) then
+    chat.prompt:sent(text)
+    windows.scroll_to_end(chat.buf)
+  end
+end
+
+--- Maps a key that shows the history.
+---@param chat co.Chat
+---@param key string
+---@param step 1|-1
+local function map_history(chat, key, step)
+  vim.keymap.set({ 'n', 'i' }, key, function()
+    if chat.prompt:browses_history() and chat.prompt:recall(step) then
+      windows.scroll_to_end(chat.prompt.buf)
+    else
+      api.nvim_feedkeys(vim.keycode(key), 'n', false)
+    end
+  end, { buffer = chat.prompt.buf, desc = 'co: earlier and later prompts' })
+end
+
+--- Goes to the next or the previous message. The prompt comes after the last one.
+---@param chat co.Chat
+---@param step 1|-1
+local function jump(chat, step)
+  local rows = chat.text:headings()
+  if api.nvim_get_current_buf() == chat.buf then
+    if not windows.jump(rows, step) and step == 1 then
+      window.enter_prompt(chat)
+    end
+  elseif step == -1 and #rows > 0 then
+    local win = windows.in_tabpage(chat.buf)
+    if win and windows.enter(win) then
+      windows.go_to_row(rows[#rows])
+    end
+  end
+end
+
+--- Copies the code block under the cursor into a register.
+local function yank()
+  local code = chat_text.code_at(0, api.nvim_win_get_cursor(0)[1] - 1)
+  if not code then
+    notify.info('no code block under the cursor')
+    return
+  end
+  vim.fn.setreg(vim.v.register, code, 'l')
+  notify.info(('%d lines yanked'):format(#code))
+end
+
+--- Maps the keys that work in the text and in the prompt.
+---@param chat co.Chat
+---@param buf integer
+---@param cancel fun(chat: co.Chat)
+local function map_common(chat, buf, cancel)
+  local keys = config.get().keys.chat
+  ---@param action string
+  ---@param desc string
+  ---@param run fun()
+  local function map(action, desc, run)
+    buffer.map(buf, 'n', keys[action], run, desc)
+  end
+  buffer.map(buf, { 'n', 'i' }, keys.cancel, function()
+    cancel(chat)
+  end, 'cancel the turn')
+  map('hide', 'hide the chat', function()
+    window.hide(chat)
+  end)
+  map('next', 'next message', function()
+    jump(chat, 1)
+  end)
+  map('previous', 'previous message', function()
+    jump(chat, -1)
+  end)
+  map('open', 'open file:line', function()
+    locations.open_at_cursor(chat.state.cwd)
+  end)
+  map('yank', 'yank the code block', yank)
+  map('help', 'list the keys', function()
+    key_help.show('chat', keys)
+  end)
+end
+
+--- Maps the keys of a chat, in its buffers only.
+---@param chat co.Chat
+---@param cancel fun(chat: co.Chat)
+function M.map(chat, cancel)
+  map_common(chat, chat.buf, cancel)
+  map_common(chat, chat.prompt.buf, cancel)
+  local keys = config.get().keys.chat
+  local function send()
+    submit(chat)
+  end
+  buffer.map(chat.prompt.buf, 'n', keys.submit, send, 'submit the prompt')
+  buffer.map(chat.prompt.buf, { 'n', 'i' }, keys.send, send, 'submit the prompt')
+  map_history(chat, '<Up>', 1)
+  map_history(chat, '<Down>', -1)
+  vim.bo[chat.prompt.buf].omnifunc = "v:lua.require'co.chat.keys'.omnifunc"
+end
+
+--- Completes a word of the prompt, for 'omnifunc'.
+---@param findstart integer
+---@param base string
+---@return integer|string[]
+function M.omnifunc(findstart, base)
+  return callbacks.complete(findstart, base)
+end
+
+return M

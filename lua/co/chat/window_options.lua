@@ -1,0 +1,48 @@
+--- The options of the windows of a chat, and its winbar.
+local M = {}
+
+local backend = require('co.backend')
+local winbar = require('co.chat.winbar')
+local windows = require('co.ui.windows')
+
+local COMMON = {
+  wrap = true,
+  linebreak = true,
+  breakindent = true,
+  number = false,
+  relativenumber = false,
+  signcolumn = 'no',
+  conceallevel = 0,
+  spell = false,
+}
+
+--- Sets the options of a window that shows the text of a chat.
+---@param chat co.Chat
+---@param win integer
+function M.set_for_text(chat, win)
+  windows.options(win, COMMON)
+  windows.options(win, {
+    foldmethod = 'manual',
+    foldenable = true,
+    winbar = winbar.text(chat.state, backend.status().isolation),
+  })
+end
+
+--- Sets the options of a window that shows a prompt. A file does not belong into such a small window.
+---@param win integer
+function M.set_for_prompt(win)
+  windows.options(win, COMMON)
+  windows.options(win, { winfixheight = true, winfixbuf = true, foldenable = false })
+end
+
+--- Updates the winbar of each window that shows the chat.
+---@param chat co.Chat
+function M.update_winbar(chat)
+  local text = winbar.text(chat.state, backend.status().isolation)
+  for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do
+    windows.options(win, { winbar = text })
+  end
+  vim.cmd.redrawstatus()
+end
+
+return M

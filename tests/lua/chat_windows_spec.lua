@@ -1,0 +1,280 @@
+-- The two windows of a chat: they open, move and close together.
+
+local messages = require('messages')
+local neovim = require('neovim')
+local append = messages.append
+
+local IN_PROMPT = "return vim.bo.filetype == 'co-prompt'"
+
+--- The windows of the current tab page that show something of a chat, from top to bottom: their buffers and places.
+local PLACES = [[
+  local api = vim.api
+  local found = {}
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    local name = api.nvim_buf_get_name(api.nvim_win_get_buf(win))
+    if name:find('^co://chat') then
+      local row, column = unpack(api.nvim_win_get_position(win))
+      local height, width = api.nvim_win_get_height(win), api.nvim_win_get_width(win)
+      found[#found + 1] = { name = name, row = row, column = column, height = height, width = width }
+    end
+  end
+  table.sort(found, function(a, b) return a.row < b.row end)
+  return found
+]]
+
+local function chat(opts)
+  local nvim = neovim.start(opts)
+  if not (opts and opts.screen) then
+    nvim:lua('vim.o.columns, vim.o.lines = 160, 45')
+  end
+  nvim:keys(':Co<CR>')
+  nvim:wait(IN_PROMPT)
+  return nvim
+end
+
+--- Waits until the prompt of a chat is directly below its text, and returns their places.
+local function wait_together(nvim, chat_id)
+  local name = 'co://chat/' .. (chat_id or 1)
+  local places
+  neovim.wait(function()
+    return 'the two windows: ' .. vim.inspect(places)
+  end, function()
+    places = nvim:lua(PLACES)
+    local text, prompt = places[1], places[2]
+    return #places == 2
+      and text.name == name
+      and prompt.name == name .. '/prompt'
+      and text.row + text.height + 1 == prompt.row
+      and text.column == prompt.column
+      and text.width == prompt.width
+  end)
+  return unpack(places)
+end
+
+local function wait_closed(nvim)
+  neovim.wait('both windows to close', function()
+    return #nvim:lua(PLACES) == 0
+  end)
+end
+
+describe('the windows of a chat', function()
+  it('stay together however one of them is moved', function()
+    for _, keys in ipairs({ 'H', 'J', 'K', 'L', 'x', 'r', 'R', '=', '_', '|' }) do
+      for _, go in ipairs({ '', '<C-w>k' }) do
+        local nvim = chat()
+        nvim:keys(go .. '<C-w>' .. keys .. ':let g:done = 1<CR>')
+        nvim:wait('return vim.g.done == 1')
+        wait_together(nvim)
+        same(3, nvim:lua('return #vim.api.nvim_list_wins()'), keys)
+      end
+    end
+  end)
+
+  it('take the place of the one that is moved', function()
+    local nvim = chat()
+    nvim:keys('<C-w>H')
+    neovim.wait('the left side', function()
+      return nvim:lua(PLACES)[1].column == 0
+    end)
+    wait_together(nvim)
+    nvim:keys('<C-w>J')
+    neovim.wait('the whole width', function()
+      return nvim:lua(PLACES)[1].width == 160
+    end)
+    local _, prompt = wait_together(nvim)
+    yes(prompt.height < 10, 'the prompt is small')
+  end)
+
+  it('close together', function()
+    for _, keys in ipairs({ 'q', ':close<CR>', ':quit<CR>', '<C-w>c' }) do
+      for _, go in ipairs({ '', '<C-w>k' }) do
+        local nvim = chat()
+        nvim:keys(go .. keys)
+        wait_closed(nvim)
+        same(1, nvim:lua('return #vim.api.nvim_list_wins()'), keys)
+        nvim:keys(':Co<CR>')
+        nvim:wait(IN_PROMPT)
+        wait_together(nvim)
+      end
+    end
+  end)
+
+  it('both stay with :only', function()
+    for _, go in ipairs({ '', '<C-w>k' }) do
+      local nvim = chat()
+      nvim:keys(go .. ':only<CR>')
+      nvim:wait('return #vim.api.nvim_list_wins() == 2')
+      local text, prompt = wait_together(nvim)
+      same(160, text.width)
+      yes(prompt.height < text.height)
+    end
+  end)
+
+  it('both go to a tab page of their own', function()
+    for _, go in ipairs({ '', '<C-w>k' }) do
+      local nvim = chat()
+      nvim:keys(go .. '<C-w>T')
+      nvim:wait('return #vim.api.nvim_list_tabpages() == 2')
+      wait_together(nvim)
+      same(3, nvim:lua('return #vim.api.nvim_list_wins()'))
+      nvim:keys(':quit<CR>')
+      nvim:wait('return #vim.api.nvim_list_tabpages() == 1')
+      same(1, nvim:lua('return #vim.api.nvim_list_wins()'))
+    end
+  end)
+
+  it('end Neovim with :quit when there is no other', function()
+    for _, go in ipairs({ '', '<C-w>k' }) do
+      local nvim = chat()
+      nvim:keys(go .. ':only<CR>')
+      nvim:wait('return #vim.api.nvim_list_wins() == 2')
+      wait_together(nvim)
+      -- The answer to the last key may not come.
+      pcall(nvim.keys, nvim, ':quit<CR>')
+      same({ 0 }, vim.fn.jobwait({ nvim.job }, 15000))
+    end
+  end)
+
+  it('both stay when Neovim refuses to quit', function()
+    local nvim = chat()
+    nvim:lua("vim.fn.setbufline(1, 1, 'changed')")
+    nvim:keys(':only<CR>')
+    nvim:wait('return #vim.api.nvim_list_wins() == 2')
+    nvim:keys(':qall<CR><CR>:let g:done = 1<CR>')
+    nvim:wait('return vim.g.done == 1')
+    nvim:keys(':Co<CR>')
+    nvim:wait(IN_PROMPT)
+    wait_together(nvim)
+  end)
+
+  it('open together, however the chat is shown', function()
+    local nvim = chat()
+    nvim:keys('q')
+    wait_closed(nvim)
+    nvim:keys(':sbuffer co://chat/1<CR>')
+    wait_together(nvim)
+    nvim:keys('<C-w>t:close<CR>')
+    wait_closed(nvim)
+    nvim:keys(':sbuffer co://chat/1/prompt<CR>')
+    wait_together(nvim)
+    nvim:keys(':tabnew<CR>:Co<CR>')
+    nvim:wait('return #vim.api.nvim_list_tabpages() == 2')
+    nvim:wait(IN_PROMPT)
+    wait_together(nvim)
+  end)
+
+  it('make room for a file that takes the place of the text', function()
+    local nvim = chat()
+    nvim:keys('<C-w>k:edit some.txt<CR>')
+    wait_closed(nvim)
+    same(2, nvim:lua('return #vim.api.nvim_list_wins()'))
+    same('some.txt', nvim:lua("return vim.fn.expand('%:t')"))
+    nvim:keys(':Co<CR>')
+    nvim:wait(IN_PROMPT)
+    nvim:keys(':edit other.txt<CR>:let g:done = 1<CR>')
+    nvim:wait('return vim.g.done == 1')
+    wait_together(nvim)
+  end)
+
+  it('leave their places to other windows, and other windows theirs', function()
+    local nvim = chat()
+    local text, prompt = wait_together(nvim)
+    nvim:keys(':Co! ls<CR>')
+    nvim:wait("return vim.fn.bufwinid('co://shell') > 0")
+    same({ text, prompt }, nvim:lua(PLACES))
+    nvim:keys(':Co /new<CR>')
+    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'")
+    nvim:keys('q')
+    neovim.wait('one chat', function()
+      return vim.deep_equal({ text, prompt }, nvim:lua(PLACES))
+    end)
+  end)
+
+  it('come back from a session file', function()
+    local nvim = chat()
+    local file = vim.fn.tempname()
+    nvim:lua(
+      "vim.o.sessionoptions = 'buffers,blank,tabpages,winsize' vim.cmd('mksession! ' .. ...)",
+      file
+    )
+    local other = neovim.start()
+    other:lua('vim.o.columns, vim.o.lines = 160, 45')
+    other:lua("vim.cmd('silent source ' .. ...)", file)
+    wait_together(other)
+    same(3, other:lua('return #vim.api.nvim_list_wins()'))
+    other:keys(':Co<CR>')
+    other:wait(IN_PROMPT)
+    other:keys('ihello<C-s>')
+    other:wait('return #_G.sent == 1')
+  end)
+end)
+
+--- Returns whether the end of the text is visible, on the last row of its window.
+local END = [[
+  local win = vim.fn.bufwinid(vim.fn.bufnr('^co://chat/1$'))
+  local buf = vim.api.nvim_win_get_buf(win)
+  local last = vim.api.nvim_buf_line_count(buf)
+  local rows = { start_row = vim.fn.line('w0', win) - 1, end_row = last - 1 }
+  -- The winbar takes one row.
+  return vim.fn.line('w$', win) == last
+    and vim.api.nvim_win_text_height(win, rows).all == vim.api.nvim_win_get_height(win) - 1
+]]
+
+describe('the size of a chat', function()
+  it('gives the prompt the rows that its text needs, within limits', function()
+    local nvim = chat()
+    local text, prompt = wait_together(nvim)
+    local all = text.height + prompt.height
+    nvim:keys('i1<CR>2<CR>3<CR>4<CR>5<CR>6')
+    neovim.wait('more rows', function()
+      return nvim:lua(PLACES)[2].height == 6
+    end)
+    nvim:keys(('<CR>more'):rep(50))
+    neovim.wait('the most rows', function()
+      return nvim:lua(PLACES)[2].height == math.floor(all * 0.4)
+    end)
+    nvim:keys('<Esc>:%d<CR>')
+    neovim.wait('few rows', function()
+      return nvim:lua(PLACES)[2].height == prompt.height
+    end)
+    same({ text, prompt }, nvim:lua(PLACES))
+  end)
+
+  it('is kept when the screen becomes small and large again', function()
+    for _, split_keep in ipairs({ 'cursor', 'screen', 'topline' }) do
+      local nvim = chat()
+      nvim:lua('vim.o.splitkeep = ...', split_keep)
+      nvim:receive(append(('a line of the answer\n'):rep(100) .. 'its end'))
+      local before = { wait_together(nvim) }
+      nvim:lua('vim.o.columns, vim.o.lines = 60, 15')
+      local small = wait_together(nvim)
+      yes(small.width >= 25 and small.width <= 29, 'its share: ' .. small.width)
+      nvim:wait(END, split_keep)
+      nvim:lua('vim.o.columns, vim.o.lines = 160, 45')
+      neovim.wait('its size', function()
+        return vim.deep_equal(before, nvim:lua(PLACES))
+      end)
+      nvim:wait(END, split_keep)
+      nvim:receive(append('\n\nthe last line'))
+      nvim:wait(END, split_keep)
+    end
+  end)
+
+  it('that the person chose is kept too', function()
+    local nvim = chat()
+    nvim:keys('<C-w>k<C-w>100|')
+    nvim:wait('return vim.api.nvim_win_get_width(0) == 100')
+    nvim:lua('vim.o.columns = 80')
+    nvim:wait('return vim.api.nvim_win_get_width(0) == 50')
+    nvim:lua('vim.o.columns = 160')
+    nvim:wait('return vim.api.nvim_win_get_width(0) == 100')
+  end)
+
+  it('shows the end of an answer in one long line', function()
+    local nvim = chat({ screen = true, columns = 60, lines = 15 })
+    for index = 1, 200 do
+      nvim:receive(append(('word%d '):format(index)))
+    end
+    nvim:wait_screen('word200')
+  end)
+end)
