@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::llm::mock::Mock;
 use crate::llm::server::Server;
 use crate::llm::wire::{self, Said, Wire};
+use crate::support::chance::Chance;
 use crate::support::http::Reply;
 use crate::support::{DEADLINE, proc};
 
@@ -40,56 +41,32 @@ enum Moment {
     Running(Duration),
 }
 
-/// Splitmix64; what it was seeded with is told when the test fails.
-struct Chance {
-    seed: u64,
-    state: u64,
+/// Seeded by `CO_TEST_SEED`, else by the clock.
+fn chance() -> Chance {
+    let given = std::env::var("CO_TEST_SEED").ok();
+    Chance::new(given.map_or_else(
+        || {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            u64::from(now.unwrap().subsec_nanos())
+        },
+        |seed| seed.parse().unwrap(),
+    ))
 }
 
-impl Chance {
-    /// Seeded by `CO_TEST_SEED`, else by the clock.
-    fn new() -> Self {
-        let given = std::env::var("CO_TEST_SEED").ok();
-        let seed = given.map_or_else(
-            || {
-                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-                u64::from(now.unwrap().subsec_nanos())
-            },
-            |seed| seed.parse().unwrap(),
-        );
-        Self { seed, state: seed }
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-
-    fn moment(&mut self, round: u64) -> Moment {
-        let time = |ms| Duration::from_millis(ms);
-        match round % 6 {
-            0 => Moment::Streaming(self.below(WORDS)),
-            // The small lines at its beginning, or somewhere in the large one that follows.
-            1 => Moment::Writing(match self.below(2) {
-                0 => self.below(1_500),
-                _ => self.below(30_000),
-            }),
-            2 => Moment::Asking(time(self.below(60))),
-            3 => Moment::Deciding(time(self.below(60))),
-            4 => Moment::Resuming(time(self.below(120))),
-            _ => Moment::Running(time(self.below(60))),
-        }
-    }
-}
-
-impl Drop for Chance {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("to see it again: CO_TEST_SEED={}", self.seed);
-        }
+/// Returns the moment of a round.
+fn moment(chance: &mut Chance, round: u64) -> Moment {
+    let time = |ms| Duration::from_millis(ms);
+    match round % 6 {
+        0 => Moment::Streaming(chance.below(WORDS)),
+        // The small lines at its beginning, or somewhere in the large one that follows.
+        1 => Moment::Writing(match chance.below(2) {
+            0 => chance.below(1_500),
+            _ => chance.below(30_000),
+        }),
+        2 => Moment::Asking(time(chance.below(60))),
+        3 => Moment::Deciding(time(chance.below(60))),
+        4 => Moment::Resuming(time(chance.below(120))),
+        _ => Moment::Running(time(chance.below(60))),
     }
 }
 
@@ -313,7 +290,7 @@ fn pass(time: Duration) {
 
 #[test]
 fn killed_at_any_moment() {
-    let mut chance = Chance::new();
+    let mut chance = chance();
     let drill = Drill::new();
     for round in 0..KILLS {
         let large: String = (1..=LINES).map(|number| line(round, number)).collect();
@@ -325,7 +302,7 @@ fn killed_at_any_moment() {
     let mut shown = Shown::of("", 0);
     let mut when = "at first".to_owned();
     for round in 0..KILLS {
-        let moment = chance.moment(round);
+        let moment = moment(&mut chance, round);
         let requests = drill.scene.server.requests().len();
         drill.kill_at(round, moment);
         // The turn's beginning showed what the one before had come to.

@@ -16,6 +16,7 @@ mod model;
 mod model_jobs;
 mod queue;
 mod quit;
+mod random_keys;
 mod run_options;
 mod sandbox;
 mod secrets;

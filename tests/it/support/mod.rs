@@ -1,5 +1,6 @@
 //! What the tests share: a real Neovim, model servers, processes to look at, throwaway workspaces.
 
+pub(crate) mod chance;
 pub(crate) mod chat;
 pub(crate) mod http;
 pub(crate) mod model;

@@ -1,0 +1,257 @@
+//! Random commands typed into a chat and its prompt, while an answer streams and a question waits: no line of the chat
+//! changes, and undo gives the draft back.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::cases;
+use crate::support::chance::Chance;
+use crate::support::http::{Gate, Reply};
+
+use super::scene::Scene;
+
+/// Commands that are typed; `make fuzz` types more.
+const COMMANDS: usize = 500;
+/// Commands that are typed at once.
+const BATCH: usize = 20;
+const WORDS: usize = 600;
+
+const MOTIONS: &[&str] = &[
+    "h", "j", "k", "l", "w", "b", "e", "ge", "W", "B", "0", "^", "$", "gg", "G", "{", "}", "(",
+    ")", "+", "-", "_", "%", "H", "M", "L", "gj", "gk", "*", "#", "n", "N", "fa", "Fa", "ta", "Ta",
+    ";", ",", "|", "'a", "`a", "go", "g_", "gm", "]]", "[[",
+];
+const OPERATORS: &[&str] = &[
+    "d", "c", "y", "gu", "gU", "g~", "g?", ">", "<lt>", "=", "gq", "gw", "gJ", "zf",
+];
+const OBJECTS: &[&str] = &[
+    "iw", "aw", "ip", "ap", "is", "as", "iW", "i\"", "a(", "i`", "it",
+];
+const CHANGES: &[&str] = &[
+    "x",
+    "X",
+    "dd",
+    "cc",
+    "D",
+    "C",
+    "S",
+    "s",
+    "J",
+    "gJ",
+    "p",
+    "P",
+    "gp",
+    "gP",
+    "]p",
+    "~",
+    "u",
+    "<C-r>",
+    "U",
+    ".",
+    "&",
+    "g&",
+    "rz",
+    "Rxyz",
+    "ia",
+    "A b",
+    "oline",
+    "Oline",
+    "Iz",
+    "gIz",
+    "gi",
+    "<C-a>",
+    "<C-x>",
+    "yy",
+    "Y",
+    "\"ayy",
+    "\"Ayy",
+    "\"ap",
+    "\"_dd",
+    ">>",
+    "<lt><lt>",
+    "==",
+    "gqq",
+    "guu",
+    "gUU",
+    "g~~",
+    "ma",
+    "zz",
+    "zt",
+    "zb",
+    "zo",
+    "zc",
+    "zR",
+    "zM",
+    "zE",
+    "zD",
+    "zfj",
+    "@:",
+    "g;",
+    "g,",
+    "<C-d>",
+    "<C-u>",
+    "<C-e>",
+    "<C-y>",
+    "<C-f>",
+    "<C-b>",
+    "gv",
+    "g-",
+    "g+",
+    "gy",
+    "<CR>",
+    "<Up>",
+    "<Down>",
+    "<C-l>",
+    "i<C-u>",
+    "i<C-w>",
+    "a<C-r>a",
+    "i<C-o>dd",
+    "i<BS><BS>",
+];
+const RANGES: &[&str] = &[
+    "", "%", ".", "$", "1", ".,$", "1,.", "1,$", "'a,.", "0", ".-1,.+1",
+];
+const EX: &[&str] = &[
+    "d",
+    "delete a",
+    "m0",
+    "m$",
+    "t.",
+    "t0",
+    "j",
+    "j!",
+    ">",
+    "<lt>",
+    "s/a/b/g",
+    "s/$/!/",
+    "s/^/# /",
+    "&&",
+    "~",
+    "g/e/d",
+    "v/e/d",
+    "g/./m0",
+    "normal! dd",
+    "normal! ggVGd",
+    "normal Ax",
+    "sort",
+    "sort!",
+    "put a",
+    "put! a",
+    "center",
+    "left 4",
+    "right",
+    "retab! 2",
+    "k b",
+    "y",
+    "fold",
+    "foldopen",
+    "undo",
+    "redo",
+    "earlier 3",
+    "later 2",
+    "undo 0",
+    "copy .",
+    "change",
+    "append",
+];
+
+/// One random command: a motion, a change, an operator, a selection with one, or an Ex command.
+fn command(chance: &mut Chance) -> String {
+    let count = chance.pick(&["", "", "", "2", "3", "40"]);
+    match chance.below(6) {
+        0 => format!("{count}{}", chance.pick(MOTIONS)),
+        1 | 2 => format!("{count}{}", chance.pick(CHANGES)),
+        3 => {
+            let operator = chance.pick(OPERATORS);
+            let to = match chance.below(2) {
+                0 => chance.pick(MOTIONS),
+                _ => chance.pick(OBJECTS),
+            };
+            format!("{operator}{count}{to}")
+        }
+        4 => {
+            let select = chance.pick(&["v", "V", "<C-v>"]);
+            let operator = chance.pick(&[
+                "d", "c", "x", "y", "p", "J", "~", "u", "U", ">", "r-", "o", "D", "I-", "A-",
+            ]);
+            format!("{select}{count}{}{operator}", chance.pick(MOTIONS))
+        }
+        _ => format!(":{}{}<CR>", chance.pick(RANGES), chance.pick(EX)),
+    }
+}
+
+/// Goes to the text or the prompt of the first chat, in normal mode.
+const GO: &str = "function _G.co_go(name)
+    vim.api.nvim_set_current_win(vim.fn.win_findbuf(vim.fn.bufnr('^' .. name .. '$'))[1])
+end";
+
+/// Types one batch, each command into the text or the prompt, and waits until Neovim has taken all of it.
+fn type_batch(scene: &Scene, chance: &mut Chance, batch: usize) {
+    let mut keys = String::new();
+    for _ in 0..BATCH {
+        let place = chance.pick(&["co://chat/1", "co://chat/1/prompt", "co://chat/1/prompt"]);
+        keys.push_str(&format!(
+            "<C-Bslash><C-n><Cmd>call v:lua.co_go('{place}')<CR>"
+        ));
+        keys.push_str(&command(chance));
+        keys.push_str("<C-Bslash><C-n>");
+    }
+    keys.push_str(&format!("<Cmd>let g:co_batch = {batch}<CR>"));
+    scene.nvim.type_keys(&keys);
+    scene
+        .nvim
+        .wait_for(&format!("vim.g.co_batch == {batch}"), "the commands");
+}
+
+#[test]
+fn random_commands_change_no_line_of_a_chat_and_undo_gives_the_draft_back() {
+    let end = Gate::default();
+    let mut reply = Reply::new();
+    for word in 0..WORDS {
+        let text = match word % 7 {
+            0 => format!("\n\nword{word}"),
+            _ => format!(" word{word}"),
+        };
+        reply = reply.say(&text).pause(Duration::from_millis(5));
+    }
+    let scene = Scene::scripted([reply.hold(&end), Reply::shell("c1", "touch out")]);
+    scene.co("tell me much");
+    scene.wait_chat("word10");
+    // Another chat asks.
+    scene.co("/new");
+    scene
+        .nvim
+        .wait_for("vim.fn.bufname() == 'co://chat/2/prompt'", "another chat");
+    scene.nvim.type_keys("imake a file<C-s><Esc>q");
+    scene.wait_ask("1/1");
+    scene.nvim.lua(GO, json!([]));
+    scene.nvim.lua("co_go('co://chat/1/prompt')", json!([]));
+    scene.nvim.type_keys("ithe draft,<CR>of two lines<Esc>");
+    scene
+        .nvim
+        .wait_for("vim.fn.getline('$') == 'of two lines'", "the draft");
+    let draft = scene
+        .nvim
+        .lua("return vim.fn.undotree().seq_cur", json!([]));
+
+    let mut chance = Chance::new(34);
+    let mut text = scene.chat();
+    for batch in 1..=cases(COMMANDS).div_ceil(BATCH) {
+        type_batch(&scene, &mut chance, batch);
+        let now = scene.chat();
+        assert!(
+            now.starts_with(&text),
+            "batch {batch}: \n{text}\n--- is now\n{now}"
+        );
+        text = now;
+    }
+    scene.wait_chat(&format!("word{}", WORDS - 1));
+    scene.nvim.lua("co_go('co://chat/1/prompt')", json!([]));
+    scene.nvim.type_keys(&format!(":undo {draft}<CR>"));
+    scene.nvim.wait_for(
+        "vim.deep_equal(vim.fn.getline(1, '$'), { 'the draft,', 'of two lines' })",
+        "the draft",
+    );
+    scene.nvim.wait_text("touch out");
+}
