@@ -232,6 +232,8 @@ mod tests {
             abi: Some(7),
             seccomp: true,
             namespaces: true,
+            pid_namespaces: true,
+            own_proc: true,
             why: None,
         }
     }

@@ -171,6 +171,8 @@ mod tests {
             abi: Some(7),
             seccomp: true,
             namespaces: false,
+            pid_namespaces: false,
+            own_proc: false,
             why: None,
         };
         let support = if hides {

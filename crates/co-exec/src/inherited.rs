@@ -6,14 +6,14 @@ use nix::libc;
 use nix::sys::signal::{SigHandler, Signal};
 use rustix::io::FdFlags;
 
-/// Restores the default action of SIGCHLD. A process that ignores it cannot wait for its children.
+/// Restores the default action of a signal.
 ///
 /// # Errors
 /// The system refuses.
 #[expect(unsafe_code, reason = "the only safe form needs a runtime")]
-pub(crate) fn restore_child_signal() -> io::Result<()> {
+pub(crate) fn restore(signal: Signal) -> io::Result<()> {
     // SAFETY: what a signal does by default calls nothing of this program.
-    unsafe { nix::sys::signal::signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
+    unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) }?;
     Ok(())
 }
 

@@ -28,7 +28,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// Returns the process id of the command, which is also the id of its process group.
+    /// Returns the id of the command's process, or of its launcher if the command has its own PID namespace. It is
+    /// also the id of its process group.
     pub fn pid(&self) -> i32 {
         self.pid
     }

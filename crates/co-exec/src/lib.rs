@@ -21,6 +21,7 @@ mod command;
 mod environment;
 mod error;
 mod executor;
+mod fork;
 mod inherited;
 mod job;
 mod limits;

@@ -42,7 +42,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "sandbox_namespaces",
         "true",
         Kind::Flag(|c, v| c.exec.namespaces = v),
-        "Give sandboxed commands mounts of their own, in a user namespace, where the kernel lets us.",
+        "Give sandboxed commands mounts and process numbers of their own, in namespaces, where the kernel lets us.",
     )
     .applies(Applies::Restart),
     setting(

@@ -6,6 +6,7 @@ mod floods;
 
 mod leftovers;
 mod limits;
+mod namespaced;
 mod proved;
 mod run;
 mod screen;

@@ -81,7 +81,7 @@ impl Outside {
         serde_json::json!({
             "ws": scene.ws, "home": scene.home, "out": scene.out, "tmp": tmp, "free": *run == Run::Free,
             "writes": *run == Run::Workspace, "inherited_dir": self.inherited_dir.as_raw_fd(),
-            "victim": self.victim.id(), "token": self.token, "inherited": self.inherited.as_raw_fd(),
+            "victim": self.victim.id(), "parent": std::process::id(), "token": self.token, "inherited": self.inherited.as_raw_fd(),
             "tcp": self.tcp.local_addr().unwrap().port(), "udp": self.udp.local_addr().unwrap().port(),
             "terminal": nix::unistd::ttyname(&self.terminal.slave).unwrap(),
             "disk": disk.unwrap_or_default().to_string_lossy(),
@@ -132,6 +132,8 @@ struct How {
     user: Option<u32>,
     /// The version of Landlock, if not the kernel's own.
     abi: Option<u32>,
+    /// True on a kernel without namespaces.
+    alone: bool,
 }
 
 impl How {
@@ -153,6 +155,9 @@ impl How {
         let mut scene = Scene::new(self.user);
         if let Some(abi) = self.abi {
             scene = scene.with_abi(abi);
+        }
+        if self.alone {
+            scene = scene.without_namespaces();
         }
         let mut setup = scene.plain(python());
         let set = setup.args(["-c", TABLE, "setup"]).arg(&scene.ws).status();
@@ -242,8 +247,21 @@ fn older_landlocks_and_the_filter_hold_as_much() {
             let how = How {
                 user: *user,
                 abi: Some(abi),
+                alone: true,
             };
             how.confined(&format!("version-{abi}"));
         }
+    }
+}
+
+#[test]
+fn namespaces_hold_beside_the_oldest_landlock() {
+    for user in &[None, Some(SOMEBODY)][..if am_root() { 2 } else { 1 }] {
+        let how = How {
+            user: *user,
+            abi: Some(1),
+            alone: false,
+        };
+        how.confined("namespaces");
     }
 }

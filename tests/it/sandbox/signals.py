@@ -1,8 +1,8 @@
 """Try to stop and to kill the backend that started it, the backend's guard, and a process of the person.
 
-    signals.py PID deadly|harmless
+    signals.py FILE deadly|harmless
 
-It prints every way by which one of them is reached; it is to be started by the backend itself.
+It prints every way by which one of them is reached. The file has the numbers of the three, as soon as they are known.
 """
 
 import ctypes
@@ -10,15 +10,11 @@ import os
 import signal
 import struct
 import sys
+import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 X86 = os.uname().machine == "x86_64"
 TKILL, TGKILL, QUEUE = (200, 234, 129) if X86 else (130, 131, 138)
-
-
-def parent(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        return int(file.read().rsplit(") ", 1)[1].split()[1])
 
 
 def call(number, *arguments):
@@ -39,10 +35,18 @@ def ways(pid, number):
     yield "by its process and thread", lambda: call(TGKILL, pid, pid, number)
     yield "by a queue", lambda: call(QUEUE, pid, number, information)
     yield "by a descriptor", lambda: signal.pidfd_send_signal(os.pidfd_open(pid), number)
-    for group in {os.getpgid(pid), os.getsid(pid)}:
+    for group in groups(pid):
         yield "by its group", lambda group=group: os.killpg(group, number)
         yield "by joining its group", lambda group=group: join(group, number)
         yield "by the priority of its group", lambda group=group: lower(group)
+
+
+def groups(pid):
+    """Return the groups of a process that has a number here, or what may be one of it."""
+    try:
+        return {os.getpgid(pid), os.getsid(pid)}
+    except ProcessLookupError:
+        return {pid}
 
 
 def lower(group):
@@ -64,8 +68,10 @@ def attempt(name, act):
 
 
 def main():
-    backend = os.getppid()
-    targets = {"the backend": backend, "its guard": parent(backend), "the person's": int(sys.argv[1])}
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
+    with open(sys.argv[1]) as file:
+        targets = dict(zip(("the backend", "its guard", "the person's"), map(int, file.read().split())))
     deadly = [signal.SIGSTOP, signal.SIGTERM, signal.SIGKILL] if sys.argv[2] == "deadly" else []
     for number in [signal.SIGCONT, *deadly]:
         for name, pid in targets.items():

@@ -22,8 +22,32 @@ const ACTIONS: &str = include_str!("signals.py");
 /// Emulates a kernel of another version.
 const OLDER: &str = include_str!("older.py");
 
-/// The kernel's own version is the first.
-const VERSIONS: [&str; 4] = ["0", "1", "4", "5"];
+/// A kernel with or without namespaces.
+#[derive(Debug, Clone, Copy)]
+struct Kernel {
+    /// The version of Landlock, or 0 for the kernel's own.
+    landlock: &'static str,
+    namespaces: bool,
+}
+
+/// Without namespaces, Landlock and the filter alone keep signals in.
+const KERNELS: [Kernel; 6] = [
+    Kernel::new("0", true),
+    Kernel::new("1", true),
+    Kernel::new("0", false),
+    Kernel::new("1", false),
+    Kernel::new("4", false),
+    Kernel::new("5", false),
+];
+
+impl Kernel {
+    const fn new(landlock: &'static str, namespaces: bool) -> Self {
+        Self {
+            landlock,
+            namespaces,
+        }
+    }
+}
 
 /// A user's directory, with a process of that user.
 struct Place {
@@ -57,18 +81,31 @@ impl Place {
 
     /// Returns the output of the actions of a command at a level.
     #[track_caller]
-    fn reached(&self, version: &str, level: &[&str], how: &str) -> String {
-        let home = self.dir.path().join("home");
+    fn reached(&self, kernel: Kernel, level: &[&str], how: &str) -> String {
+        let (home, work) = (self.dir.path().join("home"), self.dir.path().join("work"));
+        let targets = work.join("targets");
+        let _ = fs::remove_file(&targets);
         let mut command = Command::new(python());
-        command.args(["-c", OLDER, version]);
+        command.args(["-c", OLDER, kernel.landlock]);
         command.arg(self.dir.path().join("co-nvim")).arg("exec");
         command.args(level).args(["--", python(), "-c", ACTIONS]);
-        command.args([&self.victim.id().to_string(), how]);
-        command.current_dir(self.dir.path().join("work"));
-        command.env("HOME", &home);
+        command.arg(&targets).arg(how);
+        command.current_dir(work).env("HOME", &home);
+        command.env("CO_CLI_SANDBOX_NAMESPACES", kernel.namespaces.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(Stdio::null());
         let mut running = Running(as_user(&mut command, self.user).spawn().unwrap());
+        let older = i32::try_from(running.0.id()).unwrap();
+        // Each one starts the next, and the backend the command.
+        let [guard, backend] = proc::wait_until(DEADLINE, "the command", || {
+            let guard = *proc::children(older).first()?;
+            let backend = *proc::children(guard).first()?;
+            proc::children(backend).first()?;
+            Some([guard, backend])
+        });
+        let text = format!("{backend} {guard} {}", self.victim.id());
+        fs::write(targets.with_extension("new"), text).unwrap();
+        fs::rename(targets.with_extension("new"), targets).unwrap();
         // A stopped process does not end.
         let ended = || running.0.try_wait().unwrap();
         proc::wait_until(DEADLINE, "the end of the backend", ended);
@@ -108,14 +145,14 @@ fn as_user(command: &mut Command, user: Option<u32>) -> &mut Command {
 #[track_caller]
 fn nobody_is_reached(user: Option<u32>) {
     let mut place = Place::new(user);
-    let free = place.reached("5", &["--backend", "subprocess"], "harmless");
+    let free = place.reached(KERNELS[0], &["--backend", "subprocess"], "harmless");
     for name in ["the backend", "its guard", "the person's"] {
         assert!(free.contains(&format!("{name} by its number")), "{free}");
     }
-    for version in VERSIONS {
+    for kernel in KERNELS {
         for level in [&["--read-only"][..], &["--backend", "landlock"]] {
-            let reached = place.reached(version, level, "deadly");
-            assert_eq!(reached, "done\n", "version {version}, {level:?}");
+            let reached = place.reached(kernel, level, "deadly");
+            assert_eq!(reached, "done\n", "{kernel:?}, {level:?}");
         }
     }
     assert_eq!(place.victim.try_wait().unwrap(), None);

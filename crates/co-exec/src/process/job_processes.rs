@@ -2,6 +2,9 @@
 //!
 //! The command leads its own session. When the parent of a process ends, this process adopts it as a subreaper. The
 //! [`Mark`] shows the command to which a process belongs.
+//!
+//! If the command has its own PID namespace, the leader is the launcher. It and process 1 of the namespace forward
+//! signals. With process 1, the kernel ends every process of the namespace.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -18,6 +21,9 @@ use crate::process::procfs::{self, Process};
 pub const GRACE: Duration = Duration::from_millis(200);
 /// The time after the grace period until co gives up.
 const LIMIT: Duration = Duration::from_secs(2);
+/// The most readings of the processes that remain, if process 1 of their namespace runs, but no other one was found:
+/// each may have started the next one and ended.
+const READINGS: usize = 20;
 /// The longest pause between two checks of the remaining processes.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -28,6 +34,8 @@ pub(crate) struct JobProcesses {
     leader: Pid,
     mark: Mark,
     group: Option<Group>,
+    /// True if the command has its own PID namespace.
+    namespaced: bool,
     /// True if the leader and all its threads have ended, so that it has no children.
     exited: bool,
     /// True if the leader was reaped. Its id may belong to another process, unless its group still has members.
@@ -37,11 +45,12 @@ pub(crate) struct JobProcesses {
 }
 
 impl JobProcesses {
-    pub(crate) fn new(leader: Pid, mark: Mark, group: Option<Group>) -> Self {
+    pub(crate) fn new(leader: Pid, mark: Mark, group: Option<Group>, namespaced: bool) -> Self {
         Self {
             leader,
             mark,
             group,
+            namespaced,
             exited: false,
             reaped: false,
             grown: false,
@@ -58,8 +67,8 @@ impl JobProcesses {
         self.reaped = true;
     }
 
-    /// Returns every living process of the job.
-    pub(crate) fn members(&mut self) -> Vec<Process> {
+    /// Returns the running processes of the job of which all others are descendants. An empty result is certain.
+    fn roots(&mut self) -> Vec<Process> {
         let mut roots = Vec::new();
         // Read before the orphans: if it ends in between, its children are among them.
         if !self.reaped && !self.exited {
@@ -67,9 +76,32 @@ impl JobProcesses {
             roots.extend(leader.filter(|leader| !leader.ended()));
         }
         roots.extend(children::orphans(|pid| self.mark.is_on(pid)));
-        let members = with_descendants(roots);
+        self.grown |= roots.iter().any(|root| root.pid != self.leader());
+        roots
+    }
+
+    /// Returns the running processes of the job, without those of co in its PID namespace.
+    pub(crate) fn members(&mut self) -> Vec<Process> {
+        let roots = self.roots();
+        let members = if self.namespaced {
+            with_descendants(self.commands(roots))
+        } else {
+            with_descendants(roots)
+        };
         self.grown |= members.iter().any(|process| process.pid != self.leader());
         members
+    }
+
+    /// Returns the running children of process 1 of the namespace, which is a child of the leader while that runs.
+    fn commands(&self, roots: Vec<Process>) -> Vec<Process> {
+        let leader = roots.iter().find(|root| root.pid == self.leader());
+        let first = leader.map_or(roots.clone(), |leader| running_children(leader).collect());
+        first.iter().flat_map(running_children).collect()
+    }
+
+    /// Returns whether any process of the job runs.
+    pub(crate) fn any_runs(&mut self) -> bool {
+        (!self.exited || children::any_runs()) && !self.roots().is_empty()
     }
 
     /// Returns whether the kernel killed a process for lack of memory in the command's group.
@@ -103,21 +135,19 @@ impl JobProcesses {
 
     /// Returns the running processes except the leader.
     pub(crate) fn background(&mut self) -> Vec<Background> {
-        if self.exited && !children::any_runs() {
-            return Vec::new();
-        }
         let leader = self.leader();
-        let mut left: Vec<_> = self
-            .members()
-            .iter()
-            .filter(|process| process.pid != leader)
-            .map(|process| Background {
-                pid: process.pid,
-                name: process.title(),
-            })
-            .collect();
-        left.sort_by_key(|process| process.pid);
-        left
+        for _ in 0..READINGS {
+            if !self.any_runs() {
+                break;
+            }
+            let mut left = self.members();
+            left.retain(|process| process.pid != leader);
+            left.sort_by_key(|process| process.pid);
+            if !left.is_empty() {
+                return left.iter().map(Background::from).collect();
+            }
+        }
+        Vec::new()
     }
 
     /// Kills all processes: SIGTERM, a grace period, then SIGKILL until no process is left. Returns whether none is
@@ -126,7 +156,7 @@ impl JobProcesses {
     /// Takes at most [`GRACE`] and [`LIMIT`]. Needs no new thread or process: a command that forks in a loop may have
     /// used all of them.
     pub(crate) async fn end(&mut self) -> bool {
-        if !self.reaped {
+        if !self.reaped && !self.namespaced {
             // This call kills the whole group first, so a fork bomb has fewer processes when they are looked up.
             self.signal_group(Signal::TERM);
         }
@@ -136,24 +166,37 @@ impl JobProcesses {
             // Checking a fork bomb takes long, because each of its processes gets as much processor time as this one.
             group.kill();
         }
-        let members = self.members();
-        self.signal(&members, Signal::TERM);
+        let targets = self.targets();
+        self.signal(&targets, Signal::TERM);
         // A stopped process reacts only to SIGKILL until it is continued.
-        self.signal(&members, Signal::CONT);
+        self.signal(&targets, Signal::CONT);
         self.wait(GRACE).await;
         if let Some(group) = &self.group {
             group.kill();
         }
         let began = Instant::now();
         while began.elapsed() < LIMIT {
-            let members = stop(|| self.members(), began + LIMIT);
-            self.signal(&members, Signal::KILL);
+            let targets = if self.namespaced {
+                self.targets()
+            } else {
+                stop(|| self.members(), began + LIMIT)
+            };
+            self.signal(&targets, Signal::KILL);
             if self.wait(PAUSE).await {
                 break;
             }
         }
         self.sweep();
-        self.members().is_empty()
+        !self.any_runs()
+    }
+
+    /// Returns the processes to signal, so that a signal reaches every process of the job.
+    fn targets(&mut self) -> Vec<Process> {
+        if self.namespaced {
+            self.roots()
+        } else {
+            self.members()
+        }
     }
 
     /// Waits until all processes have ended, up to `most`. Returns whether they have.
@@ -162,7 +205,7 @@ impl JobProcesses {
         let mut pause = Duration::from_millis(1);
         loop {
             self.sweep();
-            if self.members().is_empty() {
+            if !self.any_runs() {
                 return true;
             }
             if began.elapsed() >= most {
@@ -255,12 +298,25 @@ fn with_descendants(roots: Vec<Process>) -> Vec<Process> {
     let mut found = roots;
     let mut next = 0;
     while let Some(process) = found.get(next) {
+        let children = running_children(process).filter(|child| seen.insert(child.pid));
+        let children: Vec<_> = children.collect();
+        found.extend(children);
         next += 1;
-        let children = procfs::children(process.pid).into_iter();
-        let new = children
-            .filter(|pid| seen.insert(*pid))
-            .filter_map(Process::read);
-        found.extend(new.filter(|process| !process.ended()).collect::<Vec<_>>());
     }
     found
+}
+
+fn running_children(process: &Process) -> impl Iterator<Item = Process> + use<> {
+    let children = procfs::children(process.pid).into_iter();
+    let children = children.filter_map(Process::read);
+    children.filter(|child| !child.ended())
+}
+
+impl From<&Process> for Background {
+    fn from(process: &Process) -> Self {
+        Self {
+            pid: process.pid,
+            name: process.title(),
+        }
+    }
 }

@@ -70,6 +70,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
         .map_err(|error| check_cwd(request.cwd).err().unwrap_or(error))?;
     let name = argv[0].to_string_lossy().into_owned();
     let long_script = long_script::of(request.program);
+    let terminal = matches!(request.streams, Streams::Terminal(_));
     let mut confined = None;
     let plain = *request.confinement == Confinement::Plain;
     if !plain || !request.limits.is_empty() || request.group.is_some() {
@@ -87,6 +88,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             group: procs_file.as_deref(),
             survey: request.survey,
             long_script: long_script.is_some(),
+            terminal,
         };
         let wrapped = launcher
             .prepare(&launch, argv, &mut env)
@@ -98,6 +100,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
     let ends = streams::open(request.streams, request.stdin).map_err(system("make its streams"))?;
     let script = long_script.map(|text| streams::file("script", text.as_bytes()));
     let script = script.transpose().map_err(system("pass its script"))?;
+    let namespaced = confined.as_ref().is_some_and(|it| it.pid_namespace);
     let started = children::spawn(|| {
         spawn::start(&SpawnRequest {
             argv: &argv,
@@ -107,7 +110,8 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             output: &ends.write,
             script: script.as_ref(),
             plan: confined.as_ref().and_then(Wrapped::plan),
-            terminal: matches!(request.streams, Streams::Terminal(_)),
+            // In a PID namespace, the session of the command itself gets it.
+            terminal: terminal && !namespaced,
         })
     });
     let (pid, mark) = started.map_err(|source| match check_cwd(request.cwd) {

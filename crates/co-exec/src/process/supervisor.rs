@@ -105,6 +105,7 @@ impl Supervisor {
             confined,
             input: _,
         } = new_job.started;
+        let namespaced = confined.as_ref().is_some_and(|it| it.pid_namespace);
         let stop = CancellationToken::new();
         let mut reader = OutputReader {
             output,
@@ -122,7 +123,7 @@ impl Supervisor {
             pid,
             ended,
             confined,
-            processes: JobProcesses::new(pid, mark, new_job.group),
+            processes: JobProcesses::new(pid, mark, new_job.group, namespaced),
             caller: new_job.caller,
             timeout: new_job.timeout,
             limits: new_job.limits,
@@ -143,7 +144,7 @@ impl Supervisor {
         if cause == Cause::Exit {
             self.processes.set_exited();
             background = self.settle().await;
-            if !background.is_empty() && self.caller == Caller::Agent {
+            if self.caller == Caller::Agent && self.processes.any_runs() {
                 self.end_processes().await;
             }
         } else {
@@ -339,7 +340,7 @@ impl Supervisor {
                 loop {
                     let next = swept.notified();
                     processes.sweep();
-                    if processes.background().is_empty() {
+                    if !processes.any_runs() {
                         return;
                     }
                     next.await;

@@ -19,6 +19,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 
 use crate::error::Error;
+use crate::fork::fork;
 use crate::inherited;
 use crate::process::{job_processes, procfs, streams};
 
@@ -106,7 +107,8 @@ fn split(end: EndCondition) -> io::Result<Role> {
     let own = procfs::own_pid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    inherited::restore_child_signal()?;
+    // A process that ignores this signal cannot wait for its children.
+    inherited::restore(Signal::SIGCHLD)?;
     // These signals wait until the child exists. Other blocked signals of the parent do not.
     let signals: SigSet = FORWARDED.into_iter().collect();
     signals.thread_set_mask()?;
@@ -145,14 +147,6 @@ fn split(end: EndCondition) -> io::Result<Role> {
             watch.run().map(Role::Watchdog)
         }
     }
-}
-
-/// A fork, because another start of the program would take as long as everything else until the greeting.
-#[expect(unsafe_code, reason = "there is no other way to be split processes")]
-fn fork() -> io::Result<ForkResult> {
-    // SAFETY: no thread has been started, so the child has everything that the parent had, no lock is held by
-    // anybody else, and it may do what it likes.
-    Ok(unsafe { nix::unistd::fork() }?)
 }
 
 /// Waits until the child has given its first answer, so that both do not compete for a processor. Returns early if

@@ -23,6 +23,8 @@ pub(super) struct FilterConfig {
     pub network: bool,
     /// True if a read-only file system already prevents some calls.
     pub mounted: bool,
+    /// True if the command has its own PID namespace, so that it cannot signal processes outside.
+    pub pid_namespace: bool,
 }
 
 /// A refused system call, with its condition and error.

@@ -5,12 +5,13 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
+use nix::sched::CloneFlags;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::filter::{self, FilterConfig};
 use super::plan::{Hidden, Mounts, PathBytes, Plan, SandboxLevel};
 use super::support::Support;
-use super::{LAUNCH, mounts, rules};
+use super::{LAUNCH, mounts, pid_namespace, rules};
 use crate::{inherited, long_script};
 
 /// The exit status of a command that could not be started, as in shells.
@@ -72,9 +73,20 @@ fn restrict(plan: &Plan) -> Result<(), String> {
     };
     inherited::close(kept).map_err(|e| format!("inherited files stay open ({e})"))?;
     if let Some(mounts) = &plan.mounts {
-        mounts::enter(mounts).map_err(|e| format!("no mount namespace ({e})"))?;
+        let pids = plan
+            .processes
+            .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
+        mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
         plan.limits.set_in_namespace()?;
     }
+    match &plan.processes {
+        Some(namespace) => pid_namespace::enter(namespace, || confine(plan)),
+        None => confine(plan),
+    }
+}
+
+/// Confines this process in the namespaces in which it is.
+fn confine(plan: &Plan) -> Result<(), String> {
     // Entered by its path, so that it is below the new mounts.
     std::env::set_current_dir(plan.cwd())
         .map_err(|e| format!("{} cannot be entered ({e})", plan.cwd().display()))?;
@@ -85,6 +97,7 @@ fn restrict(plan: &Plan) -> Result<(), String> {
         abi: plan.abi,
         network: plan.network,
         mounted: plan.mounts.is_some(),
+        pid_namespace: plan.processes.is_some(),
     };
     seccompiler::apply_filter(&filter::program(config)).map_err(|e| e.to_string())
 }
@@ -113,13 +126,17 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 
 /// Tries each feature once, in this process, which then ends.
 fn probe() -> Support {
-    let namespaces = mounts::enter(&Mounts {
+    let mounts = Mounts {
         hidden: Hidden {
             by: Some(PathBytes::from("/dev")),
             paths: vec![PathBytes::from("/dev")],
         },
         ..Mounts::default()
-    });
+    };
+    let pids = mounts::enter(&mounts, CloneFlags::CLONE_NEWPID);
+    let own_proc = pids.is_ok() && pid_namespace::can_mount_proc();
+    let pid_namespaces = pids.is_ok();
+    let namespaces = pids.or_else(|_| mounts::enter(&mounts, CloneFlags::empty()));
     let capabilities = drop_capabilities();
     let landlock = rules::probe();
     let config = FilterConfig {
@@ -127,6 +144,7 @@ fn probe() -> Support {
         abi: 1,
         network: false,
         mounted: false,
+        pid_namespace: false,
     };
     let seccomp = seccompiler::apply_filter(&filter::program(config));
     let why = [
@@ -147,6 +165,8 @@ fn probe() -> Support {
         abi: landlock.ok(),
         seccomp: seccomp.is_ok() && capabilities.is_ok(),
         namespaces: namespaces.is_ok(),
+        pid_namespaces,
+        own_proc,
         why: why.into_iter().flatten().next(),
     }
 }

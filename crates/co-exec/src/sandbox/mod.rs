@@ -1,7 +1,8 @@
 //! The kernel sandbox of a command: Landlock, a seccomp filter and a mount namespace.
 //!
 //! The executor starts its own program again with a hidden first argument. That process, the launcher, restricts
-//! itself while it has one thread and no runtime, and then becomes the command. So this process never forks by itself.
+//! itself while it has one thread and no runtime, and then becomes the command. If it can, it forks first: see
+//! [`pid_namespace`]. So this process never forks by itself.
 //! This module knows nothing of approval, output or time limits.
 
 mod appeared;
@@ -11,6 +12,7 @@ mod grants;
 mod launch;
 mod mounts;
 mod names;
+mod pid_namespace;
 mod placeholder;
 mod plan;
 mod removal;
@@ -34,7 +36,7 @@ pub(crate) use tmp::prune;
 use self::appeared::WatchedPaths;
 use self::grants::{FoundPaths, GrantRequest, Grants};
 use self::placeholder::Placeholders;
-use self::plan::{PathBytes, Plan, PlanFile, SandboxLevel};
+use self::plan::{PathBytes, PidNamespace, Plan, PlanFile, SandboxLevel};
 use self::removal::Removals;
 use crate::command::{Confinement, ShownSecrets};
 use crate::limits::ProcessLimits;
@@ -84,6 +86,8 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) survey: Option<Arc<Survey>>,
     /// True if the command reads its script from a descriptor.
     pub(crate) long_script: bool,
+    /// True if the command's standard input is a terminal.
+    pub(crate) terminal: bool,
 }
 
 /// A command line that starts a confined command, and the files that exist for it.
@@ -94,6 +98,8 @@ pub struct Wrapped {
     pub level: &'static str,
     /// The private temporary directory, removed when this is dropped; see [`PrivateTmp`].
     pub tmp: Option<PrivateTmp>,
+    /// True if the command has its own PID namespace. Then the started process stays outside of it.
+    pub(crate) pid_namespace: bool,
     /// The plan that the launcher reads, if the launcher starts the command.
     plan: Option<PlanFile>,
     /// The files that other programs run or read as configuration.
@@ -224,6 +230,7 @@ impl Launcher {
             group: None,
             survey: None,
             long_script: false,
+            terminal: false,
         };
         self.prepare(&request, argv, env)
     }
@@ -326,6 +333,7 @@ impl Launcher {
             ))
         })?;
         let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
+        let processes = self.pid_namespace(request.terminal);
         let plan = Plan {
             level: grant_request.level,
             abi: abi.unwrap_or(0),
@@ -334,14 +342,26 @@ impl Launcher {
             grants,
             opened,
             mounts,
+            processes,
             limits: request.limits,
             group: request.group.map(PathBytes::from),
             long_script: request.long_script,
         };
         Ok(Wrapped {
             watched,
+            pid_namespace: processes.is_some(),
             _placeholders: placeholders,
             ..self.launch(&plan, argv)?
+        })
+    }
+
+    /// Returns the PID namespace of a confined command, if the kernel allows one.
+    fn pid_namespace(&self, terminal: bool) -> Option<PidNamespace> {
+        let support = self.support();
+        let wanted = self.namespaces && support.namespaces && support.pid_namespaces;
+        wanted.then_some(PidNamespace {
+            own_proc: support.own_proc,
+            terminal,
         })
     }
 
@@ -362,6 +382,7 @@ impl Launcher {
             grants: Vec::new(),
             opened: Vec::new(),
             mounts: None,
+            processes: None,
             limits: request.limits,
             group: request.group.map(PathBytes::from),
             long_script: request.long_script,
@@ -395,6 +416,7 @@ impl Wrapped {
             argv,
             level: SandboxLevel::Plain.name(),
             tmp: None,
+            pid_namespace: false,
             plan: None,
             watched: WatchedPaths::default(),
             _placeholders: Placeholders::default(),

@@ -17,12 +17,13 @@ use rustix::mount::{
 
 use super::plan::{Hidden, Mounts};
 
-/// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`.
+/// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`. The next child of this
+/// process is also in the namespaces `others`.
 ///
 /// # Errors
 /// The kernel or its settings refuse a step.
-pub(super) fn enter(mounts: &Mounts) -> io::Result<()> {
-    unshare()?;
+pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS | others)?;
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
@@ -78,14 +79,13 @@ fn hide(hidden: &Hidden) -> io::Result<()> {
     Ok(())
 }
 
-/// Enters a mount namespace directly if this is allowed, otherwise inside a user namespace.
-fn unshare() -> io::Result<()> {
-    if rustix::process::geteuid().is_root() && nix::sched::unshare(CloneFlags::CLONE_NEWNS).is_ok()
-    {
+/// Enters namespaces directly if this is allowed, otherwise inside a user namespace.
+fn unshare(namespaces: CloneFlags) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() && nix::sched::unshare(namespaces).is_ok() {
         return Ok(());
     }
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    nix::sched::unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)?;
+    nix::sched::unshare(CloneFlags::CLONE_NEWUSER | namespaces)?;
     let (user, group) = (user.as_raw(), group.as_raw());
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;

@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub opened: Vec<OpenedDirectory>,
     /// The mounts of the command's mount namespace, if it gets one.
     pub mounts: Option<Mounts>,
+    /// The PID namespace of the command, if it gets one, beside the mount namespace.
+    pub processes: Option<PidNamespace>,
     pub limits: ProcessLimits,
     /// The file through which the command enters its control group.
     pub group: Option<PathBytes>,
@@ -81,6 +83,16 @@ pub(super) enum Right {
     /// Everything except making device files.
     #[serde(rename = "w")]
     Write,
+}
+
+/// The PID namespace of a command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PidNamespace {
+    /// True if its own `/proc` is mounted.
+    pub own_proc: bool,
+    /// True if the command's standard input is a terminal, which becomes that of the command's process session.
+    pub terminal: bool,
 }
 
 /// A file system that is read-only except for `writable`, in which the paths in `held` cannot change.
@@ -194,6 +206,7 @@ mod tests {
                 files: vec![PathBytes::from(&path)],
             }],
             mounts: Some(Mounts::default()),
+            processes: Some(PidNamespace::default()),
             limits: ProcessLimits {
                 open_files: Some(64),
                 ..ProcessLimits::default()
@@ -216,6 +229,7 @@ mod tests {
             grants: Vec::new(),
             opened: Vec::new(),
             mounts: None,
+            processes: None,
             limits: ProcessLimits::default(),
             group: None,
             long_script: false,

@@ -26,6 +26,10 @@ pub struct Support {
     pub seccomp: bool,
     /// True if a command can have its own mount namespace.
     pub namespaces: bool,
+    /// True if a command can also have its own PID namespace.
+    pub pid_namespaces: bool,
+    /// True if a PID namespace can have its own `/proc`.
+    pub own_proc: bool,
     /// The reason for the first missing feature.
     pub why: Option<String>,
 }
@@ -52,6 +56,7 @@ impl Support {
             grants: Vec::new(),
             opened: Vec::new(),
             mounts: Some(super::plan::Mounts::default()),
+            processes: None,
             limits: ProcessLimits::default(),
             group: None,
             long_script: false,
@@ -104,12 +109,16 @@ impl Support {
             let why = self.reason();
             return format!("no sandbox: {why}");
         };
-        let signals = if abi >= 6 {
+        let signals = if abi >= 6 || self.pid_namespaces {
             ""
         } else {
             ", no signals but to one's own group"
         };
-        let mounts = if self.namespaces {
+        let mounts = if self.pid_namespaces && self.own_proc {
+            "mount and PID namespace"
+        } else if self.pid_namespaces {
+            "mount and PID namespace with the machine's /proc"
+        } else if self.namespaces {
             "mount namespace"
         } else {
             "no namespaces: commands at the workspace level make nothing new at its top, and can read its secrets"

@@ -9,6 +9,8 @@ fn whole() -> Support {
         abi: Some(7),
         seccomp: true,
         namespaces: true,
+        pid_namespaces: true,
+        own_proc: true,
         why: None,
     }
 }
@@ -73,6 +75,7 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
         group: None,
         survey: None,
         long_script: false,
+        terminal: false,
     };
     let argv = vec!["ls".into()];
     let wrapped = launcher(support).prepare(&request, argv, &mut env).unwrap();
@@ -88,10 +91,23 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
 #[test]
 fn words_say_what_does_not_hold() {
     let words = |support: Support| support.words();
-    assert_eq!(words(whole()), "Landlock ABI 7, seccomp, mount namespace");
+    assert_eq!(
+        words(whole()),
+        "Landlock ABI 7, seccomp, mount and PID namespace"
+    );
+    let masked = Support {
+        abi: Some(4),
+        own_proc: false,
+        ..whole()
+    };
+    assert_eq!(
+        words(masked),
+        "Landlock ABI 4, seccomp, mount and PID namespace with the machine's /proc"
+    );
     let old = Support {
         abi: Some(2),
         namespaces: false,
+        pid_namespaces: false,
         ..whole()
     };
     assert_eq!(

@@ -12,7 +12,6 @@ def late(*_):
 
 
 def run(scene, kinds):
-    scene.update(parent=os.getppid())
     signal.signal(signal.SIGALRM, late)
     if scene["free"] and "root" in kinds:
         # Actions that cannot be undone happen in namespaces that end with this process.

@@ -315,7 +315,7 @@ pub(super) fn rules(config: FilterConfig) -> Vec<Rule> {
     if config.abi < 3 {
         rules.extend(truncation());
     }
-    if config.abi < 6 {
+    if config.abi < 6 && !config.pid_namespace {
         rules.extend(signals());
     }
     rules
@@ -396,7 +396,7 @@ fn truncation() -> Vec<Rule> {
     rules
 }
 
-/// Landlock before version 6 does not control signals. Only the own process group may be signalled, and threads only
+/// Landlock before version 6 does not control signals; a PID namespace does. Without one, only the own process group may be signalled, and threads only
 /// with the ignored signal that some runtimes use to interrupt themselves.
 fn signals() -> Vec<Rule> {
     let harmless = &[0, SIGURG as u32];

@@ -56,6 +56,7 @@ const READ_ONLY: FilterConfig = FilterConfig {
     abi: 7,
     network: false,
     mounted: false,
+    pid_namespace: false,
 };
 
 fn check(config: FilterConfig, number: i64, arguments: &[u64], expected: Answer) {
@@ -325,6 +326,11 @@ fn an_older_landlock_leaves_more_to_the_filter() {
         allowed(version(abi), SYS_fcntl, &[0, F_GETFL as u64]);
     }
     allowed(version(6), SYS_tgkill, &[1, 1, SIGKILL as u64]);
+    let alone = FilterConfig {
+        pid_namespace: true,
+        ..version(1)
+    };
+    allowed(alone, SYS_kill, &[2, SIGTERM as u64]);
 }
 
 #[test]
@@ -337,6 +343,7 @@ fn every_jump_lands_inside() {
                     abi,
                     network,
                     mounted,
+                    pid_namespace: mounted,
                 });
                 assert!(code.len() < 4096);
                 for (at, step) in code.iter().enumerate() {

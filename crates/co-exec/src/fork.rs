@@ -1,0 +1,18 @@
+//! Forks this process.
+
+use std::io;
+
+use nix::unistd::ForkResult;
+
+/// Forks this process. Call it before any thread starts.
+///
+/// Another start of the program would lose its capabilities, and take as long as everything else that a launcher does.
+///
+/// # Errors
+/// The system refuses another process.
+#[expect(unsafe_code, reason = "there is no other way to be two processes")]
+pub(crate) fn fork() -> io::Result<ForkResult> {
+    // SAFETY: no thread has been started, so the child has everything that the parent had, no lock is held by
+    // anybody else, and it may do what it likes.
+    Ok(unsafe { nix::unistd::fork() }?)
+}

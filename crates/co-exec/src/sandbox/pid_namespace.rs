@@ -1,0 +1,272 @@
+//! The PID namespace of a command: the launcher outside of it, and its first process.
+//!
+//! The launcher forks. It stays outside, forwards signals, and ends as the command does. Its child is process 1 of the
+//! namespace: it confines itself, starts the command, forwards signals and reaps. When process 1 ends, the kernel ends
+//! every process of the namespace; so none can leave the command.
+//!
+//! Process 1 outlives a command that leaves processes behind, until the last of them ends.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::ForkResult;
+use rustix::event::{PollFd, PollFlags};
+use rustix::mount::{MountFlags, mount};
+use rustix::pipe::PipeFlags;
+use rustix::process::{DumpableBehavior, Pid, WaitOptions};
+
+use super::plan::PidNamespace;
+use crate::fork::fork;
+use crate::inherited;
+use crate::process::streams;
+
+/// The bytes of a [`Report`].
+const REPORT: usize = 5;
+
+/// The message of process 1 that the command has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Report {
+    status: ExitStatus,
+    /// True if other processes are left in the namespace.
+    left: bool,
+}
+
+/// Starts process 1 of the new PID namespace, which `confine` confines, and its child. Returns in that child, which
+/// must become the command, or in a process that could not go on.
+///
+/// # Errors
+/// The system refuses a step, or `confine` fails. The error is a reason for a person.
+pub(super) fn enter(
+    namespace: &PidNamespace,
+    confine: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    let told = |error: io::Error| format!("no PID namespace ({error})");
+    // A process that ignores this signal cannot wait for its children.
+    inherited::restore(Signal::SIGCHLD).map_err(told)?;
+    let signals: SigSet = Signal::iterator().collect();
+    signals.thread_set_mask().map_err(|e| told(e.into()))?;
+    let incoming = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC);
+    let incoming = incoming.map_err(|e| told(e.into()))?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|e| told(e.into()))?;
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| told(e.into()))?;
+    match fork().map_err(told)? {
+        ForkResult::Parent { child } => {
+            drop(write);
+            let stand_in = StandIn {
+                first: child,
+                reports: File::from(read),
+                incoming,
+            };
+            match stand_in.run().map_err(told)? {}
+        }
+        ForkResult::Child => {
+            drop((read, incoming));
+            become_first(namespace).map_err(told)?;
+            let null = streams::null().map_err(told)?;
+            confine()?;
+            let ForkResult::Parent { child } = fork().map_err(told)? else {
+                return lead_session(namespace).map_err(told);
+            };
+            let first = FirstProcess {
+                command: child.as_raw(),
+                reports: Some(File::from(write)),
+            };
+            match first.run(&null, &signals).map_err(told)? {}
+        }
+    }
+}
+
+/// Returns whether the next child of this process can mount the `/proc` of its PID namespace.
+///
+/// In some containers, a part of `/proc` is hidden, and stays so.
+pub(super) fn can_mount_proc() -> bool {
+    match fork() {
+        Ok(ForkResult::Child) => std::process::exit(i32::from(mount_proc().is_err())),
+        Ok(ForkResult::Parent { child }) => {
+            let child = Pid::from_raw(child.as_raw());
+            let ended = rustix::process::waitpid(child, WaitOptions::empty());
+            ended.is_ok_and(|it| it.is_some_and(|(_, status)| status.exit_status() == Some(0)))
+        }
+        Err(_) => false,
+    }
+}
+
+/// Mounts the `/proc` of this process's PID namespace.
+fn mount_proc() -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    Ok(mount("proc", Path::new("/proc"), "proc", flags, None)?)
+}
+
+/// Prepares this process, which is the first one of the namespace.
+fn become_first(namespace: &PidNamespace) -> io::Result<()> {
+    // A group of its own: a signal to the group of the launcher reaches the namespace once.
+    rustix::process::setpgid(None, None)?;
+    if namespace.own_proc {
+        mount_proc()?;
+    }
+    end_with_parent(true)
+}
+
+/// Makes the command's process the leader of a process session, and gives the session its terminal.
+fn lead_session(namespace: &PidNamespace) -> io::Result<()> {
+    rustix::process::setsid()?;
+    if namespace.terminal {
+        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+    }
+    Ok(SigSet::empty().thread_set_mask()?)
+}
+
+/// Sets whether the kernel ends this process when the launcher ends.
+fn end_with_parent(ends: bool) -> io::Result<()> {
+    let signal = ends.then_some(rustix::process::Signal::KILL);
+    Ok(rustix::process::set_parent_process_death_signal(signal)?)
+}
+
+/// Closes the streams of the command. Otherwise their end would not show while this process runs.
+fn release_streams(null: &File) -> io::Result<()> {
+    rustix::stdio::dup2_stdin(null)?;
+    rustix::stdio::dup2_stdout(null)?;
+    Ok(rustix::stdio::dup2_stderr(null)?)
+}
+
+/// The launcher after its fork.
+struct StandIn {
+    first: nix::unistd::Pid,
+    /// Closes when process 1 ends.
+    reports: File,
+    incoming: SignalFd,
+}
+
+impl StandIn {
+    /// Forwards signals until the command has ended, then ends in the same way.
+    fn run(mut self) -> io::Result<Infallible> {
+        release_streams(&streams::null()?)?;
+        while !self.has_report()? {
+            if let Some(told) = self.incoming.read_signal()?
+                && let Some(signal) = forwarded(told.ssi_signo as i32)
+            {
+                // This fails if process 1 has just ended.
+                let _ = nix::sys::signal::kill(self.first, signal);
+            }
+        }
+        let mut bytes = [0; REPORT];
+        let report = match self.reports.read(&mut bytes)? {
+            REPORT => Some(Report::from(bytes)),
+            _ => None,
+        };
+        if let Some(Report { status, left: true }) = report {
+            end_as(status);
+        }
+        let first = Pid::from_raw(self.first.as_raw());
+        let own = rustix::process::waitpid(first, WaitOptions::empty())?;
+        let own = own.map_or(0, |(_, status)| status.as_raw());
+        end_as(report.map_or(ExitStatus::from_raw(own), |report| report.status))
+    }
+
+    /// Waits for a signal or a report. Returns whether there is a report.
+    fn has_report(&self) -> io::Result<bool> {
+        let mut fds = [
+            PollFd::new(&self.reports, PollFlags::IN),
+            PollFd::new(&self.incoming, PollFlags::IN),
+        ];
+        rustix::event::poll(&mut fds, None)?;
+        Ok(!fds[0].revents().is_empty())
+    }
+}
+
+/// Returns the signal with this number, unless it tells only of a child.
+fn forwarded(number: i32) -> Option<Signal> {
+    let signal = Signal::try_from(number).ok();
+    signal.filter(|signal| *signal != Signal::SIGCHLD)
+}
+
+/// Ends this process as a process with this status has ended.
+fn end_as(status: ExitStatus) -> ! {
+    let number = status.signal().unwrap_or(0);
+    if let Ok(signal) = Signal::try_from(number) {
+        // This process is not dumpable, so it leaves no core. If the system refuses a step, the exit status tells.
+        let _ = inherited::restore(signal);
+        let _ = SigSet::empty().thread_set_mask();
+        let _ = nix::sys::signal::raise(signal);
+    }
+    std::process::exit(status.code().unwrap_or(128 + number))
+}
+
+/// Process 1 of the namespace, when it has started the command.
+struct FirstProcess {
+    command: i32,
+    /// The pipe for its report, until the command has ended.
+    reports: Option<File>,
+}
+
+impl FirstProcess {
+    /// Forwards signals and reaps until no process is left.
+    fn run(mut self, null: &File, signals: &SigSet) -> io::Result<Infallible> {
+        release_streams(null)?;
+        loop {
+            let (ended, left) = self.reap()?;
+            if let Some(status) = ended {
+                self.report(Report { status, left })?;
+            }
+            if !left {
+                std::process::exit(0);
+            }
+            if let Ok(signal) = signals.wait()
+                && signal != Signal::SIGCHLD
+            {
+                // To every process of the namespace except this one. This fails if there is none.
+                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(-1), signal);
+            }
+        }
+    }
+
+    /// Reaps all processes that have ended. Returns the status of the command if it is among them, and whether others
+    /// are left.
+    fn reap(&self) -> io::Result<(Option<ExitStatus>, bool)> {
+        let mut ended = None;
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == self.command => {
+                    ended = Some(ExitStatus::from_raw(status.as_raw()));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok((ended, true)),
+                Err(rustix::io::Errno::CHILD) => return Ok((ended, false)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reports the end of the command. After it, the launcher ends, and this process goes on.
+    fn report(&mut self, report: Report) -> io::Result<()> {
+        end_with_parent(false)?;
+        if let Some(mut reports) = self.reports.take() {
+            // This fails if the launcher was killed.
+            let _ = reports.write_all(&<[u8; REPORT]>::from(report));
+        }
+        Ok(())
+    }
+}
+
+impl From<Report> for [u8; REPORT] {
+    fn from(report: Report) -> Self {
+        let [a, b, c, d] = report.status.into_raw().to_ne_bytes();
+        [a, b, c, d, u8::from(report.left)]
+    }
+}
+
+impl From<[u8; REPORT]> for Report {
+    fn from([a, b, c, d, left]: [u8; REPORT]) -> Self {
+        Self {
+            status: ExitStatus::from_raw(i32::from_ne_bytes([a, b, c, d])),
+            left: left != 0,
+        }
+    }
+}
