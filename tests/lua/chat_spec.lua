@@ -368,12 +368,6 @@ describe('the chat', function()
     same({ 'compact' }, { nvim:sent('command')[1].name })
   end)
 
-  it('lists its keys with g?', function()
-    local nvim = chat({ screen = true })
-    nvim:keys('g?')
-    nvim:wait_screen('cancel the turn')
-  end)
-
   it('ends when one of its buffers is wiped or deleted, and a new one opens', function()
     local nvim = chat()
     nvim:keys('<C-w>k:bdelete!<CR>')

@@ -1,7 +1,7 @@
 --- The lists of keys that `g?` shows.
 local M = {}
 
-local windows = require('co.ui.windows')
+local popup = require('co.ui.popup')
 
 -- Each action with its description.
 local actions = {
@@ -57,11 +57,11 @@ local function lines_of(place, keys)
   return lines
 end
 
---- Shows the keys of a buffer in a float. The next movement of the cursor closes it.
+--- Shows the keys of a buffer in a float, which has the focus until it is closed.
 ---@param place 'chat'|'shell'|'jobs'
 ---@param keys table<string, string|string[]|false> the keys of each action
 function M.show(place, keys)
-  windows.popup(lines_of(place, keys), ' co ')
+  popup.enter(lines_of(place, keys), ' co · q closes ', keys.help)
 end
 
 return M

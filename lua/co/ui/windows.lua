@@ -266,48 +266,6 @@ function M.hide(win)
   end)
 end
 
---- Shows a few lines until the cursor moves.
----@param lines string[]
----@param title string
-function M.popup(lines, title)
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].modifiable = true
-  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
-  vim.bo[buf].bufhidden = 'wipe'
-  local width = vim.fn.strdisplaywidth(title)
-  for _, line in ipairs(lines) do
-    width = math.max(width, vim.fn.strdisplaywidth(line))
-  end
-  local win = api.nvim_open_win(buf, false, {
-    relative = 'editor',
-    anchor = 'SE',
-    row = vim.o.lines - vim.o.cmdheight - 1,
-    col = vim.o.columns,
-    width = math.max(1, math.min(width, vim.o.columns - 2)),
-    height = math.max(1, math.min(#lines, vim.o.lines - vim.o.cmdheight - 4)),
-    border = 'rounded',
-    style = 'minimal',
-    title = title,
-    focusable = false,
-    zindex = 65,
-  })
-  local here, at = api.nvim_get_current_win(), api.nvim_win_get_cursor(0)
-  api.nvim_create_autocmd({ 'CursorMoved', 'InsertEnter', 'WinEnter' }, {
-    callback = function(event)
-      local still = here == api.nvim_get_current_win()
-        and vim.deep_equal(at, api.nvim_win_get_cursor(0))
-      if event.event == 'CursorMoved' and still then
-        -- Leaving the command line counts as a movement.
-        return false
-      end
-      if api.nvim_win_is_valid(win) then
-        api.nvim_win_close(win, true)
-      end
-      return true
-    end,
-  })
-end
-
 --- Puts the cursor at the end of the last line. The end of a line that is higher than the window is then visible.
 ---@param win integer
 local function go_to_end(win)

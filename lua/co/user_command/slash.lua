@@ -71,7 +71,7 @@ local function pending()
   if #lines == 0 then
     notify.info('nothing waits for an answer')
   else
-    require('co.ui.windows').popup(lines, ' waiting: :Co /approve {id} ')
+    require('co.ui.popup').show(lines, ' waiting: :Co /approve {id} ')
   end
   return true
 end

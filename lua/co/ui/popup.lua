@@ -1,0 +1,88 @@
+--- Small floats at the bottom right that show a few lines.
+local M = {}
+
+local api = vim.api
+local buffer = require('co.ui.buffer')
+
+--- Opens a float.
+---@param lines string[]
+---@param title string
+---@param focus boolean
+---@return integer win
+local function open(lines, title, focus)
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].modifiable = true
+  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].bufhidden = 'wipe'
+  local width = vim.fn.strdisplaywidth(title)
+  for _, line in ipairs(lines) do
+    width = math.max(width, vim.fn.strdisplaywidth(line))
+  end
+  return api.nvim_open_win(buf, focus, {
+    relative = 'editor',
+    anchor = 'SE',
+    row = vim.o.lines - vim.o.cmdheight - 1,
+    col = vim.o.columns,
+    width = math.max(1, math.min(width, vim.o.columns - 2)),
+    height = math.max(1, math.min(#lines, vim.o.lines - vim.o.cmdheight - 4)),
+    border = 'rounded',
+    style = 'minimal',
+    title = title,
+    focusable = focus,
+    zindex = 65,
+  })
+end
+
+--- Closes a float, if it is open.
+---@param win integer
+local function close(win)
+  if api.nvim_win_is_valid(win) then
+    api.nvim_win_close(win, true)
+  end
+end
+
+--- Shows a few lines until the cursor moves. The focus stays.
+---@param lines string[]
+---@param title string
+function M.show(lines, title)
+  local win = open(lines, title, false)
+  local here, at = api.nvim_get_current_win(), api.nvim_win_get_cursor(0)
+  api.nvim_create_autocmd({ 'CursorMoved', 'InsertEnter', 'WinEnter' }, {
+    callback = function(event)
+      local still = here == api.nvim_get_current_win()
+        and vim.deep_equal(at, api.nvim_win_get_cursor(0))
+      if event.event == 'CursorMoved' and still then
+        -- Leaving the command line counts as a movement.
+        return false
+      end
+      close(win)
+      return true
+    end,
+  })
+end
+
+--- Shows a list and goes to it. `q`, `<Esc>` and the given keys close it. So does leaving it, and a command line,
+--- which is meant for the window behind.
+---@param lines string[]
+---@param title string
+---@param keys string|string[]|false the keys that opened it
+function M.enter(lines, title, keys)
+  local win = open(lines, title, true)
+  local buf = api.nvim_win_get_buf(win)
+  local function leave()
+    close(win)
+  end
+  for _, lhs in ipairs({ 'q', '<Esc>', keys }) do
+    buffer.map(buf, 'n', lhs, leave, 'close the list')
+  end
+  local group = api.nvim_create_augroup('co.popup', {})
+  api.nvim_create_autocmd('CmdlineEnter', { group = group, once = true, callback = leave })
+  api.nvim_create_autocmd('WinLeave', {
+    group = group,
+    buffer = buf,
+    callback = vim.schedule_wrap(leave),
+  })
+end
+
+return M
