@@ -55,6 +55,21 @@ local function would_disturb(mode)
   return mode:match('^[cr]') ~= nil or waits or textlock.locked()
 end
 
+--- Keeps the mode from the last line until the next key of insert mode: it would overwrite a text there at once.
+local function hide_mode()
+  if not vim.o.showmode then
+    return
+  end
+  vim.o.showmode = false
+  vim.api.nvim_create_autocmd({ 'CursorMovedI', 'TextChangedI', 'InsertLeave' }, {
+    once = true,
+    callback = function()
+      vim.o.showmode = true
+      return true
+    end,
+  })
+end
+
 --- Shows the first of the notices that wait.
 function flush()
   local mode = vim.api.nvim_get_mode().mode
@@ -76,6 +91,9 @@ function flush()
   local text = #batch > 1 and shorten(first.message .. more) or shorten(first.message)
   -- So would a line after which Neovim did not redraw.
   vim.cmd.redraw()
+  if mode:match('^[iR]') then
+    hide_mode()
+  end
   -- If 'cmdheight' is 0, Neovim waits for <CR> after each error.
   local level = vim.o.cmdheight > 0 and first.level or math.min(first.level, vim.log.levels.WARN)
   vim.notify(text, level, { title = 'co' })
