@@ -54,7 +54,6 @@ describe('a prompt that names a buffer', function()
     same({
       { name = '@selection a.py:2', text = 'one\n' },
       { name = '@diagnostics a.py', text = 'a.py:2:1: error: bad' },
-      { name = '@diff a.py', text = 'a.py has no unsaved changes' },
     }, send(nvim, '@selection @diagnostics @diff'))
   end)
 

@@ -50,11 +50,12 @@ end
 --- Returns the lines of the last visual selection.
 ---@param buf integer
 ---@return co.Context?
+---@return string? missing
 local function selection(buf)
   local first = api.nvim_buf_get_mark(buf, '<')[1]
   local last = api.nvim_buf_get_mark(buf, '>')[1]
   if first == 0 or last == 0 then
-    return nil
+    return nil, ('nothing was selected in %s'):format(name_of(buf))
   end
   return selected(buf, first, last)
 end
@@ -64,7 +65,8 @@ local severities = { 'error', 'warning', 'info', 'hint' }
 
 --- Returns the diagnostics of a buffer.
 ---@param buf integer
----@return co.Context
+---@return co.Context?
+---@return string? missing
 local function diagnostics(buf)
   local lines = {}
   for _, item in ipairs(vim.diagnostic.get(buf)) do
@@ -78,12 +80,15 @@ local function diagnostics(buf)
       (item.message:gsub('\n', ' '))
     )
   end
-  local text = #lines > 0 and table.concat(lines, '\n') or 'none'
-  return { name = '@diagnostics ' .. name_of(buf), text = text }
+  if #lines == 0 then
+    return nil, ('%s has none'):format(name_of(buf))
+  end
+  return { name = '@diagnostics ' .. name_of(buf), text = table.concat(lines, '\n') }
 end
 
 --- Returns the entries of the quickfix list.
----@return co.Context
+---@return co.Context?
+---@return string? missing
 local function quickfix()
   local lines = {}
   for _, item in ipairs(vim.fn.getqflist()) do
@@ -91,18 +96,24 @@ local function quickfix()
       or ''
     lines[#lines + 1] = where .. item.text
   end
-  return { name = '@quickfix', text = #lines > 0 and table.concat(lines, '\n') or 'empty' }
+  if #lines == 0 then
+    return nil, 'the quickfix list is empty'
+  end
+  return { name = '@quickfix', text = table.concat(lines, '\n') }
 end
 
 --- Returns the difference between a buffer and its file.
 ---@param buf integer
----@return co.Context
+---@return co.Context?
+---@return string? missing
 local function unsaved(buf)
   local name = name_of(buf)
   local diff = vim.bo[buf].modified and vim.diff(disk.saved(buf), disk.unsaved(buf), { ctxlen = 3 })
     or ''
-  local text = diff == '' and ('%s has no unsaved changes'):format(name)
-    or ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name, name, diff)
+  if diff == '' then
+    return nil, ('%s has no unsaved changes'):format(name)
+  end
+  local text = ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name, name, diff)
   return { name = '@diff ' .. name, text = text }
 end
 
@@ -128,7 +139,7 @@ end
 --- The words that need no file name.
 M.names = { '@buffer', '@selection', '@diagnostics', '@quickfix', '@diff' }
 
----@type table<string, fun(buf: integer): co.Context?>
+---@type table<string, fun(buf: integer): co.Context?, string?>
 local readers = {
   buffer = function(buf)
     return lines_of('@buffer ' .. name_of(buf), buf, 1, api.nvim_buf_line_count(buf))
@@ -159,18 +170,20 @@ function M.gather(text, given, range)
   end
   local buf = last_window.buffer()
   local cwd = vim.fn.getcwd()
+  ---@type string[]
+  local left_out = {}
   ---@param word string
-  ---@param read fun(): co.Context?
+  ---@param read fun(): co.Context?, string?
   local function add(word, read)
     if seen[word] then
       return
     end
     seen[word] = true
-    local context = read()
+    local context, missing = read()
     if context then
       found[#found + 1] = context
     else
-      notify.warn(('%s is left out: there is none'):format(word))
+      left_out[#left_out + 1] = ('%s (%s)'):format(word, missing)
     end
   end
   -- A backslash before a blank makes it a part of the name.
@@ -185,13 +198,22 @@ function M.gather(text, given, range)
       end)
       add('@file:' .. path, function()
         local content, size = file(path, cwd)
-        return content and { name = '@file:' .. path, text = content, size = size }
+        if not content then
+          return nil, 'there is no such file'
+        end
+        return { name = '@file:' .. path, text = content, size = size }
       end)
     elseif readers[name] then
       add('@' .. name, function()
-        return range and word_of(range) == '@' .. name and range or readers[name](buf)
+        if range and word_of(range) == '@' .. name then
+          return range
+        end
+        return readers[name](buf)
       end)
     end
+  end
+  if #left_out > 0 then
+    notify.warn('left out: ' .. table.concat(left_out, ', '))
   end
   return limit.fit(vim.list_extend(found, given or {}))
 end
