@@ -217,7 +217,7 @@ impl Executor {
             terminal: matches!(streams, Streams::Terminal(_)),
         });
         let limits = CommandLimits::of(&self.settings, spec.caller, &spec.confinement);
-        let group = self.group(number, &limits);
+        let group = self.group(&limits);
         let started: Started = start::start(StartRequest {
             program: &spec.program,
             shell: spec.environment.shell(),
@@ -252,12 +252,12 @@ impl Executor {
     }
 
     /// Makes the control group of a command that has limits, if the system allows one.
-    fn group(&self, number: u64, limits: &CommandLimits) -> Option<Group> {
+    fn group(&self, limits: &CommandLimits) -> Option<Group> {
         if limits.is_empty() || self.inner.launcher.is_none() {
             return None;
         }
         let place = self.inner.groups.get_or_init(GroupsDirectory::find);
-        place.as_ref()?.make(number, limits)
+        place.as_ref()?.make(limits)
     }
 
     /// Returns the limits of each process. They contain no limit of processes if a control group enforces it or there
@@ -268,7 +268,7 @@ impl Executor {
         limits: &CommandLimits,
         group: Option<&Group>,
     ) -> ProcessLimits {
-        let grouped = group.is_some_and(Group::limits);
+        let grouped = group.is_some_and(Group::enforces_limits);
         let settable = self.inner.launcher.is_some() && !grouped;
         let processes = limits.processes.filter(|_| settable);
         ProcessLimits::of(&self.settings, confinement, processes)

@@ -18,6 +18,7 @@ compile_error!(
 );
 
 mod command;
+mod directory_lock;
 mod environment;
 mod error;
 mod executor;

@@ -34,7 +34,8 @@ const SPARE_THREADS: u64 = 8;
 const UNASKED_SIGNALS: u64 = 1024;
 
 /// The limits of a command together with all processes that it started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct CommandLimits {
     /// Bytes.
     pub(crate) memory: Option<u64>,

@@ -1,9 +1,12 @@
 //! Limits that a person sets.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use co_exec::{Caller, Confinement, Error, ExecSettings, Limit};
+use co_exec::{Caller, Confinement, Error, ExecSettings, Limit, Outcome};
 
 use super::{BINARY, Bench};
 
@@ -108,25 +111,60 @@ async fn what_fills_its_private_directory_is_ended_and_told() {
     assert!(outcome.output.ends_with(told), "{outcome:?}");
 }
 
+/// Returns the directory of the control group in which a command ran; none if it had none of its own.
+fn group(outcome: &Outcome) -> Option<PathBuf> {
+    let path = outcome.output.trim_end().strip_prefix("0::/")?;
+    let own = Path::new(path).file_name()?.to_str()?.starts_with("co-");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let line = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    own.then(|| Path::new(line.unwrap().split(' ').nth(4).unwrap()).join(path))
+}
+
 #[tokio::test]
 async fn a_models_command_has_a_control_group_of_its_own_where_one_can_be_had() {
     let bench = limited(|_| {});
-    let outcome = bench.run("grep '^0::' /proc/self/cgroup").await;
-    let name = format!("/co-{}-", std::process::id());
-    let Some(at) = outcome.output.find(&name) else {
+    let show = "grep '^0::' /proc/self/cgroup";
+    let outcome = bench.run(show).await;
+    let Some(dir) = group(&outcome) else {
         eprintln!("no control group can be made here: {outcome:?}");
         return;
     };
-    let group = outcome.output[at + 1..].trim_end();
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let line = mounts.lines().find(|line| line.contains(" - cgroup2 "));
-    let mount = line.unwrap().split(' ').nth(4).unwrap();
-    let found = Command::new("find").args([mount, "-name", group]).output();
-    assert_eq!(String::from_utf8(found.unwrap().stdout).unwrap(), "");
-    let mut spec = bench.spec("grep '^0::' /proc/self/cgroup");
+    assert!(dir.parent().unwrap().exists() && !dir.exists());
+    let mut spec = bench.spec(show);
     spec.caller = Caller::Person;
     let outcome = bench.run_spec(spec).await;
-    assert!(!outcome.output.contains(&name), "{outcome:?}");
+    assert_eq!(group(&outcome), None, "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_command_starts_also_if_its_group_is_removed() {
+    let bench = limited(|_| {});
+    let show = "grep '^0::' /proc/self/cgroup";
+    let Some(dir) = group(&bench.run(show).await) else {
+        eprintln!("no control group can be made here");
+        return;
+    };
+    let parent = dir.parent().unwrap().to_owned();
+    let done = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&done);
+    let removes = std::thread::spawn(move || {
+        let mut removed = 0;
+        while !over.load(Ordering::Relaxed) {
+            let entries = std::fs::read_dir(&parent).unwrap().flatten();
+            let groups = entries.filter(|it| it.file_name().as_encoded_bytes().starts_with(b"co-"));
+            // Those with processes stay.
+            removed += groups
+                .filter(|it| std::fs::remove_dir(it.path()).is_ok())
+                .count();
+        }
+        removed
+    });
+    for _ in 0..20 {
+        let outcome = bench.run(show).await;
+        assert!(group(&outcome).is_some(), "{outcome:?}");
+    }
+    done.store(true, Ordering::Relaxed);
+    assert!(removes.join().unwrap() > 0);
 }
 
 #[test]

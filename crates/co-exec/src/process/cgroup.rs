@@ -3,14 +3,20 @@
 //! The kernel limits the processes and the memory of a group, also for root, and kills the whole group in one call. A
 //! group needs cgroup v2 and a directory that this user may write. A desktop session has such a directory, an ssh
 //! login mostly has none.
+//!
+//! A group has a random name, and its owner holds a lock on its directory. If nobody holds the lock, its owner has
+//! ended. An id of a process would not tell: it may belong to another process, or to one of another PID namespace.
 
 use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
+use crate::directory_lock::{lock, open};
 use crate::limits::CommandLimits;
-use crate::process::procfs;
 
 /// The way in which the limits of a command are enforced on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +41,12 @@ impl LimitEnforcement {
     }
 }
 
-/// The prefix of the name of a group. The id of this process follows.
+/// The prefix of the name of a group. A random number follows.
 const PREFIX: &str = "co-";
+/// The file to which a process writes its id to enter a group.
+const PROCESSES: &str = "cgroup.procs";
+/// The most tries to make or to enter a group that others remove.
+const TRIES: usize = 10;
 
 /// The directory in which groups are made.
 #[derive(Debug)]
@@ -50,8 +60,11 @@ pub(crate) struct GroupsDirectory {
 #[derive(Debug)]
 pub(crate) struct Group {
     dir: PathBuf,
+    limits: CommandLimits,
     /// True if it limits memory and processes.
-    limits: bool,
+    enforces: bool,
+    /// Held while this process lives; see [`GroupsDirectory::prune`].
+    _lock: OwnedFd,
 }
 
 impl GroupsDirectory {
@@ -64,7 +77,7 @@ impl GroupsDirectory {
         let may_write = |dir: &Path| {
             let writable = |path: &Path| rustix::fs::access(path, Access::WRITE_OK).is_ok();
             // Moving a process needs write permission in the group that contains both groups.
-            writable(dir) && writable(&dir.join("cgroup.procs"))
+            writable(dir) && writable(&dir.join(PROCESSES))
         };
         let places = own.ancestors().take_while(|dir| dir.starts_with(&mount));
         let mut places = places.take_while(|dir| may_write(dir)).map(|dir| Self {
@@ -81,53 +94,95 @@ impl GroupsDirectory {
     }
 
     /// Makes the group of a command; none if the system refuses.
-    pub(crate) fn make(&self, number: u64, limits: &CommandLimits) -> Option<Group> {
-        let name = format!("{PREFIX}{}-{number}", procfs::own_pid());
-        let dir = self.dir.join(name);
-        // A directory of this name is a leftover of a process with the same id, and is empty.
-        let _ = fs::remove_dir(&dir);
-        fs::create_dir(&dir)
-            .inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
-            .ok()?;
-        let group = Group {
-            dir,
-            limits: self.limits,
-        };
-        group.set("pids.max", limits.processes);
-        group.set("memory.max", limits.memory);
-        group.set("memory.swap.max", limits.memory.map(|_| 0));
-        group.set("memory.oom.group", limits.memory.map(|_| 1));
-        Some(group)
+    pub(crate) fn make(&self, limits: &CommandLimits) -> Option<Group> {
+        let mut made = self.try_make(limits);
+        for _ in 1..TRIES {
+            // Another process may remove a group that is not locked yet.
+            made = made.or_else(|_| self.try_make(limits));
+        }
+        made.inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
+            .ok()
     }
 
-    /// Removes the groups that killed processes left.
+    fn try_make(&self, limits: &CommandLimits) -> io::Result<Group> {
+        let dir = self.dir.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
+        fs::create_dir(&dir)?;
+        let held = open(&dir)?;
+        lock(&held)?;
+        if rustix::fs::fstat(&held)?.st_ino != fs::metadata(&dir)?.ino() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        set_limits(&dir, limits);
+        Ok(Group {
+            dir,
+            limits: *limits,
+            enforces: self.limits,
+            _lock: held,
+        })
+    }
+
+    /// Removes the groups whose owners have ended.
     fn prune(&self) {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        for entry in entries {
+        let named = |entry: &fs::DirEntry| {
             let name = entry.file_name();
-            let pid = name
-                .to_str()
-                .and_then(|it| it.strip_prefix(PREFIX)?.split_once('-'));
-            let Some((pid, _)) = pid else {
-                continue;
-            };
-            if !Path::new("/proc").join(pid).exists() {
+            name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+        };
+        for dir in entries.filter(named).map(|entry| entry.path()) {
+            if open(&dir).and_then(|held| lock(&held)).is_ok() {
                 // This fails if a process runs in it.
-                let _ = fs::remove_dir(entry.path());
+                let _ = fs::remove_dir(dir);
             }
         }
     }
 }
 
+/// Moves this process into the group `dir` with these limits, which it makes again if it is gone.
+///
+/// # Errors
+/// The system refuses.
+pub(crate) fn enter(dir: &Path, limits: &CommandLimits) -> io::Result<()> {
+    // The number 0 means this process.
+    let mut entered = fs::write(dir.join(PROCESSES), "0");
+    for _ in 1..TRIES {
+        if entered.is_ok() {
+            break;
+        }
+        if fs::create_dir(dir).is_ok() {
+            set_limits(dir, limits);
+        }
+        entered = fs::write(dir.join(PROCESSES), "0");
+    }
+    entered
+}
+
+/// Sets the limits of the group `dir`.
+fn set_limits(dir: &Path, limits: &CommandLimits) {
+    for (file, value) in [
+        ("pids.max", limits.processes),
+        ("memory.max", limits.memory),
+        ("memory.swap.max", limits.memory.map(|_| 0)),
+        ("memory.oom.group", limits.memory.map(|_| 1)),
+    ] {
+        if let Some(value) = value {
+            // This file may be missing: then co checks the limit, as it checks the others.
+            let _ = fs::write(dir.join(file), value.to_string());
+        }
+    }
+}
+
 impl Group {
-    /// Returns the file to which a process writes its id to enter the group.
-    pub(crate) fn procs_file(&self) -> PathBuf {
-        self.dir.join("cgroup.procs")
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn limits(&self) -> &CommandLimits {
+        &self.limits
     }
 
     /// Returns whether the kernel enforces the group's limits of memory and processes.
-    pub(crate) fn limits(&self) -> bool {
-        self.limits
+    pub(crate) fn enforces_limits(&self) -> bool {
+        self.enforces
     }
 
     /// Kills all processes of the group in one call, so that no fork escapes.
@@ -156,18 +211,11 @@ impl Group {
             .filter(|(name, _)| *name == event)
             .any(|(_, count)| count.trim() != "0")
     }
-
-    fn set(&self, file: &str, value: Option<u64>) {
-        if let Some(value) = value {
-            // This file may be missing: then co checks the limit, as it checks the others.
-            let _ = fs::write(self.dir.join(file), value.to_string());
-        }
-    }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A later process removes a group that is not empty.
+        // If it is not empty, a later process removes it.
         let _ = fs::remove_dir(&self.dir);
     }
 }
@@ -217,11 +265,33 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_removed_only_if_its_owner_has_ended() {
+        let root = tempfile::tempdir().unwrap();
+        let groups = GroupsDirectory {
+            dir: root.path().to_owned(),
+            limits: false,
+        };
+        let group = groups.make(&CommandLimits::default()).unwrap();
+        // As of a process that was killed, with an id that another process may have.
+        let left = root.path().join(format!("co-{}-1", std::process::id()));
+        let other = root.path().join("other");
+        fs::create_dir(&left).unwrap();
+        fs::create_dir(&other).unwrap();
+        groups.prune();
+        assert!(group.dir().exists() && other.exists() && !left.exists());
+        let dir = group.dir().to_owned();
+        drop(group);
+        assert!(!dir.exists());
+    }
+
+    #[test]
     fn what_the_kernel_held_it_to_is_read_of_its_events() {
         let dir = tempfile::tempdir().unwrap();
         let group = Group {
             dir: dir.path().to_owned(),
-            limits: true,
+            limits: CommandLimits::default(),
+            enforces: true,
+            _lock: open(dir.path()).unwrap(),
         };
         let told = |processes: &str, memory: &str| {
             fs::write(dir.path().join("pids.events"), processes).unwrap();

@@ -111,7 +111,7 @@ impl JobProcesses {
 
     /// Returns whether the kernel enforces the command's limits of memory and processes.
     pub(crate) fn is_limited_by_kernel(&self) -> bool {
-        self.group.as_ref().is_some_and(Group::limits)
+        self.group.as_ref().is_some_and(Group::enforces_limits)
     }
 
     /// Returns whether the kernel refused a process, because the command's group had reached its limit.

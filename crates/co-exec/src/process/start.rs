@@ -80,12 +80,11 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             let why = "co has no launcher to confine or limit the command: see `co-nvim doctor`";
             Error::Sandbox(Refused::Unable(why.to_owned()))
         })?;
-        let procs_file = request.group.map(Group::procs_file);
         let launch = LaunchRequest {
             confinement: request.confinement,
             cwd: request.cwd,
             limits: request.limits,
-            group: procs_file.as_deref(),
+            group: request.group,
             survey: request.survey,
             long_script: long_script.is_some(),
             terminal,

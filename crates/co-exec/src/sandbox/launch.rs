@@ -12,6 +12,7 @@ use super::filter::{self, FilterConfig};
 use super::plan::{Hidden, Mounts, PathBytes, Plan, SandboxLevel};
 use super::support::Support;
 use super::{LAUNCH, mounts, pid_namespace, rules};
+use crate::process::cgroup;
 use crate::{inherited, long_script};
 
 /// The exit status of a command that could not be started, as in shells.
@@ -54,9 +55,8 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
 
 /// Sets the limits of the command. Enters the control group first, because mounts may hide its file.
 fn limit(plan: &Plan) -> Result<(), String> {
-    if let Some(entrance) = &plan.group {
-        // The number 0 means this process.
-        std::fs::write(&entrance.0, "0").map_err(|e| {
+    if let Some(group) = &plan.group {
+        cgroup::enter(&group.dir.0, &group.limits).map_err(|e| {
             format!("it cannot enter its control group ({e}), see `co-nvim doctor`")
         })?;
     }

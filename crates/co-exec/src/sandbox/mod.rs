@@ -36,10 +36,11 @@ pub(crate) use tmp::prune;
 use self::appeared::WatchedPaths;
 use self::grants::{FoundPaths, GrantRequest, Grants};
 use self::placeholder::Placeholders;
-use self::plan::{PathBytes, PidNamespace, Plan, PlanFile, SandboxLevel};
+use self::plan::{ControlGroup, PathBytes, PidNamespace, Plan, PlanFile, SandboxLevel};
 use self::removal::Removals;
 use crate::command::{Confinement, ShownSecrets};
 use crate::limits::ProcessLimits;
+use crate::process::cgroup::Group;
 use crate::secrets::{Survey, Surveys};
 
 /// The path of the running program. It stays valid if an update replaces the file, so the launcher is always of the
@@ -80,8 +81,7 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) confinement: &'a Confinement,
     pub(crate) cwd: &'a Path,
     pub(crate) limits: ProcessLimits,
-    /// The file through which the command enters its control group.
-    pub(crate) group: Option<&'a Path>,
+    pub(crate) group: Option<&'a Group>,
     /// The secrets of the workspace. If none, they are looked up.
     pub(crate) survey: Option<Arc<Survey>>,
     /// True if the command reads its script from a descriptor.
@@ -344,7 +344,7 @@ impl Launcher {
             mounts,
             processes,
             limits: request.limits,
-            group: request.group.map(PathBytes::from),
+            group: request.group.map(ControlGroup::from),
             long_script: request.long_script,
         };
         Ok(Wrapped {
@@ -384,7 +384,7 @@ impl Launcher {
             mounts: None,
             processes: None,
             limits: request.limits,
-            group: request.group.map(PathBytes::from),
+            group: request.group.map(ControlGroup::from),
             long_script: request.long_script,
         };
         self.launch(&plan, argv)

@@ -13,7 +13,8 @@ use rustix::fs::MemfdFlags;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::inherited;
-use crate::limits::ProcessLimits;
+use crate::limits::{CommandLimits, ProcessLimits};
+use crate::process::cgroup::Group;
 
 /// The lowest number of the descriptor. The ones below it are those of the command.
 const LOWEST: RawFd = 10;
@@ -35,8 +36,7 @@ pub(super) struct Plan {
     /// The PID namespace of the command, if it gets one, beside the mount namespace.
     pub processes: Option<PidNamespace>,
     pub limits: ProcessLimits,
-    /// The file through which the command enters its control group.
-    pub group: Option<PathBytes>,
+    pub group: Option<ControlGroup>,
     /// True if the command reads its script from the descriptor of `long_script`.
     pub long_script: bool,
 }
@@ -83,6 +83,24 @@ pub(super) enum Right {
     /// Everything except making device files.
     #[serde(rename = "w")]
     Write,
+}
+
+/// The control group of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ControlGroup {
+    pub dir: PathBytes,
+    /// The limits with which the launcher makes it again if it is gone.
+    pub limits: CommandLimits,
+}
+
+impl From<&Group> for ControlGroup {
+    fn from(group: &Group) -> Self {
+        Self {
+            dir: PathBytes::from(group.dir()),
+            limits: *group.limits(),
+        }
+    }
 }
 
 /// The PID namespace of a command.
@@ -211,7 +229,10 @@ mod tests {
                 open_files: Some(64),
                 ..ProcessLimits::default()
             },
-            group: Some(PathBytes::from(&path)),
+            group: Some(ControlGroup {
+                dir: PathBytes::from(&path),
+                limits: CommandLimits::default(),
+            }),
             long_script: true,
         };
         let file = plan.write().unwrap();

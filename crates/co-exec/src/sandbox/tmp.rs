@@ -7,9 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
-
 use super::removal::{Removals, remove_tree};
+use crate::directory_lock::{lock, open};
 use crate::repository::OUR_TMP;
 
 /// The age after which an unlocked directory is removed. A new one may not be locked yet.
@@ -89,20 +88,6 @@ fn is_left(dir: &OwnedFd, fresh: Duration) -> bool {
         let age = facts.modified().ok().and_then(|at| at.elapsed().ok());
         facts.uid() == rustix::process::geteuid().as_raw() && age.is_some_and(|age| age >= fresh)
     })
-}
-
-/// Opens a directory without following a link.
-fn open(path: &Path) -> io::Result<OwnedFd> {
-    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, how, Mode::empty())?)
-}
-
-/// Locks a directory that is in use. The lock ends when `dir` is closed, also by a crash.
-fn lock(dir: &OwnedFd) -> io::Result<()> {
-    Ok(rustix::fs::flock(
-        dir,
-        FlockOperation::NonBlockingLockExclusive,
-    )?)
 }
 
 /// Returns the name of an open directory.
