@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::Audit;
 use crate::chat::services::{Connect, ServiceParts, ServicePaths, Services};
 use crate::chat::{AnswerMessage, ChatHandle, Msg, Prompt, WorkDirs, instructions};
-use crate::config::Config;
+use crate::config::{Config, ModelChoice};
 use crate::editor::Editor;
 use crate::front_end;
 use crate::logging;
@@ -34,6 +34,7 @@ use crate::tool::sandbox_probe::SandboxProbe;
 use co_exec::sandbox::{Launcher, OWN_PROGRAM};
 use co_exec::secrets::redact::Redactor;
 use co_exec::{Executor, Streams};
+use co_llm::ServerMemory;
 use settings::CurrentSettings;
 
 /// The longest time that reading the settings and directories may take.
@@ -257,12 +258,11 @@ async fn tell_isolation(services: Arc<Services>) {
 
 /// Returns the function that makes a chat's provider from the settings and the environment.
 fn connect() -> Connect {
-    Arc::new(|config: &Config, model: Option<&str>| {
-        let mut settings = config.llm.clone();
-        if let Some(model) = model {
-            settings.model = Some(model.to_owned());
-        }
-        co_llm::connect_with_stall(&settings, &env, config.stall_timeout)
+    // All chats share what servers show of themselves.
+    let memory = ServerMemory::default();
+    Arc::new(move |config: &Config, choice: &ModelChoice| {
+        let settings = config.provider_settings(choice);
+        co_llm::connect_with(&settings, &env, config.stall_timeout, memory.clone())
     })
 }
 

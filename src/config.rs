@@ -21,10 +21,20 @@ pub use help::{help, help_environment, help_inherit, help_unasked};
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use setting::Applies;
 
+/// The model that a chat asks for in place of the one in the settings.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelChoice {
+    /// A model of the usual provider, the name of a profile, or both as `profile/model`.
+    pub model: Option<String>,
+    pub effort: Option<co_llm::Effort>,
+}
+
 /// Every setting, with a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub llm: co_llm::ProviderSettings,
+    /// The other providers, by the names that the person gave them.
+    pub providers: Vec<co_llm::ProviderSettings>,
     /// The prices of models that the person gave.
     pub prices: co_llm::Prices,
     pub policy: co_policy::PolicySettings,
@@ -99,6 +109,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             llm: co_llm::ProviderSettings::default(),
+            providers: Vec::new(),
             prices: co_llm::Prices::default(),
             policy: co_policy::PolicySettings::default(),
             exec: co_exec::ExecSettings::new(PathBuf::new()),
@@ -123,6 +134,34 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns the settings of the provider and the model that a chat asks for.
+    ///
+    /// Nothing of one provider is sent to another: a profile has its own key, headers and fields.
+    pub fn provider_settings(&self, choice: &ModelChoice) -> co_llm::ProviderSettings {
+        let wanted = choice.model.as_ref().or(self.llm.model.as_ref());
+        let mut settings = match wanted.and_then(|name| self.profile(name)) {
+            Some(settings) => settings,
+            None => co_llm::ProviderSettings {
+                model: wanted.cloned(),
+                ..self.llm.clone()
+            },
+        };
+        settings.effort = choice.effort.or(settings.effort);
+        settings
+    }
+
+    /// Returns the profile that a name begins with, with the model that follows.
+    fn profile(&self, name: &str) -> Option<co_llm::ProviderSettings> {
+        let (profile, model) = name.split_once('/').unwrap_or((name, ""));
+        let mut profiles = self.providers.iter();
+        let found = profiles.find(|settings| settings.name.as_deref() == Some(profile))?;
+        let mut settings = found.clone();
+        if !model.is_empty() {
+            settings.model = Some(model.to_owned());
+        }
+        Some(settings)
+    }
+
     /// Returns the executor's settings, with `spill_dir` as the directory of spill files.
     pub fn exec_settings(&self, spill_dir: PathBuf) -> co_exec::ExecSettings {
         co_exec::ExecSettings {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{App, START_TIMEOUT, env, variables};
 use crate::chat::Msg;
-use crate::config::{Applies, Given, Layers, LoadedSettings, SandboxBackend};
+use crate::config::{Applies, Config, Given, Layers, LoadedSettings, SandboxBackend};
 use crate::protocol::{Level, ToEditor};
 
 /// The settings as they were last read.
@@ -29,12 +29,21 @@ impl CurrentSettings {
         };
         let LoadedSettings { given, problems } = layers.read();
         Self {
-            secrets: co_llm::secrets(&given.config().llm, &env),
+            secrets: secrets(&given.config()),
             file,
             given,
             problems,
         }
     }
+}
+
+/// Returns the keys of all providers, for redaction.
+fn secrets(config: &Config) -> Vec<String> {
+    let all = config.providers.iter().chain([&config.llm]);
+    let mut keys: Vec<String> = all.flat_map(|it| co_llm::secrets(it, &env)).collect();
+    keys.sort();
+    keys.dedup();
+    keys
 }
 
 impl App {

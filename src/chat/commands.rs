@@ -12,11 +12,12 @@ use super::message::WorkDirs;
 use super::retell;
 use super::turn::{Permissions, Purpose};
 use super::{Chat, State};
-use crate::config::SandboxBackend;
+use crate::config::{ModelChoice, SandboxBackend};
 use crate::protocol::{Choice, Level, ToEditor};
 use crate::store::{self, ChatSummary};
 use crate::tool::judge::workspace_of;
 use co_llm::transcript::{self, Item};
+use co_llm::{Effort, UnknownEffort};
 
 /// Asks the model to continue its answer.
 const GO_ON: &str = "Go on from where you stopped. You can call tools.";
@@ -26,6 +27,7 @@ impl Chat {
     pub(super) async fn command(&mut self, name: &str, args: &str) {
         match name {
             "model" => self.switch_model(args).await,
+            "effort" => self.switch_effort(args),
             "retry" => self.retry().await,
             "continue" => self.go_on().await,
             "compact" => self.compact().await,
@@ -71,13 +73,50 @@ impl Chat {
         if model.is_empty() {
             return self.choose_model().await;
         }
-        match self.services.provider(Some(model)) {
+        let choice = ModelChoice {
+            model: Some(model.to_owned()),
+            ..self.choice.clone()
+        };
+        self.switch(choice, |label| {
+            format!("{label} answers from now on, and reads the conversation anew")
+        });
+    }
+
+    /// Sets how hard the model thinks in this chat.
+    fn switch_effort(&mut self, name: &str) {
+        if name.is_empty() {
+            return self.services.editor.tell(ToEditor::Choose {
+                chat: self.id,
+                name: "effort".to_owned(),
+                title: "Effort".to_owned(),
+                choices: Effort::NAMES
+                    .map(|name| Choice {
+                        label: name.to_owned(),
+                        value: name.to_owned(),
+                    })
+                    .to_vec(),
+            });
+        }
+        match name.parse() {
+            Ok(effort) => {
+                let choice = ModelChoice {
+                    effort: Some(effort),
+                    ..self.choice.clone()
+                };
+                self.switch(choice, |label| {
+                    format!("{label} thinks with effort {effort}")
+                });
+            }
+            Err(UnknownEffort) => self.complain(format!("{UnknownEffort}, not {name}")),
+        }
+    }
+
+    /// Answers with another choice from the next turn on. `words` makes the notice from the provider's label.
+    fn switch(&mut self, choice: ModelChoice, words: impl FnOnce(&str) -> String) {
+        match self.services.provider(&choice) {
             Ok(provider) => {
-                self.say(format!(
-                    "{} answers from now on, and reads the conversation anew",
-                    provider.label()
-                ));
-                self.model = Some(model.to_owned());
+                self.say(words(&provider.label()));
+                self.choice = choice;
                 self.provider = Some(provider);
                 self.show_state();
             }

@@ -48,6 +48,7 @@ use self::turn::{
     CUT_OFF, NEOVIM_CLOSED, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent,
 };
 use self::typed_commands::TypedCommands;
+use crate::config::ModelChoice;
 use crate::protocol::{Level, State};
 use co_llm::transcript::{self, Context, End, Item, Outcome, Usage};
 use co_llm::{Fault, Provider};
@@ -76,7 +77,8 @@ struct Chat {
     cancel: CancellationToken,
     /// None until the first turn needs one.
     provider: Option<Arc<dyn Provider>>,
-    model: Option<String>,
+    /// The model and the effort that the person chose for this chat.
+    choice: ModelChoice,
     recorder: Recorder,
     questions: OpenQuestions,
     jobs: Jobs,
@@ -121,7 +123,7 @@ impl Chat {
             cancel: app.child_token(),
             app,
             provider: None,
-            model: None,
+            choice: ModelChoice::default(),
             recorder: Recorder::new(Arc::clone(&services)),
             questions: OpenQuestions::new(services.editor.clone()),
             jobs: Jobs::new(Arc::clone(&services), id, &[]),
@@ -291,7 +293,7 @@ impl Chat {
         if let Some(provider) = &self.provider {
             return Ok(Arc::clone(provider));
         }
-        let provider = self.services.provider(self.model.as_deref())?;
+        let provider = self.services.provider(&self.choice)?;
         self.provider = Some(Arc::clone(&provider));
         Ok(provider)
     }

@@ -12,7 +12,7 @@ use super::foreground::Foreground;
 use super::instruction_answers::InstructionAnswers;
 use super::running_jobs::RunningJobs;
 use crate::audit::{self, Audit};
-use crate::config::{Applies, Config, Given, SandboxBackend};
+use crate::config::{Applies, Config, Given, ModelChoice, SandboxBackend};
 use crate::editor::Editor;
 use crate::protocol::{Level, ToEditor};
 use crate::store::Store;
@@ -61,9 +61,9 @@ struct CachedJudge {
     judge: Arc<Judge>,
 }
 
-/// Makes the provider that the settings name, with another model if one is given.
+/// Makes the provider that the settings name, or the chat in place of it.
 pub type Connect =
-    Arc<dyn Fn(&Config, Option<&str>) -> Result<Arc<dyn Provider>, Fault> + Send + Sync>;
+    Arc<dyn Fn(&Config, &ModelChoice) -> Result<Arc<dyn Provider>, Fault> + Send + Sync>;
 
 /// The files and directories that the services use.
 pub struct ServicePaths {
@@ -277,12 +277,12 @@ impl Services {
         }
     }
 
-    /// Returns the provider that the settings name, with another model if one is given.
+    /// Returns the provider that the settings name, or the chat in place of it.
     ///
     /// # Errors
     /// No provider is set up, or its key is missing.
-    pub fn provider(&self, model: Option<&str>) -> Result<Arc<dyn Provider>, Fault> {
-        (self.connect)(&self.config, model)
+    pub fn provider(&self, choice: &ModelChoice) -> Result<Arc<dyn Provider>, Fault> {
+        (self.connect)(&self.config, choice)
     }
 
     /// Warns once in each chat that the audit file is not written.

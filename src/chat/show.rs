@@ -13,6 +13,7 @@ impl Chat {
 
     pub(super) fn show_state(&self) {
         let configured = self
+            .choice
             .model
             .clone()
             .or_else(|| self.services.config.llm.model.clone());

@@ -1,6 +1,7 @@
 //! The command `co-nvim doctor`: checks the machine and the settings, and gives advice about faults.
 //!
-//! It changes nothing, sends no request to a provider, runs no program that prints a key, and never shows a key.
+//! It changes nothing, runs no program that prints a key, and never shows a key. It asks the servers of the setting `providers`
+//! for their models, and sends no other request to a provider.
 
 mod check;
 mod landlock;

@@ -409,3 +409,45 @@ fn the_help_names_every_setting_and_keeps_its_width() {
         assert_eq!(line.trim_end(), line);
     }
 }
+
+#[test]
+fn a_profile_has_its_own_settings_and_nothing_of_the_others() {
+    let lua = json!({
+        "model": "usual", "headers": { "X-Usual": "1" }, "api_key_env": "USUAL",
+        "providers": { "work": { "provider": "groq", "api_key_env": "WORK", "model": "big", "effort": "low" } },
+    });
+    let (config, problems) = load(None, &lua, &|_| None);
+    assert_eq!(problems, [""; 0]);
+    let chosen = |model: Option<&str>| {
+        config.provider_settings(&ModelChoice {
+            model: model.map(str::to_owned),
+            effort: None,
+        })
+    };
+    let usual = chosen(None);
+    assert_eq!(usual.model.as_deref(), Some("usual"));
+    assert_eq!((usual.headers.len(), usual.effort), (1, None));
+    assert_eq!(chosen(Some("a/b")).model.as_deref(), Some("a/b"));
+    for (name, model) in [("work", "big"), ("work/other/one", "other/one")] {
+        let work = chosen(Some(name));
+        assert_eq!(work.name.as_deref(), Some("work"));
+        assert_eq!(work.provider.as_deref(), Some("groq"));
+        assert_eq!(work.key_env.as_deref(), Some("WORK"));
+        assert_eq!(work.model.as_deref(), Some(model));
+        assert_eq!(work.headers, []);
+        assert_eq!(work.effort, Some(co_llm::Effort::Low));
+    }
+    for refused in [
+        json!({ "a/b": {} }),
+        json!({ "work": { "max_steps": 1 } }),
+        json!({ "work": { "protocol": "smtp" } }),
+        json!({ "work": 1 }),
+    ] {
+        let (config, problems) = load(None, &json!({ "providers": refused }), &|_| None);
+        assert_eq!(
+            (config.providers.len(), problems.len()),
+            (0, 1),
+            "{refused}"
+        );
+    }
+}

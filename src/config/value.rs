@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Config;
 use co_exec::names_variables;
-use co_llm::Prices;
+use co_llm::{Prices, ProviderSettings};
 
 /// The type of a setting and its setter. The setter gets only values that the type accepts.
 pub(super) enum Kind {
@@ -53,6 +53,8 @@ pub(super) enum Kind {
     Pairs(fn(&mut Config, Vec<(String, String)>)),
     Object(fn(&mut Config, Value)),
     Prices(fn(&mut Config, Prices)),
+    /// Providers by name. Each is a table of settings of the provider.
+    Profiles(fn(&mut Config, Vec<ProviderSettings>)),
 }
 
 /// The value is not of the kind. [`Kind::accepts`] describes valid values.
@@ -87,6 +89,9 @@ impl Kind {
             Self::Argv(_) => "a list of texts, a program and its arguments".to_owned(),
             Self::Pairs(_) => "a table from names to texts".to_owned(),
             Self::Object(_) => "a table".to_owned(),
+            Self::Profiles(_) => {
+                "a table from names to tables of settings of the provider, of |co-provider| to |co-effort|".to_owned()
+            }
             Self::Prices(_) => {
                 "a table from models to tables of input, output, and if they differ \
                                 cached and written, in US dollars per million tokens"
@@ -140,6 +145,7 @@ impl Kind {
             Self::Pairs(set) => set(config, pairs(value)?),
             Self::Object(set) => set(config, Value::Object(object(value)?)),
             Self::Prices(set) => set(config, prices(value)?),
+            Self::Profiles(set) => set(config, profiles(value, home)?),
         }
         Ok(())
     }
@@ -156,13 +162,33 @@ impl Kind {
             },
             Self::Number { .. } | Self::Decimal { .. } => json()?,
             Self::Limit { .. } if text != "none" => json()?,
-            Self::Pairs(_) | Self::Object(_) | Self::Prices(_) => json()?,
+            Self::Pairs(_) | Self::Object(_) | Self::Prices(_) | Self::Profiles(_) => json()?,
             Self::Words(_) | Self::Variables(_) | Self::Argv(_) if text.starts_with('[') => json()?,
             Self::Words(_) | Self::Variables(_) => split(text.split(',')),
             Self::Argv(_) => split(text.split_whitespace()),
             _ => Value::from(text),
         })
     }
+}
+
+/// Returns the profiles in a table. A name has no `/`, which separates it from a model.
+fn profiles(value: &Value, home: Option<&Path>) -> Result<Vec<ProviderSettings>, Refused> {
+    let mut profiles = Vec::new();
+    for (name, fields) in object(value)? {
+        if name.is_empty() || name.contains('/') {
+            return Err(Refused);
+        }
+        let mut config = Config::default();
+        for (field, value) in object(&fields)? {
+            let setting = super::table::provider_setting(&field).ok_or(Refused)?;
+            setting.kind.take(&mut config, &value, home)?;
+        }
+        profiles.push(ProviderSettings {
+            name: Some(name),
+            ..config.llm
+        });
+    }
+    Ok(profiles)
 }
 
 fn split<'a>(parts: impl Iterator<Item = &'a str>) -> Value {

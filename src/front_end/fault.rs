@@ -2,7 +2,7 @@
 
 use crate::error::ErrorText;
 use co_llm::Fault;
-use co_llm::provider_table::{FALLBACK, NAMES, alternatives, key_variables};
+use co_llm::provider_table::{FALLBACK, NAMES, alternatives, main_key_variables};
 
 impl From<&Fault> for ErrorText {
     fn from(fault: &Fault) -> Self {
@@ -47,10 +47,14 @@ impl From<&Fault> for ErrorText {
                     ),
                 ),
             ),
-            Fault::NotFound { body, .. } => Self::new(
-                fault.to_string(),
-                with_words(body, "choose another with `:Co /model`"),
-            ),
+            Fault::NotFound { body, near, .. } => {
+                let near = match near.as_slice() {
+                    [] => String::new(),
+                    near => format!(", such as {}", near.join(", ")),
+                };
+                let step = format!("choose another with `:Co /model`{near}");
+                Self::new(fault.to_string(), with_words(body, &step))
+            }
             Fault::QuotaUsedUp { provider, body, .. } => Self::new(
                 fault.to_string(),
                 with_words(
@@ -92,7 +96,7 @@ impl From<&Fault> for ErrorText {
 }
 
 fn set_a_key() -> String {
-    format!("set {}", alternatives(&key_variables()))
+    format!("set {}", alternatives(&main_key_variables()))
 }
 
 /// Returns the server's own words, if there are any, and the next step.

@@ -10,13 +10,14 @@ use crate::settings::ProviderSettings;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub(super) provider: &'static ProviderInfo,
+    pub(super) protocol: Protocol,
     /// The name that a person reads: `Anthropic`, or the host of another server.
     pub(super) title: String,
     /// Ends in a slash.
     pub(super) base_url: String,
     /// True if `base_url` is the provider's own server.
     pub(super) own: bool,
-    /// None: the first one that the server offers.
+    /// None: the preferred one of those that the server offers.
     pub(super) model: Option<String>,
     /// True if nothing was set: then the fallback's address is a guess.
     pub(super) guessed: bool,
@@ -30,21 +31,39 @@ impl Choice {
         let (provider, guessed) = pick(settings, env)?;
         let base_url = match &settings.base_url {
             Some(given) => normalise(provider, given)?,
-            None => provider.base_url.to_owned(),
+            None => match ollama_host(provider, env) {
+                Some(given) => normalise(provider, &given)?,
+                None => provider.base_url.to_owned(),
+            },
         };
         let own = base_url.starts_with(provider.base_url);
-        let usual = provider.default_model.filter(|_| own);
+        let usual = match provider.protocol {
+            // Its newer models refuse calls over chat completions, unless they do not reason.
+            Protocol::OpenAi if own && provider.name == COMPATIBLE.name => Protocol::Responses,
+            protocol => protocol,
+        };
         Ok(Self {
             provider,
+            protocol: settings.protocol.unwrap_or(usual),
             title: match own {
                 true => provider.title.to_owned(),
                 false => host(&base_url),
             },
             base_url,
             own,
-            model: settings.model.clone().or(usual.map(str::to_owned)),
+            model: settings.model.clone(),
             guessed,
         })
+    }
+
+    /// Returns the HTTP header that carries the key.
+    pub(super) fn key_header(&self) -> &'static str {
+        match self.protocol {
+            protocol if protocol == self.provider.protocol => self.provider.key_header,
+            Protocol::Anthropic => "x-api-key",
+            Protocol::Gemini => "x-goog-api-key",
+            Protocol::OpenAi | Protocol::Responses | Protocol::Ollama => "Authorization",
+        }
     }
 
     /// Returns the host of the address, with its port if it has one.
@@ -80,6 +99,29 @@ fn pick(
         Some(provider) => (provider, false),
         None => (&FALLBACK, model.is_none()),
     })
+}
+
+/// Returns the address in the variable of Ollama's own tools. They take a host or a port alone for an address.
+fn ollama_host(provider: &ProviderInfo, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let given = env("OLLAMA_HOST").filter(|_| provider.protocol == Protocol::Ollama)?;
+    let given = given.trim();
+    if given.is_empty() {
+        return None;
+    }
+    if given.contains("://") {
+        return Some(given.to_owned());
+    }
+    let (host, port) = match given.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => (host, port),
+        _ => (given, "11434"),
+    };
+    // A server listens at all addresses like this.
+    let host = if matches!(host, "" | "0.0.0.0") {
+        "127.0.0.1"
+    } else {
+        host
+    };
+    Some(format!("http://{host}:{port}"))
 }
 
 /// Returns an address to which the paths of the API can be appended.
@@ -186,7 +228,13 @@ mod tests {
         let choice = choose(&settings, &[]);
         assert!(choice.own);
         assert_eq!(choice.title, "OpenAI");
-        assert_eq!(choice.model.as_deref(), Some("gpt-5.1"));
+        assert_eq!(choice.protocol, Protocol::Responses);
+        assert_eq!(choice.model, None, "the server says what it has");
+        let settings = ProviderSettings {
+            protocol: Some(Protocol::OpenAi),
+            ..settings
+        };
+        assert_eq!(choose(&settings, &[]).protocol, Protocol::OpenAi);
     }
 
     #[test]
@@ -196,11 +244,26 @@ mod tests {
             ..ProviderSettings::default()
         };
         let choice = choose(&settings, &["ANTHROPIC_API_KEY"]);
-        assert_eq!(choice.provider.protocol, Protocol::OpenAi);
+        assert_eq!(choice.protocol, Protocol::OpenAi);
         assert_eq!(choice.base_url, "http://127.0.0.1:8080/v1/");
         assert_eq!(choice.title, "127.0.0.1:8080");
         assert_eq!(choice.model, None);
         assert!(!choice.own);
+    }
+
+    #[test]
+    fn ollama_is_where_its_variable_says() {
+        let check = |given: &str, expected: &str| {
+            let env = |name: &str| (name == "OLLAMA_HOST").then(|| given.to_owned());
+            let choice = Choice::new(&ProviderSettings::default(), &env).unwrap();
+            assert_eq!(choice.base_url, expected, "{given}");
+        };
+        check("", "http://localhost:11434/");
+        check("0.0.0.0", "http://127.0.0.1:11434/");
+        check(":7000", "http://127.0.0.1:7000/");
+        check("box", "http://box:11434/");
+        check("box:7000", "http://box:7000/");
+        check("https://box/ollama", "https://box/ollama/");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::fault::Fault;
 use crate::key::{self, Key};
 use crate::provider::Provider;
 use crate::remote::Remote;
+use crate::server_memory::ServerMemory;
 use crate::settings::ProviderSettings;
 
 /// The longest silence of a server before its answer is given up.
@@ -23,18 +24,19 @@ pub fn connect(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Provider>, Fault> {
-    connect_with_stall(settings, env, STALL)
+    connect_with(settings, env, STALL, ServerMemory::default())
 }
 
-/// Does the same as [`connect`], with another longest silence of the server.
-pub fn connect_with_stall(
+/// Does the same as [`connect`], with another longest silence of the server, and with what is known of servers.
+pub fn connect_with(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
     stall: Duration,
+    memory: ServerMemory,
 ) -> Result<Arc<dyn Provider>, Fault> {
     let choice = Choice::new(settings, env)?;
     let key = Key::find(&choice, settings, env)?;
-    Ok(Arc::new(Remote::new(choice, key, settings, stall)))
+    Ok(Arc::new(Remote::new(choice, key, settings, stall, memory)))
 }
 
 /// The provider that [`connect`] would return, described without a request.
@@ -42,7 +44,7 @@ pub fn connect_with_stall(
 pub struct ConnectionPreview {
     /// Its name in the settings.
     pub provider: &'static str,
-    /// None: the first model that the server offers.
+    /// None: the preferred one of the models that the server offers.
     pub model: Option<String>,
     pub base_url: String,
     /// The variable, file or program that has the key, never the key itself; none if no key is needed.

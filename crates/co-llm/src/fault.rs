@@ -40,6 +40,8 @@ pub enum Fault {
         provider: String,
         model: String,
         body: String,
+        /// The names of models on offer that are most like this one.
+        near: Vec<String>,
     },
     #[error("{provider} asks to slow down (HTTP 429)")]
     RateLimited {

@@ -73,7 +73,8 @@ impl Key {
         settings: &ProviderSettings,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Fault> {
-        let usual = choice.provider.key_variable;
+        // A key in the environment is for its vendor. Only a setting sends it elsewhere.
+        let usual = choice.provider.key_variable.filter(|_| choice.own);
         let own = settings.key_env.as_deref();
         let variable = own.or(usual).unwrap_or("api_key_env").to_owned();
         let mut source = sources(settings, usual).into_iter().next();
@@ -317,6 +318,23 @@ mod tests {
         );
         let found = find(&settings, &[("WORK_KEY", " mine\n")]).unwrap();
         assert_eq!(found.used(), ["mine"]);
+    }
+
+    #[test]
+    fn a_key_in_the_environment_goes_to_its_vendor_only() {
+        let at = |base_url: &str, key_env: Option<&str>| {
+            let settings = ProviderSettings {
+                base_url: Some(base_url.into()),
+                key_env: key_env.map(str::to_owned),
+                ..ProviderSettings::default()
+            };
+            find(&settings, &[("OPENAI_API_KEY", "sk")]).unwrap().used()
+        };
+        assert_eq!(at("https://api.openai.com/v1", None), ["sk"]);
+        assert_eq!(at("https://gateway.example/v1", None), [""; 0]);
+        assert_eq!(at("https://api.openai.com.example/v1", None), [""; 0]);
+        let named = Some("OPENAI_API_KEY");
+        assert_eq!(at("https://gateway.example/v1", named), ["sk"]);
     }
 
     #[test]

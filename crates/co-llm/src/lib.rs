@@ -6,6 +6,8 @@
 mod answer;
 mod choice;
 mod connect;
+mod effort;
+mod family;
 mod fault;
 mod key;
 mod price;
@@ -15,13 +17,16 @@ mod remote;
 mod request;
 pub mod retry;
 pub mod scripted;
+mod server_memory;
 mod settings;
 pub mod transcript;
 
 pub use answer::AnswerBuilder;
-pub use connect::{ConnectionPreview, STALL, connect, connect_with_stall, preview, secrets};
+pub use connect::{ConnectionPreview, STALL, connect, connect_with, preview, secrets};
+pub use effort::{Effort, UnknownEffort};
 pub use fault::Fault;
 pub use price::{Price, Prices};
 pub use provider::{Delta, Provider, Stop};
 pub use request::{ModelRequest, ToolSpec};
+pub use server_memory::ServerMemory;
 pub use settings::ProviderSettings;

@@ -4,6 +4,8 @@
 //! the search for a key and redaction all read the table. A new protocol is a new variant of [`Protocol`]; the compiler
 //! then names the places that must know it.
 
+use crate::family;
+
 /// The format of requests and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -16,7 +18,28 @@ pub enum Protocol {
     Ollama,
 }
 
+/// The names of all protocols.
+pub const PROTOCOL_NAMES: [&str; 5] = [
+    "anthropic",
+    "openai",
+    "openai_responses",
+    "gemini",
+    "ollama",
+];
+
 impl Protocol {
+    /// Returns the protocol with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [
+            Self::Anthropic,
+            Self::OpenAi,
+            Self::Responses,
+            Self::Gemini,
+            Self::Ollama,
+        ];
+        all.into_iter().find(|protocol| protocol.name() == name)
+    }
+
     /// Returns its name. Transcripts hold it with signatures, so it must not change.
     pub fn name(self) -> &'static str {
         match self {
@@ -43,8 +66,6 @@ pub struct ProviderInfo {
     pub key_variable: Option<&'static str>,
     /// The HTTP header that carries the key.
     pub key_header: &'static str,
-    /// The model that is used if none is set; none means the first one that the server offers.
-    pub default_model: Option<&'static str>,
     /// A model whose name starts with one of these means this provider, if no provider is set.
     pub model_prefixes: &'static [&'static str],
 }
@@ -56,7 +77,6 @@ const ANTHROPIC: ProviderInfo = ProviderInfo {
     base_url: "https://api.anthropic.com/v1/",
     key_variable: Some("ANTHROPIC_API_KEY"),
     key_header: "x-api-key",
-    default_model: Some("claude-sonnet-4-5"),
     model_prefixes: &["claude-"],
 };
 
@@ -67,7 +87,6 @@ const OPENAI: ProviderInfo = ProviderInfo {
     base_url: "https://api.openai.com/v1/",
     key_variable: Some("OPENAI_API_KEY"),
     key_header: "Authorization",
-    default_model: Some("gpt-5.1"),
     model_prefixes: &["gpt-"],
 };
 
@@ -85,7 +104,6 @@ const GEMINI: ProviderInfo = ProviderInfo {
     base_url: "https://generativelanguage.googleapis.com/v1beta/",
     key_variable: Some("GEMINI_API_KEY"),
     key_header: "x-goog-api-key",
-    default_model: Some("gemini-2.5-pro"),
     model_prefixes: &["gemini-"],
 };
 
@@ -96,11 +114,83 @@ const OLLAMA: ProviderInfo = ProviderInfo {
     base_url: "http://localhost:11434/",
     key_variable: None,
     key_header: "Authorization",
-    default_model: None,
     model_prefixes: &[],
 };
 
-const ROWS: [ProviderInfo; 5] = [ANTHROPIC, OPENAI, OPENAI_RESPONSES, GEMINI, OLLAMA];
+/// A server of another vendor that speaks chat completions.
+const fn compatible(
+    name: &'static str,
+    title: &'static str,
+    base_url: &'static str,
+    key_variable: Option<&'static str>,
+) -> ProviderInfo {
+    ProviderInfo {
+        name,
+        title,
+        protocol: Protocol::OpenAi,
+        base_url,
+        key_variable,
+        key_header: "Authorization",
+        model_prefixes: &[],
+    }
+}
+
+const AZURE: ProviderInfo = ProviderInfo {
+    key_header: "api-key",
+    ..compatible(
+        "azure",
+        "Azure OpenAI",
+        // Each customer has an address of their own, which base_url names.
+        "https://RESOURCE.openai.azure.com/openai/v1/",
+        Some("AZURE_OPENAI_API_KEY"),
+    )
+};
+
+const ROWS: [ProviderInfo; 15] = [
+    ANTHROPIC,
+    OPENAI,
+    OPENAI_RESPONSES,
+    GEMINI,
+    OLLAMA,
+    compatible(
+        "openrouter",
+        "OpenRouter",
+        "https://openrouter.ai/api/v1/",
+        Some("OPENROUTER_API_KEY"),
+    ),
+    compatible(
+        "deepseek",
+        "DeepSeek",
+        "https://api.deepseek.com/v1/",
+        Some("DEEPSEEK_API_KEY"),
+    ),
+    compatible(
+        "mistral",
+        "Mistral",
+        "https://api.mistral.ai/v1/",
+        Some("MISTRAL_API_KEY"),
+    ),
+    compatible(
+        "groq",
+        "Groq",
+        "https://api.groq.com/openai/v1/",
+        Some("GROQ_API_KEY"),
+    ),
+    compatible("xai", "xAI", "https://api.x.ai/v1/", Some("XAI_API_KEY")),
+    compatible(
+        "together",
+        "Together",
+        "https://api.together.xyz/v1/",
+        Some("TOGETHER_API_KEY"),
+    ),
+    AZURE,
+    compatible("lmstudio", "LM Studio", "http://localhost:1234/v1/", None),
+    compatible("vllm", "vLLM", "http://localhost:8000/v1/", None),
+    compatible("llamacpp", "llama.cpp", "http://localhost:8080/v1/", None),
+];
+
+/// The number of rows that messages name. The others are presets, which the help lists.
+const MAIN: usize = 5;
 
 /// Every provider. If neither a provider nor a model is set, the first one answers whose key is in the environment.
 pub static PROVIDERS: [ProviderInfo; ROWS.len()] = ROWS;
@@ -132,6 +222,16 @@ pub fn key_variables() -> Vec<&'static str> {
     variables
 }
 
+/// Returns the variables that messages name, each once.
+pub fn main_key_variables() -> Vec<&'static str> {
+    let mut variables: Vec<_> = PROVIDERS[..MAIN]
+        .iter()
+        .filter_map(|row| row.key_variable)
+        .collect();
+    variables.dedup();
+    variables
+}
+
 /// Returns the beginnings of model names that mean a provider.
 pub fn model_prefixes() -> Vec<&'static str> {
     let prefixes = PROVIDERS.iter().flat_map(|row| row.model_prefixes);
@@ -152,29 +252,13 @@ pub(crate) const DEFAULT_WINDOW: u64 = 32_768;
 /// The context window that Ollama is asked for by default. It is twice the server's own default, and needs little memory.
 pub(crate) const OLLAMA_WINDOW: u64 = 8_192;
 
+/// The most tokens of an answer that Anthropic's protocol asks for from an unknown model.
+const DEFAULT_OUTPUT: u64 = 64_000;
+
 /// Returns the tokens that the window of a model holds, by the model's name.
 pub(crate) fn window(model: &str) -> u64 {
-    // Longest prefix first.
-    const WINDOWS: [(&str, u64); 12] = [
-        ("claude-", 200_000),
-        ("gpt-4.1", 1_047_576),
-        ("gpt-4o", 128_000),
-        ("gpt-4", 128_000),
-        ("gpt-5", 400_000),
-        ("gpt-6", 400_000),
-        ("o1", 200_000),
-        ("o3", 200_000),
-        ("o4", 200_000),
-        ("gemini-", 1_048_576),
-        ("deepseek-", 128_000),
-        ("kimi-", 256_000),
-    ];
-    // A gateway's names look like `anthropic/claude-…`.
-    let bare = model.rsplit('/').next().unwrap_or(model);
-    WINDOWS
-        .iter()
-        .find(|(prefix, _)| bare.starts_with(prefix))
-        .map_or(DEFAULT_WINDOW, |(_, window)| *window)
+    let known = family::find(model).and_then(|family| family.window);
+    known.unwrap_or(DEFAULT_WINDOW)
 }
 
 /// Returns true if a request may ask for reasoning. The Responses API refuses that for a model without any.
@@ -184,17 +268,8 @@ pub(crate) fn can_return_reasoning(model: &str) -> bool {
 
 /// Returns the most tokens that an answer of a model may have.
 pub(crate) fn output_limit(model: &str) -> u64 {
-    const LIMITS: [(&str, u64); 4] = [
-        ("claude-3-5", 8_192),
-        ("claude-3", 4_096),
-        ("claude-opus-4-1", 32_000),
-        ("claude-opus-4-0", 32_000),
-    ];
-    let bare = model.rsplit('/').next().unwrap_or(model);
-    LIMITS
-        .iter()
-        .find(|(prefix, _)| bare.starts_with(prefix))
-        .map_or(64_000, |(_, limit)| *limit)
+    let known = family::find(model).and_then(|family| family.output);
+    known.unwrap_or(DEFAULT_OUTPUT)
 }
 
 #[cfg(test)]
@@ -208,7 +283,7 @@ mod tests {
             assert_eq!(PROVIDERS.iter().filter(|it| it.name == row.name).count(), 1);
         }
         assert_eq!(
-            key_variables(),
+            main_key_variables(),
             ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]
         );
         assert_eq!(model_prefixes(), ["claude-", "gpt-", "gemini-"]);

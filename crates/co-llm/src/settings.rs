@@ -4,12 +4,21 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::effort::Effort;
+use crate::provider_table::Protocol;
+
 /// The choice of model, address and key. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProviderSettings {
+    /// The name of the profile that these settings are; none for the usual ones.
+    pub name: Option<String>,
     /// A name of [`crate::provider_table::NAMES`]. None: see [`crate::connect()`].
     pub provider: Option<String>,
     pub model: Option<String>,
+    /// The format of requests. None: the provider's usual one.
+    pub protocol: Option<Protocol>,
+    /// How hard the model should think. None: as its provider thinks best.
+    pub effort: Option<Effort>,
     pub base_url: Option<String>,
     /// The environment variable that holds the key, if not the provider's usual one.
     pub key_env: Option<String>,

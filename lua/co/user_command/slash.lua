@@ -193,6 +193,7 @@ M.commands = {
   },
   resume = { about = 'go on with an earlier conversation' },
   model = { about = 'choose the model' },
+  effort = { about = 'say how hard the model thinks: none, low, medium, high or max' },
   retry = { about = 'have the last prompt answered again' },
   continue = { about = 'have the model go on with its last answer' },
   rules = { about = 'show and remove what is always allowed, and which files are trusted' },

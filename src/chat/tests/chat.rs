@@ -99,7 +99,7 @@ impl Chat {
                 rules: real.join("rules"),
                 trust: real.join("trust"),
             },
-            connect: Arc::new(move |_, model| match model {
+            connect: Arc::new(move |_, choice| match choice.model.as_deref() {
                 Some("unheard-of") => Err(Fault::NoProvider),
                 _ => Ok(Arc::clone(&provider)),
             }),

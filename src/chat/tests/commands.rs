@@ -330,3 +330,15 @@ async fn while_a_turn_runs_some_commands_wait_for_its_end() {
     let items = chat.disk();
     assert!(matches!(items[0], Item::User { .. }));
 }
+
+#[tokio::test]
+async fn the_effort_is_set_for_one_chat() {
+    let mut chat = Chat::new([says("ok")]);
+    chat.command("effort", "high");
+    let (_, said) = chat.noticed().await;
+    assert!(said.contains("effort high"), "{said}");
+    chat.command("effort", "enormous");
+    let (_, said) = chat.noticed().await;
+    assert!(said.contains("none, low, medium, high or max"), "{said}");
+    assert_eq!(chat.turn("go").await, "done");
+}

@@ -6,16 +6,73 @@ use reqwest::Url;
 
 use super::check::{Check, CheckLevel};
 use crate::config::{Config, Env};
-use co_llm::Fault;
+use co_llm::{Fault, ProviderSettings, ServerMemory};
 
-/// Checks the provider, its key, and a local server.
+/// The longest wait for a server's list of models.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Checks the usual provider, and each further one of the settings.
 pub(super) async fn checks(config: &Config, env: Env<'_>) -> Vec<Check> {
+    let mut checks = usual(config, env).await;
+    for settings in &config.providers {
+        checks.push(profile(settings, env).await);
+    }
+    checks
+}
+
+/// Checks a provider of the setting `providers`: its key, its models and the window of the one that it uses.
+async fn profile(settings: &ProviderSettings, env: Env<'_>) -> Check {
+    let name = settings.name.as_deref().unwrap_or_default();
+    let bad = |fault: &Fault| {
+        let Check {
+            message, advice, ..
+        } = refused("provider", fault);
+        let advice = advice.unwrap_or_default();
+        Check::bad(
+            "provider",
+            CheckLevel::Error,
+            format!("{name}: {message}"),
+            advice,
+        )
+    };
+    let prospect = match co_llm::preview(settings, env) {
+        Ok(prospect) => prospect,
+        Err(fault) => return bad(&fault),
+    };
+    let key = match prospect.key {
+        Ok(Some(source)) => format!("the key is in {source}"),
+        Ok(None) => "no key is needed".to_owned(),
+        Err(fault) => return bad(&fault),
+    };
+    if settings.key_cmd.is_some() && settings.key_env.is_none() {
+        let message = format!("{name}: a program prints the key, so the server is not asked");
+        return Check::ok("provider", message);
+    }
+    let connected = co_llm::connect_with(settings, env, PATIENCE, ServerMemory::default());
+    let provider = match connected {
+        Ok(provider) => provider,
+        Err(fault) => return bad(&fault),
+    };
+    match provider.models().await {
+        Ok(models) => {
+            let (count, window) = (models.len(), provider.window().await);
+            let label = provider.label();
+            let message =
+                format!("{name}: {key}, {count} models, {label} has a window of {window} tokens");
+            Check::ok("provider", message)
+        }
+        Err(fault) => bad(&fault),
+    }
+}
+
+/// Checks the usual provider, its key, and a local server.
+async fn usual(config: &Config, env: Env<'_>) -> Vec<Check> {
     let prospect = match co_llm::preview(&config.llm, env) {
         Ok(prospect) => prospect,
         Err(fault) => return vec![refused("provider", &fault)],
     };
     let model = prospect.model.map_or_else(
-        || "the first model it offers".to_owned(),
+        || "the preferred one of its models".to_owned(),
         |model| format!("model {model}"),
     );
     let mut checks = vec![
@@ -42,6 +99,10 @@ fn refused(name: &'static str, fault: &Fault) -> Check {
             format!("{fault}: {cause}"),
             "correct it, or set another of api_key_env, api_key_file and api_key_cmd",
         ),
+        Fault::Unreachable { .. } | Fault::Tls { .. } | Fault::Stalled(_) => {
+            (fault.to_string(), "start the server, or correct base_url")
+        }
+        Fault::Unauthorized { .. } => (fault.to_string(), "correct the key"),
         other => (
             other.to_string(),
             "correct provider and base_url; :help co-settings",

@@ -6,6 +6,11 @@ use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::small;
 use crate::config::value::Kind;
 
+/// Returns true for the settings that a profile has, too.
+pub(super) fn is_of_provider(setting: &Setting) -> bool {
+    !matches!(setting.name, "providers" | "prices" | "stall_timeout")
+}
+
 /// The settings, in the order of the help.
 pub(super) static SETTINGS: &[Setting] = &[
     setting(
@@ -23,9 +28,10 @@ pub(super) static SETTINGS: &[Setting] = &[
     .applies(Applies::NextChat),
     setting(
         "model",
-        "(the provider's usual one)",
+        "(the preferred one of the server's)",
         Kind::Text(|c, v| c.llm.model = Some(v)),
-        "The model's name, as its provider calls it.",
+        "The model's name, as its provider calls it. If it is not set, co asks the server for its models and takes the newest one of \
+         the family that it prefers. The chat says which one answers.",
     )
     .applies(Applies::NextChat),
     setting(
@@ -39,7 +45,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "api_key_env",
         "(the provider's usual one)",
         Kind::Text(|c, v| c.llm.key_env = Some(v)),
-        "The environment variable that holds the key. The key itself is never a setting.",
+        "The environment variable that holds the key. The key itself is never a setting. Without this setting a key in the \
+         environment goes to its vendor's own server only, and to no other base_url.",
     )
     .applies(Applies::NextChat),
     setting(
@@ -68,7 +75,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "extra_body",
         "(none)",
         Kind::Object(|c, v| c.llm.extra_body = Some(v)),
-        "Fields that are put into every request's body, such as { temperature = 0 }. A gateway to Claude caches if it gets { cache_control = { type = 'ephemeral' } }.",
+        "Fields that are put into every request's body, such as { temperature = 0 }.",
     )
     .applies(Applies::NextChat),
     setting(
@@ -92,6 +99,36 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "How many tokens the model can read. Needed only for models that co does not know. Ollama is \
          asked for that many, as far as its model holds them; unset, for what is set there, else 8192.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "protocol",
+        "(the provider's usual one)",
+        Kind::Choice {
+            of: &co_llm::provider_table::PROTOCOL_NAMES,
+            set: |c, v| c.llm.protocol = co_llm::provider_table::Protocol::named(v),
+        },
+        "The format of requests. OpenAI's own server is asked over openai_responses, other servers with OpenAI's format over \
+         openai, which are chat completions.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "effort",
+        "(the provider's usual one)",
+        Kind::Choice {
+            of: &co_llm::Effort::NAMES,
+            set: |c, v| c.llm.effort = v.parse().ok(),
+        },
+        "How hard the model thinks. co says it in the words of each family of models; |co-/effort| changes it for one chat.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "providers",
+        "{}",
+        Kind::Profiles(|c, v| c.providers = v),
+        "Further providers, such as { work = { provider = 'openrouter', api_key_env = 'WORK_KEY' }, local = { base_url = \
+         'http://127.0.0.1:8080' } }. |co-/model| and |co-model| choose one as `work`, or as `work/` and a model. Each takes the \
+         settings above, and nothing of them reaches another one.",
     )
     .applies(Applies::NextChat),
     setting(

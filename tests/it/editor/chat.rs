@@ -236,7 +236,8 @@ fn a_failure_that_passes_is_tried_again() {
 
 #[test]
 fn a_refused_key_names_its_variable() {
-    let scene = Scene::with(json!({}), &[("OPENAI_API_KEY", "sk-not-this-one")]);
+    let settings = json!({"api_key_env": "OPENAI_API_KEY"});
+    let scene = Scene::with(settings, &[("OPENAI_API_KEY", "sk-not-this-one")]);
     scene
         .server
         .reply(Reply::status(401, r#"{"error":{"message":"bad key"}}"#));

@@ -25,7 +25,8 @@ fn keys(scene: &Scene) -> Vec<String> {
 
 #[test]
 fn a_command_finds_the_key_in_neovim_alone_and_requests_have_it() {
-    let scene = Scene::with(json!({}), &[("OPENAI_API_KEY", KEY)]);
+    let settings = json!({"api_key_env": "OPENAI_API_KEY"});
+    let scene = Scene::with(settings, &[("OPENAI_API_KEY", KEY)]);
     for _ in 0..3 {
         scene.server.reply(Reply::text("Aye."));
     }

@@ -62,7 +62,8 @@ impl Mock {
             settings.extra_body =
                 Some(json!({"thinking": {"type": "enabled", "budget_tokens": 1024}}));
         }
-        co_llm::connect_with_stall(&settings, &key, STALL).expect("a provider")
+        co_llm::connect_with(&settings, &key, STALL, co_llm::ServerMemory::default())
+            .expect("a provider")
     }
 }
 

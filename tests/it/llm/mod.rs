@@ -1,11 +1,13 @@
 //! Providers: against a server that sends what the five kinds send and breaks off wherever it can, and
 //! against a real model.
 
+mod adapt;
 mod answers;
 mod bounds;
 mod cuts;
 mod faults;
 mod idle;
+mod long_chat;
 pub(crate) mod mock;
 mod model;
 mod requests;

@@ -58,12 +58,19 @@ impl Wire {
             provider: Some(self.provider().into()),
             base_url: Some(url.into()),
             model: Some("test-model".into()),
+            key_env: Some("TEST_API_KEY".into()),
             ..ProviderSettings::default()
         }
     }
 
     pub(crate) fn connect(self, server: &Server, stall: Duration) -> Arc<dyn Provider> {
-        co_llm::connect_with_stall(&self.settings(&server.url()), &key, stall).expect("a provider")
+        co_llm::connect_with(
+            &self.settings(&server.url()),
+            &key,
+            stall,
+            co_llm::ServerMemory::default(),
+        )
+        .expect("a provider")
     }
 
     /// A frame as it stands in the body.

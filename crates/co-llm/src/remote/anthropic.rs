@@ -5,35 +5,38 @@ mod reader;
 use serde_json::{Value, json};
 
 pub(super) use self::reader::MessageReader;
+use super::caching::{self, CacheMarks};
 use super::conversation::{CallResult, Conversation, Message, Part};
 use super::options::{self, RequestOptions};
+use super::reasoning;
 use super::request_info::RequestInfo;
 use crate::provider_table::{self, Protocol};
 use crate::request::ToolSpec;
 
 /// Returns the body of a request.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
+    let marks = CacheMarks::of(info);
     let mut body = json!({
         "model": info.model,
         "stream": true,
-        "system": chat.system,
+        "system": caching::block(marks, &chat.system),
     });
     if !chat.tools.is_empty() {
         body["tools"] = chat.tools.iter().map(tool).collect();
     }
-    let messages = chat
-        .messages
-        .iter()
-        .map(|message| self::message(info, message));
-    body["messages"] = messages.collect();
+    let messages = chat.messages.iter();
+    let mut messages: Vec<Value> = messages.map(|it| message(info, marks, it)).collect();
+    if marks == CacheMarks::Blocks {
+        body["system"][0]["cache_control"] = caching::mark();
+        caching::mark_last(&mut messages);
+    }
+    body["messages"] = messages.into();
     // The protocol demands this field.
     let usual = provider_table::output_limit(&info.model);
     body["max_tokens"] = options.max_output_tokens.unwrap_or(usual).into();
-    if info.own {
-        // Without this field Anthropic caches nothing. With it, it caches the request up to its last message
-        // (platform.claude.com, "Prompt caching", automatic caching, 2026-11). Other servers that speak its protocol
-        // may refuse the field.
-        body["cache_control"] = json!({ "type": "ephemeral" });
+    reasoning::add_effort(info, &mut body);
+    if marks == CacheMarks::Request {
+        body["cache_control"] = caching::mark();
     }
     options::finish(&mut body, Protocol::Anthropic, options, chat.may_call);
     body
@@ -47,9 +50,9 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn message(info: &RequestInfo, message: &Message) -> Value {
+fn message(info: &RequestInfo, marks: CacheMarks, message: &Message) -> Value {
     match message {
-        Message::User(text) => json!({ "role": "user", "content": text }),
+        Message::User(text) => json!({ "role": "user", "content": caching::block(marks, text) }),
         Message::Model(parts) => {
             let blocks: Vec<Value> = parts.iter().filter_map(|it| block(info, it)).collect();
             json!({ "role": "assistant", "content": blocks })

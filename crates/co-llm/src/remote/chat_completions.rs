@@ -6,39 +6,60 @@ mod reader;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::reader::ChunkReader;
+use super::caching::{self, CacheMarks};
 use super::conversation::{Conversation, Message, Part, joined_text};
 use super::options::{self, RequestOptions};
+use super::reasoning::{self, Replay};
 use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
 use crate::request::ToolSpec;
+use crate::server_memory::Adaptation;
 
 /// Returns the body of a request.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
-    let mut body = json!({
-        "model": info.model,
-        "stream": true,
-        "stream_options": { "include_usage": true },
-    });
+    let adapted = |adaptation| info.adaptations.contains(&adaptation);
+    let marks = CacheMarks::of(info);
+    let mut body = json!({ "model": info.model, "stream": true });
+    if !adapted(Adaptation::WithoutStreamOptions) {
+        body["stream_options"] = json!({ "include_usage": true });
+    }
     if !chat.tools.is_empty() {
         body["tools"] = chat.tools.iter().map(tool).collect();
     }
     let mut writer = MessageWriter {
-        info,
-        messages: vec![json!({ "role": "system", "content": chat.system })],
+        marks,
+        replay: Replay::of(info),
+        messages: vec![json!({ "role": "system", "content": caching::block(marks, &chat.system) })],
         in_tool_turn: false,
     };
     for message in &chat.messages {
         writer.message(message);
     }
-    body["messages"] = writer.messages.into();
+    let mut messages = writer.messages;
+    if marks == CacheMarks::Blocks {
+        messages[0]["content"][0]["cache_control"] = caching::mark();
+        caching::mark_last(&mut messages);
+    }
+    body["messages"] = messages.into();
     if let Some(tokens) = options.max_output_tokens {
         // OpenAI's newer models refuse the old name. Other servers know only that one.
-        let name = if info.own {
+        let new = info.is_openai() || adapted(Adaptation::NewTokenLimit);
+        let name = if new {
             "max_completion_tokens"
         } else {
             "max_tokens"
         };
         body[name] = tokens.into();
+    }
+    if let Some(key) = &chat.cache_key
+        && info.is_openai()
+        && !adapted(Adaptation::WithoutCacheKey)
+    {
+        body["prompt_cache_key"] = key.as_str().into();
+    }
+    reasoning::add_effort(info, &mut body);
+    if marks == CacheMarks::Request {
+        body["cache_control"] = caching::mark();
     }
     options::finish(&mut body, Protocol::OpenAi, options, chat.may_call);
     body
@@ -55,19 +76,21 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-struct MessageWriter<'a> {
-    info: &'a RequestInfo,
+struct MessageWriter {
+    marks: CacheMarks,
+    replay: Replay,
     messages: Vec<Value>,
     /// True from the first call after a prompt on.
     in_tool_turn: bool,
 }
 
-impl MessageWriter<'_> {
+impl MessageWriter {
     fn message(&mut self, message: &Message) {
         match message {
             Message::User(text) => {
                 self.in_tool_turn = false;
-                let message = json!({ "role": "user", "content": text });
+                let content = caching::block(self.marks, text);
+                let message = json!({ "role": "user", "content": content });
                 self.messages.push(message);
             }
             Message::Model(parts) => {
@@ -78,7 +101,7 @@ impl MessageWriter<'_> {
                 json!({
                     "role": "tool",
                     "tool_call_id": result.id,
-                    "content": result.text,
+                    "content": caching::block(self.marks, &result.text),
                 })
             })),
         }
@@ -112,14 +135,18 @@ impl MessageWriter<'_> {
             };
             thought.push_str(text);
             let details = signature.as_deref().map(serde_json::from_str::<Value>);
-            if let Some(Ok(details @ Value::Array(_))) = details {
+            if let Some(Ok(details @ Value::Array(_))) = details
+                && self.replay != Replay::Never
+            {
                 message.insert("reasoning_details".to_owned(), details);
             }
         }
-        if message.contains_key("reasoning_details") || self.info.own {
-            return;
-        }
-        if calls && !thought.is_empty() {
+        let sent = match self.replay {
+            Replay::Never => return,
+            Replay::WithCalls => calls && !thought.is_empty(),
+            Replay::Demanded => calls || (self.in_tool_turn && !thought.is_empty()),
+        };
+        if sent && !message.contains_key("reasoning_details") {
             message.insert("reasoning_content".to_owned(), thought.into());
         }
     }

@@ -121,6 +121,7 @@ impl RequestInfo {
                 provider,
                 model: self.model.clone(),
                 body: words,
+                near: Vec::new(),
             },
             _ if code == 413 || is_overflow(body) => Fault::Overflow { body: words },
             _ => Fault::BadRequest {

@@ -8,9 +8,11 @@ pub(super) use self::reader::CandidateReader;
 use super::answer::is_servers_id;
 use super::conversation::{CallResult, Conversation, Message, Part};
 use super::options::{self, RequestOptions};
+use super::reasoning;
 use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
 use crate::request::ToolSpec;
+use crate::server_memory::Adaptation;
 use crate::transcript::Call;
 
 /// Replaces the signature of a call that another model made. Gemini 3 refuses a call without any
@@ -29,7 +31,10 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
     if let Some(tokens) = options.max_output_tokens {
         body["generationConfig"]["maxOutputTokens"] = tokens.into();
     }
-    body["generationConfig"]["thinkingConfig"] = json!({ "includeThoughts": true });
+    if !info.adaptations.contains(&Adaptation::WithoutThoughts) {
+        body["generationConfig"]["thinkingConfig"] = json!({ "includeThoughts": true });
+    }
+    reasoning::add_effort(info, &mut body);
     options::finish(&mut body, Protocol::Gemini, options, chat.may_call);
     body
 }

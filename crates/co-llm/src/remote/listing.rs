@@ -1,5 +1,7 @@
 //! Reads the list of models that a server offers.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::protocol::text;
@@ -7,10 +9,20 @@ use crate::provider_table::Protocol;
 
 /// One model of a server.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ListedModel {
-    pub(super) name: String,
+pub(crate) struct ListedModel {
+    pub(crate) name: String,
     /// The tokens that its context window holds, if the server says so.
-    pub(super) window: Option<u64>,
+    pub(crate) window: Option<u64>,
+}
+
+#[cfg(test)]
+impl ListedModel {
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            window: None,
+        }
+    }
 }
 
 /// Returns the path of the list below the base address, and its query.
@@ -33,6 +45,34 @@ pub(super) fn read(list: &Value) -> Vec<ListedModel> {
         .filter(|row| converses(row))
         .filter_map(model)
         .collect()
+}
+
+/// The most names that are shown for one that the server does not know.
+const NEAREST: usize = 3;
+
+/// Returns the names that are most like a name, the most similar first; none if nothing is like it.
+pub(super) fn nearest(name: &str, models: &[ListedModel]) -> Vec<String> {
+    let pairs = |name: &str| -> HashSet<(u8, u8)> {
+        let name = name.to_lowercase();
+        let bytes = name.as_bytes();
+        bytes.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    };
+    let wanted = pairs(name);
+    let mut likeness: Vec<(usize, &str)> = models
+        .iter()
+        .map(|model| {
+            let offered = pairs(&model.name);
+            let common = wanted.intersection(&offered).count();
+            (
+                200 * common / (wanted.len() + offered.len()).max(1),
+                &*model.name,
+            )
+        })
+        .filter(|(percent, _)| *percent >= 40)
+        .collect();
+    likeness.sort_by_key(|(percent, _)| std::cmp::Reverse(*percent));
+    let nearest = likeness.iter().take(NEAREST);
+    nearest.map(|(_, name)| (*name).to_owned()).collect()
 }
 
 fn model(row: &Value) -> Option<ListedModel> {
@@ -137,6 +177,16 @@ mod tests {
             &[("l", Some(5))],
         );
         check(json!({"data": null}), &[]);
+    }
+
+    #[test]
+    fn the_nearest_names_come_first() {
+        let models = ["llama3", "claude-opus-5-5", "claude-sonnet-5-5"].map(ListedModel::named);
+        assert_eq!(
+            nearest("claude-sonet-5.5", &models),
+            ["claude-sonnet-5-5", "claude-opus-5-5"]
+        );
+        assert_eq!(nearest("zzz", &models), [""; 0]);
     }
 
     #[test]

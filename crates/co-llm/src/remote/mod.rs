@@ -3,8 +3,10 @@
 //! This file puts the parts together. [`conversation`] makes the messages of a request, [`protocol`] writes them and reads
 //! the answer in the format of the server, [`error`] turns errors into faults.
 
+mod adapt;
 mod answer;
 mod anthropic;
+mod caching;
 mod chat_completions;
 mod conversation;
 mod error;
@@ -16,34 +18,39 @@ mod listing;
 mod ollama;
 mod options;
 mod protocol;
+mod reasoning;
 mod request_info;
 mod responses;
 mod retry_after;
 mod stream;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
+use reqwest::{RequestBuilder, Response};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use self::conversation::Conversation;
-use self::listing::ListedModel;
+pub(crate) use self::listing::ListedModel;
 use self::ollama::ModelLimits;
 use self::options::RequestOptions;
 use self::request_info::RequestInfo;
 use crate::choice::Choice;
+use crate::effort::Effort;
+use crate::family;
 use crate::fault::Fault;
 use crate::key::Key;
 use crate::provider::{Delta, Provider};
 use crate::provider_table::{self, Protocol};
 use crate::request::ModelRequest;
+use crate::server_memory::{Adaptation, ServerMemory};
 use crate::settings::ProviderSettings;
 
 /// The version of Anthropic's protocol that this code speaks.
@@ -52,15 +59,21 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// A provider behind HTTP.
 #[derive(Debug)]
 pub(super) struct Remote {
+    /// The name of the profile, or else of the provider.
+    name: String,
     choice: Choice,
     key: Arc<Key>,
     headers: Vec<(String, String)>,
     extra_body: Option<Value>,
     max_output_tokens: Option<u32>,
     context_window: Option<u64>,
+    effort: Option<Effort>,
     stall: Duration,
+    memory: ServerMemory,
     client: OnceCell<reqwest::Client>,
     model: OnceCell<String>,
+    /// True once the person was told which model answers.
+    said_model: AtomicBool,
     /// The context window of an Ollama model, once the server reported it.
     limits: OnceCell<ModelLimits>,
 }
@@ -71,8 +84,13 @@ impl Remote {
         key: Key,
         settings: &ProviderSettings,
         stall: Duration,
+        memory: ServerMemory,
     ) -> Self {
         Self {
+            name: settings
+                .name
+                .clone()
+                .unwrap_or_else(|| choice.provider.name.to_owned()),
             model: OnceCell::new_with(choice.model.clone()),
             choice,
             key: Arc::new(key),
@@ -80,7 +98,10 @@ impl Remote {
             extra_body: settings.extra_body.clone(),
             max_output_tokens: settings.max_output_tokens,
             context_window: settings.context_window,
+            effort: settings.effort,
             stall,
+            memory,
+            said_model: AtomicBool::new(false),
             client: OnceCell::new(),
             limits: OnceCell::new(),
         }
@@ -95,22 +116,22 @@ impl Remote {
     }
 
     async fn headers(&self) -> Result<HeaderMap, Fault> {
-        let provider = self.choice.provider;
+        let header = self.choice.key_header();
         let mut headers = vec![(
             "User-Agent".to_owned(),
             concat!("co-nvim/", env!("CARGO_PKG_VERSION")).to_owned(),
         )];
-        if provider.protocol == Protocol::Anthropic {
+        if self.choice.protocol == Protocol::Anthropic {
             let version = ANTHROPIC_VERSION.to_owned();
             headers.push(("anthropic-version".to_owned(), version));
         }
         if let Some(key) = self.key.get().await? {
             let key = key.expose_secret();
-            let value = match provider.key_header {
+            let value = match header {
                 "Authorization" => format!("Bearer {key}"),
                 _ => key.to_owned(),
             };
-            headers.push((provider.key_header.to_owned(), value));
+            headers.push((header.to_owned(), value));
         }
         // Those of the person replace ours.
         headers.extend(self.headers.iter().cloned());
@@ -138,35 +159,67 @@ impl Remote {
     async fn model(&self) -> Result<&str, Fault> {
         self.model
             .get_or_try_init(|| async {
-                let offered = self.list().await?.into_iter().next();
-                offered
-                    .map(|model| model.name)
+                let offered = self.list().await?;
+                let chosen = family::choose(&offered);
+                chosen
+                    .map(|model| model.name.clone())
                     .ok_or_else(|| Fault::NotFound {
                         provider: self.choice.title.clone(),
                         model: "(none is set)".to_owned(),
                         body: "the server offers no model".to_owned(),
+                        near: Vec::new(),
                     })
             })
             .await
             .map(String::as_str)
     }
 
-    async fn list(&self) -> Result<Vec<ListedModel>, Fault> {
-        let (path, query) = listing::path(self.choice.provider.protocol);
+    /// Returns the models that the server offers. It is asked again each time.
+    async fn list(&self) -> Result<Arc<[ListedModel]>, Fault> {
+        let (path, query) = listing::path(self.choice.protocol);
         let request = self.get(path, query).await?;
         let info = self.info(String::new());
         let list = http::json(&info, request).await;
         let list = list.map_err(|fault| drop_refused_key(&self.key, fault))?;
-        Ok(listing::read(&list))
+        let models: Arc<[ListedModel]> = listing::read(&list).into();
+        self.memory
+            .keep_models(&self.choice.base_url, Arc::clone(&models));
+        Ok(models)
+    }
+
+    /// Returns the window that the server reports for the model. A server is asked once.
+    async fn reported_window(&self, model: &str) -> Option<u64> {
+        let url = &self.choice.base_url;
+        let models = match self.memory.models(url) {
+            Some(models) => models,
+            None => match self.list().await {
+                Ok(models) => models,
+                Err(fault) => {
+                    tracing::debug!(%fault, "the server lists no models");
+                    self.memory.keep_models(url, Arc::new([]));
+                    return None;
+                }
+            },
+        };
+        let listed = models.iter().find(|listed| listed.name == model)?;
+        listed.window
     }
 
     fn info(&self, model: String) -> RequestInfo {
-        let protocol = self.choice.provider.protocol;
-        RequestInfo {
+        let host = self.choice.host();
+        let adaptations = self.memory.adaptations(&host, &model);
+        let protocol = if adaptations.contains(&Adaptation::UseResponses) {
+            Protocol::Responses
+        } else if adaptations.contains(&Adaptation::UseChatCompletions) {
+            Protocol::OpenAi
+        } else {
+            self.choice.protocol
+        };
+        let mut info = RequestInfo {
             protocol,
             title: self.choice.title.clone(),
             url: self.choice.base_url.clone(),
-            host: self.choice.host(),
+            host,
             own: self.choice.own,
             model,
             key_source: self.key.place(),
@@ -174,7 +227,11 @@ impl Remote {
             guessed: self.choice.guessed,
             thinking: protocol == Protocol::Anthropic && self.thinking_enabled(),
             stall: self.stall,
-        }
+            effort: self.effort,
+            adaptations,
+        };
+        info.thinking |= reasoning::has_budget(&info);
+        info
     }
 
     fn thinking_enabled(&self) -> bool {
@@ -188,12 +245,63 @@ impl Remote {
     async fn options(&self) -> RequestOptions {
         RequestOptions {
             max_output_tokens: self.max_output_tokens.map(u64::from),
-            window: match self.choice.provider.protocol {
+            window: match self.choice.protocol {
                 Protocol::Ollama => self.ollama_window().await,
                 _ => 0,
             },
             extra_body: self.extra_body.clone(),
         }
+    }
+
+    /// Returns what the person is told with the first request: the model, if they named none.
+    fn first_words(&self, model: &str) -> Vec<String> {
+        let first = !self.said_model.swap(true, Ordering::Relaxed);
+        let title = &self.choice.title;
+        let words = || format!("{model} answers; `:Co /model` lists what else {title} has");
+        let chosen = first && self.choice.model.is_none();
+        chosen.then(words).into_iter().collect()
+    }
+
+    /// Sends a request, and again if the server asks for another form of it. Adds what the person should know of that.
+    async fn adapted(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        notices: &mut Vec<String>,
+    ) -> Result<(RequestInfo, Response), Fault> {
+        let options = self.options().await;
+        let mut tries = 0;
+        loop {
+            let info = self.info(model.to_owned());
+            let conversation = Conversation::new(&info, request);
+            let body = protocol::body(&info, &options, &conversation);
+            let (path, query) = protocol::path(&info);
+            let sent = self.post(&path, query, &body).await?;
+            let fault = match http::open(&info, sent).await {
+                Ok(response) => return Ok((info, response)),
+                Err(fault) => drop_refused_key(&self.key, fault),
+            };
+            tries += 1;
+            match adapt::find(&info, &fault) {
+                Some(wanted)
+                    if tries <= adapt::MOST && self.memory.learn(&info.host, model, wanted) =>
+                {
+                    tracing::info!(%fault, ?wanted, "the request is sent in another form");
+                    notices.extend(adapt::notice(&info, wanted));
+                }
+                _ => return Err(self.with_near_names(fault).await),
+            }
+        }
+    }
+
+    /// Adds the models on offer that are most like the one that the server does not know.
+    async fn with_near_names(&self, mut fault: Fault) -> Fault {
+        if let Fault::NotFound { model, near, .. } = &mut fault
+            && let Ok(models) = self.list().await
+        {
+            *near = listing::nearest(model, &models);
+        }
+        fault
     }
 
     /// Returns the context window to ask Ollama for.
@@ -231,8 +339,8 @@ impl Remote {
 impl Provider for Remote {
     fn label(&self) -> String {
         match self.model.get() {
-            Some(model) => format!("{}/{model}", self.choice.provider.name),
-            None => self.choice.provider.name.to_owned(),
+            Some(model) => format!("{}/{model}", self.name),
+            None => self.name.clone(),
         }
     }
 
@@ -243,32 +351,35 @@ impl Provider for Remote {
         let model = self.model().await?.to_owned();
         // A program that prints the key runs first, so that errors do not repeat the key.
         self.key.get().await?;
-        let info = self.info(model);
-        let conversation = Conversation::new(&info, &request);
-        let body = protocol::body(&info, &self.options().await, &conversation);
-        let (path, query) = protocol::path(&info);
-        let sent = self.post(&path, query, &body).await?;
-        let response = http::open(&info, sent).await;
-        let response = response.map_err(|fault| drop_refused_key(&self.key, fault))?;
+        let mut notices = self.first_words(&model);
+        let (info, response) = self.adapted(&model, &request, &mut notices).await?;
         let key = Arc::clone(&self.key);
         let deltas = stream::deltas(response, info, &request.items);
-        Ok(deltas
+        let notices = notices.into_iter().map(|notice| Ok(Delta::Notice(notice)));
+        Ok(futures::stream::iter(notices)
+            .chain(deltas)
             .map(move |delta| delta.map_err(|fault| drop_refused_key(&key, fault)))
             .boxed())
     }
 
     async fn models(&self) -> Result<Vec<String>, Fault> {
-        let models = self.list().await?.into_iter();
-        Ok(models.map(|model| model.name).collect())
+        let models = self.list().await?;
+        Ok(models.iter().map(|model| model.name.clone()).collect())
     }
 
     async fn window(&self) -> u64 {
-        if self.choice.provider.protocol == Protocol::Ollama {
+        if self.choice.protocol == Protocol::Ollama {
             return self.ollama_window().await;
         }
-        self.context_window.unwrap_or_else(|| {
-            provider_table::window(self.model.get().map(String::as_str).unwrap_or_default())
-        })
+        if let Some(window) = self.context_window {
+            return window;
+        }
+        // The server knows the size of what it runs. A name alone is a guess.
+        let model = self.model().await.unwrap_or_default();
+        match self.reported_window(model).await {
+            Some(window) => window,
+            None => provider_table::window(model),
+        }
     }
 
     fn secrets(&self) -> Vec<String> {

@@ -10,6 +10,7 @@ pub(super) use self::limits::{ModelLimits, SHOW};
 pub(super) use self::reader::LineReader;
 use super::conversation::{CallResult, Conversation, Message, Part, joined_text};
 use super::options::{self, RequestOptions};
+use super::reasoning;
 use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
 use crate::request::ToolSpec;
@@ -30,6 +31,7 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
     let system = json!({ "role": "system", "content": chat.system });
     let messages = chat.messages.iter().flat_map(messages);
     body["messages"] = std::iter::once(system).chain(messages).collect();
+    reasoning::add_effort(info, &mut body);
     options::finish(&mut body, Protocol::Ollama, options, chat.may_call);
     body
 }

@@ -1,9 +1,12 @@
 //! The facts about one request that its messages, its answer and its errors depend on.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use crate::effort::Effort;
 use crate::fault::Fault;
 use crate::provider_table::Protocol;
+use crate::server_memory::Adaptation;
 
 /// One request: the provider and its address, the model and the keys.
 #[derive(Debug, Clone)]
@@ -27,6 +30,9 @@ pub(super) struct RequestInfo {
     pub(super) thinking: bool,
     /// The longest silence of the server.
     pub(super) stall: Duration,
+    pub(super) effort: Option<Effort>,
+    /// What the server asked for when it refused earlier requests.
+    pub(super) adaptations: HashSet<Adaptation>,
 }
 
 impl RequestInfo {
@@ -35,6 +41,18 @@ impl RequestInfo {
         Fault::HtmlPage {
             url: self.url.clone(),
         }
+    }
+
+    /// Returns true if the request goes to this domain.
+    pub(super) fn is_at(&self, domain: &str) -> bool {
+        let host = self.host.split(':').next().unwrap_or_default();
+        let above = host.strip_suffix(domain);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    }
+
+    /// Returns true for OpenAI's own servers, and for those of Azure.
+    pub(super) fn is_openai(&self) -> bool {
+        self.is_at("api.openai.com") || self.is_at("azure.com")
     }
 
     /// Returns true for Anthropic's models, by whatever name a gateway gives them.
@@ -77,6 +95,8 @@ pub(super) fn test_info(protocol: Protocol) -> RequestInfo {
         guessed: false,
         thinking: false,
         stall: Duration::from_secs(120),
+        effort: None,
+        adaptations: HashSet::new(),
     }
 }
 

@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 pub(super) use self::reader::EventReader;
 use super::conversation::{Conversation, Message, Part};
 use super::options::{self, RequestOptions};
+use super::reasoning;
 use super::request_info::RequestInfo;
 use crate::provider_table::{self, Protocol};
 use crate::request::ToolSpec;
+use crate::server_memory::Adaptation;
 
 /// Returns the body of a request. The server keeps nothing, so each request holds the whole chat.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
+    let adapted = |adaptation| info.adaptations.contains(&adaptation);
     let mut body = json!({
         "model": info.model,
         "stream": true,
@@ -24,10 +27,18 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
     }
     body["input"] = chat.messages.iter().flat_map(items).collect();
     if provider_table::can_return_reasoning(&info.model) {
-        body["reasoning"] = json!({ "summary": "auto" });
-        body["include"] = json!(["reasoning.encrypted_content"]);
+        if !adapted(Adaptation::WithoutSummary) {
+            body["reasoning"] = json!({ "summary": "auto" });
+        }
+        if !adapted(Adaptation::WithoutEncrypted) {
+            body["include"] = json!(["reasoning.encrypted_content"]);
+        }
+        reasoning::add_effort(info, &mut body);
     }
-    if let Some(key) = &chat.cache_key {
+    if let Some(key) = &chat.cache_key
+        && info.is_openai()
+        && !adapted(Adaptation::WithoutCacheKey)
+    {
         body["prompt_cache_key"] = key.as_str().into();
     }
     if let Some(tokens) = options.max_output_tokens {

@@ -16,7 +16,13 @@ fn remote(guessed: bool) -> (Remote, TcpSocket) {
     let mut choice = Choice::new(&settings, &|_| None).unwrap();
     choice.guessed = guessed;
     let key = Key::find(&choice, &settings, &|_| None).unwrap();
-    let remote = Remote::new(choice, key, &settings, Duration::from_secs(30));
+    let remote = Remote::new(
+        choice,
+        key,
+        &settings,
+        Duration::from_secs(30),
+        ServerMemory::default(),
+    );
     (remote, deaf)
 }
 
@@ -45,7 +51,13 @@ fn a_refused_key_is_named_by_where_it_comes_from() {
         let env = |_: &str| Some("key".to_owned());
         let choice = Choice::new(&settings, &env).unwrap();
         let key = Key::find(&choice, &settings, &env).unwrap();
-        let remote = Remote::new(choice, key, &settings, Duration::from_secs(30));
+        let remote = Remote::new(
+            choice,
+            key,
+            &settings,
+            Duration::from_secs(30),
+            ServerMemory::default(),
+        );
         let fault = remote
             .info("m".into())
             .event(&serde_json::json!({"code": 401}));
@@ -77,13 +89,25 @@ fn of(settings: ProviderSettings) -> Remote {
     let env = |_: &str| Some("key-of-mine".to_owned());
     let choice = Choice::new(&settings, &env).unwrap();
     let key = Key::find(&choice, &settings, &env).unwrap();
-    Remote::new(choice, key, &settings, Duration::from_secs(30))
+    Remote::new(
+        choice,
+        key,
+        &settings,
+        Duration::from_secs(30),
+        ServerMemory::default(),
+    )
 }
 
 #[tokio::test]
 async fn what_is_set_of_a_model_goes_before_what_is_known_of_it() {
+    // Nobody answers there, so the name is all that is known.
+    let (_, deaf) = remote(false);
+    let url = format!("http://{}", deaf.local_addr().unwrap());
     let set = |context_window| ProviderSettings {
         provider: Some("anthropic".into()),
+        base_url: Some(url.clone()),
+        model: Some("claude-sonnet-4-5".into()),
+        key_env: Some("WORK_KEY".into()),
         context_window,
         ..ProviderSettings::default()
     };

@@ -1,0 +1,120 @@
+//! The marks that make Anthropic's models cache a request.
+//!
+//! Other providers cache the beginning of a request without marks.
+
+use serde_json::{Value, json};
+
+use super::request_info::RequestInfo;
+use crate::provider_table::Protocol;
+use crate::server_memory::Adaptation;
+
+/// The way in which a request is marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CacheMarks {
+    None,
+    /// One field of the request. The server finds the places itself.
+    /// (platform.claude.com "Prompt caching", openrouter.ai "Prompt caching", 2026-11)
+    Request,
+    /// A field in the system prompt and in the last messages, which gateways translate for Bedrock, Vertex and Azure.
+    Blocks,
+}
+
+impl CacheMarks {
+    pub(super) fn of(info: &RequestInfo) -> Self {
+        let anthropic = info.protocol == Protocol::Anthropic;
+        let claude = info.is_claude() && info.protocol == Protocol::OpenAi;
+        match info.adaptations.contains(&Adaptation::WithoutCacheMarks) {
+            false if anthropic && info.own => Self::Request,
+            false if claude && info.is_at("openrouter.ai") => Self::Request,
+            false if anthropic || claude => Self::Blocks,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Returns the mark.
+pub(super) fn mark() -> Value {
+    json!({ "type": "ephemeral" })
+}
+
+/// Returns a text as a content of one block, which can have a mark.
+///
+/// With [`CacheMarks::Blocks`] every text is written like this. So only the marks of a message change when it is no longer
+/// the last one, and marks are no part of what is cached.
+pub(super) fn block(marks: CacheMarks, text: &str) -> Value {
+    match marks {
+        CacheMarks::Blocks => json!([{ "type": "text", "text": text }]),
+        CacheMarks::None | CacheMarks::Request => text.into(),
+    }
+}
+
+/// Marks the last blocks of the last message and of the last message of the request before it.
+pub(super) fn mark_last(messages: &mut [Value]) {
+    let answers = |message: &Value| message["role"] == "assistant";
+    let before = messages.iter().rposition(answers);
+    let last = messages.len().checked_sub(1);
+    let places = [before.and_then(|at| at.checked_sub(1)), last];
+    for at in places.into_iter().flatten() {
+        let blocks = messages[at]["content"].as_array_mut();
+        if let Some(block) = blocks.and_then(|blocks| blocks.last_mut()) {
+            block["cache_control"] = mark();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::request_info::test_info;
+
+    #[test]
+    fn marks_by_protocol_host_and_model() {
+        let check = |protocol, host: &str, model: &str, own, expected| {
+            let info = RequestInfo {
+                host: host.into(),
+                model: model.into(),
+                own,
+                ..test_info(protocol)
+            };
+            assert_eq!(CacheMarks::of(&info), expected, "{host} {model}");
+        };
+        use Protocol::{Anthropic, OpenAi, Responses};
+        check(
+            Anthropic,
+            "api.anthropic.com",
+            "claude-x",
+            true,
+            CacheMarks::Request,
+        );
+        check(Anthropic, "gateway", "claude-x", false, CacheMarks::Blocks);
+        check(
+            OpenAi,
+            "openrouter.ai",
+            "anthropic/claude-x",
+            false,
+            CacheMarks::Request,
+        );
+        check(
+            OpenAi,
+            "gateway",
+            "anthropic/claude-x",
+            false,
+            CacheMarks::Blocks,
+        );
+        check(OpenAi, "gateway", "gpt-x", false, CacheMarks::None);
+        check(Responses, "api.openai.com", "gpt-x", true, CacheMarks::None);
+    }
+
+    #[test]
+    fn the_last_message_and_the_end_of_the_request_before_are_marked() {
+        let text = |role: &str| json!({"role": role, "content": [{"type": "text", "text": "x"}]});
+        let roles = ["user", "assistant", "user", "assistant", "user", "user"];
+        let mut messages: Vec<Value> = roles.iter().map(|role| text(role)).collect();
+        mark_last(&mut messages);
+        let marked = messages
+            .iter()
+            .map(|it| it["content"][0]["cache_control"].is_object());
+        let marked: Vec<bool> = marked.collect();
+        assert_eq!(marked, [false, false, true, false, false, true]);
+    }
+}

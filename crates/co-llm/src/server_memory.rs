@@ -1,0 +1,105 @@
+//! What servers have shown of themselves since the backend started.
+//!
+//! It is passed to [`crate::connect_with`], so that a new chat does not learn it again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::remote::ListedModel;
+
+/// A change that a server needs in its requests. It said so when it refused one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Adaptation {
+    UseResponses,
+    UseChatCompletions,
+    /// Reasoning must not be sent back.
+    WithoutReasoning,
+    /// Reasoning must be sent back with each call, even if it is empty.
+    WithReasoning,
+    WithoutCacheMarks,
+    WithoutCacheKey,
+    WithoutEffort,
+    /// No summary of the reasoning may be asked for.
+    WithoutSummary,
+    /// No encrypted reasoning may be asked for.
+    WithoutEncrypted,
+    /// No thoughts may be asked for.
+    WithoutThoughts,
+    WithoutStreamOptions,
+    /// The limit of an answer has the name `max_completion_tokens`.
+    NewTokenLimit,
+}
+
+impl Adaptation {
+    /// Returns true if it depends on the server alone. The others also depend on the model.
+    fn is_of_server(self) -> bool {
+        matches!(
+            self,
+            Self::WithoutReasoning
+                | Self::WithoutCacheMarks
+                | Self::WithoutCacheKey
+                | Self::WithoutStreamOptions
+        )
+    }
+}
+
+/// The facts about servers that all chats share.
+#[derive(Debug, Clone, Default)]
+pub struct ServerMemory(Arc<Mutex<Facts>>);
+
+#[derive(Debug, Default)]
+struct Facts {
+    /// By host, and by model or an empty text.
+    adaptations: HashMap<(String, String), HashSet<Adaptation>>,
+    /// By base address. Empty if the server lists no models.
+    models: HashMap<String, Arc<[ListedModel]>>,
+}
+
+impl ServerMemory {
+    /// Returns all that a host needs for a model.
+    pub(crate) fn adaptations(&self, host: &str, model: &str) -> HashSet<Adaptation> {
+        let facts = self.facts();
+        let of = |model: &str| facts.adaptations.get(&(host.to_owned(), model.to_owned()));
+        let both = [of(""), of(model)];
+        both.into_iter().flatten().flatten().copied().collect()
+    }
+
+    /// Remembers what a host needs. Returns false if that is known, so that another try would be refused again.
+    pub(crate) fn learn(&self, host: &str, model: &str, adaptation: Adaptation) -> bool {
+        let model = if adaptation.is_of_server() { "" } else { model };
+        let key = (host.to_owned(), model.to_owned());
+        let mut facts = self.facts();
+        facts.adaptations.entry(key).or_default().insert(adaptation)
+    }
+
+    pub(crate) fn models(&self, base_url: &str) -> Option<Arc<[ListedModel]>> {
+        self.facts().models.get(base_url).cloned()
+    }
+
+    pub(crate) fn keep_models(&self, base_url: &str, models: Arc<[ListedModel]>) {
+        self.facts().models.insert(base_url.to_owned(), models);
+    }
+
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_facts_are_of_a_server_and_some_of_its_model() {
+        let memory = ServerMemory::default();
+        assert!(memory.learn("h", "m", Adaptation::WithoutReasoning));
+        assert!(!memory.learn("h", "n", Adaptation::WithoutReasoning));
+        assert!(memory.learn("h", "m", Adaptation::UseResponses));
+        assert_eq!(memory.adaptations("h", "m").len(), 2);
+        assert_eq!(
+            memory.adaptations("h", "n"),
+            HashSet::from([Adaptation::WithoutReasoning])
+        );
+        assert!(memory.adaptations("other", "m").is_empty());
+    }
+}

@@ -1,0 +1,206 @@
+//! Servers that refuse a request and say how they want it.
+
+use std::sync::Arc;
+
+use co_llm::transcript::{Call, Item, Outcome};
+use co_llm::{Delta, Fault, Provider, ProviderSettings, STALL, ServerMemory, Stop};
+use serde_json::{Value, json};
+
+use super::server::{Reply, Server};
+use super::wire::{Said, Wire, ask, key, request, text, user};
+
+fn provider(settings: &ProviderSettings, memory: &ServerMemory) -> Arc<dyn Provider> {
+    co_llm::connect_with(settings, &key, STALL, memory.clone()).expect("a provider")
+}
+
+fn refusal(words: &str) -> Reply {
+    let error = json!({"type": "invalid_request_error", "message": words});
+    Reply::json(400, &json!({ "error": error }))
+}
+
+fn ok(wire: Wire) -> Reply {
+    wire.reply(wire.frames(&Said {
+        texts: &["ok"],
+        ..Said::default()
+    }))
+}
+
+/// A turn with a call that the model reasoned about.
+fn reasoned() -> Vec<Item> {
+    vec![
+        user("go"),
+        Item::Reasoning {
+            text: "hmm".into(),
+            signature: None,
+        },
+        Item::Call(Call {
+            id: "a".into(),
+            name: "run".into(),
+            arguments: json!({"cmd": "ls"}),
+            signature: None,
+        }),
+        Item::Outcome(Outcome {
+            call: "a".into(),
+            text: "x".into(),
+            ok: false,
+            spill: None,
+            hidden: 0,
+        }),
+    ]
+}
+
+fn notices(deltas: &[Result<Delta, Fault>]) -> Vec<&str> {
+    let notices = deltas.iter().filter_map(|delta| match delta {
+        Ok(Delta::Notice(text)) => Some(text.as_str()),
+        _ => None,
+    });
+    notices.collect()
+}
+
+fn reasoning_content(body: &Value) -> Option<&Value> {
+    body["messages"][2].get("reasoning_content")
+}
+
+#[tokio::test]
+async fn reasoning_that_is_refused_is_left_out_in_every_chat_with_the_server() {
+    let server = Server::start(|received, _| match reasoning_content(&received.body) {
+        Some(_) => refusal("'messages.2': property 'reasoning_content' is unsupported"),
+        None => ok(Wire::OpenAi),
+    })
+    .await;
+    let memory = ServerMemory::default();
+    for (chat, requests) in [2, 3, 4].into_iter().enumerate() {
+        let settings = ProviderSettings {
+            model: Some(format!("model-{chat}")),
+            ..Wire::OpenAi.settings(&server.url())
+        };
+        let deltas = ask(provider(&settings, &memory).as_ref(), request(reasoned())).await;
+        assert_eq!(text(&deltas), "ok", "{deltas:?}");
+        assert_eq!(
+            server.received().len(),
+            requests,
+            "only the first chat is refused"
+        );
+    }
+}
+
+#[tokio::test]
+async fn reasoning_that_is_demanded_is_sent() {
+    let server = Server::start(|received, _| match reasoning_content(&received.body) {
+        Some(_) => ok(Wire::OpenAi),
+        None => {
+            refusal("The reasoning_content in the thinking mode must be passed back to the API.")
+        }
+    })
+    .await;
+    // The calls of another model have no reasoning.
+    let mut items = reasoned();
+    items.remove(1);
+    let memory = ServerMemory::default();
+    let settings = Wire::OpenAi.settings(&server.url());
+    let deltas = ask(provider(&settings, &memory).as_ref(), request(items)).await;
+    assert_eq!(text(&deltas), "ok", "{deltas:?}");
+    let bodies: Vec<_> = server.received().into_iter().map(|it| it.body).collect();
+    let sent: Vec<_> = bodies.iter().map(reasoning_content).collect();
+    assert_eq!(sent, [None, Some(&json!(""))]);
+}
+
+#[tokio::test]
+async fn a_model_that_answers_over_the_other_protocol_is_asked_over_it() {
+    let server = Server::start(|received, _| match received.path.as_str() {
+        "/v1/responses" => ok(Wire::Responses),
+        _ => refusal(
+            "Function tools with reasoning_effort are not supported for test-model in /v1/chat/completions. \
+             To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
+        ),
+    })
+    .await;
+    let memory = ServerMemory::default();
+    let settings = Wire::OpenAi.settings(&server.url());
+    let first = provider(&settings, &memory);
+    let deltas = ask(first.as_ref(), request(vec![user("go")])).await;
+    assert_eq!(text(&deltas), "ok", "{deltas:?}");
+    assert!(
+        matches!(notices(&deltas)[..], [notice] if notice.contains("Responses")),
+        "{deltas:?}"
+    );
+    let deltas = ask(first.as_ref(), request(vec![user("go")])).await;
+    assert_eq!(notices(&deltas), [""; 0], "it is said once");
+    assert_eq!(server.received().len(), 3);
+}
+
+#[tokio::test]
+async fn a_refusal_that_repeats_itself_ends_the_tries() {
+    let server = Server::always(refusal("cache_control: Extra inputs are not permitted")).await;
+    let settings = Wire::Anthropic.settings(&server.url());
+    let provider = provider(&settings, &ServerMemory::default());
+    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    assert!(
+        matches!(deltas[..], [Err(Fault::BadRequest { .. })]),
+        "{deltas:?}"
+    );
+    let received = server.received();
+    let marked = received
+        .iter()
+        .map(|it| it.body.to_string().contains("cache_control"));
+    assert_eq!(marked.collect::<Vec<_>>(), [true, false]);
+}
+
+#[tokio::test]
+async fn an_unknown_model_is_answered_with_the_nearest_names() {
+    let server = Server::start(|received, _| match received.method.as_str() {
+        "GET" => Reply::json(
+            200,
+            &json!({"data": [{"id": "test-models"}, {"id": "other"}]}),
+        ),
+        _ => Reply::json(404, &json!({"error": {"message": "no such model"}})),
+    })
+    .await;
+    let settings = Wire::OpenAi.settings(&server.url());
+    let provider = provider(&settings, &ServerMemory::default());
+    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    let [Err(Fault::NotFound { near, .. })] = &deltas[..] else {
+        panic!("{deltas:?}");
+    };
+    assert_eq!(near, &["test-models"]);
+}
+
+#[tokio::test]
+async fn the_window_is_what_the_server_reports_and_it_is_asked_once() {
+    let server = Server::start(|_, _| {
+        let list = json!({"data": [{"id": "test-model", "context_length": 12_345}]});
+        Reply::json(200, &list)
+    })
+    .await;
+    let memory = ServerMemory::default();
+    for _ in 0..2 {
+        let settings = Wire::OpenAi.settings(&server.url());
+        assert_eq!(provider(&settings, &memory).window().await, 12_345);
+    }
+    assert_eq!(server.received().len(), 1);
+}
+
+#[tokio::test]
+async fn the_chosen_model_is_named() {
+    let server = Server::start(|received, _| match received.method.as_str() {
+        "GET" => Reply::json(
+            200,
+            &json!({"data": [{"id": "claude-sonnet-4-5"}, {"id": "claude-sonnet-5-5"}]}),
+        ),
+        _ => ok(Wire::OpenAi),
+    })
+    .await;
+    let settings = ProviderSettings {
+        model: None,
+        ..Wire::OpenAi.settings(&server.url())
+    };
+    let provider = provider(&settings, &ServerMemory::default());
+    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    assert!(
+        matches!(notices(&deltas)[..], [notice] if notice.starts_with("claude-sonnet-5-5 answers")),
+        "{deltas:?}"
+    );
+    assert_eq!(deltas.last(), Some(&Ok(Delta::Stop(Stop::Done))));
+    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    assert_eq!(notices(&deltas), [""; 0]);
+}

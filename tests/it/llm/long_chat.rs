@@ -1,0 +1,158 @@
+//! A chat of forty steps over each protocol.
+
+use co_llm::transcript::{Call, Item, Outcome, Usage};
+use co_llm::{AnswerBuilder, Delta, STALL};
+use serde_json::{Value, json};
+
+use super::server::Server;
+use super::wire::{Said, WIRES, Wire, ask, request, user};
+
+const STEPS: usize = 40;
+
+/// Returns the messages of a request, without the marks that no cache looks at.
+fn messages(wire: Wire, body: &Value) -> Vec<Value> {
+    let field = match wire {
+        Wire::Responses => "input",
+        Wire::Gemini => "contents",
+        _ => "messages",
+    };
+    let mut messages = body[field].as_array().expect("messages").clone();
+    for message in &mut messages {
+        let blocks = message["content"].as_array_mut();
+        for block in blocks.into_iter().flatten() {
+            block
+                .as_object_mut()
+                .map(|block| block.remove("cache_control"));
+        }
+    }
+    messages
+}
+
+/// Returns the request without its messages.
+fn rest(wire: Wire, body: &Value) -> Value {
+    let mut rest = body.clone();
+    for field in ["input", "contents", "messages"] {
+        rest.as_object_mut().expect("an object").remove(field);
+    }
+    assert!(rest["tools"].is_array(), "{wire:?}");
+    rest
+}
+
+/// Returns the ids of the calls and of the results in a request, in their order.
+fn ids(wire: Wire, messages: &[Value]) -> (Vec<String>, Vec<String>) {
+    let (mut calls, mut results) = (Vec::new(), Vec::new());
+    let mut add = |value: &Value, to_calls: bool| {
+        let id = value.as_str().expect("an id").to_owned();
+        if to_calls {
+            calls.push(id)
+        } else {
+            results.push(id)
+        }
+    };
+    for message in messages {
+        match wire {
+            Wire::OpenAi => {
+                for call in message["tool_calls"].as_array().into_iter().flatten() {
+                    add(&call["id"], true);
+                }
+                if message["role"] == "tool" {
+                    add(&message["tool_call_id"], false);
+                }
+            }
+            Wire::Responses => match message["type"].as_str() {
+                Some("function_call") => add(&message["call_id"], true),
+                Some("function_call_output") => add(&message["call_id"], false),
+                _ => {}
+            },
+            Wire::Anthropic => {
+                for block in message["content"].as_array().into_iter().flatten() {
+                    match block["type"].as_str() {
+                        Some("tool_use") => add(&block["id"], true),
+                        Some("tool_result") => add(&block["tool_use_id"], false),
+                        _ => {}
+                    }
+                }
+            }
+            Wire::Gemini => {
+                for part in message["parts"].as_array().into_iter().flatten() {
+                    if part["functionCall"].is_object() {
+                        add(&part["functionCall"]["id"], true);
+                    }
+                    if part["functionResponse"].is_object() {
+                        add(&part["functionResponse"]["id"], false);
+                    }
+                }
+            }
+            // It has no ids: the order is all there is.
+            Wire::Ollama => {
+                for call in message["tool_calls"].as_array().into_iter().flatten() {
+                    add(&call["function"]["arguments"]["cmd"], true);
+                }
+                if message["role"] == "tool" {
+                    add(&message["content"], false);
+                }
+            }
+        }
+    }
+    (calls, results)
+}
+
+#[tokio::test]
+async fn each_request_begins_with_the_one_before_it() {
+    for wire in WIRES {
+        let server = Server::start(move |received, _| {
+            let frames = wire.frames(&Said {
+                texts: &["I run it."],
+                arguments: (received.path != super::server::SHOW).then_some(&["{\"cmd\":\"ls\"}"]),
+                length: false,
+            });
+            wire.reply(frames)
+        })
+        .await;
+        let provider = wire.connect(&server, STALL);
+        let mut items = vec![user("go")];
+        let mut total = Usage::default();
+        for step in 0..STEPS {
+            let deltas = ask(provider.as_ref(), request(items.clone())).await;
+            let mut answer = AnswerBuilder::new();
+            for delta in deltas.iter().flatten() {
+                if let Delta::Call(call) = delta {
+                    // Each call asks for something else, and each result tells what.
+                    let call = Call {
+                        arguments: json!({ "cmd": format!("step {step}") }),
+                        ..call.clone()
+                    };
+                    items.extend(answer.push(&Delta::Call(call.clone())));
+                    items.push(Item::Outcome(Outcome {
+                        text: format!("step {step}"),
+                        ok: step % 2 == 0,
+                        call: call.id,
+                        spill: None,
+                        hidden: 0,
+                    }));
+                } else {
+                    items.extend(answer.push(delta));
+                }
+            }
+            if let Some(Ok(Delta::Usage(usage))) = deltas.iter().rev().nth(1) {
+                total += *usage;
+            }
+        }
+        assert_eq!(total.input, 11 * STEPS as u64, "{wire:?}");
+        assert_eq!(total.cached, 5 * STEPS as u64, "{wire:?}");
+        let received = server.received();
+        assert_eq!(received.len(), STEPS, "{wire:?}");
+        for pair in received.windows(2) {
+            let [before, after] = pair.iter().map(|it| &it.body).collect::<Vec<_>>()[..] else {
+                panic!("two of them");
+            };
+            let [old, new] = [before, after].map(|body| messages(wire, body));
+            assert_eq!(new[..old.len()], old, "{wire:?}");
+            assert_eq!(rest(wire, after), rest(wire, before), "{wire:?}");
+        }
+        let last = messages(wire, &received[STEPS - 1].body);
+        let (calls, results) = ids(wire, &last);
+        assert_eq!(calls.len(), STEPS - 1, "{wire:?}");
+        assert_eq!(calls, results, "{wire:?}");
+    }
+}
