@@ -129,10 +129,12 @@ impl Store {
     /// Begins a transcript with the first `upto` items of another, which may be open.
     pub fn fork(&self, id: &str, upto: usize) -> Result<TranscriptWriter, Error> {
         let contents = Contents::read(id, &self.path(id)?)?;
+        let title = contents.title();
         let (mut items, _) = transcript::repair(contents.items);
         items.truncate(upto);
         let (items, _) = transcript::repair(items);
         let mut header = Header::new(reader::new_id(), contents.header.meta());
+        header.title = format!("copy of {title}");
         header.forked_from = Some(id.to_owned());
         let mut log = self.create_with(header)?;
         for item in &items {

@@ -51,6 +51,18 @@ impl Contents {
         Ok(contents)
     }
 
+    /// Returns the title for a list: that of the person, or the first prompt.
+    pub(super) fn title(&self) -> String {
+        let prompt = self.items.iter().find_map(|item| match item {
+            Item::User { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        match self.header.title.as_str() {
+            "" => shorten(prompt.unwrap_or_default()),
+            title => shorten(title),
+        }
+    }
+
     pub(super) fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
         if self.no_header {

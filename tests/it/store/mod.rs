@@ -345,7 +345,11 @@ fn a_fork_has_its_own_life() {
     expected.push(user("another way"));
     expected.push(end(End::Interrupted));
     assert_eq!(loaded.items, expected);
-    assert_eq!(loaded.meta, meta("/a"));
+    let expected = Meta {
+        title: "copy of list".to_owned(),
+        ..meta("/a")
+    };
+    assert_eq!(loaded.meta, expected);
     let original = fs::read_to_string(log.path()).unwrap();
     assert!(!original.contains("another way"));
 }
