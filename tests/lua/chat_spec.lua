@@ -471,6 +471,36 @@ describe('the chat', function()
     same('Which model', nvim:lua('return _G.title'))
   end)
 
+  it('is gone to, not opened twice, when it is resumed', function()
+    local nvim = chat({ screen = true, columns = 140 })
+    nvim:receive(state('idle', { transcript = 'abc' }))
+    nvim:keys(':tabnew<CR>:Co /new<CR>')
+    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'")
+    local choices = { { label = 'hello · 1 min ago', value = 'abc' } }
+    local function choose(name, key)
+      nvim:receive({
+        type = 'choose',
+        chat = 2,
+        name = name,
+        title = name .. ' which',
+        choices = choices,
+      })
+      nvim:wait_screen(name .. ' which')
+      nvim:wait_screen('hello · 1 min ago · open: chat 1')
+      nvim:keys(key .. '<CR>')
+    end
+    choose('resume', '1')
+    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/1/prompt'")
+    same(1, nvim:lua('return vim.fn.tabpagenr()'))
+    nvim:keys('gt')
+    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'")
+    choose('delete', '1')
+    nvim:wait_screen('not deleted: chat 1 has it open')
+    nvim:keys('i/resume abc<C-s>')
+    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/1/prompt'")
+    same({}, nvim:sent('command'))
+  end)
+
   it('ends with a line when the backend is gone in the middle of a turn', function()
     local nvim = chat({ screen = true })
     nvim:receive(state('streaming'), append('half an ans'))

@@ -348,14 +348,54 @@ function M.replace(message)
   end)
 end
 
---- Offers choices and sends the chosen one as a command.
+--- Returns the chat of this Neovim that has a transcript open.
+---@param transcript string its id
+---@return co.Chat?
+local function with_transcript(transcript)
+  for _, chat in pairs(chats) do
+    if chat.state.transcript == transcript then
+      return chat
+    end
+  end
+end
+
+--- Carries out `/resume` and `/delete` for a transcript that a chat of this Neovim has open: the backend cannot.
+---@param name string of a slash command
+---@param args string
+---@return boolean done
+function M.use_open(name, args)
+  local open = (name == 'resume' or name == 'delete') and with_transcript(args)
+  if not open then
+    return false
+  elseif name == 'resume' then
+    window.go_to(open)
+    notify.info(('chat %d has it open already'):format(open.id))
+  else
+    notify.warn(('not deleted: chat %d has it open; :bdelete its buffer first'):format(open.id))
+  end
+  return true
+end
+
+--- Offers choices and sends the chosen one as a command. It marks transcripts that are open in this Neovim.
 ---@param message co.Choose
 function M.choose(message)
   local chat = of_message(message)
   if not chat then
     return
   end
+  for _, choice in ipairs(message.choices) do
+    local open = with_transcript(choice.value)
+    if open then
+      choice.label = ('%s · open: %s'):format(
+        choice.label,
+        open == chat and 'this chat' or 'chat ' .. open.id
+      )
+    end
+  end
   require('co.chat.choice').offer(chat, message, function(value)
+    if M.use_open(message.name, value) then
+      return
+    end
     backend.send_if_running({
       type = 'command',
       chat = chat.id,

@@ -59,6 +59,17 @@ function M.enter_prompt(chat)
   end
 end
 
+--- Goes to the prompt of a chat, in the tab page that shows it, else in this one.
+---@param chat co.Chat
+function M.go_to(chat)
+  local shown = vim.fn.win_findbuf(chat.prompt.buf)[1]
+  if not windows.in_tabpage(chat.prompt.buf) and shown then
+    windows.enter(shown)
+  else
+    M.show(chat, true)
+  end
+end
+
 --- Closes the windows of a chat in this tab page. The chat, its draft and its turn stay.
 ---@param chat co.Chat
 function M.hide(chat)

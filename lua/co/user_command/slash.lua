@@ -221,6 +221,8 @@ function M.run(name, args, chat, cwd)
   end
   if entry.run then
     return entry.run(args, chat, cwd) ~= false
+  elseif require('co.chat').use_open(name, args) then
+    return true
   end
   chat = chat or require('co.chat').new(cwd)
   if not chat then
