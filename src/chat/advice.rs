@@ -16,6 +16,9 @@ pub(super) const NOT_EXECUTED: &str =
 const CONFINED: &str = "It ran without write access and without network. If it failed because of that, send the same \
      command again: co then asks the person to allow both.";
 
+/// Advice on a command whose output is withheld.
+const WITHHELD: &str = "Its output may contain that secret. If you need it, send the same command again: co then asks the person.";
+
 /// Advice on a command that the workspace level kept from a secret.
 const HIDDEN: &str = "The sandbox hides the workspace's secrets. The person's yes opens those that the command names: if it \
      needs .env, put `: .env; ` in front of it.";
@@ -53,7 +56,9 @@ pub(super) struct Conditions {
 impl Conditions {
     /// Returns what may help the model after this outcome; none if the command went well or was cancelled.
     pub(super) fn advice(&self, outcome: &Outcome) -> Option<String> {
-        if outcome.ok() || outcome.cancelled {
+        if outcome.withheld {
+            Some(WITHHELD.to_owned())
+        } else if outcome.ok() || outcome.cancelled {
             None
         } else if outcome.timed_out {
             Some(self.timed_out())
@@ -73,9 +78,10 @@ impl Conditions {
         confinement::hint(outcome, self.network)
     }
 
-    /// Returns whether the read-only level may have caused a failure.
+    /// Returns whether the read-only level may have caused a failure, or withheld the output.
     pub(super) fn may_be_to_blame(&self, outcome: &Outcome) -> bool {
         match outcome.timed_out {
+            _ if outcome.withheld => true,
             true => self.unasked,
             false => self.confined && !outcome.ok() && !outcome.cancelled,
         }
@@ -181,6 +187,16 @@ mod tests {
             ..Outcome::default()
         };
         check(FREE, &killed, "try something else");
+    }
+
+    #[test]
+    fn withheld_output_is_asked_about() {
+        let withheld = Outcome {
+            withheld: true,
+            ..exit(0)
+        };
+        check(FREE, &withheld, "co then asks the person");
+        assert!(FREE.may_be_to_blame(&withheld));
     }
 
     #[test]

@@ -206,6 +206,7 @@ fn in_json(outcome: &Outcome) -> String {
         .collect();
     let value = json!({
         "output": outcome.output,
+        "withheld": outcome.withheld,
         "exit": outcome.exit,
         "signal": outcome.signal,
         "timed_out": outcome.timed_out,

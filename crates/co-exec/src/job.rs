@@ -13,6 +13,7 @@ use crate::output::screen::Screen;
 use crate::output::spill;
 use crate::process::input::Input;
 use crate::process::supervisor::{NewJob, Supervisor};
+use crate::sandbox::Wrapped;
 
 /// A running command. Dropping it cancels the command.
 #[derive(Debug)]
@@ -83,12 +84,15 @@ pub(crate) fn supervise(mut new_job: NewJob) -> Job {
     let keep = new_job.settings.screen_lines;
     let shared = Arc::new(SharedOutput::new(keep, new_job.settings.max_output));
     let screen = Arc::new(Screen::new(Arc::clone(&shared), keep));
-    let reading = Arc::new(Reading::new(
+    let reading = Reading::new(
         Arc::clone(&shared),
         new_job.settings.max_output,
         spill::path(&new_job.settings.spill_dir, &new_job.name),
         new_job.settings.spill_max,
-    ));
+    );
+    let confined = new_job.started.confined.as_ref();
+    let secrets = confined.and_then(Wrapped::secrets).cloned();
+    let reading = Arc::new(reading.with_secrets(secrets));
     let cancel = new_job.cancel.clone();
     let pid = new_job.started.pid.as_raw_nonzero().get();
     let tasks = new_job.job_tasks.tasks.clone();

@@ -9,8 +9,10 @@ use crate::limits::Limit;
 /// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// Text for a model: bounded, plain, with a status line.
+    /// Text for a model: bounded, plain, with a status line. Without the output if that is withheld.
     pub output: String,
+    /// True if the output is withheld from a model, because a secret appeared where the command could read.
+    pub withheld: bool,
     pub exit: Option<i32>,
     pub signal: Option<i32>,
     pub timed_out: bool,

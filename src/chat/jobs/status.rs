@@ -84,11 +84,13 @@ impl JobView {
     }
 
     /// Returns the output since the last reading, or from a line on.
-    pub(in crate::chat) fn read(&self, since: Option<u64>) -> Option<String> {
-        match since {
-            None => self.reading.next(),
-            Some(line) => self.reading.from_line(line),
-        }
+    pub(in crate::chat) async fn read(&self, since: Option<u64>) -> Option<String> {
+        let reading = Arc::clone(&self.reading);
+        let read = tokio::task::spawn_blocking(move || match since {
+            None => reading.next(),
+            Some(line) => reading.from_line(line),
+        });
+        read.await.ok().flatten()
     }
 
     /// Returns the job's state for the model.

@@ -173,7 +173,7 @@ impl Turn {
     async fn tell(&mut self, call: &Call, job: &JobView, told: JobReport) -> Result<(), Halt> {
         // Take the outcome first: then the output is complete if the job has ended.
         let outcome = job.outcome();
-        let new = match job.read(told.since) {
+        let new = match job.read(told.since).await {
             Some(new) => Some(self.redact_for_model(&new).await),
             None => None,
         };

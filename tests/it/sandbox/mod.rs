@@ -5,6 +5,7 @@
 mod absent;
 mod backend;
 mod bombs;
+mod exposed;
 mod fallbacks;
 mod git_dirs;
 mod git_writes;

@@ -9,6 +9,7 @@ use crate::output::capture::{HeadAndTail, HeadAndTailSizes};
 use crate::output::reader::SharedOutput;
 use crate::output::text::Encoding;
 use crate::output::{model, spill};
+use crate::sandbox::SecretWatch;
 
 /// The most bytes of an unfinished line that is repeated in the next piece.
 const OPEN_LINE: usize = 4 << 10;
@@ -23,6 +24,8 @@ pub struct Reading {
     spill: PathBuf,
     /// The most bytes in that file.
     cap: u64,
+    /// The watch for secrets that the command may have printed.
+    secrets: Option<SecretWatch>,
     place: Mutex<Position>,
 }
 
@@ -41,8 +44,15 @@ impl Reading {
             max,
             spill,
             cap,
+            secrets: None,
             place: Mutex::default(),
         }
+    }
+
+    /// Withholds the output as soon as a secret has appeared where the command can read.
+    #[must_use]
+    pub(crate) fn with_secrets(self, secrets: Option<SecretWatch>) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Returns the number of lines printed so far, in words: `1 line`.
@@ -81,7 +91,9 @@ impl Reading {
         self.shared.until(pending).await
     }
 
-    /// Returns the output since the last call, if there is any.
+    /// Returns the output since the last call, if there is any, or the reason for which it is withheld.
+    ///
+    /// Blocks on files.
     pub fn next(&self) -> Option<String> {
         let mut place = self.position();
         let end = self.shared.capture().bytes();
@@ -89,6 +101,8 @@ impl Reading {
     }
 
     /// Returns the output from a line on, counted from 0, if there is any. The next call goes on after it.
+    ///
+    /// Blocks on files.
     pub fn from_line(&self, line: u64) -> Option<String> {
         let mut place = self.position();
         let (at, first) = {
@@ -142,6 +156,10 @@ impl Reading {
             at: next_start(&fresh, end, encoding),
             seen: end,
         };
+        // Looked for after the output was taken: no secret in it appeared later.
+        if let Some(withheld) = self.secrets.as_ref().and_then(SecretWatch::withheld) {
+            return withheld;
+        }
         let ends = ends(fresh, share, encoding, binary);
         let text = model::view(&ends, self.max, self.file_note().as_deref()).text;
         if lost == 0 {

@@ -310,7 +310,13 @@ impl Supervisor {
         }
         let left = status::remaining(outcome, NAMED);
         let how = status::explain(outcome);
-        outcome.output = view.text;
+        outcome.output = match self.withheld().await {
+            Some(line) => {
+                (outcome.withheld, outcome.spill) = (true, None);
+                line
+            }
+            None => view.text,
+        };
         let appeared = status::appeared(outcome);
         for line in left.into_iter().chain(appeared).chain(how) {
             if !outcome.output.is_empty() && !outcome.output.ends_with('\n') {
@@ -318,6 +324,14 @@ impl Supervisor {
             }
             outcome.output.push_str(&format!("[{line}]\n"));
         }
+    }
+
+    /// Returns the line in place of the output, if a secret appeared where the command could read.
+    async fn withheld(&self) -> Option<String> {
+        let secrets = self.confined.as_ref().and_then(Wrapped::secrets)?.clone();
+        let look = tokio::task::spawn_blocking(move || secrets.withheld());
+        let failed = "[output withheld: co could not look for secrets again]\n";
+        look.await.unwrap_or_else(|_| Some(failed.to_owned()))
     }
 
     /// Keeps the remaining processes of a person's command. They can print and can be cancelled.

@@ -6,6 +6,7 @@
 //! This module knows nothing of approval, output or time limits.
 
 mod appeared;
+mod exposure;
 mod filter;
 mod git;
 mod grants;
@@ -34,6 +35,7 @@ pub use tmp::PrivateTmp;
 pub(crate) use tmp::prune;
 
 use self::appeared::WatchedPaths;
+pub(crate) use self::exposure::SecretWatch;
 use self::grants::{FoundPaths, GrantRequest, Grants};
 use self::placeholder::Placeholders;
 use self::plan::{ControlGroup, PathBytes, PidNamespace, Plan, PlanFile, SandboxLevel};
@@ -102,6 +104,8 @@ pub struct Wrapped {
     pub(crate) pid_namespace: bool,
     /// The plan that the launcher reads, if the launcher starts the command.
     plan: Option<PlanFile>,
+    /// The secrets of the workspace, if the command reads around them.
+    secrets: Option<SecretWatch>,
     /// The files that other programs run or read as configuration.
     watched: WatchedPaths,
     /// The placeholders of the command. When this is dropped, those that no other command needs are removed.
@@ -269,6 +273,9 @@ impl Launcher {
         };
         let mut wrapped = self.launch_confined(&grant_request, network, request, argv)?;
         wrapped.level = level.name();
+        wrapped.secrets = survey
+            .filter(|_| level == SandboxLevel::ReadOnly)
+            .map(|survey| SecretWatch::new(self.surveys.clone(), workspace, survey));
         wrapped.tmp = Some(tmp);
         Ok(wrapped)
     }
@@ -418,6 +425,7 @@ impl Wrapped {
             tmp: None,
             pid_namespace: false,
             plan: None,
+            secrets: None,
             watched: WatchedPaths::default(),
             _placeholders: Placeholders::default(),
         }
@@ -438,6 +446,11 @@ impl Wrapped {
             rustix::io::fcntl_setfd(plan, rustix::io::FdFlags::empty())?;
         }
         Ok(())
+    }
+
+    /// Returns the watch for secrets that appear where the command can read.
+    pub(crate) fn secrets(&self) -> Option<&SecretWatch> {
+        self.secrets.as_ref()
     }
 
     /// Returns the files that other programs run or read as configuration, and that were made or replaced while the

@@ -139,6 +139,11 @@ impl Survey {
         self.dirs.iter().chain(&self.files)
     }
 
+    /// Returns whether a file or directory is closed, by this path.
+    pub(crate) fn closes(&self, path: &Path) -> bool {
+        self.dirs.iter().any(|dir| path.starts_with(dir)) || self.files.iter().any(|it| it == path)
+    }
+
     /// Returns whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.dirs.is_empty()

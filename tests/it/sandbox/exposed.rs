@@ -1,0 +1,110 @@
+//! Output is withheld from a model if a secret appeared where its command could read.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use co_exec::sandbox::Launcher;
+use co_exec::{
+    Caller, Confinement, Environment, ExecSettings, Executor, Job, Program, Setup, Spec,
+};
+use tempfile::TempDir;
+
+use crate::support::BACKEND;
+
+/// A workspace with a secret near the root and none in `src`, and an executor.
+struct Place {
+    _dir: TempDir,
+    ws: PathBuf,
+    executor: Executor,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let ws = dir.path().canonicalize().unwrap().join("ws");
+        fs::create_dir_all(ws.join("src/deep")).unwrap();
+        fs::write(ws.join(".env"), "KEY=hunter2\n").unwrap();
+        fs::write(ws.join("src/main.rs"), "fn main() {}\n").unwrap();
+        let launcher = Launcher::new(BACKEND.into(), "/nonexistent".into(), Vec::new());
+        let executor = Executor::new(Setup {
+            launcher: Some(launcher),
+            ..Setup::new(ExecSettings::new(dir.path().join("spill")))
+        });
+        Self {
+            _dir: dir,
+            ws,
+            executor: executor.unwrap(),
+        }
+    }
+
+    /// Starts a command that prints `ready`, waits for the file `go`, and then runs `line`. Waits until it is ready.
+    async fn start(&self, line: &str) -> Job {
+        let text = format!("echo ready; until test -e go; do sleep 0.01; done; {line}");
+        let job = self.executor.start(Spec {
+            program: Program::Argv(["bash", "-c", &text].map(str::to_owned).into()),
+            cwd: self.ws.clone(),
+            caller: Caller::Agent,
+            stdin: None,
+            timeout: Duration::from_secs(60),
+            confinement: Confinement::ReadOnly {
+                workspace: self.ws.clone(),
+            },
+            environment: Environment::default(),
+            extra_env: Vec::new(),
+        });
+        let job = job.await.unwrap();
+        job.reading().settled(Duration::ZERO).await;
+        assert_eq!(job.reading().from_line(0).unwrap(), "ready\n");
+        job
+    }
+
+    fn go(&self) {
+        fs::write(self.ws.join("go"), "").unwrap();
+    }
+}
+
+#[tokio::test]
+async fn output_is_withheld_if_a_secret_appeared_where_the_command_could_read() {
+    let place = Place::new();
+    let job = place.start("cat src/deep/.env src/main.rs").await;
+    fs::write(place.ws.join("src/deep/.env"), "KEY=hunter3\n").unwrap();
+    place.go();
+    let outcome = job.outcome().await;
+    assert!(outcome.withheld);
+    let told = "[output withheld: a secret appeared where the command could read: src/deep/.env]\n";
+    assert_eq!(outcome.output, told);
+    assert_eq!(outcome.spill, None);
+}
+
+#[tokio::test]
+async fn output_of_a_running_command_is_withheld_too() {
+    let place = Place::new();
+    let job = place.start("cat src/.env; exec sleep 60").await;
+    fs::write(place.ws.join("src/.env"), "KEY=hunter3\n").unwrap();
+    place.go();
+    let reading = job.reading();
+    reading.settled(Duration::ZERO).await;
+    let told = reading.next().unwrap();
+    assert!(told.starts_with("[output withheld: "), "{told}");
+    // The output may still contain the secret after the file is gone.
+    fs::remove_file(place.ws.join("src/.env")).unwrap();
+    let told = reading.from_line(0).unwrap();
+    assert!(told.starts_with("[output withheld: "), "{told}");
+    job.cancel();
+    assert!(job.outcome().await.withheld);
+}
+
+#[tokio::test]
+async fn output_is_told_if_a_secret_appeared_beside_one() {
+    let place = Place::new();
+    let job = place.start("cat .env .env.local src/main.rs 2>&1").await;
+    fs::write(place.ws.join(".env.local"), "KEY=hunter3\n").unwrap();
+    fs::write(place.ws.join("new"), "KEY=hunter3\n").unwrap();
+    fs::rename(place.ws.join("new"), place.ws.join(".env")).unwrap();
+    place.go();
+    let outcome = job.outcome().await;
+    assert!(!outcome.withheld);
+    assert!(outcome.output.contains("fn main"), "{}", outcome.output);
+    assert!(!outcome.output.contains("hunter"), "{}", outcome.output);
+}
