@@ -227,6 +227,7 @@ impl Executor {
             confinement: &spec.confinement,
             env,
             limits: self.per_process(&spec.confinement, &limits, group.as_ref()),
+            tmp_size: limits.disk,
             group: group.as_ref(),
             launcher: inner.launcher.as_ref(),
             survey,

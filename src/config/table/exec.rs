@@ -149,7 +149,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             set: |c, v| c.exec.tmp_size = v,
         },
         "Most bytes that a model's command may keep in its private $TMPDIR, if it is confined. co kills a \
-         command that keeps more.",
+         command that keeps more. Commands that run unasked have 512MiB at most.",
     ),
     setting(
         "unasked_timeout",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use co_exec::{Caller, Confinement, Error, ExecSettings, Limit, Outcome};
+use co_exec::{Caller, Confinement, Error, ExecSettings, Limit, Outcome, ShownSecrets};
 
 use super::{BINARY, Bench};
 
@@ -98,18 +98,62 @@ async fn a_models_command_that_starts_too_many_processes_is_ended_and_told() {
 
 #[tokio::test]
 async fn what_fills_its_private_directory_is_ended_and_told() {
+    let fill = "head -c 20000000 /dev/zero > $TMPDIR/a; sleep 300";
+    // A file that has no name any more.
+    let hidden = "for i in 1 2 3; do exec {fd}<>$TMPDIR/a; head -c 5000000 /dev/zero >&$fd; rm $TMPDIR/a; done; sleep 300";
+    for (namespaces, line) in [(true, fill), (true, hidden), (false, hidden)] {
+        let bench = limited(|settings| {
+            settings.tmp_size = Some(8 << 20);
+            settings.namespaces = namespaces;
+        });
+        let workspace = bench.path().to_owned();
+        let mut spec = bench.spec(line);
+        spec.confinement = match namespaces {
+            true => Confinement::Workspace {
+                workspace,
+                network: false,
+                shown: ShownSecrets::default(),
+            },
+            false => Confinement::ReadOnly { workspace },
+        };
+        let outcome = bench.run_spec(spec).await;
+        if outcome.level == "plain" {
+            eprintln!("nothing is confined here");
+            return;
+        }
+        assert_eq!(outcome.limit, Some(Limit::Disk(8 << 20)), "{outcome:?}");
+        let told = "[ended: it took more than 8 MiB in its TMPDIR]\n";
+        assert!(outcome.output.ends_with(told), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_private_directory_of_what_only_reads_is_in_memory_and_bounded() {
+    let line = "stat -fc %T $TMPDIR; head -c 20000000 /dev/zero > $TMPDIR/a; stat -c %s $TMPDIR/a; rm $TMPDIR/a; \
+                for ((i = 0; i < 50100; i++)); do : > $TMPDIR/$i || break; done; echo $i; echo gone > $TMPDIR/1; cat $TMPDIR/1";
     let bench = limited(|settings| settings.tmp_size = Some(8 << 20));
     let workspace = bench.path().to_owned();
-    let mut spec = bench.spec("head -c 20000000 /dev/zero > $TMPDIR/a; sleep 300");
+    let mut spec = bench.spec(line);
     spec.confinement = Confinement::ReadOnly { workspace };
     let outcome = bench.run_spec(spec).await;
-    if outcome.level != "read-only" {
-        eprintln!("nothing is confined here");
-        return;
-    }
-    assert_eq!(outcome.limit, Some(Limit::Disk(8 << 20)), "{outcome:?}");
-    let told = "[ended: it took more than 8 MiB in its TMPDIR]\n";
-    assert!(outcome.output.ends_with(told), "{outcome:?}");
+    assert_eq!(outcome.limit, None, "{outcome:?}");
+    let told: Vec<&str> = outcome.output.lines().collect();
+    let has = |line: &str| told.contains(&line);
+    assert!(
+        has("tmpfs") && has("8388608") && has("49999"),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_of_what_only_reads_is_bounded_without_namespaces() {
+    let bench = limited(|settings| settings.namespaces = false);
+    let workspace = bench.path().to_owned();
+    let mut spec = bench.spec("ulimit -f");
+    spec.confinement = Confinement::ReadOnly { workspace };
+    let outcome = bench.run_spec(spec).await;
+    // In KiB.
+    assert_eq!(outcome.output, "524288\n", "{outcome:?}");
 }
 
 /// Returns the directory of the control group in which a command ran; none if it had none of its own.

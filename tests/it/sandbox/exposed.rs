@@ -40,7 +40,7 @@ impl Place {
 
     /// Starts a command that prints `ready`, waits for the file `go`, and then runs `line`. Waits until it is ready.
     async fn start(&self, line: &str) -> Job {
-        let text = format!("echo ready; until test -e go; do sleep 0.01; done; {line}");
+        let text = format!("echo ready; until test -e go; do :; done; {line}");
         let job = self.executor.start(Spec {
             program: Program::Argv(["bash", "-c", &text].map(str::to_owned).into()),
             cwd: self.ws.clone(),

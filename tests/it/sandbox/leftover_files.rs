@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use co_exec::sandbox::Launcher;
-use co_exec::{Caller, Confinement, Environment, ExecSettings, Executor, Program, Setup, Spec};
+use co_exec::{
+    Caller, Confinement, Environment, ExecSettings, Executor, Program, Setup, ShownSecrets, Spec,
+};
 use tempfile::TempDir;
 
 use super::hostile::python;
@@ -70,7 +72,8 @@ fn a_deep_closed_tree_is_removed() {
         std::os::unix::fs::chown(path, user, user).unwrap();
     }
     let mut command = Command::new(dir.path().join("co-nvim"));
-    command.args(["exec", "--read-only", "--", python(), "-c", DEEP]);
+    command.args(["exec", "--backend", "landlock", "--"]);
+    command.args([python(), "-c", DEEP]);
     command.current_dir(&work).env_clear();
     command.env("HOME", &home).env("TMPDIR", tmp);
     command.env("PATH", std::env::var_os("PATH").unwrap());
@@ -109,7 +112,11 @@ impl Bench {
             caller: Caller::Agent,
             stdin: None,
             timeout: Duration::from_secs(60),
-            confinement: Confinement::ReadOnly { workspace },
+            confinement: Confinement::Workspace {
+                workspace,
+                network: false,
+                shown: ShownSecrets::default(),
+            },
             environment: Environment::default(),
             extra_env: Vec::new(),
         };

@@ -370,7 +370,7 @@ fn what_cannot_start_says_so_and_exits_126() {
 fn the_temporary_directory_goes_with_the_guard() {
     let scene = Scene::new(None);
     let (mut command, wrapped) = scene.confined(
-        &scene.read_only(),
+        &scene.workspace(),
         &["bash", "-c", "echo x > $TMPDIR/x; echo $TMPDIR"],
     );
     let done = command.output().unwrap();

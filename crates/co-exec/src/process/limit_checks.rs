@@ -81,9 +81,43 @@ fn used(dir: &Path, most: u64) -> u64 {
     sum
 }
 
+/// Returns the bytes of files without a name that processes hold open, on the file system of `dir`.
+pub(crate) fn nameless(members: &[Process], dir: &Path) -> u64 {
+    let Ok(device) = dir.metadata().map(|facts| facts.dev()) else {
+        return 0;
+    };
+    let mut seen = HashSet::new();
+    let mut sum = 0;
+    for process in members {
+        let open = fs::read_dir(format!("/proc/{}/fd", process.pid));
+        for entry in open.into_iter().flatten().flatten() {
+            let Ok(facts) = fs::metadata(entry.path()) else {
+                continue;
+            };
+            let counts = facts.is_file() && facts.nlink() == 0 && facts.dev() == device;
+            if counts && seen.insert(facts.ino()) {
+                sum += facts.blocks() * 512;
+            }
+        }
+    }
+    sum
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+
+    #[test]
+    fn open_files_without_a_name_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = Process::read(procfs::own_pid()).unwrap();
+        let mut file = tempfile::tempfile_in(dir.path()).unwrap();
+        io::Write::write_all(&mut file, &vec![1; 1 << 20]).unwrap();
+        file.sync_all().unwrap();
+        assert!(nameless(&[own], dir.path()) >= 1 << 20);
+    }
 
     #[test]
     fn a_file_with_several_names_counts_once() {

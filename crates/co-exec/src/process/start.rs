@@ -38,6 +38,8 @@ pub(crate) struct StartRequest<'a> {
     pub(crate) confinement: &'a Confinement,
     pub(crate) env: Variables,
     pub(crate) limits: ProcessLimits,
+    /// The most bytes in its private temporary directory.
+    pub(crate) tmp_size: Option<u64>,
     pub(crate) group: Option<&'a Group>,
     pub(crate) launcher: Option<&'a Launcher>,
     /// The secrets of the workspace to hide from the command.
@@ -84,6 +86,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             confinement: request.confinement,
             cwd: request.cwd,
             limits: request.limits,
+            tmp_size: request.tmp_size,
             group: request.group,
             survey: request.survey,
             long_script: long_script.is_some(),

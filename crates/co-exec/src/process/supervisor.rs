@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -199,6 +200,12 @@ impl Supervisor {
         {
             return Some(Limit::Processes(most));
         }
+        let tmp = self.confined.as_ref().and_then(Wrapped::tmp_on_disk);
+        if let (Some(most), Some(tmp)) = (self.limits.disk, tmp)
+            && limit_checks::nameless(&self.processes.members(), tmp) > most
+        {
+            return Some(Limit::Disk(most));
+        }
         if self.processes.is_limited_by_kernel() {
             // Checking many processes takes long if each of them gets as much processor time as this one.
             return None;
@@ -208,8 +215,8 @@ impl Supervisor {
 
     /// Returns once the private temporary directory exceeds its limit, or never if there is no limit.
     fn full_disk(&self) -> impl Future<Output = Limit> + use<> {
-        let tmp = self.confined.as_ref().and_then(|it| it.tmp.as_ref());
-        let watched = tmp.map(|it| it.path().to_owned()).zip(self.limits.disk);
+        let tmp = self.confined.as_ref().and_then(Wrapped::tmp_on_disk);
+        let watched = tmp.map(Path::to_owned).zip(self.limits.disk);
         async move {
             let Some((dir, most)) = watched else {
                 return std::future::pending().await;

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::plan::{Grant, Hidden, Mounts, OpenedDirectory, PathBytes, Right, SandboxLevel};
-use super::{Refused, Unready, git, names};
+use super::plan::{
+    Grant, Hidden, MemoryDirectory, Mounts, OpenedDirectory, PathBytes, Right, SandboxLevel,
+};
+use super::{Refused, Unready, git, names, tmp};
 use crate::command::ShownSecrets;
 use crate::secrets::Survey;
 
@@ -36,6 +38,8 @@ pub(super) struct Grants {
 pub(super) struct GrantRequest<'a> {
     pub workspace: &'a Path,
     pub tmp: &'a Path,
+    /// The most bytes in it, if it is in memory.
+    pub tmp_size: u64,
     pub env: &'a [(OsString, OsString)],
     pub level: SandboxLevel,
     pub namespaces: bool,
@@ -111,7 +115,11 @@ impl Grants {
                 false => Grant(Right::List, PathBytes::from(&kept.real)),
             });
             found.mounts = request.namespaces.then(|| Mounts {
-                writable: vec![PathBytes::from(request.tmp)],
+                memory: Some(MemoryDirectory {
+                    path: PathBytes::from(request.tmp),
+                    bytes: request.tmp_size,
+                    files: tmp::FILES,
+                }),
                 ..Mounts::default()
             });
         }

@@ -83,6 +83,8 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) confinement: &'a Confinement,
     pub(crate) cwd: &'a Path,
     pub(crate) limits: ProcessLimits,
+    /// The most bytes in its private temporary directory, if they are limited.
+    pub(crate) tmp_size: Option<u64>,
     pub(crate) group: Option<&'a Group>,
     /// The secrets of the workspace. If none, they are looked up.
     pub(crate) survey: Option<Arc<Survey>>,
@@ -102,6 +104,8 @@ pub struct Wrapped {
     pub tmp: Option<PrivateTmp>,
     /// True if the command has its own PID namespace. Then the started process stays outside of it.
     pub(crate) pid_namespace: bool,
+    /// True if another file system is mounted there for the command, whose files lie in memory.
+    tmp_in_memory: bool,
     /// The plan that the launcher reads, if the launcher starts the command.
     plan: Option<PlanFile>,
     /// The secrets of the workspace, if the command reads around them.
@@ -231,6 +235,7 @@ impl Launcher {
             confinement,
             cwd,
             limits: ProcessLimits::default(),
+            tmp_size: None,
             group: None,
             survey: None,
             long_script: false,
@@ -265,6 +270,7 @@ impl Launcher {
         let grant_request = GrantRequest {
             workspace,
             tmp: tmp.path(),
+            tmp_size: tmp::BYTES.min(request.tmp_size.unwrap_or(u64::MAX)),
             env,
             level,
             namespaces: self.namespaces && self.support().namespaces,
@@ -273,9 +279,11 @@ impl Launcher {
         };
         let mut wrapped = self.launch_confined(&grant_request, network, request, argv)?;
         wrapped.level = level.name();
-        wrapped.secrets = survey
-            .filter(|_| level == SandboxLevel::ReadOnly)
-            .map(|survey| SecretWatch::new(self.surveys.clone(), workspace, survey));
+        if level == SandboxLevel::ReadOnly {
+            wrapped.tmp_in_memory = grant_request.namespaces;
+            wrapped.secrets =
+                survey.map(|survey| SecretWatch::new(self.surveys.clone(), workspace, survey));
+        }
         wrapped.tmp = Some(tmp);
         Ok(wrapped)
     }
@@ -339,6 +347,12 @@ impl Launcher {
                  sandbox_backend = \"subprocess\""
             ))
         })?;
+        let mut limits = request.limits;
+        if grant_request.level == SandboxLevel::ReadOnly && !grant_request.namespaces {
+            // Its temporary directory is on a disk.
+            let most = limits.file_size.unwrap_or(u64::MAX);
+            limits.file_size = Some(grant_request.tmp_size.min(most));
+        }
         let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
         let processes = self.pid_namespace(request.terminal);
         let plan = Plan {
@@ -350,7 +364,7 @@ impl Launcher {
             opened,
             mounts,
             processes,
-            limits: request.limits,
+            limits,
             group: request.group.map(ControlGroup::from),
             long_script: request.long_script,
         };
@@ -424,6 +438,7 @@ impl Wrapped {
             level: SandboxLevel::Plain.name(),
             tmp: None,
             pid_namespace: false,
+            tmp_in_memory: false,
             plan: None,
             secrets: None,
             watched: WatchedPaths::default(),
@@ -446,6 +461,12 @@ impl Wrapped {
             rustix::io::fcntl_setfd(plan, rustix::io::FdFlags::empty())?;
         }
         Ok(())
+    }
+
+    /// Returns the private temporary directory if its files are on a disk.
+    pub(crate) fn tmp_on_disk(&self) -> Option<&Path> {
+        let tmp = self.tmp.as_ref().filter(|_| !self.tmp_in_memory);
+        tmp.map(PrivateTmp::path)
     }
 
     /// Returns the watch for secrets that appear where the command can read.

@@ -35,6 +35,11 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
     for path in &mounts.writable {
         clear_read_only(&path.0)?;
     }
+    if let Some(dir) = &mounts.memory {
+        let bounds = format!("mode=0700,size={},nr_inodes={}", dir.bytes, dir.files);
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        mount("co", &dir.path.0, "tmpfs", flags, &*CString::new(bounds)?)?;
+    }
     for path in &mounts.pinned {
         bind(&path.0)?;
     }

@@ -121,7 +121,19 @@ pub(super) struct Mounts {
     /// Directories that cannot be renamed, ordered by depth.
     pub pinned: Vec<PathBytes>,
     pub held: Vec<PathBytes>,
+    /// A directory in memory, empty at first.
+    pub memory: Option<MemoryDirectory>,
     pub hidden: Hidden,
+}
+
+/// A directory whose files lie in memory, and its bounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MemoryDirectory {
+    pub path: PathBytes,
+    pub bytes: u64,
+    /// The most files and directories.
+    pub files: u64,
 }
 
 /// Files and directories that cannot be opened.

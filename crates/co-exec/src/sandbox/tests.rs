@@ -72,6 +72,7 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
         },
         confinement: &Confinement::Plain,
         cwd: Path::new("/"),
+        tmp_size: None,
         group: None,
         survey: None,
         long_script: false,

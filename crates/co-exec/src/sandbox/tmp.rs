@@ -11,6 +11,11 @@ use super::removal::{Removals, remove_tree};
 use crate::directory_lock::{lock, open};
 use crate::repository::OUR_TMP;
 
+/// The most bytes in the directory of a command that only reads.
+pub(super) const BYTES: u64 = 512 << 20;
+/// The most files and directories in it, if it is in memory.
+pub(super) const FILES: u64 = 50_000;
+
 /// The age after which an unlocked directory is removed. A new one may not be locked yet.
 const FRESH: Duration = Duration::from_secs(60);
 

@@ -72,6 +72,7 @@ fn find(
     grants.find(&GrantRequest {
         workspace,
         tmp: Path::new("/tmp/private"),
+        tmp_size: 1 << 20,
         env: &[("PATH".into(), path)],
         level,
         namespaces,
@@ -95,7 +96,8 @@ fn read_only_reads_the_workspace_and_toolchains_and_no_credentials() {
     let writes = found.grants.iter().filter(|it| it.0 == Right::Write);
     assert!(writes.eq([&Grant(Right::Write, tmp.clone())]));
     let mounts = found.mounts.unwrap();
-    assert_eq!(mounts.writable, [tmp]);
+    assert_eq!(mounts.writable, []);
+    assert_eq!(mounts.memory.unwrap().path, tmp);
     assert_eq!(mounts.hidden.paths, []);
     assert!(!found.grants.iter().any(|grant| grant.1.0 == Path::new("/")));
 }
