@@ -16,6 +16,7 @@ mod hostile;
 mod leftover_files;
 mod levels;
 mod machine;
+mod path_tools;
 mod privacy;
 mod programs;
 mod quotas;

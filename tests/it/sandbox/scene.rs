@@ -49,6 +49,8 @@ pub(super) struct Scene {
     pub(super) home: PathBuf,
     pub(super) out: PathBuf,
     pub(super) launcher: Launcher,
+    /// The PATH of every command.
+    pub(super) path: OsString,
     /// Who commands run as, if not as whoever runs the tests.
     user: Option<u32>,
 }
@@ -86,6 +88,7 @@ impl Scene {
             home,
             out,
             launcher,
+            path: std::env::var_os("PATH").unwrap(),
             user,
         };
         scene.repository();
@@ -137,9 +140,8 @@ impl Scene {
 
     /// The environment of every command, with what must not reach a confined one.
     fn env(&self) -> Vec<(OsString, OsString)> {
-        let path = std::env::var_os("PATH").unwrap();
         let mut env: Vec<(OsString, OsString)> = vec![
-            ("PATH".into(), path),
+            ("PATH".into(), self.path.clone()),
             ("HOME".into(), self.home.clone().into()),
             ("LANG".into(), "C.UTF-8".into()),
             ("NVIM".into(), self.ws.join("editor.sock").into()),

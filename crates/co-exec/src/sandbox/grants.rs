@@ -1,6 +1,7 @@
 //! Finds the paths that a command may read and write. Keeps them until a directory that was listed changes.
 
 mod opened;
+mod path;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -17,7 +18,7 @@ use super::plan::{
 };
 use super::{Refused, Unready, git, names, tmp};
 use crate::command::ShownSecrets;
-use crate::secrets::Survey;
+use crate::secrets::{Survey, credential};
 
 /// The time after which paths outside the listed directories are looked up again.
 const KEPT: Duration = Duration::from_secs(10);
@@ -55,6 +56,8 @@ pub(super) struct FoundPaths {
     pub grants: Vec<Grant>,
     pub opened: Vec<OpenedDirectory>,
     pub mounts: Option<Mounts>,
+    /// Variables for the command.
+    pub env: Vec<(OsString, OsString)>,
     /// Paths to compare when the command has ended.
     pub watched: Vec<PathBuf>,
     /// Protected names that do not exist and need a placeholder.
@@ -75,6 +78,8 @@ struct WorkspacePaths {
     secrets: Vec<PathBuf>,
     home: PathBuf,
     trusted: bool,
+    /// True if the person's git configuration is closed, because it contains a credential.
+    git_closed: bool,
     /// The paths that git's configuration names. The first command that writes asks git for them.
     configured: OnceLock<Result<git::Configured, Refused>>,
 }
@@ -123,6 +128,12 @@ impl Grants {
                 ..Mounts::default()
             });
         }
+        if kept.git_closed {
+            // git ends if it cannot read a configuration.
+            found
+                .env
+                .push(("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()));
+        }
         found.grants = kept.reads.iter().cloned().chain(grants).collect();
         Ok(found)
     }
@@ -166,13 +177,19 @@ impl Grants {
         let mut reads = BTreeSet::new();
         let mut listed = vec![home.clone()];
         let mut places = self.system(&mut listed);
-        places.extend(tools::places(&home, &named, &mut listed));
-        places.extend(git::configuration(&home));
+        places.extend(tools::places(&home, &real, &named, &mut listed));
+        let mut git_files = git::configuration(&home);
+        git_files.extend(tools::git_config(&named));
+        places.extend(git_files.iter().cloned());
         let git = git::Layout::of(&real);
         // If a file appears or changes, all of these may change.
         let dot = real.join(".git");
         listed.extend((!dot.is_dir()).then_some(dot));
         listed.extend(git.configuration());
+        let closed = closed_configs(&mut places, &git_files, &mut listed);
+        let git_closed = closed
+            .iter()
+            .any(|path| is_of_git(path) || git_files.contains(path));
         listed.extend([".gitconfig", ".config/git/config"].map(|name| home.join(name)));
         // The workspace has rules of its own, also if it lies in one of those places.
         let avoid: Vec<PathBuf> = secrets.iter().chain([&real]).cloned().collect();
@@ -198,6 +215,7 @@ impl Grants {
             secrets,
             home,
             trusted: git.trusted,
+            git_closed,
             configured: OnceLock::new(),
         })
     }
@@ -286,6 +304,36 @@ impl WorkspacePaths {
         };
         self.configured.get_or_init(ask).clone()
     }
+}
+
+/// Takes the configuration files with a credential out of `places`, and returns them. Adds all configuration files to
+/// `listed`, because a credential may come into one.
+fn closed_configs(
+    places: &mut Vec<PathBuf>,
+    git_files: &[PathBuf],
+    listed: &mut Vec<PathBuf>,
+) -> Vec<PathBuf> {
+    let is_config = |path: &Path| {
+        let named = path.ends_with("config") || path.ends_with("config.toml");
+        (named || is_of_git(path) || git_files.iter().any(|it| it == path)) && path.is_file()
+    };
+    let mut closed = Vec::new();
+    places.retain(|path| {
+        if !is_config(path) {
+            return true;
+        }
+        listed.push(path.clone());
+        let open = !credential::is_in(path);
+        if !open {
+            closed.push(path.clone());
+        }
+        open
+    });
+    closed
+}
+
+fn is_of_git(config: &Path) -> bool {
+    config.ends_with(".gitconfig") || config.ends_with("git/config")
 }
 
 /// Returns the real path of a workspace.

@@ -41,6 +41,7 @@ use self::placeholder::Placeholders;
 use self::plan::{ControlGroup, PathBytes, PidNamespace, Plan, PlanFile, SandboxLevel};
 use self::removal::Removals;
 use crate::command::{Confinement, ShownSecrets};
+use crate::environment::Variables;
 use crate::limits::ProcessLimits;
 use crate::process::cgroup::Group;
 use crate::secrets::{Survey, Surveys};
@@ -277,10 +278,13 @@ impl Launcher {
             survey: survey.as_deref(),
             shown,
         };
-        let mut wrapped = self.launch_confined(&grant_request, network, request, argv)?;
+        let namespaces = grant_request.namespaces;
+        let (mut wrapped, more) = self.launch_confined(&grant_request, network, request, argv)?;
+        env.retain(|(name, _)| !more.iter().any(|(new, _)| new == name));
+        env.extend(more);
         wrapped.level = level.name();
         if level == SandboxLevel::ReadOnly {
-            wrapped.tmp_in_memory = grant_request.namespaces;
+            wrapped.tmp_in_memory = namespaces;
             wrapped.secrets =
                 survey.map(|survey| SecretWatch::new(self.surveys.clone(), workspace, survey));
         }
@@ -324,18 +328,19 @@ impl Launcher {
         Some(self.surveys.current(workspace))
     }
 
-    /// Returns the command line that starts the launcher, with the files for this command.
+    /// Returns the command line that starts the launcher, with the files for this command, and variables for it.
     fn launch_confined(
         &self,
         grant_request: &GrantRequest<'_>,
         network: bool,
         request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
-    ) -> Result<Wrapped, Refused> {
+    ) -> Result<(Wrapped, Variables), Refused> {
         let FoundPaths {
             grants,
             opened,
             mounts,
+            env,
             watched,
             missing,
         } = self.grants.find(grant_request)?;
@@ -368,12 +373,13 @@ impl Launcher {
             group: request.group.map(ControlGroup::from),
             long_script: request.long_script,
         };
-        Ok(Wrapped {
+        let wrapped = Wrapped {
             watched,
             pid_namespace: processes.is_some(),
             _placeholders: placeholders,
             ..self.launch(&plan, argv)?
-        })
+        };
+        Ok((wrapped, env))
     }
 
     /// Returns the PID namespace of a confined command, if the kernel allows one.

@@ -11,7 +11,6 @@ pub(super) const SYSTEM: &[&str] = &[
     "/lib64",
     "/libx32",
     "/etc",
-    "/opt",
     "/nix/store",
     "/gnu/store",
     "/snap",

@@ -5,6 +5,7 @@
 //! text for a model. Nothing here decides about commands.
 
 pub mod content;
+pub(crate) mod credential;
 mod extract;
 mod matcher;
 mod named;

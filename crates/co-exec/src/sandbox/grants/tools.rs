@@ -1,10 +1,10 @@
 //! The paths of this machine's toolchains, from the home directory and the command's own variables.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::super::toolchains::{GIT, TOOLCHAINS};
+use super::path::{self, Surroundings};
 use crate::settings;
 
 const PATH: &str = "PATH";
@@ -26,11 +26,22 @@ pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<Named> {
         .collect()
 }
 
-/// Returns the paths of all toolchains; they need not exist. Adds the directories that were listed to find them to
-/// `listed`.
-pub(super) fn places(home: &Path, named: &[Named], listed: &mut Vec<PathBuf>) -> Vec<PathBuf> {
+/// Returns the file that git reads as the person's configuration, if a variable names it.
+pub(super) fn git_config(named: &[Named]) -> impl Iterator<Item = PathBuf> {
+    let files = named.iter().filter(|(name, _)| *name == GIT_CONFIG_GLOBAL);
+    files.map(|(_, path)| path.clone())
+}
+
+/// Returns the paths of all toolchains and of the tools on PATH; they need not exist. Adds the directories that were
+/// listed to find them to `listed`.
+pub(super) fn places(
+    home: &Path,
+    workspace: &Path,
+    named: &[Named],
+    listed: &mut Vec<PathBuf>,
+) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut homes = Vec::new();
+    let mut tools = Vec::new();
     for tool in TOOLCHAINS {
         let by_name = tool.homes.iter().map(|name| home.join(name));
         let by_variable = named
@@ -46,7 +57,7 @@ pub(super) fn places(home: &Path, named: &[Named], listed: &mut Vec<PathBuf>) ->
             for place in tool.places {
                 expand(&base, place, &mut found, listed);
             }
-            homes.extend(base.canonicalize());
+            tools.extend(base.canonicalize());
         }
     }
     for (name, path) in named {
@@ -55,32 +66,27 @@ pub(super) fn places(home: &Path, named: &[Named], listed: &mut Vec<PathBuf>) ->
                 .iter()
                 .for_each(|place| expand(&path.join("git"), place, &mut found, listed)),
             GIT_CONFIG_GLOBAL => found.push(path.clone()),
-            PATH if !home.starts_with(path) => {
-                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-                if homes.iter().any(|tool| tool.starts_with(&real)) {
-                    found.extend(programs(&real));
-                    listed.push(real);
-                } else {
-                    found.push(real);
-                }
-            }
             _ => {}
         }
     }
+    let dirs = named.iter().filter(|(name, _)| *name == PATH);
+    let surroundings = Surroundings {
+        home,
+        workspace,
+        tools: &tools,
+    };
+    let dirs = dirs.map(|(_, dir)| dir.as_path());
+    found.extend(path::places(dirs, &surroundings, listed));
     found
 }
 
-/// Returns the programs of a directory that also contains other files, such as `~/.dotnet`.
-fn programs(dir: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = dir.read_dir().into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| {
-        let meta = path.metadata();
-        meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    })
-}
-
 /// Returns the paths below `base` that match a pattern.
-fn expand(base: &Path, place: &str, found: &mut Vec<PathBuf>, listed: &mut Vec<PathBuf>) {
+pub(super) fn expand(
+    base: &Path,
+    place: &str,
+    found: &mut Vec<PathBuf>,
+    listed: &mut Vec<PathBuf>,
+) {
     let (name, rest) = place.split_once('/').unwrap_or((place, ""));
     let below = |path: PathBuf, found: &mut Vec<PathBuf>, listed: &mut Vec<PathBuf>| {
         if rest.is_empty() {

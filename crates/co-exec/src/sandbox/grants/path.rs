@@ -1,0 +1,172 @@
+//! The tools on PATH: their directories, what the links there lead to, and the roots of both.
+//!
+//! A tool's root is the directory above its `bin`. Roots that could hold more than a tool are left out.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::super::names;
+use super::super::toolchains::TOOLCHAINS;
+use super::tools::expand;
+
+/// The directories of programs in the root of a tool.
+const PROGRAMS: [&str; 3] = ["bin", "sbin", "shims"];
+
+/// The directory of everything that programs keep for one person.
+const LOCAL: &str = ".local";
+
+/// The parent of most home directories, also of those that no file lists.
+const HOMES: &str = "/home";
+
+/// The places that decide what is granted for a tool.
+pub(super) struct Surroundings<'a> {
+    pub home: &'a Path,
+    pub workspace: &'a Path,
+    /// The homes of the known toolchains. Only listed places in them are readable.
+    pub tools: &'a [PathBuf],
+}
+
+/// Returns the readable paths of the tools in these directories of PATH. Adds the directories that were listed to find
+/// them to `listed`.
+pub(super) fn places<'a>(
+    dirs: impl Iterator<Item = &'a Path>,
+    surroundings: &Surroundings<'_>,
+    listed: &mut Vec<PathBuf>,
+) -> Vec<PathBuf> {
+    let mut found = FoundTools {
+        surroundings,
+        homes: homes(),
+        places: Vec::new(),
+        listed,
+    };
+    for dir in dirs.filter_map(|dir| dir.canonicalize().ok()) {
+        if !surroundings.workspace.starts_with(&dir) && !dir.starts_with(surroundings.workspace) {
+            found.directory(&dir);
+        }
+    }
+    found.places
+}
+
+struct FoundTools<'a> {
+    surroundings: &'a Surroundings<'a>,
+    /// The home directories of the machine.
+    homes: Vec<PathBuf>,
+    places: Vec<PathBuf>,
+    listed: &'a mut Vec<PathBuf>,
+}
+
+impl FoundTools<'_> {
+    /// Adds a directory of PATH, and what its links lead to.
+    fn directory(&mut self, dir: &Path) {
+        let home = self.surroundings.home;
+        if home.starts_with(dir) {
+            return;
+        }
+        self.listed.push(dir.to_owned());
+        let hidden = dir.parent() == Some(home) && is_hidden(dir);
+        if self.is_tool(dir) && !hidden {
+            self.places.push(dir.to_owned());
+            self.root(dir);
+        } else if !is_system(dir) {
+            self.places.extend(programs(dir));
+        }
+        for entry in dir.read_dir().into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+                self.link(&entry.path(), dir);
+            }
+        }
+    }
+
+    /// Adds the program that a link in `dir` leads to, and its tool.
+    fn link(&mut self, link: &Path, dir: &Path) {
+        let target = link.read_link().unwrap_or_default();
+        // Most links name a neighbour.
+        if target.components().count() == 1 {
+            return;
+        }
+        let Ok(real) = link.canonicalize() else {
+            return;
+        };
+        let Some(place) = real.parent().filter(|place| *place != dir) else {
+            return;
+        };
+        if is_system(&real) || real.starts_with(self.surroundings.workspace) {
+            return;
+        }
+        self.places.push(real.clone());
+        if self.is_tool(place) && !place.starts_with(self.surroundings.home) {
+            self.places.push(place.to_owned());
+        }
+        self.root(place);
+    }
+
+    /// Adds the root above a directory of programs. A known toolchain has a list of places there.
+    fn root(&mut self, dir: &Path) {
+        let named = |name: &std::ffi::OsStr| PROGRAMS.iter().any(|it| name == *it);
+        let Some(root) = dir.parent().filter(|_| dir.file_name().is_some_and(named)) else {
+            return;
+        };
+        let home = self.surroundings.home;
+        let hidden = |root: &Path| {
+            let below = root.strip_prefix(home).ok();
+            below.is_some_and(|below| below.iter().any(|part| is_hidden(Path::new(part))))
+        };
+        let known = TOOLCHAINS.iter().find(|tool| {
+            let mut homes = tool.homes.iter();
+            homes.any(|home| *home != "." && home.starts_with('.') && root.ends_with(home))
+        });
+        match known {
+            Some(tool) => {
+                for place in tool.places {
+                    expand(root, place, &mut self.places, self.listed);
+                }
+            }
+            None if self.is_tool(root) && !hidden(root) => self.places.push(root.to_owned()),
+            None => {}
+        }
+    }
+
+    /// Returns whether a directory holds nothing but a tool, as far as its path tells.
+    fn is_tool(&self, dir: &Path) -> bool {
+        let Surroundings {
+            workspace, tools, ..
+        } = self.surroundings;
+        let holds = |paths: &[PathBuf]| paths.iter().any(|path| path.starts_with(dir));
+        let top = dir.components().count() <= 2;
+        let home = dir.parent() == Some(Path::new(HOMES)) || dir.ends_with(LOCAL);
+        !top && !home && !holds(&self.homes) && !holds(tools) && !workspace.starts_with(dir)
+    }
+}
+
+/// Returns whether a path lies in a directory of the system, which is readable anyway.
+fn is_system(path: &Path) -> bool {
+    names::SYSTEM.iter().any(|place| path.starts_with(place))
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// Returns the home directories of persons and of root.
+fn homes() -> Vec<PathBuf> {
+    let text = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let home = |line: &str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [_, _, user, _, _, home, ..] = fields[..] else {
+            return None;
+        };
+        let user: u32 = user.parse().ok()?;
+        (user == 0 || user >= 1000).then(|| PathBuf::from(home))
+    };
+    text.lines().filter_map(home).collect()
+}
+
+/// Returns the programs of a directory that also contains other files, such as `~/.dotnet`.
+fn programs(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = dir.read_dir().into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| {
+        let meta = path.metadata();
+        meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    })
+}
