@@ -45,6 +45,8 @@ pub(super) enum Kind {
     Text(fn(&mut Config, String)),
     Url(fn(&mut Config, String)),
     Path(fn(&mut Config, PathBuf)),
+    /// Paths as they are written, because each use may have another home directory.
+    Paths(fn(&mut Config, Vec<PathBuf>)),
     Words(fn(&mut Config, Vec<String>)),
     /// Variables of the environment.
     Variables(fn(&mut Config, Vec<String>)),
@@ -84,6 +86,7 @@ impl Kind {
             Self::Text(_) => "a text that is not empty".to_owned(),
             Self::Url(_) => "an address that starts with http:// or https://".to_owned(),
             Self::Path(_) => "an absolute path, or one that starts with ~/".to_owned(),
+            Self::Paths(_) => "a list of absolute paths, or ones that start with ~/".to_owned(),
             Self::Words(_) => "a list of texts".to_owned(),
             Self::Variables(_) => "a list of variables, as NAME or PREFIX_*".to_owned(),
             Self::Argv(_) => "a list of texts, a program and its arguments".to_owned(),
@@ -136,6 +139,7 @@ impl Kind {
             Self::Text(set) => set(config, text(value)?.to_owned()),
             Self::Url(set) => set(config, url(text(value)?)?),
             Self::Path(set) => set(config, path(text(value)?, home)?),
+            Self::Paths(set) => set(config, paths(value)?),
             Self::Words(set) => set(config, words(value)?),
             Self::Variables(set) => set(config, variables(value)?),
             Self::Argv(set) => {
@@ -163,8 +167,12 @@ impl Kind {
             Self::Number { .. } | Self::Decimal { .. } => json()?,
             Self::Limit { .. } if text != "none" => json()?,
             Self::Pairs(_) | Self::Object(_) | Self::Prices(_) | Self::Profiles(_) => json()?,
-            Self::Words(_) | Self::Variables(_) | Self::Argv(_) if text.starts_with('[') => json()?,
-            Self::Words(_) | Self::Variables(_) => split(text.split(',')),
+            Self::Paths(_) | Self::Words(_) | Self::Variables(_) | Self::Argv(_)
+                if text.starts_with('[') =>
+            {
+                json()?
+            }
+            Self::Paths(_) | Self::Words(_) | Self::Variables(_) => split(text.split(',')),
             Self::Argv(_) => split(text.split_whitespace()),
             _ => Value::from(text),
         })
@@ -251,6 +259,14 @@ fn path(text: &str, home: Option<&Path>) -> Result<PathBuf, Refused> {
         None => PathBuf::from(text),
     };
     path.is_absolute().then_some(path).ok_or(Refused)
+}
+
+fn paths(value: &Value) -> Result<Vec<PathBuf>, Refused> {
+    let list = words(value)?;
+    let is_path = |text: &String| text.starts_with('/') || text.starts_with("~/");
+    let all = list.iter().all(is_path);
+    all.then(|| list.iter().map(PathBuf::from).collect())
+        .ok_or(Refused)
 }
 
 fn words(value: &Value) -> Result<Vec<String>, Refused> {

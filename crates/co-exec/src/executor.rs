@@ -95,7 +95,10 @@ impl Executor {
             env,
         } = setup;
         settings.check()?;
-        let launcher = launcher.map(|it| it.namespaces(settings.namespaces));
+        let launcher = launcher.map(|it| {
+            it.namespaces(settings.namespaces)
+                .read_roots(settings.read_roots.clone())
+        });
         let system = |what| move |source| Error::System { what, source };
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(std::io::Error::from)

@@ -19,6 +19,18 @@ pub(crate) const TOOLCHAINS: &[&str] = &[
     "PYENV_ROOT",
 ];
 
+/// The places where toolchains keep the sources of dependencies.
+const READ_ROOTS: &[&str] = &[
+    "/usr/include",
+    "~/.cargo/registry",
+    "~/.cargo/git",
+    "~/.rustup/toolchains",
+    "~/go/pkg/mod",
+    "~/.m2/repository",
+    "~/.gradle/caches",
+    "~/.nuget/packages",
+];
+
 /// The settings of an [`Executor`](crate::Executor).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecSettings {
@@ -59,6 +71,9 @@ pub struct ExecSettings {
     pub file_size: Option<u64>,
     /// True to use user and mount namespaces if the kernel allows them.
     pub namespaces: bool,
+    /// The places outside the workspace that confined commands read beside the system and the tools. `~/` stands for
+    /// the home directory.
+    pub read_roots: Vec<PathBuf>,
 }
 
 impl ExecSettings {
@@ -90,6 +105,7 @@ impl ExecSettings {
             open_files: None,
             file_size: None,
             namespaces: true,
+            read_roots: READ_ROOTS.iter().map(PathBuf::from).collect(),
         }
     }
 }

@@ -13,6 +13,7 @@ fn other_value(setting: &Setting) -> Value {
         Kind::Choice { of, .. } => json!(of.iter().rfind(|word| **word != setting.default)),
         Kind::Text(_) => json!("other"),
         Kind::Words(_) | Kind::Argv(_) | Kind::Variables(_) => json!(["OTHER"]),
+        Kind::Paths(_) => json!(["/other"]),
         Kind::Url(_) => json!("http://127.0.0.1:1"),
         Kind::Path(_) => json!("~/other"),
         Kind::Pairs(_) | Kind::Object(_) => json!({ "name": "other" }),

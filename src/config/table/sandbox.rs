@@ -46,6 +46,15 @@ pub(super) static SETTINGS: &[Setting] = &[
     )
     .applies(Applies::Restart),
     setting(
+        "read_roots",
+        "/usr/include, ~/.cargo/registry, ~/.cargo/git, ~/.rustup/toolchains, ~/go/pkg/mod, ~/.m2/repository, ~/.gradle/caches, ~/.nuget/packages",
+        Kind::Paths(|c, v| c.exec.read_roots = v),
+        "Places outside the workspace that confined commands may read, beside the system and the tools on PATH. \
+         Your list replaces the default: the places where toolchains keep the sources of dependencies. A home \
+         directory, and what contains one, is left out.",
+    )
+    .applies(Applies::Restart),
+    setting(
         "hide_secrets",
         "true",
         Kind::Flag(|c, v| c.hide_secrets = v),

@@ -158,3 +158,21 @@ fn configuration_with_a_credential_is_closed() {
     let line = format!("cat {home}/.gitconfig; git log --format=%s");
     tools.check(&[], &line, "first\n");
 }
+
+#[test]
+fn read_roots_add_places_and_no_home() {
+    let mut tools = Tools::new();
+    tools.file("sources/dep/lib.c", "dep\n");
+    tools.file("home/src/lib.c", "own\n");
+    tools.file("home/notes", "hunter2\n");
+    let line = "cat ../sources/dep/lib.c ../home/src/lib.c ../home/notes";
+    tools.check(&[], line, "");
+    let roots = [
+        tools.top.join("sources"),
+        "~/src".into(),
+        "~/".into(),
+        tools.top.clone(),
+    ];
+    tools.scene.launcher = tools.scene.launcher.clone().read_roots(roots.into());
+    tools.check(&[], line, "dep\nown\n");
+}

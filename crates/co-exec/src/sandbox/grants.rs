@@ -31,6 +31,8 @@ const MOST_RULES: usize = 10_000;
 pub(super) struct Grants {
     home: PathBuf,
     own: Vec<PathBuf>,
+    /// Further readable paths. One that starts with `~/` lies in the home directory.
+    read_roots: Vec<PathBuf>,
     root: bool,
     kept: Mutex<Option<Arc<WorkspacePaths>>>,
 }
@@ -89,8 +91,17 @@ impl Grants {
         Self {
             home,
             own,
+            read_roots: Vec::new(),
             root: rustix::process::geteuid().is_root(),
             kept: Mutex::new(None),
+        }
+    }
+
+    /// Returns the same with further readable paths.
+    pub(super) fn with_read_roots(&self, read_roots: Vec<PathBuf>) -> Self {
+        Self {
+            read_roots,
+            ..Self::new(self.home.clone(), self.own.clone())
         }
     }
 
@@ -178,6 +189,7 @@ impl Grants {
         let mut listed = vec![home.clone()];
         let mut places = self.system(&mut listed);
         places.extend(tools::places(&home, &real, &named, &mut listed));
+        places.extend(self.read_roots.iter().map(|path| in_home(path, &home)));
         let mut git_files = git::configuration(&home);
         git_files.extend(tools::git_config(&named));
         places.extend(git_files.iter().cloned());
@@ -334,6 +346,12 @@ fn closed_configs(
 
 fn is_of_git(config: &Path) -> bool {
     config.ends_with(".gitconfig") || config.ends_with("git/config")
+}
+
+/// Returns a path of the settings, in which `~/` stands for the home directory.
+fn in_home(path: &Path, home: &Path) -> PathBuf {
+    let below = path.strip_prefix("~");
+    below.map_or_else(|_| path.to_owned(), |below| home.join(below))
 }
 
 /// Returns the real path of a workspace.

@@ -175,6 +175,13 @@ impl Launcher {
         self
     }
 
+    /// Sets further readable paths for commands. `~/` at the start of one stands for the home directory.
+    #[must_use]
+    pub fn read_roots(mut self, roots: Vec<PathBuf>) -> Self {
+        self.grants = Arc::new(self.grants.with_read_roots(roots));
+        self
+    }
+
     /// Sets the time limit of the probe. The default is ten seconds.
     #[must_use]
     pub fn probe_limit(mut self, limit: Duration) -> Self {
