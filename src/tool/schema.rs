@@ -11,9 +11,63 @@ use co_llm::transcript::Call;
 #[error("{0}")]
 pub struct BadCall(pub String);
 
+/// Arguments that are whole numbers.
+const NUMBERS: [&str; 8] = [
+    "timeout", "offset", "limit", "depth", "context", "job", "since", "wait",
+];
+
+/// Arguments that are true or false.
+const FLAGS: [&str; 5] = ["pty", "background", "close", "literal", "ignore_case"];
+
+/// Changes what models often send to what they mean by it: `30.0` and `"30"` for a number, `"true"`, and a number of 0 for none.
+/// A description of the call is dropped, and so is an empty `argv` or `cmd` beside the other one.
+fn lenient(mut arguments: Value) -> Value {
+    let Some(fields) = arguments.as_object_mut() else {
+        return arguments;
+    };
+    fields.remove("description");
+    for name in NUMBERS {
+        let Some(value) = fields.get_mut(name) else {
+            continue;
+        };
+        let number = match &*value {
+            Value::String(text) => text.trim().parse::<f64>().ok(),
+            other => other.as_f64(),
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "whole and small, as checked"
+        )]
+        if let Some(number) = number.filter(|it| it.fract() == 0.0 && it.abs() < 9e15) {
+            *value = (number as i64).into();
+        }
+    }
+    for name in ["timeout", "offset"] {
+        fields.retain(|field, value| field != name || *value != 0);
+    }
+    for name in FLAGS {
+        let text = fields.get(name).and_then(Value::as_str);
+        if let Some(flag) = text.and_then(|text| text.trim().parse::<bool>().ok()) {
+            fields[name] = flag.into();
+        }
+    }
+    let empty = |value: &Value| match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        other => other.is_null(),
+    };
+    for (one, other) in [("argv", "cmd"), ("cmd", "argv")] {
+        let given = fields.get(other).is_some_and(|value| !empty(value));
+        if given && fields.get(one).is_some_and(empty) {
+            fields.remove(one);
+        }
+    }
+    arguments
+}
+
 /// Parses the arguments of a call.
 pub(super) fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> {
-    serde_json::from_value(call.arguments.clone()).map_err(|error| {
+    serde_json::from_value(lenient(call.arguments.clone())).map_err(|error| {
         BadCall(format!(
             "The arguments of {} do not fit: {error}.",
             call.name
@@ -37,5 +91,42 @@ pub(super) fn spec(
             "required": required,
             "additionalProperties": false,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_models_often_send_is_taken_for_what_they_mean() {
+        let check = |given: Value, expected: Value| assert_eq!(lenient(given), expected);
+        check(
+            json!({"cmd": "ls", "timeout": 30.0}),
+            json!({"cmd": "ls", "timeout": 30}),
+        );
+        check(
+            json!({"cmd": "ls", "timeout": "30"}),
+            json!({"cmd": "ls", "timeout": 30}),
+        );
+        check(json!({"cmd": "ls", "timeout": 0}), json!({"cmd": "ls"}));
+        check(json!({"path": "a", "offset": "0"}), json!({"path": "a"}));
+        check(
+            json!({"cmd": "ls", "description": "Lists files", "argv": [], "pty": "true"}),
+            json!({"cmd": "ls", "pty": true}),
+        );
+        check(json!({"cmd": "", "argv": ["ls"]}), json!({"argv": ["ls"]}));
+        check(json!({"job": 0, "wait": 5}), json!({"job": 0, "wait": 5}));
+        // These are for the model to correct.
+        for wrong in [
+            json!({"cmd": "ls", "timeout": 1.5}),
+            json!({"cmd": "ls", "timeout": "soon"}),
+            json!({"cmd": "ls", "timeout": -5}),
+            json!({"cmd": "ls", "argv": ["ls"]}),
+            json!({"argv": []}),
+            json!([1]),
+        ] {
+            check(wrong.clone(), wrong);
+        }
     }
 }

@@ -313,7 +313,6 @@ mod tests {
             (json!({"cmd": "  "}), "empty"),
             (json!({"argv": []}), "empty"),
             (json!({"cmd": "ls", "argv": ["ls"]}), "either"),
-            (json!({"cmd": "ls", "timeout": 0}), "1 or more"),
             (json!({"cmd": "ls", "timeout": -5}), "1 or more"),
             (json!({"cmd": "ls", "timeout": "soon"}), "do not fit"),
             (json!({"cmd": "ls", "color": true}), "color"),

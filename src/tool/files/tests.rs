@@ -108,7 +108,7 @@ fn parse(name: &str, arguments: Value) -> Result<FileQuery, String> {
 fn arguments_that_cannot_be_meant_are_said() {
     for (name, arguments, word) in [
         ("read_file", json!({}), "path"),
-        ("read_file", json!({"path": "a", "offset": 0}), "offset"),
+        ("read_file", json!({"path": "a", "offset": -1}), "offset"),
         (
             "read_file",
             json!({"path": "a", "limit": 99_999}),
