@@ -85,6 +85,17 @@ mod tests {
         }
     }
 
+    /// If a change of the text is meant, read it aloud, then copy the left side of the failure into the file.
+    #[test]
+    fn a_model_is_told_this() {
+        let mut surroundings = surroundings();
+        surroundings.cwd = "/home/me/src".into();
+        assert_eq!(
+            system(&surroundings),
+            include_str!("prompt/system.txt").trim_end()
+        );
+    }
+
     #[test]
     fn every_place_in_the_template_is_filled() {
         let text = system(&surroundings());
