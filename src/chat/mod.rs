@@ -275,6 +275,7 @@ impl Chat {
             events,
             cancel: cancel.clone(),
             limits: loop_limits::LoopLimits::new(self.services.config.max_steps),
+            window_limit: None,
             repeats_calls: false,
             told_confinement: false,
             queue: Queue::default(),

@@ -55,6 +55,8 @@ pub(super) struct Turn {
     pub events: mpsc::Sender<TurnEvent>,
     pub cancel: CancellationToken,
     pub limits: LoopLimits,
+    /// The window that a refused request showed, if it is smaller than the one that is known.
+    pub window_limit: Option<u64>,
     /// The model repeats the same calls.
     pub repeats_calls: bool,
     /// The confinement was named as a possible cause of a failure.
@@ -233,7 +235,9 @@ impl Turn {
     async fn budget(&self) -> Result<Budget, Halt> {
         tokio::select! {
             () = self.cancel.cancelled() => Err(Halt::Cancelled),
-            window = self.provider.window() => Ok(Budget { window }),
+            window = self.provider.window() => Ok(Budget {
+                window: self.window_limit.map_or(window, |limit| limit.min(window)),
+            }),
         }
     }
 

@@ -22,6 +22,10 @@ pub(super) const MAX_CALLS: usize = 8;
 /// The number of rejected requests that the model may correct before the turn ends.
 const MAX_REFLECTED: usize = 2;
 
+/// The notice if the server refuses a request for its length.
+const TOO_LONG: &str =
+    "the conversation is longer than the model's window; co shortens it and asks again";
+
 /// The model's answer in one step.
 pub(super) struct StepAnswer {
     pub calls: Vec<ProposedCall>,
@@ -72,8 +76,9 @@ impl Turn {
     pub(super) async fn step(&mut self, may_call: bool) -> Result<StepAnswer, Halt> {
         let mut backoff = Backoff::new();
         let mut refusals = Vec::new();
+        let mut shrunk = false;
         loop {
-            let request = self.request(may_call, &refusals).await?;
+            let (request, tokens) = self.request(may_call, &refusals).await?;
             let mut heard = StepProgress::default();
             let result = self.listen(request, &mut heard).await;
             if let Err(Halt::Fault(fault)) = &result
@@ -84,9 +89,16 @@ impl Turn {
                 self.wait(fault, pause).await?;
                 continue;
             }
+            let kept = heard.kept;
             self.settle(&mut heard).await?;
             match result {
                 Ok(()) => return Ok(heard.answer()),
+                // The window is smaller than it was thought to be. The next request is made for half of what this one had.
+                Err(Halt::Fault(Fault::Overflow { .. })) if !shrunk && !kept => {
+                    shrunk = true;
+                    self.window_limit = Some(tokens / 5 * 3);
+                    self.note(TOO_LONG).await?;
+                }
                 Err(Halt::Fault(Fault::BadRequest { body, .. }))
                     if refusals.len() < MAX_REFLECTED =>
                 {
@@ -97,9 +109,13 @@ impl Turn {
         }
     }
 
-    /// Returns the request. `refusals` tell the model why its earlier tries were refused. No transcript keeps them, since
+    /// Returns the request and its estimated tokens. `refusals` tell the model why its earlier tries were refused. No transcript keeps them, since
     /// the person did not write them.
-    async fn request(&mut self, may_call: bool, refusals: &[Item]) -> Result<ModelRequest, Halt> {
+    async fn request(
+        &mut self,
+        may_call: bool,
+        refusals: &[Item],
+    ) -> Result<(ModelRequest, u64), Halt> {
         let budget = self.budget().await?;
         let tools = tool::specs();
         let mut items = self.snapshot().await?;
@@ -118,13 +134,14 @@ impl Turn {
             self.show(ChatEvent::OutputsShortened).await?;
         }
         fit.items.extend_from_slice(refusals);
-        Ok(ModelRequest {
+        let request = ModelRequest {
             system: prompt,
             items: Arc::from(fit.items),
             tools,
             may_call,
             cache_key: Some(self.transcript_id.clone()),
-        })
+        };
+        Ok((request, fit.tokens))
     }
 
     async fn listen(
