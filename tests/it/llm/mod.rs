@@ -5,6 +5,7 @@ mod adapt;
 mod answers;
 mod bounds;
 mod cuts;
+mod dialects;
 mod faults;
 mod idle;
 mod long_chat;

@@ -15,8 +15,8 @@ use crate::request::ToolSpec;
 use crate::server_memory::Adaptation;
 use crate::transcript::Call;
 
-/// Replaces the signature of a call that another model made. Gemini 3 refuses a call without any
-/// (ai.google.dev, "Thought signatures", 2026-11).
+/// Replaces the signature of a call that another model made. From version 3 on, Gemini refuses the first call of a step
+/// without any (ai.google.dev, "Thought signatures", 2026-11).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Returns the body of a request.
@@ -73,7 +73,7 @@ fn model_parts(info: &RequestInfo, parts: &[Part]) -> Vec<Value> {
             Part::Call(call) => {
                 calls += 1;
                 // Only the first one of a step must have a signature.
-                let needs_one = calls == 1 && info.model.contains("gemini-3");
+                let needs_one = calls == 1 && !is_old(&info.model);
                 let none = needs_one.then_some(NO_SIGNATURE);
                 (function_call(call), call.signature.as_deref().or(none))
             }
@@ -87,6 +87,13 @@ fn model_parts(info: &RequestInfo, parts: &[Part]) -> Vec<Value> {
         written.push(json!({ "text": "", "thoughtSignature": signature }));
     }
     written
+}
+
+/// Returns true for the versions that take a call without a signature.
+fn is_old(model: &str) -> bool {
+    ["gemini-1", "gemini-2", "gemma"]
+        .iter()
+        .any(|old| model.contains(old))
 }
 
 fn function_call(call: &Call) -> Value {

@@ -74,7 +74,7 @@ fn model(parts: &[Part]) -> Value {
         });
         let thought: String = thoughts.collect();
         if !thought.is_empty() {
-            // The model reads the thinking that led to its calls (docs.ollama.com, "Tool calling", 2026-11).
+            // The model reads the thinking that led to its calls.
             message["thinking"] = thought.into();
         }
         message["tool_calls"] = calls.into();

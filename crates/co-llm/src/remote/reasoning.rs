@@ -27,8 +27,7 @@ const NEVER: [&str; 5] = [
     "azure.com",
 ];
 
-/// Families that demand their reasoning back (api-docs.deepseek.com "Thinking mode", platform.moonshot.ai "Thinking
-/// models", 2026-11).
+/// Families that demand their reasoning back (`docs/PROVIDERS.md` says from where that is known).
 const DEMANDING: [&str; 4] = ["deepseek", "kimi", "moonshot", "mimo"];
 
 impl Replay {

@@ -1,0 +1,98 @@
+//! What servers really send, and what it comes to.
+//!
+//! The files in `dialects/` hold streams: a name after `#`, one frame on each line, and the answer in short after `=>`.
+//! `docs/PROVIDERS.md` says from where the formats are known.
+
+use co_llm::{Delta, Fault, STALL, Stop};
+
+use super::server::Server;
+use super::wire::{Wire, ask, request, user};
+
+/// Returns a delta in short: its kind and its text.
+///
+/// `T` is text, `R` reasoning, `S` a signature, `C` a call, `B` a bad call, `N` the last word of a notice. `U` is usage: input
+/// and output, then what was read from the cache and written to it.
+fn in_short(delta: &Result<Delta, Fault>) -> (&'static str, String) {
+    let none = String::new;
+    match delta {
+        Ok(Delta::Text(text)) => ("T", text.clone()),
+        Ok(Delta::Reasoning(text)) => ("R", text.replace('\n', "\\n")),
+        Ok(Delta::Signature(kept)) => ("S", kept.rsplit('|').next().unwrap_or("").to_owned()),
+        Ok(Delta::Call(call)) => ("C", format!("{} {}{}", call.id, call.name, call.arguments)),
+        Ok(Delta::BadCall { call, .. }) => ("B", call.id.clone()),
+        Ok(Delta::Notice(text)) => ("N", text.rsplit(' ').next().unwrap_or("").to_owned()),
+        Ok(Delta::Usage(usage)) => {
+            let (input, output) = (usage.input, usage.output);
+            let cache = format!("{}/{}", usage.cached, usage.written);
+            ("U", format!("{input}+{output} {cache}"))
+        }
+        Ok(Delta::Stop(Stop::Done)) => ("done", none()),
+        Ok(Delta::Stop(Stop::Length)) => ("length", none()),
+        Ok(Delta::Stop(Stop::Refused)) => ("refused", none()),
+        Err(Fault::Malformed { detail }) => ("malformed", detail.clone()),
+        Err(Fault::Cut) => ("cut", none()),
+        Err(Fault::Server { status, .. }) => ("server", status.to_string()),
+        Err(other) => ("fault", other.to_string()),
+    }
+}
+
+/// Returns an answer in short. The pieces of a text are joined.
+fn all_in_short(deltas: &[Result<Delta, Fault>]) -> String {
+    let mut parts: Vec<(&str, String)> = Vec::new();
+    for (kind, text) in deltas.iter().map(in_short) {
+        match parts.last_mut() {
+            Some((last, whole)) if *last == kind && matches!(kind, "T" | "R") => {
+                whole.push_str(&text);
+            }
+            _ => parts.push((kind, text)),
+        }
+    }
+    let parts = parts.iter().map(|(kind, text)| match text.is_empty() {
+        true => (*kind).to_owned(),
+        false => format!("{kind}:{text}"),
+    });
+    parts.collect::<Vec<_>>().join(" | ")
+}
+
+async fn check(wire: Wire, streams: &str) {
+    let mut rows = 0;
+    for row in streams.split("\n# ").skip(1) {
+        let (name, rest) = row.split_once('\n').expect("a name");
+        let (frames, expected) = rest.split_once("=> ").expect("what it comes to");
+        let end = if wire == Wire::Ollama { "\n" } else { "\n\n" };
+        let frames = frames
+            .lines()
+            .map(|line| format!("{line}{end}").into_bytes());
+        let server = Server::always(wire.reply(frames.collect())).await;
+        let provider = wire.connect(&server, STALL);
+        let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+        assert_eq!(all_in_short(&deltas), expected.trim(), "{wire:?}: {name}");
+        rows += 1;
+    }
+    assert!(rows > 10, "{wire:?}: {rows} streams");
+}
+
+#[tokio::test]
+async fn chat_completions() {
+    check(Wire::OpenAi, include_str!("dialects/chat_completions.txt")).await;
+}
+
+#[tokio::test]
+async fn responses() {
+    check(Wire::Responses, include_str!("dialects/responses.txt")).await;
+}
+
+#[tokio::test]
+async fn anthropic() {
+    check(Wire::Anthropic, include_str!("dialects/anthropic.txt")).await;
+}
+
+#[tokio::test]
+async fn gemini() {
+    check(Wire::Gemini, include_str!("dialects/gemini.txt")).await;
+}
+
+#[tokio::test]
+async fn ollama() {
+    check(Wire::Ollama, include_str!("dialects/ollama.txt")).await;
+}
