@@ -15,10 +15,8 @@ use std::time::{Duration, Instant};
 
 use co::tool::judge::{Judge, JudgeConfig};
 use co_exec::Program;
-use co_policy::facts::{
-    Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles, WorkspacePath,
-};
-use co_policy::{PolicySettings, Rules, Verdict, glob};
+use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
+use co_policy::{PolicySettings, Rules, Verdict};
 
 const MICRO: fn(u64) -> Duration = Duration::from_micros;
 
@@ -37,37 +35,13 @@ impl Facts for Given {
                 real: PathBuf::from(path),
             }),
             kind: FileKind::File,
-            enterable: false,
+            readable: false,
             absolute: cwd.join(path),
             secret: false,
             co_file: false,
             holds_co_files: false,
             home: false,
         }
-    }
-
-    fn glob(&self, _: &Path, _: &glob::Glob) -> Option<Vec<String>> {
-        Some(Vec::new())
-    }
-
-    fn git(&self, _: &Path) -> GitFact {
-        GitFact::default()
-    }
-
-    fn find_upward(&self, _: &Path, _: &[&str]) -> Option<PathBuf> {
-        None
-    }
-
-    fn risky_files(&self, _: &Path) -> RiskyFiles {
-        RiskyFiles::default()
-    }
-
-    fn risky_tracked_files(&self, _: &Path) -> RiskyFiles {
-        RiskyFiles::default()
-    }
-
-    fn committed_secrets(&self, _: &Path) -> Option<std::sync::Arc<[PathBuf]>> {
-        Some(Vec::new().into())
     }
 }
 
@@ -115,7 +89,7 @@ fn main() -> ExitCode {
         own: Vec::new(),
     });
     let gathering = |command: &str| -> Verdict {
-        let found = judge.assess(&Program::Shell(command.to_owned()), &work);
+        let found = judge.assess(&Program::Shell(command.to_owned()), &work, true);
         judge.verdict(&found, &[])
     };
     let rules = Rules::default();

@@ -25,9 +25,6 @@ pub struct Record {
     pub chat: String,
     pub call: String,
     pub command: String,
-    /// The text that bash runs in its place, if it is proved to only look.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub script: Option<String>,
     /// Each simple command of it.
     pub segments: Vec<String>,
     /// `auto`, `ask` or `deny`.

@@ -52,8 +52,6 @@ pub struct Config {
     pub sandbox_mem_limit: u64,
     /// Processors of a container.
     pub sandbox_cpus: f64,
-    /// Proven read-only commands run unasked even if the kernel has no sandbox for them.
-    pub auto_without_sandbox: bool,
     /// The longest time of a command that is proven read-only. Jobs do not have this limit.
     pub unasked_timeout: Duration,
     /// Commands that landlock confines cannot open the workspace's secrets.
@@ -121,7 +119,6 @@ impl Default for Config {
             sandbox_network: Network::None,
             sandbox_mem_limit: 1 << 30,
             sandbox_cpus: 1.0,
-            auto_without_sandbox: true,
             unasked_timeout: Duration::from_secs(60),
             hide_secrets: true,
             max_steps: 50,

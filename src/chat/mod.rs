@@ -279,6 +279,7 @@ impl Chat {
             repeats_calls: false,
             told_confinement: false,
             queue: Queue::default(),
+            calls_ended: 0,
             unanswered: Vec::new(),
         };
         self.running = Some(RunningTurn {

@@ -39,7 +39,8 @@ pub async fn open_named(
     };
     let judge = services.judge(workspace);
     let (program, here) = (Program::Shell(command.to_owned()), cwd.to_owned());
-    let read = tokio::task::spawn_blocking(move || judge.assess(&program, &here).expanded).await;
+    let read =
+        tokio::task::spawn_blocking(move || judge.assess(&program, &here, true).words()).await;
     let secrets = named(services, &confinement, cwd, read.unwrap_or_default()).await;
     open(confinement, secrets)
 }

@@ -62,6 +62,8 @@ pub(super) struct Turn {
     /// The confinement was named as a possible cause of a failure.
     pub told_confinement: bool,
     pub queue: Queue,
+    /// The number of calls of the turn that have ended.
+    pub calls_ended: usize,
     /// The calls whose questions were withdrawn.
     pub unanswered: Vec<String>,
 }

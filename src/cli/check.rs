@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
 use crate::tool::rules;
 use co_exec::Program;
+use co_exec::sandbox::Launcher;
 use co_policy::{Grant, Reason, Verdict, printable};
 
 const USAGE: &str = "usage: co-nvim check [--cwd DIR] [--json] [COMMAND]
@@ -28,6 +29,7 @@ pub struct Setup {
     pub rules: Option<PathBuf>,
     /// co's own files.
     pub own: Vec<PathBuf>,
+    pub launcher: Launcher,
 }
 
 struct CheckArguments {
@@ -53,10 +55,15 @@ pub fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
             ));
         }
     };
+    let confined = setup.launcher.check().is_ok();
     let judge = judge(setup, &cwd);
+    let verdict = |command: String| {
+        let assessment = judge.assess(&Program::Shell(command), &cwd, confined);
+        judge.verdict(&assessment, &[])
+    };
     let outcome = match arguments.command {
-        Some(command) => one(&judge, &command, &cwd, arguments.json),
-        None => many(&judge, &cwd),
+        Some(command) => one(&verdict(command.clone()), &command, arguments.json),
+        None => many(verdict),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -121,18 +128,16 @@ fn judge(setup: Setup, cwd: &Path) -> Judge {
     judge
 }
 
-fn one(judge: &Judge, command: &str, cwd: &Path, as_json: bool) -> io::Result<()> {
-    let assessment = judge.assess(&Program::Shell(command.to_owned()), cwd);
-    let verdict = judge.verdict(&assessment, &[]);
+fn one(verdict: &Verdict, command: &str, as_json: bool) -> io::Result<()> {
     let text = if as_json {
-        format!("{}\n", to_json(&verdict))
+        format!("{}\n", to_json(verdict))
     } else {
-        explain(&verdict, command)
+        explain(verdict, command)
     };
     io::stdout().write_all(text.as_bytes())
 }
 
-fn many(judge: &Judge, cwd: &Path) -> io::Result<()> {
+fn many(verdict: impl Fn(String) -> Verdict) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let line = line?;
@@ -145,8 +150,7 @@ fn many(judge: &Judge, cwd: &Path) -> io::Result<()> {
                 format!("a line of standard input is not a JSON string: {error}"),
             )
         })?;
-        let assessment = judge.assess(&Program::Shell(command), cwd);
-        writeln!(out, "{}", judge.verdict(&assessment, &[]).word())?;
+        writeln!(out, "{}", verdict(command).word())?;
         out.flush()?;
     }
     Ok(())
@@ -154,13 +158,12 @@ fn many(judge: &Judge, cwd: &Path) -> io::Result<()> {
 
 fn to_json(verdict: &Verdict) -> serde_json::Value {
     match verdict {
-        Verdict::Allow(Grant::Proof(proved)) => json!({
-            "verdict": "auto",
-            "by": "proof",
-            "script": proved.script(),
-            "env": proved.env().iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
-        }),
-        Verdict::Allow(Grant::InProcess) => json!({ "verdict": "auto", "by": "proof" }),
+        Verdict::Allow(Grant::ReadOnly) => {
+            json!({ "verdict": "auto", "by": "sort", "level": "read-only" })
+        }
+        Verdict::Allow(Grant::Unconfined | Grant::InProcess) => {
+            json!({ "verdict": "auto", "by": "sort", "level": "none" })
+        }
         Verdict::Allow(Grant::Rule { rule }) => {
             json!({ "verdict": "auto", "by": "rule", "rule": rule })
         }
@@ -180,8 +183,11 @@ fn to_json(verdict: &Verdict) -> serde_json::Value {
 /// Returns the verdict for a person, with each reason below the part of the command that it is about.
 fn explain(verdict: &Verdict, command: &str) -> String {
     match verdict {
-        Verdict::Allow(Grant::Proof(_) | Grant::InProcess) => {
-            "auto: it is proved to only look; it runs read-only\n".to_owned()
+        Verdict::Allow(Grant::ReadOnly) => {
+            "auto: it only looks; it runs at the read-only level\n".to_owned()
+        }
+        Verdict::Allow(Grant::Unconfined | Grant::InProcess) => {
+            "auto: it only looks, and needs no confinement\n".to_owned()
         }
         Verdict::Allow(Grant::Rule { rule }) => {
             format!("auto: your rule `{}` allows it\n", printable(rule))

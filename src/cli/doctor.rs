@@ -123,7 +123,7 @@ pub async fn checks(
     checks.extend(settings(problems));
     checks.push(system::shell(env).await);
     checks.extend(provider::checks(&config, env).await);
-    checks.push(sandbox(probe, &config));
+    checks.push(sandbox(probe));
     checks.extend(landlock::check(probe.landlock));
     checks.push(backend(probe, &config));
     let root = rustix::process::geteuid().is_root();
@@ -143,29 +143,21 @@ fn settings(problems: Vec<String>) -> Vec<Check> {
 }
 
 /// Checks the confinement of unasked commands.
-fn sandbox(probe: &SandboxReport, config: &Config) -> Check {
+fn sandbox(probe: &SandboxReport) -> Check {
     let kernel = &probe.sandbox;
-    match (&probe.held, config.auto_without_sandbox) {
-        (Ok(()), _) => Check::ok("sandbox", kernel.clone()),
-        (Err(why), _) if !probe.known => Check::bad(
+    match &probe.held {
+        Ok(()) => Check::ok("sandbox", kernel.clone()),
+        Err(why) if !probe.known => Check::bad(
             "sandbox",
             CheckLevel::Warn,
-            format!("{why}; until then every command asks"),
+            format!("{why}; until then nearly every command asks"),
             "correct what it names: open files and processes that may be had, the file of co-nvim",
         ),
-        (Err(_), true) => Check::bad(
+        Err(_) => Check::bad(
             "sandbox",
             CheckLevel::Warn,
-            format!(
-                "{kernel}; auto_without_sandbox is true, so read-only commands run unasked and unconfined"
-            ),
-            "set auto_without_sandbox = false to be asked about read-only commands too",
-        ),
-        (Err(_), false) => Check::bad(
-            "sandbox",
-            CheckLevel::Warn,
-            format!("{kernel}; auto_without_sandbox is false, so every command asks"),
-            "set auto_without_sandbox = true to let read-only commands run unasked and unconfined",
+            format!("{kernel}; nothing can confine a command, so nearly every command asks"),
+            "use Linux 5.13 or newer with Landlock in its list of security modules (`lsm=`)",
         ),
     }
 }

@@ -196,6 +196,7 @@ fn exec(args: &[OsString], watchdog: Watchdog) -> ExitCode {
 fn check(args: Vec<OsString>) -> ExitCode {
     let setup = CommandContext::find().and_then(|here| {
         Ok(check::Setup {
+            launcher: here.launcher(),
             path: std::env::var_os("PATH").unwrap_or_default(),
             rules: Some(here.paths.rules_dir()?),
             own: here.paths.own(),

@@ -2,12 +2,10 @@
 //!
 //! `doc/co.txt` contains these lists. It is written by hand; `tests/it/cli/settings_help.rs` compares it with them.
 
-use std::collections::BTreeMap;
-
 use super::setting::Setting;
 use super::table::settings;
 use co_exec::Caller;
-use co_policy::programs::{self, Special};
+use co_policy::programs;
 
 /// Columns of a help file.
 const WIDTH: usize = 78;
@@ -94,36 +92,20 @@ fn listed(parts: &[(&str, String)]) -> String {
 
 /// Returns the programs that may run unasked.
 pub fn help_unasked() -> String {
-    let mut names: Vec<&str> = programs::names().collect();
+    let mut names: Vec<&str> = programs::that_look().collect();
     names.sort_unstable();
-    let (mut plain, mut git) = (Vec::new(), Vec::new());
-    let mut exact: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for name in names {
-        match name.strip_prefix("git ") {
-            Some(subcommand) => git.push(subcommand),
-            None => match only_words(name) {
-                Some(words) => exact.entry(words).or_default().push(name),
-                None => plain.push(name),
-            },
-        }
-    }
-    let mut text = format!(
-        "Programs:\n{}Subcommands of git:\n{}",
+    let (subcommands, plain): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| name.contains(' '));
+    let (git, others): (Vec<&str>, Vec<&str>) = subcommands
+        .into_iter()
+        .partition(|name| name.starts_with("git "));
+    let git: Vec<&str> = git.into_iter().map(|name| &name["git ".len()..]).collect();
+    format!(
+        "Programs:\n{}Subcommands of git:\n{}Other subcommands:\n{}",
         columns(&plain),
-        columns(&git)
-    );
-    for (words, names) in exact {
-        text.push_str(&format!("With nothing but {words}:\n{}", columns(&names)));
-    }
-    text
-}
-
-/// Returns the only words that a program may be given; none if its table allows others too.
-fn only_words(name: &str) -> Option<String> {
-    let program = programs::lookup(name).filter(|it| it.special == Some(Special::Version))?;
-    let mut words: Vec<String> = program.options.keys().map(|it| format!("`{it}`")).collect();
-    words.sort_unstable();
-    Some(words.join(" or "))
+        columns(&git),
+        columns(&others)
+    )
 }
 
 /// Returns words in columns of one width, line by line.

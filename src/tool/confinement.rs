@@ -45,31 +45,14 @@ const TO_WORKSPACE: &str = "confined to the workspace (landlock)";
 pub struct Isolation {
     backend: SandboxBackend,
     network: bool,
-    auto_without_sandbox: bool,
     hide_secrets: bool,
     read_only: Result<(), Refused>,
-    /// The probe of the sandbox worked. If it failed, `read_only` says nothing about the kernel.
-    known: bool,
-}
-
-/// The way in which a command may run without a question if it is proven read-only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unasked {
-    /// Confined by the kernel.
-    Confined,
-    /// Unconfined: the kernel cannot confine it, and the person accepts that.
-    Unconfined,
-    /// Only after a question.
-    Never,
 }
 
 impl Isolation {
     /// Combines the settings with the launcher's probe of the kernel.
     pub fn new(config: &Config, launcher: &Launcher) -> Self {
-        Self {
-            known: !launcher.probe_failed(),
-            ..Self::with_result(config, launcher.check())
-        }
+        Self::with_result(config, launcher.check())
     }
 
     /// Combines the settings with a known result of the probe.
@@ -77,10 +60,8 @@ impl Isolation {
         Self {
             backend: config.sandbox_backend,
             network: config.sandbox_network == Network::Host,
-            auto_without_sandbox: config.auto_without_sandbox,
             hide_secrets: config.hide_secrets,
             read_only,
-            known: true,
         }
     }
 
@@ -90,27 +71,6 @@ impl Isolation {
         Self {
             backend,
             ..self.clone()
-        }
-    }
-
-    /// Returns the way in which unasked commands run.
-    pub fn unasked(&self) -> Unasked {
-        match (&self.read_only, self.auto_without_sandbox) {
-            (Ok(()), _) => Unasked::Confined,
-            // A failed probe, such as one without a free descriptor, does not prove that the kernel has no sandbox.
-            (Err(_), true) if self.known => Unasked::Unconfined,
-            (Err(_), _) => Unasked::Never,
-        }
-    }
-
-    /// Returns the confinement of unasked commands.
-    pub fn for_unasked(&self, workspace: &Path) -> Confinement {
-        match self.unasked() {
-            // A command that must ask should not come here. If it does, the launcher refuses to start it.
-            Unasked::Confined | Unasked::Never => Confinement::ReadOnly {
-                workspace: workspace.to_owned(),
-            },
-            Unasked::Unconfined => Confinement::Plain,
         }
     }
 
@@ -157,21 +117,24 @@ impl Isolation {
         }
     }
 
+    /// Returns true if the kernel can hold unasked commands at the read-only level.
+    pub fn confines(&self) -> bool {
+        self.read_only.is_ok()
+    }
+
     /// Returns the confinement of unasked commands in a few words, for the winbar.
     pub fn short(&self) -> &'static str {
-        match self.unasked() {
-            Unasked::Confined => "read-only sandbox",
-            Unasked::Unconfined => "no sandbox",
-            Unasked::Never => "asks always",
+        match self.confines() {
+            true => "read-only sandbox",
+            false => "asks nearly always",
         }
     }
 
     /// Returns the confinement of unasked commands in a sentence.
     pub fn unasked_words(&self) -> String {
-        match (&self.read_only, self.auto_without_sandbox) {
-            (Ok(()), _) => "unasked commands run in the read-only sandbox".to_owned(),
-            (Err(why), true) if self.known => format!("unasked commands run unconfined: {why}"),
-            (Err(why), _) => format!("every command asks: {why}"),
+        match &self.read_only {
+            Ok(()) => "unasked commands run in the read-only sandbox".to_owned(),
+            Err(why) => format!("nearly every command asks, because nothing can confine it: {why}"),
         }
     }
 
@@ -201,11 +164,14 @@ impl Isolation {
 
     /// Returns a sentence for the model about unasked commands.
     pub fn unasked_for_model(&self) -> &'static str {
-        match self.unasked() {
-            Unasked::Never => "Every command waits for the person's approval.",
-            Unasked::Confined | Unasked::Unconfined => {
-                "What provably only reads files of the workspace (ls, cat, grep, rg, find, sed -n, git status, \
-                 git diff, git log, pipes of them) runs at once; everything else waits for the person's approval."
+        match self.confines() {
+            true => {
+                "Commands that only look at files of the workspace (ls, cat, grep, rg, find, sed -n, git status, git diff, \
+                 git log, also in pipes and loops) run at once; everything else waits for the person's approval."
+            }
+            false => {
+                "Nearly every command waits for the person's approval; only a plain ls, cat, head or wc of files of the \
+                 workspace runs at once."
             }
         }
     }
@@ -216,10 +182,8 @@ mod tests {
     use super::*;
     use co_exec::sandbox::Support;
 
-    fn isolation(backend: &str, auto_without_sandbox: bool, kernel: &Support) -> Isolation {
-        let lua = serde_json::json!({
-            "sandbox_backend": backend, "auto_without_sandbox": auto_without_sandbox,
-        });
+    fn isolation(backend: &str, kernel: &Support) -> Isolation {
+        let lua = serde_json::json!({ "sandbox_backend": backend });
         let (config, problems) = crate::config::load(None, &lua, &|_| None);
         assert_eq!(problems, [""; 0]);
         let (exe, home) = ("/nonexistent".into(), "/home/x".into());
@@ -239,49 +203,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_proved_is_confined_where_the_kernel_can() {
-        let workspace = Path::new("/w");
-        let confined = isolation("subprocess", false, &able());
-        assert_eq!(confined.unasked(), Unasked::Confined);
+    fn the_words_about_unasked_commands_say_what_the_kernel_does() {
+        let confined = isolation("subprocess", &able());
+        assert!(confined.confines());
         let words = confined.unasked_words();
         assert!(words.contains("read-only sandbox"), "{words}");
-        assert!(matches!(
-            confined.for_unasked(workspace),
-            Confinement::ReadOnly { .. }
-        ));
-        let none = Support::none("no Landlock");
-        let bare = isolation("subprocess", true, &none);
-        assert_eq!(
-            (bare.unasked(), bare.short()),
-            (Unasked::Unconfined, "no sandbox")
-        );
+        let bare = isolation("subprocess", &Support::none("no Landlock"));
+        assert!(!bare.confines());
+        let words = bare.unasked_words();
         assert!(
-            bare.unasked_words().contains("unconfined")
-                && bare.unasked_words().contains("no Landlock")
+            words.contains("asks") && words.contains("no Landlock"),
+            "{words}"
         );
-        let never = isolation("subprocess", false, &none);
-        assert_eq!(
-            (never.unasked(), never.short()),
-            (Unasked::Never, "asks always")
-        );
-        assert!(never.unasked_words().contains("every command asks"));
-        // If it is run all the same, it gets a confinement that cannot start.
-        assert!(matches!(
-            never.for_unasked(workspace),
-            Confinement::ReadOnly { .. }
-        ));
     }
 
     #[test]
     fn a_backend_asked_for_by_name_is_never_replaced_by_a_weaker_one() {
         let workspace = Path::new("/w");
         let none = Support::none("no Landlock");
-        let refused = isolation("landlock", true, &none)
+        let refused = isolation("landlock", &none)
             .for_approved(workspace)
             .unwrap_err();
         assert!(refused.to_string().contains("no Landlock"), "{refused}");
         assert_eq!(refused.to_string().lines().count(), 1);
-        let docker = isolation("docker", true, &able());
+        let docker = isolation("docker", &able());
         assert!(
             docker
                 .for_approved(workspace)
@@ -290,28 +235,24 @@ mod tests {
                 .contains("docker")
         );
         assert!(docker.approved_words().is_err());
-        let held = isolation("landlock", true, &able());
+        let held = isolation("landlock", &able());
         assert!(held.approved_words().unwrap().ends_with("without network"));
         assert!(matches!(
             held.for_approved(workspace),
             Ok(Confinement::Workspace { network: false, .. })
         ));
-        let strongest = isolation("auto", true, &none);
+        let strongest = isolation("auto", &none);
         assert_eq!(strongest.for_approved(workspace), Ok(Confinement::Plain));
         assert_eq!(strongest.name(), "subprocess");
     }
 
     #[test]
-    fn a_probe_that_fails_by_itself_is_no_kernel_without_a_sandbox() {
-        let lua = serde_json::json!({ "auto_without_sandbox": true });
-        let (config, _) = crate::config::load(None, &lua, &|_| None);
+    fn a_probe_that_fails_by_itself_confines_nothing() {
+        let (config, _) = crate::config::load(None, &serde_json::json!({}), &|_| None);
         let launcher = Launcher::new("/nonexistent".into(), "/home/x".into(), Vec::new());
         let isolation = Isolation::new(&config, &launcher);
-        assert_eq!(isolation.unasked(), Unasked::Never);
+        assert!(!isolation.confines());
         let words = isolation.unasked_words();
-        assert!(
-            words.starts_with("every command asks: the sandbox could not be tried"),
-            "{words}"
-        );
+        assert!(words.contains("the sandbox could not be tried"), "{words}");
     }
 }

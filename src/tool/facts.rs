@@ -1,43 +1,23 @@
-//! The policy's facts about one workspace: programs of PATH, paths, globs, and the configuration of git.
+//! The policy's facts about one workspace: the programs of PATH, and paths.
 //!
-//! The policy itself does no I/O; it asks [`WorkspaceFacts`], which caches slow answers until a file changes.
+//! The policy itself does no I/O; it asks [`WorkspaceFacts`].
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use co_exec::regular::Stamp;
+use co_exec::sandbox;
 use co_exec::secrets::content;
-use co_policy::facts::{
-    Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles, WorkspacePath,
-};
-use co_policy::{glob, paths};
+use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
+use co_policy::paths;
 
-mod history;
-mod index;
-mod repository;
-mod survey;
-
-use repository::Repositories;
-
-/// A glob that matches more is not expanded.
-const MAX_MATCHES: usize = 2_000;
-/// Directories that a glob may read.
-const MAX_GLOB_DIRS: usize = 2_000;
 /// The time for which the stamps of PATH's directories hold, long enough for the commands of one list.
 const STAMPS_HOLD: Duration = Duration::from_millis(20);
-
-/// The places of the locale `C.UTF-8`. bash prints a warning if its locale is missing.
-const UTF8: [&str; 4] = [
-    "/usr/lib/locale/C.utf8",
-    "/usr/lib/locale/C.UTF-8",
-    "/usr/lib64/locale/C.utf8",
-    "/usr/share/locale/C.UTF-8",
-];
 
 /// The stamps of PATH's directories.
 type Stamps = Arc<[Stamp]>;
@@ -52,7 +32,6 @@ pub struct WorkspaceFacts {
     own: Vec<PathBuf>,
     programs: Mutex<HashMap<String, (Stamps, ProgramFact)>>,
     path_stamps: Mutex<Option<(Instant, Stamps)>>,
-    repositories: Repositories,
 }
 
 impl WorkspaceFacts {
@@ -66,18 +45,11 @@ impl WorkspaceFacts {
             .flat_map(|path| [path.canonicalize().ok(), Some(path)])
             .flatten()
             .collect();
-        let path: Vec<PathBuf> = std::env::split_paths(path).collect();
-        let git = path
-            .iter()
-            .filter(|dir| dir.is_absolute() && !inside(dir, &root))
-            .map(|dir| dir.join("git"))
-            .find(|git| is_program(git));
         Self {
-            repositories: Repositories::new(root.clone(), git),
             workspace,
             root,
             home,
-            path,
+            path: std::env::split_paths(path).collect(),
             own,
             programs: Mutex::default(),
             path_stamps: Mutex::default(),
@@ -89,14 +61,16 @@ impl WorkspaceFacts {
         &self.root
     }
 
+    /// Returns git, from a directory of PATH outside the workspace.
+    pub(super) fn git(&self) -> Option<PathBuf> {
+        let outside = |dir: &&PathBuf| dir.is_absolute() && !inside(dir, &self.root);
+        let dirs = self.path.iter().filter(outside);
+        dirs.map(|dir| dir.join("git")).find(|git| is_program(git))
+    }
+
     /// Returns whether a path is one of co's own files.
     pub(super) fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))
-    }
-
-    /// Returns the files that git tracks, by their paths below the workspace, if git may be asked.
-    pub(super) fn tracked_files(&self) -> Option<Arc<[PathBuf]>> {
-        self.repositories.tracked(&self.root)
     }
 
     /// Returns the stamps of PATH's directories, which are read once for the commands of one list.
@@ -188,6 +162,14 @@ fn inside(path: &Path, root: &Path) -> bool {
     path.starts_with(root) || path.canonicalize().is_ok_and(|real| real.starts_with(root))
 }
 
+/// Returns whether a path is in a place of the system, which every confined command can read.
+fn is_of_system(path: &Path) -> bool {
+    let mut places = sandbox::SYSTEM_PLACES
+        .iter()
+        .chain(&["/dev", "/proc", "/sys"]);
+    places.any(|place| path.starts_with(place))
+}
+
 fn kind(meta: Option<&Metadata>) -> FileKind {
     match meta {
         Some(meta) if meta.is_dir() => FileKind::Directory,
@@ -195,12 +177,6 @@ fn kind(meta: Option<&Metadata>) -> FileKind {
         Some(_) => FileKind::Special,
         None => FileKind::Missing,
     }
-}
-
-/// Returns whether the person may enter a directory by its mode.
-fn enterable(meta: &Metadata) -> bool {
-    let mine = meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o100 != 0;
-    meta.is_dir() && (mine || meta.mode() & 0o111 == 0o111)
 }
 
 impl Facts for WorkspaceFacts {
@@ -223,7 +199,11 @@ impl Facts for WorkspaceFacts {
     }
 
     fn path(&self, cwd: &Path, path: &str) -> PathFact {
-        let whole = cwd.join(path);
+        let whole = match path.strip_prefix('~') {
+            Some("") => self.home.clone(),
+            Some(rest) if rest.starts_with('/') => self.home.join(&rest[1..]),
+            _ => cwd.join(path),
+        };
         let absolute = paths::normalize_lexically(&whole);
         let written = [&self.workspace, &self.root]
             .into_iter()
@@ -246,7 +226,7 @@ impl Facts for WorkspaceFacts {
         PathFact {
             inside,
             kind: kind(meta.as_ref()),
-            enterable: meta.as_ref().is_some_and(enterable),
+            readable: real.as_deref().is_some_and(is_of_system),
             secret: real.as_ref().is_some_and(|real| content::is_secret(real)),
             co_file: own,
             holds_co_files: self
@@ -257,105 +237,4 @@ impl Facts for WorkspaceFacts {
             absolute,
         }
     }
-
-    fn glob(&self, cwd: &Path, pattern: &glob::Glob) -> Option<Vec<String>> {
-        let segments = pattern.segments();
-        let mut bases = vec![String::new()];
-        let mut read = 0;
-        for (place, segment) in segments.iter().enumerate() {
-            let last = place + 1 == segments.len();
-            let mut next = Vec::new();
-            for base in &bases {
-                if let Some(name) = segment.literal() {
-                    let path = format!("{base}{name}");
-                    if !last || cwd.join(&path).symlink_metadata().is_ok() {
-                        next.push(if last { path } else { format!("{path}/") });
-                    }
-                    continue;
-                }
-                read += 1;
-                if read > MAX_GLOB_DIRS {
-                    return None;
-                }
-                for name in names(&cwd.join(base), segment)? {
-                    next.push(if last {
-                        format!("{base}{name}")
-                    } else {
-                        format!("{base}{name}/")
-                    });
-                }
-            }
-            if next.len() > MAX_MATCHES {
-                return None;
-            }
-            bases = next;
-        }
-        bases.retain(|path| cwd.join(path).symlink_metadata().is_ok());
-        bases.sort();
-        Some(bases)
-    }
-
-    fn git(&self, cwd: &Path) -> GitFact {
-        self.repositories.fact(cwd)
-    }
-
-    fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
-        let cwd = cwd.canonicalize().ok()?;
-        let dirs = cwd
-            .ancestors()
-            .take_while(|dir| dir.starts_with(&self.root));
-        dirs.flat_map(|dir| names.iter().map(move |name| dir.join(name)))
-            .find(|path| path.symlink_metadata().is_ok())
-    }
-
-    fn risky_files(&self, root: &Path) -> RiskyFiles {
-        survey::below(root, &self.root)
-    }
-
-    fn risky_tracked_files(&self, cwd: &Path) -> RiskyFiles {
-        match self.repositories.tracked(cwd) {
-            Some(files) => survey::listed(&files, &self.root),
-            None => RiskyFiles::default(),
-        }
-    }
-
-    fn locale(&self) -> &'static str {
-        static LOCALE: LazyLock<&str> = LazyLock::new(|| {
-            let there = UTF8.iter().any(|place| Path::new(place).exists());
-            if there { "C.UTF-8" } else { "C" }
-        });
-        &LOCALE
-    }
-
-    fn committed_secrets(&self, _: &Path) -> Option<Arc<[PathBuf]>> {
-        self.repositories.committed_secrets()
-    }
-}
-
-/// Returns the names in a directory that match a pattern; none if one of the names is not UTF-8.
-fn names(dir: &Path, pattern: &glob::Glob) -> Option<Vec<String>> {
-    let mut found = Vec::new();
-    if pattern.wants_dot() {
-        found.extend(
-            [".", ".."]
-                .map(str::to_owned)
-                .into_iter()
-                .filter(|name| pattern.matches(name)),
-        );
-    }
-    let Ok(entries) = std::fs::read_dir(if dir.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        dir
-    }) else {
-        return Some(found);
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_str()?;
-        if (!name.starts_with('.') || pattern.wants_dot()) && pattern.matches(name) {
-            found.push(name.to_owned());
-        }
-    }
-    Some(found)
 }

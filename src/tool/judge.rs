@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 
 use super::facts::WorkspaceFacts;
 use super::files::{self, FileQuery};
-use super::{exposed::Exposed, job_input, jobs};
+use super::tracked::TrackedFiles;
+use super::{job_input, jobs};
 use co_exec::regular::{self, Stamp};
 use co_exec::repository;
 use co_exec::sandbox::Launcher;
 use co_exec::secrets::{Survey, Surveys, content};
-use co_policy::assessment::Segment;
 use co_policy::facts::{Facts, LocalFacts};
 use co_policy::saved::WorkspaceRules;
 use co_policy::secret_names::is_secret;
-use co_policy::{Assessment, Pattern, Reason, Rules, Verdict, paths};
+use co_policy::{Assessed, Assessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, paths};
 
 /// The configuration of a [`Judge`].
 pub struct JudgeConfig {
@@ -39,13 +39,14 @@ pub struct Judge {
     rules: Rules,
     rules_file: PathBuf,
     read: Mutex<Option<CachedRules>>,
+    tracked: TrackedFiles,
     launcher: Option<Launcher>,
     /// The surveys of a judge without a launcher.
     surveys: Surveys,
 }
 
 impl Judge {
-    /// Returns the same judge, which asks for what may read secrets where `launcher` cannot hide them.
+    /// Returns the same judge, which shares the surveys of secrets with `launcher`.
     #[must_use]
     pub fn with_launcher(self, launcher: Option<Launcher>) -> Self {
         Self { launcher, ..self }
@@ -63,6 +64,7 @@ impl Judge {
             rules,
             rules_file,
             read: Mutex::new(None),
+            tracked: TrackedFiles::default(),
             launcher: None,
             surveys: Surveys::default(),
         };
@@ -75,15 +77,14 @@ impl Judge {
         (judge, problems)
     }
 
-    /// Assesses a command and the files that it names. It blocks on files: call it from `spawn_blocking`.
-    pub fn assess(&self, program: &co_exec::Program, cwd: &Path) -> Assessment {
-        let facts = Exposed::new(&self.facts, self.launcher.as_ref());
+    /// Assesses a command, which is `confined` if the kernel can confine commands here. It blocks on files: call it from
+    /// `spawn_blocking`.
+    pub fn assess(&self, program: &co_exec::Program, cwd: &Path, confined: bool) -> Assessment {
         let mut found = match program {
-            co_exec::Program::Shell(command) => co_policy::assess(command, cwd, &facts),
-            co_exec::Program::Proved(proved) => co_policy::assess(proved.original(), cwd, &facts),
-            co_exec::Program::Argv(argv) => co_policy::assess_argv(argv, cwd, &facts),
+            co_exec::Program::Shell(command) => co_policy::assess(command, cwd, &self.facts),
+            co_exec::Program::Argv(argv) => co_policy::assess_argv(argv, cwd, &self.facts),
         };
-        facts.ask(&mut found);
+        found.confined = confined;
         self.add_workspace_rules(found)
     }
 
@@ -106,24 +107,24 @@ impl Judge {
             .map(|inside| self.facts.root().join(inside.real));
         let covered = reason.is_none() && real.is_some_and(|real| self.survey().covers(&real));
         let covered = covered.then(|| why("is another name of a secret"));
-        let unproved: Vec<Reason> = reason.into_iter().chain(own).chain(covered).collect();
+        let problems: Vec<Reason> = reason.into_iter().chain(own).chain(covered).collect();
+        let uncovered = problems.first().cloned();
         let found = self.add_workspace_rules(Assessment {
             command: co_policy::rules::join(&words),
-            all_commands: vec![words.clone()],
-            in_process: true,
-            segments: vec![Segment {
-                name: words[..1].to_vec(),
-                words: Some(words),
-                uncovered: unproved.clone(),
-                unproved: unproved.clone(),
-                ..Segment::default()
+            commands: vec![Assessed {
+                name: words.clone(),
+                words: words.clone(),
+                ..Assessed::default()
             }],
+            literal: Some(vec![RuleCommand { words, uncovered }]),
+            in_process: true,
+            problems: problems.clone(),
             ..Assessment::default()
         });
         match self.verdict(&found, &[]) {
-            Verdict::Allow(_) if !unproved.is_empty() => {
+            Verdict::Allow(_) if !problems.is_empty() => {
                 Verdict::Ask(co_policy::ApprovalQuestion {
-                    reasons: unproved,
+                    reasons: problems,
                     destructive: false,
                     prefix: None,
                     unread: false,
@@ -151,18 +152,20 @@ impl Judge {
             }
         }
         let words = vec![jobs::WRITE.to_owned()];
-        let why = Reason::whole(
-            "what is typed is not judged: its program does with it what it likes".to_owned(),
-        );
+        let why = "types into a job, whose program decides what that means";
         let found = self.add_workspace_rules(Assessment {
             command: jobs::WRITE.to_owned(),
-            all_commands: vec![words.clone()],
-            segments: vec![Segment {
+            commands: vec![Assessed {
+                sort: Sort::Unknown,
+                does: why.to_owned(),
                 name: words.clone(),
-                words: Some(words),
-                unproved: vec![why],
-                ..Segment::default()
+                words: words.clone(),
+                ..Assessed::default()
             }],
+            literal: Some(vec![RuleCommand {
+                words,
+                uncovered: None,
+            }]),
             destructive,
             unread,
             ..Assessment::default()
@@ -175,7 +178,7 @@ impl Judge {
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn tracked(&self) -> Option<Arc<[PathBuf]>> {
-        self.facts.tracked_files()
+        self.tracked.list(&self.facts.git()?, self.facts.root())
     }
 
     /// Returns a filter for a walk through the workspace: false for secrets and for files of co's own.
@@ -269,12 +272,11 @@ fn rules(
     };
     for pattern in rules.safe.iter().flatten() {
         if let Some(program) = pattern.program()
-            && co_policy::programs::lookup(program)
-                .is_none_or(|known| known.special == Some(co_policy::programs::Special::Version))
+            && !co_policy::programs::is_known(program)
             && !files::NAMES.contains(&program)
         {
             problems.push(format!(
-                "`shell_safe_commands`: no option table knows `{program}`, so it still asks; to let it run, put `{pattern}` into `allow`"
+                "`shell_safe_commands`: co does not know what `{program}` does, so it still asks; to let it run, put `{pattern}` into `allow`"
             ));
         }
     }

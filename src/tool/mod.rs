@@ -4,7 +4,6 @@
 //! These modules know the executor and the policy, and nothing of chats, providers or Neovim.
 
 pub mod confinement;
-mod exposed;
 pub mod facts;
 pub mod files;
 pub mod job_input;
@@ -14,6 +13,7 @@ pub mod rules;
 pub mod sandbox_probe;
 mod schema;
 pub mod shell;
+mod tracked;
 
 use std::sync::Arc;
 

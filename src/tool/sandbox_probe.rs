@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::SetOnce;
 
-use super::confinement::{self, Isolation, Unasked};
+use super::confinement::{self, Isolation};
 use crate::config::{Config, SandboxBackend};
 use co_exec::Confinement;
 use co_exec::sandbox::{Launcher, Refused};
@@ -60,21 +60,6 @@ impl SandboxProbe {
         Some(self.found.get()?.with(self.backend))
     }
 
-    /// Returns the way in which unasked commands run: never, until the probe has ended.
-    pub fn unasked(&self) -> Unasked {
-        self.found.get().map_or(Unasked::Never, Isolation::unasked)
-    }
-
-    /// Returns the confinement of unasked commands.
-    pub fn for_unasked(&self, workspace: &Path) -> Confinement {
-        match self.found.get() {
-            Some(isolation) => isolation.for_unasked(workspace),
-            None => Confinement::ReadOnly {
-                workspace: workspace.to_owned(),
-            },
-        }
-    }
-
     /// Returns the confinement of commands that the person typed, approved, or allowed by a rule. It waits for the probe,
     /// and calls `workspace`, only if the person chose a confinement.
     ///
@@ -117,13 +102,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn before_it_ends_nothing_runs_unasked_or_less_confined() {
+    async fn before_it_ends_nothing_runs_less_confined() {
         let probe = unknown(SandboxBackend::Auto);
-        assert_eq!(probe.unasked(), Unasked::Never);
-        assert!(matches!(
-            probe.for_unasked(Path::new("/w")),
-            Confinement::ReadOnly { .. }
-        ));
         assert_eq!(probe.name(), "auto");
         let confinement = probe.for_approved(|| "/w");
         assert_eq!(futures::FutureExt::now_or_never(confinement), None);

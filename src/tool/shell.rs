@@ -9,7 +9,7 @@ use serde_json::json;
 use super::schema::{self, BadCall};
 use co_exec::{Caller, Confinement, Program, Size, Spec, Streams};
 use co_llm::ToolSpec;
-use co_policy::{Proved, rules};
+use co_policy::rules;
 
 /// The tool's name.
 pub const NAME: &str = "run_shell_command";
@@ -68,8 +68,8 @@ pub struct ExecMode {
 pub struct Run {
     pub cwd: PathBuf,
     pub confinement: Confinement,
-    /// The proved form of the command, which runs instead of the request's program.
-    pub proof: Option<Proved>,
+    /// Nobody was asked about it, and no rule of the person allows it.
+    pub unasked: bool,
 }
 
 /// Returns the tool's description for a model.
@@ -202,10 +202,7 @@ impl CommandRequest {
     /// Returns the executor's specification of the command, with a time-out of at most `ceiling`.
     pub fn spec(&self, run: Run, ceiling: Duration) -> Spec {
         Spec {
-            program: match run.proof {
-                Some(proved) => Program::Proved(Box::new(proved)),
-                None => self.program.clone(),
-            },
+            program: self.program.clone(),
             cwd: run.cwd,
             caller: Caller::Agent,
             stdin: None,
@@ -228,7 +225,6 @@ fn seconds(given: i64) -> Result<Duration, BadCall> {
 fn text_of(program: &Program) -> String {
     match program {
         Program::Shell(text) => text.clone(),
-        Program::Proved(proved) => proved.original().to_owned(),
         Program::Argv(argv) => rules::shell_join(argv),
     }
 }

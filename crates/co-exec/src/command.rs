@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use co_policy::Proved;
-
 use crate::environment::Environment;
 
 /// A time-out without a limit, for a command that ends by itself or is cancelled.
@@ -36,20 +34,6 @@ pub enum Program {
     Shell(String),
     /// A program and its arguments, without a shell.
     Argv(Vec<String>),
-    /// A command that policy has proved to be read-only. bash runs its script, whatever the environment says, with
-    /// the variables that the proof sets. It starts in the read-only confinement, or plain if nothing can confine
-    /// commands.
-    Proved(Box<Proved>),
-}
-
-impl Program {
-    /// Returns the variables that the proof sets.
-    pub(crate) fn env(&self) -> &[(String, String)] {
-        match self {
-            Self::Proved(proved) => proved.env(),
-            Self::Shell(_) | Self::Argv(_) => &[],
-        }
-    }
 }
 
 /// The one for whom a command runs.

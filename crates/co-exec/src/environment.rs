@@ -10,6 +10,20 @@ use serde::de::{Deserializer, Visitor};
 /// Environment variables: names and values.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 
+/// Variables that keep git from starting programs and taking locks: no fetch, no pager, no prompt, no file-system monitor,
+/// no hooks.
+pub const GIT_ENVIRONMENT: [(&str, &str); 9] = [
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
+    ("GIT_CONFIG_VALUE_1", "/dev/null"),
+];
+
 /// The source of a command's shell and variables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Environment {

@@ -47,10 +47,6 @@ pub enum Error {
     },
     #[error("cannot run the command confined as asked: {0}")]
     Sandbox(Refused),
-    #[error(
-        "cannot run the command outside the read-only sandbox, because nobody approved it: please report this mistake of co"
-    )]
-    Unconfined,
     #[error("`{name}` is {value}, out of range: give {} to {}", range.start(), range.end())]
     Setting {
         name: &'static str,

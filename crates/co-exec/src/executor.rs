@@ -209,14 +209,13 @@ impl Executor {
         let timeout = self.timeout(spec)?;
         let number = inner.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", inner.token);
-        let extra = [&spec.extra_env, spec.program.env()].concat();
         let env = env::build(Sources {
             host: spec.environment.variables().unwrap_or(&inner.env),
             inherit: spec.environment.inherits(),
             allow: &self.settings.env_allow,
             caller: spec.caller,
             path: path.filter(|_| !spec.environment.inherits()),
-            extra: &extra,
+            extra: &spec.extra_env,
             terminal: matches!(streams, Streams::Terminal(_)),
         });
         let limits = CommandLimits::of(&self.settings, spec.caller, &spec.confinement);

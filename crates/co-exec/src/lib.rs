@@ -10,7 +10,7 @@
 //! - [`sandbox`]: its confinement by Landlock, seccomp and mounts.
 //! - [`secrets`], [`repository`]: the secret files of a workspace and its git directories, which the sandbox protects.
 //!
-//! The crate knows nothing of Neovim, models or approval. Of the policy it knows only [`Proved`](co_policy::Proved).
+//! The crate knows nothing of Neovim, models or approval. Of the policy it knows only the names of secrets.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
@@ -26,7 +26,6 @@ mod fork;
 mod inherited;
 mod job;
 mod limits;
-mod long_script;
 mod outcome;
 mod output;
 mod process;
@@ -37,7 +36,7 @@ pub mod secrets;
 mod settings;
 
 pub use command::{Caller, Confinement, Program, ShownSecrets, Spec, UNTIL_IT_ENDS};
-pub use environment::{Environment, HostEnvironment};
+pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};
 pub use error::Error;
 pub use executor::{Executor, Setup};
 pub use job::Job;

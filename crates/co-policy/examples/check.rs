@@ -1,16 +1,12 @@
 //! Prints the verdict about a command: `cargo run -p co-policy --example check -- 'ls -l | head'`.
 //!
-//! The working directory is the workspace. The facts are simple: globs, git and secret contents are unknown, so that
-//! commands with them require approval. `src/tool/facts.rs` of co-nvim has complete facts.
+//! The working directory is the workspace. `src/tool/facts.rs` of co-nvim has complete facts.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use co_policy::facts::{
-    Facts, FileKind, GitFact, PathFact, ProgramFact, RiskyFiles, WorkspacePath,
-};
-use co_policy::{Grant, Rules, Verdict, glob::Glob, paths};
+use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
+use co_policy::{Grant, Rules, Verdict, paths};
 
 /// Facts about a workspace, read from the disk without a cache.
 struct SimpleFacts {
@@ -60,43 +56,13 @@ impl Facts for SimpleFacts {
         PathFact {
             inside,
             kind,
-            enterable: kind == FileKind::Directory,
+            readable: absolute.starts_with("/usr"),
             secret: false,
             co_file: false,
             holds_co_files: false,
             home: home.is_some_and(|home| home.starts_with(&absolute)),
             absolute,
         }
-    }
-
-    fn glob(&self, _: &Path, _: &Glob) -> Option<Vec<String>> {
-        None
-    }
-
-    fn git(&self, _: &Path) -> GitFact {
-        GitFact {
-            hazards: vec!["this example does not check repositories".to_owned()],
-        }
-    }
-
-    fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf> {
-        let dirs = cwd
-            .ancestors()
-            .take_while(|dir| dir.starts_with(&self.workspace));
-        let mut paths = dirs.flat_map(|dir| names.iter().map(|name| dir.join(name)));
-        paths.find(|path| path.exists())
-    }
-
-    fn risky_files(&self, _: &Path) -> RiskyFiles {
-        RiskyFiles::default()
-    }
-
-    fn risky_tracked_files(&self, _: &Path) -> RiskyFiles {
-        RiskyFiles::default()
-    }
-
-    fn committed_secrets(&self, _: &Path) -> Option<Arc<[PathBuf]>> {
-        None
     }
 }
 
@@ -106,7 +72,7 @@ fn main() -> std::io::Result<()> {
     let facts = SimpleFacts { workspace };
     let assessment = co_policy::assess(&command, &facts.workspace, &facts);
     match co_policy::decide(&assessment, &Rules::default(), &[]) {
-        Verdict::Allow(Grant::Proof(proved)) => println!("allow: proved\n{}", proved.script()),
+        Verdict::Allow(Grant::ReadOnly) => println!("allow at the read-only level"),
         Verdict::Allow(_) => println!("allow"),
         Verdict::Ask(question) => {
             println!("ask");

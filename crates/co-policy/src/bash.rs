@@ -1,8 +1,7 @@
-//! Parses bash into a flat list of simple commands and the operators between them.
+//! Reads bash: finds every simple command in a text, wherever it stands.
 //!
-//! The grammar only proposes the positions of words and operators. The module `word` reads each word again by bash's quoting
-//! rules, and text between words must be blank. A form that is not understood is refused. This module knows no programs
-//! and no files.
+//! A grammar finds the commands; [`Word`] reads each word again by bash's rules for quotes. A text that is read wrongly is
+//! sorted wrongly, which the sandbox makes harmless. Rules of the person do not rely on this module: see `plain`.
 
 use std::cell::RefCell;
 
@@ -11,42 +10,51 @@ use tree_sitter::Parser;
 use crate::reason::Reason;
 use crate::text;
 
-mod forms;
 mod reader;
 mod script;
+mod word;
 
-use reader::ScriptReader;
-use script::MAX_COMMANDS;
+pub(crate) use reader::path_from;
+pub use script::{Redirect, Script, Simple};
+pub use word::Word;
 
-pub use script::{Join, Redirect, Script, Simple};
-
-/// Longer commands are refused.
+/// Longer commands require approval.
 pub const MAX_CHARS: usize = 10_000;
+
 thread_local! {
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
 /// Parses `source` as `bash --noprofile --norc -c` does.
 pub fn parse(source: &str) -> Script {
-    let mut script = Script::default();
     if source.chars().count() > MAX_CHARS {
-        script.refusals.push(Reason::whole(format!(
-            "it is longer than {MAX_CHARS} characters"
-        )));
-        script.incomplete = true;
-        return script;
+        let why = format!("it is longer than {MAX_CHARS} characters");
+        return Script::unread(why);
+    }
+    let joined = text::join_lines(source);
+    let Some(tree) = syntax_tree(&joined.text) else {
+        return Script::unread("co cannot read it as bash");
+    };
+    let mut script = reader::read(&joined.text, tree.root_node());
+    if !joined.removed.is_empty() {
+        script.map_spans(|span| {
+            *span = joined.original(span.start)..joined.original(span.end);
+        });
     }
     if let Some((at, c)) = text::first_hidden(source) {
-        script.refusals.push(Reason::at(
+        script.problems.push(Reason::at(
             format!(
-                "it holds an invisible or control character ({})",
+                "it contains an invisible or control character ({})",
                 c.escape_unicode()
             ),
             at..at + c.len_utf8(),
         ));
     }
-    let joined = text::join_lines(source);
-    let tree = PARSER.with_borrow_mut(|slot| {
+    script
+}
+
+fn syntax_tree(text: &str) -> Option<tree_sitter::Tree> {
+    PARSER.with_borrow_mut(|slot| {
         let parser = slot.get_or_insert_with(|| {
             let mut parser = Parser::new();
             // Fails only for a grammar of another ABI, which the tests would find.
@@ -54,27 +62,8 @@ pub fn parse(source: &str) -> Script {
             parser
         });
         parser.reset();
-        parser.parse(ascii(&joined.text), None)
-    });
-    let Some(tree) = tree else {
-        script
-            .refusals
-            .push(Reason::whole("it could not be parsed"));
-        script.incomplete = true;
-        return script;
-    };
-    let mut reader = ScriptReader::new(&joined.text, script);
-    reader.program(tree.root_node());
-    let mut script = reader.finish();
-    if !joined.removed.is_empty() {
-        script.shift(&joined);
-    }
-    if script.commands.len() > MAX_COMMANDS {
-        script.refusals.push(Reason::whole(format!(
-            "it has more than {MAX_COMMANDS} commands"
-        )));
-    }
-    script
+        parser.parse(ascii(text), None)
+    })
 }
 
 /// Replaces each byte that is not ASCII by a letter. Offsets stay, and words are read from the original text.

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use crate::bash::{Simple, Word, path_from};
 use crate::facts::LocalFacts;
 use crate::paths;
-use crate::wrappers::{self, FoundCommand};
+use crate::wrappers::base_name;
 
+mod glob;
 mod root;
 
 /// Names of the rules, for the setting that lifts them.
@@ -42,13 +44,14 @@ const DISK_WRITERS: [&str; 13] = [
 ];
 
 /// Returns the rules that match a command.
-pub(super) fn check(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
+pub(super) fn check(command: &Simple, local: &LocalFacts) -> Vec<Denied> {
     let mut denied = check_writes(command, local);
-    let Some((name, rest)) = command.words.split_first() else {
+    let words = command.texts();
+    let Some((name, rest)) = words.split_first() else {
         return denied;
     };
-    let name = name.rsplit('/').next().unwrap_or(name);
-    let here = |path: &str| wrappers::path_from(command.dir.as_deref(), path);
+    let name = base_name(name);
+    let here = |path: &str| path_from(command.dir.as_deref(), path);
     if let Some(target) = root::deleted_operand(name, rest, command.dir.as_deref(), local) {
         denied.push(Denied {
             rule: "root-deletion",
@@ -86,10 +89,10 @@ pub(super) fn check(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
 }
 
 /// Returns the rules that match the targets of redirections.
-fn check_writes(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
+fn check_writes(command: &Simple, local: &LocalFacts) -> Vec<Denied> {
     let mut denied = Vec::new();
-    for target in &command.writes {
-        let here = wrappers::path_from(command.dir.as_deref(), target);
+    for target in command.writes().flat_map(Word::forms) {
+        let here = path_from(command.dir.as_deref(), target);
         if is_disk(&here) {
             denied.push(Denied {
                 rule: "raw-disk",
@@ -100,6 +103,15 @@ fn check_writes(command: &FoundCommand, local: &LocalFacts) -> Vec<Denied> {
         }
     }
     denied
+}
+
+/// The rule against a function that starts itself again and again.
+pub(super) fn fork_bomb() -> Denied {
+    Denied {
+        rule: "fork-bomb",
+        why: "it has a function that starts itself again and again, which fills the machine"
+            .to_owned(),
+    }
 }
 
 fn own_file_rule(path: &str) -> Denied {

@@ -1,35 +1,13 @@
-//! Facts about files, programs and git. The caller of the policy implements [`Facts`]; the policy reads no file itself.
+//! Facts about files and programs. The caller of the policy implements [`Facts`]; the policy reads no file itself.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::glob;
-
-pub(super) mod cache;
-
-/// Answers questions about files, programs and git.
+/// Answers questions about files and programs.
 pub trait Facts {
     /// Returns the file that bash would start for the bare name of a program.
     fn program(&self, name: &str, cwd: &Path) -> ProgramFact;
     /// Returns the facts about a path. Symbolic links are followed.
     fn path(&self, cwd: &Path, path: &str) -> PathFact;
-    /// Expands a glob. Returns `None` if it matches too many files.
-    fn glob(&self, cwd: &Path, pattern: &glob::Glob) -> Option<Vec<String>>;
-    /// Returns the facts about the repository of a directory.
-    fn git(&self, cwd: &Path) -> GitFact;
-    /// Returns the first file with one of these names in `cwd` or a directory above it, up to the workspace's root.
-    fn find_upward(&self, cwd: &Path, names: &[&str]) -> Option<PathBuf>;
-    /// Returns the files below a directory that a program must not read without approval.
-    fn risky_files(&self, root: &Path) -> RiskyFiles;
-    /// Returns the files tracked by git that a program must not read without approval.
-    fn risky_tracked_files(&self, cwd: &Path) -> RiskyFiles;
-    /// Returns the locale for proved commands; names sort by bytes in it.
-    fn locale(&self) -> &'static str {
-        "C"
-    }
-    /// The files with secret names that git tracks or ever tracked, below the workspace. Returns `None` if the list is
-    /// unavailable.
-    fn committed_secrets(&self, cwd: &Path) -> Option<Arc<[PathBuf]>>;
 }
 
 /// The location of a program.
@@ -49,10 +27,10 @@ pub struct PathFact {
     /// The path relative to the workspace; `None` if it is outside.
     pub inside: Option<WorkspacePath>,
     pub kind: FileKind,
-    /// True for a directory that this process can enter.
-    pub enterable: bool,
     /// The absolute path. `.` and `..` are removed from the text, without a look at links.
     pub absolute: PathBuf,
+    /// True if a command at the read-only level can read it.
+    pub readable: bool,
     /// True for a file that may contain a secret for another reason than its name.
     pub secret: bool,
     /// True for a file that configures co or holds its state.
@@ -80,26 +58,6 @@ pub enum FileKind {
     Directory,
     /// A device, FIFO or socket.
     Special,
-}
-
-/// The facts about a git repository.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GitFact {
-    /// Reasons why git requires approval here, one sentence each.
-    pub hazards: Vec<String>,
-}
-
-/// Files that a program must not read without approval.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RiskyFiles {
-    /// Links that leave the workspace, devices and FIFOs.
-    pub irregular: Vec<PathBuf>,
-    /// Secret files.
-    pub secret: Vec<PathBuf>,
-    /// Files whose names xargs would split or pass on as options.
-    pub unsafe_names: Vec<PathBuf>,
-    /// False if there are too many files to list them all.
-    pub complete: bool,
 }
 
 /// The facts about one working directory.

@@ -1,33 +1,26 @@
 #![doc = include_str!("../README.md")]
 
-mod args;
-pub mod assess;
-pub mod assessment;
+mod assess;
 pub mod bash;
 mod deny;
 pub mod facts;
-mod git;
-pub mod glob;
-mod options;
 pub mod paths;
+mod plain;
 pub mod programs;
-mod proved;
 mod reason;
 pub mod rules;
 pub mod saved;
 pub mod secret_names;
-mod special;
+mod sort;
 mod text;
+mod unconfined;
 pub mod verdict;
-mod word;
 mod wrappers;
 
-pub use assess::{assess, assess_argv};
-pub use assessment::Assessment;
+pub use assess::{Assessed, Assessment, RuleCommand, assess, assess_argv};
 pub use bash::MAX_CHARS;
 pub use deny::NAMES as DENY_RULES;
-pub use git::HARDENING;
-pub use proved::Proved;
+pub use programs::Sort;
 pub use reason::Reason;
 pub use rules::{Pattern, PolicySettings};
 pub use text::printable;

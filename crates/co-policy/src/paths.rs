@@ -1,15 +1,19 @@
-//! Checks paths: a command may read regular files of the workspace that are not secret.
+//! Checks the paths that a command names.
 
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use crate::args::Arg;
+use crate::bash::{Simple, Word, path_from};
 use crate::facts::{FileKind, LocalFacts};
-use crate::glob::Glob;
+use crate::programs::Reads;
 use crate::reason::Reason;
-use crate::secret_names::{self as names, secret};
+use crate::secret_names::secret;
+use crate::sort::Sorted;
 
-/// The use of a path by a command.
+/// Files that every command can open.
+const OWN_STREAMS: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
+
+/// The use of a path by a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathUse {
     /// A file or a directory.
@@ -18,7 +22,7 @@ pub enum PathUse {
     ReadFile,
 }
 
-/// Returns a reason if reading the path requires approval.
+/// Returns a reason if reading the path requires approval: it is outside the workspace, or a secret.
 pub fn check(
     local: &LocalFacts,
     path: &str,
@@ -49,11 +53,6 @@ pub fn check(
     }
 }
 
-/// Checks the path that one word of a command names.
-pub(crate) fn check_arg(local: &LocalFacts, arg: &Arg, wanted: PathUse) -> Option<Reason> {
-    check(local, &arg.text, wanted, &arg.span)
-}
-
 /// Removes `.` and `..` from the text of a path.
 pub fn normalize_lexically(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
@@ -67,53 +66,56 @@ pub fn normalize_lexically(path: &Path) -> PathBuf {
     whole
 }
 
-/// True if a glob option of a search can add secret files to it: `-g '.env'`, `--include='*.pem'`.
-pub(super) fn glob_finds_secret(glob: &str, hidden_too: bool) -> bool {
-    let finds = |form: &str| {
-        let pattern = Glob::new(form);
-        let meets = |patterns: &str| {
-            patterns
-                .split(' ')
-                .any(|name| pattern.meets(&Glob::new(name)))
-        };
-        let wide =
-            pattern.matches("main") || SEARCHED_EXTENSIONS.iter().any(|ext| form.ends_with(ext));
-        meets(names::HIDDEN) && !(hidden_too && wide) || meets(names::PLAIN) && !wide
+/// Returns a reason if a command that looks names a secret, or a place that it cannot read. It would only fail.
+pub(crate) fn unreadable(command: &Simple, sorted: &Sorted, local: &LocalFacts) -> Option<Reason> {
+    let first = usize::from(sorted.reads == Reads::Pattern);
+    let operands = match sorted.reads {
+        Reads::Text => &[],
+        _ => sorted.operands.get(first..).unwrap_or_default(),
     };
-    !glob.starts_with('!')
-        && expand_braces(glob).iter().any(|form| {
-            let (dirs, last) = form
-                .trim_end_matches('/')
-                .rsplit_once('/')
-                .unwrap_or(("", form));
-            finds(last)
-                || dirs
-                    .split('/')
-                    .any(|dir| !dir.starts_with('*') && finds(dir))
-        })
+    let inputs = command
+        .redirects
+        .iter()
+        .filter(|it| it.operator.contains('<'));
+    let inputs = inputs.map(|it| &it.target).filter(|it| it.is_literal());
+    let contents = sorted.reads != Reads::Names;
+    operands
+        .iter()
+        .map(|word| (word, contents))
+        .chain(inputs.map(|word| (word, true)))
+        .find_map(|(word, contents)| unreadable_word(word, contents, command.dir.as_deref(), local))
 }
 
-/// Extensions of files that a search reads even if they are secret.
-const SEARCHED_EXTENSIONS: [&str; 5] = [".json", ".yaml", ".yml", ".toml", ".*"];
-
-/// Expands one list of braces. A more complex glob becomes `*`, which matches any name.
-fn expand_braces(glob: &str) -> Vec<String> {
-    let Some((before, rest)) = glob.split_once('{') else {
-        return vec![glob.to_owned()];
-    };
-    match rest.split_once('}') {
-        _ if glob.contains(['[', '\\']) => vec!["*".to_owned()],
-        Some((inner, after)) if !inner.contains('{') && !after.contains('{') => inner
-            .split(',')
-            .map(|choice| format!("{before}{choice}{after}"))
-            .collect(),
-        _ => vec!["*".to_owned()],
+fn unreadable_word(
+    word: &Word,
+    contents: bool,
+    dir: Option<&str>,
+    local: &LocalFacts,
+) -> Option<Reason> {
+    let text = word.text();
+    // In `git show HEAD:path` the path stands behind the colon.
+    let path = text.rsplit_once(':').map_or(text, |(_, path)| path);
+    let named = contents.then(|| secret(Path::new(path))).flatten();
+    // git and other tools read `.git` themselves.
+    if let Some(name) = named.filter(|name| *name != ".git") {
+        let why = format!("`{name}` looks like a secret");
+        return Some(Reason::at(why, word.span.clone()));
     }
+    let whole = path_from(dir, text);
+    let leaves = whole.starts_with(['/', '~']) || whole.split('/').any(|part| part == "..");
+    if !leaves || OWN_STREAMS.contains(&whole.as_str()) {
+        return None;
+    }
+    let fact = local.path(&whole);
+    let closed = fact.kind != FileKind::Missing && fact.inside.is_none() && !fact.readable;
+    closed.then(|| {
+        let why = format!("`{text}` is outside the places that it can read");
+        Reason::at(why, word.span.clone())
+    })
 }
 
-/// Checks a word that no table explains. Returns a reason if it may name a secret or a path outside the workspace.
-pub(crate) fn check_unknown_word(local: &LocalFacts, arg: &Arg) -> Option<Reason> {
-    let word = arg.text.as_str();
+/// Returns a reason if a word may name a secret or a path outside the workspace, so that no prefix rule covers it.
+pub(crate) fn check_rule_word(local: &LocalFacts, word: &str) -> Option<Reason> {
     let parts = word.split(['=', ':', ',', '@']);
     let attached = word
         .find(['/', '.'])
@@ -126,7 +128,7 @@ pub(crate) fn check_unknown_word(local: &LocalFacts, arg: &Arg) -> Option<Reason
         .chain(attached)
         .filter(|part| !part.is_empty() && !url(part))
         .find_map(|part| path_problem(local, part))
-        .map(|text| arg.reason(text))
+        .map(Reason::whole)
 }
 
 /// Returns the problem with a text, if it is a path.

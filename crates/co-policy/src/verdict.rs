@@ -1,10 +1,12 @@
 //! Turns an assessment and the person's rules into a verdict.
 
-use crate::assessment::{Assessment, Segment};
-use crate::git::HARDENING;
-use crate::proved::Proved;
+use crate::assess::{Assessed, Assessment, RuleCommand};
+use crate::programs::Sort;
 use crate::reason::Reason;
 use crate::rules::{self, Pattern};
+
+/// A question names at most this many reasons.
+const MAX_REASONS: usize = 6;
 
 /// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +23,10 @@ pub enum Verdict {
 /// The permission by which a command runs without approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// The command is proved to only read. It runs in the read-only confinement.
-    Proof(Proved),
+    /// It only looks. It must run at the read-only level, held by the kernel.
+    ReadOnly,
+    /// It only looks, by its literal words. It may run where the kernel cannot confine it.
+    Unconfined,
     /// co reads a file itself; no process starts.
     InProcess,
     /// A rule of the person allows it. It runs in the confinement of the chat.
@@ -66,7 +70,7 @@ impl ApprovalQuestion {
 /// The person's rules, parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Programs that may be proved; `None` for all programs in the tables.
+    /// The only programs that may run unasked; `None` for all that look.
     pub safe: Option<Vec<Pattern>>,
     pub allow: Vec<Pattern>,
     pub ask: Vec<Pattern>,
@@ -77,8 +81,10 @@ pub struct Rules {
     pub saved: Vec<Pattern>,
 }
 
-/// Decides about a command: deny rules first, then ask rules, then rules of the chat, saved and configured rules, then the
-/// proof.
+/// Decides about a command: deny rules first, then ask rules, then the sort if it looks, then rules of the chat, saved and
+/// configured rules.
+///
+/// A command that looks runs at the read-only level also if a rule allows it.
 pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdict {
     if assessment.command.trim().is_empty() {
         return Verdict::Deny {
@@ -98,55 +104,26 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
             unread: assessment.unread,
         });
     }
-    let own = || chat.iter().chain(&rules.saved).chain(&rules.allow);
-    if let Some(rule) = own().find(|rule| rule.is_exactly(&assessment.command)) {
-        return Verdict::Allow(Grant::Rule {
-            rule: rule.to_string(),
-        });
+    let reasons = reasons_to_ask(assessment, rules);
+    if reasons.is_empty() && assessment.in_process {
+        return Verdict::Allow(Grant::InProcess);
     }
-    let covering = |segment: &Segment| -> Option<&Pattern> {
-        let words = segment.words.as_ref()?;
-        own().find(|rule| segment.uncovered.is_empty() && rule.covers(words))
-    };
-    let mut reasons = assessment.refusals.clone();
-    let mut by_rule = Vec::new();
-    let mut by_proof = 0;
-    for segment in &assessment.segments {
-        match covering(segment) {
-            Some(rule) => by_rule.push(rule.to_string()),
-            None if is_proved(segment, rules) => by_proof += usize::from(!segment.is_cd),
-            None => reasons.extend(reasons_against(
-                segment,
-                rules,
-                own().any(|rule| matches_words(rule, segment)),
-            )),
-        }
+    if reasons.is_empty() && assessment.confined {
+        return Verdict::Allow(Grant::ReadOnly);
     }
-    if reasons.is_empty() && !assessment.segments.is_empty() {
-        if by_rule.is_empty() && (by_proof > 0 || assessment.segments.iter().all(|s| s.is_cd)) {
-            if assessment.in_process {
-                return Verdict::Allow(Grant::InProcess);
-            }
-            let commands = assessment.segments.iter().map(|it| it.rewritten.as_ref());
-            if let Some(proved) =
-                Proved::new(&assessment.command, commands, required_env(assessment))
-            {
-                return Verdict::Allow(Grant::Proof(proved));
-            }
-            return Verdict::Ask(ApprovalQuestion::because(
-                "co cannot rewrite this command safely, so it requires approval",
-            ));
-        }
-        by_rule.dedup();
-        return Verdict::Allow(Grant::Rule {
-            rule: by_rule.join(", "),
-        });
+    let own: Vec<&Pattern> = chat
+        .iter()
+        .chain(&rules.saved)
+        .chain(&rules.allow)
+        .collect();
+    if let Some(rule) = allowing_rule(assessment, &own) {
+        return Verdict::Allow(Grant::Rule { rule });
     }
-    if reasons.is_empty() {
-        reasons.push(Reason::whole("there is no program in it"));
+    if reasons.is_empty() && assessment.may_run_unconfined {
+        return Verdict::Allow(Grant::Unconfined);
     }
     Verdict::Ask(ApprovalQuestion {
-        reasons: unique(reasons),
+        reasons: with_rule_reason(reasons, assessment, &own),
         destructive: assessment.destructive,
         prefix: prefix_for_always(assessment),
         unread: assessment.unread,
@@ -181,27 +158,17 @@ fn deny_verdict(assessment: &Assessment, rules: &Rules) -> Option<Verdict> {
     })
 }
 
+/// Returns the first rule that matches the whole command or one of the commands in it.
 fn matching_rule<'a>(
     assessment: &Assessment,
-    rules: impl Iterator<Item = &'a Pattern>,
+    mut rules: impl Iterator<Item = &'a Pattern>,
 ) -> Option<&'a Pattern> {
-    let segments = || {
-        assessment
-            .segments
-            .iter()
-            .filter_map(|segment| segment.words.as_ref())
-    };
-    let mut rules = rules;
     rules.find(|rule| {
-        rule.is_exactly(&assessment.command)
-            || assessment
-                .all_commands
-                .iter()
-                .chain(segments())
-                .any(|words| {
-                    rule.covers(words)
-                        || without_directory(words).is_some_and(|words| rule.covers(&words))
-                })
+        let covers = |it: &Assessed| {
+            rule.covers(&it.words)
+                || without_directory(&it.words).is_some_and(|words| rule.covers(&words))
+        };
+        rule.is_exactly(&assessment.command) || assessment.commands.iter().any(covers)
     })
 }
 
@@ -229,85 +196,105 @@ fn ask_reasons(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
     reasons
 }
 
-fn is_proved(segment: &Segment, rules: &Rules) -> bool {
-    segment.unproved.is_empty() && is_safe_program(segment, rules)
-}
-
-fn is_safe_program(segment: &Segment, rules: &Rules) -> bool {
-    match &rules.safe {
-        None => true,
-        // `cd` starts no program. It is as safe as the commands around it.
-        Some(safe) if segment.is_cd => !safe.is_empty(),
-        Some(safe) => safe.iter().any(|pattern| pattern.covers(&segment.name)),
-    }
-}
-
-/// True if a rule matches the command's words, even if something else keeps the rule from covering it.
-fn matches_words(rule: &Pattern, segment: &Segment) -> bool {
-    segment
-        .words
-        .as_ref()
-        .is_some_and(|words| rule.covers(words))
-}
-
-fn reasons_against(segment: &Segment, rules: &Rules, by_rule: bool) -> Vec<Reason> {
-    if by_rule {
-        return segment.uncovered.clone();
-    }
-    if segment.unproved.is_empty() && !is_safe_program(segment, rules) {
-        let name = segment.name.first().map(String::as_str).unwrap_or_default();
-        return vec![Reason::at(
-            format!("`{name}` is not in `shell_safe_commands`"),
-            segment.span.clone(),
-        )];
-    }
-    segment
-        .unproved
-        .iter()
-        .map(|reason| Reason {
-            text: reason.text.clone(),
-            span: reason.span.clone().or_else(|| Some(segment.span.clone())),
-        })
-        .collect()
-}
-
-fn unique(reasons: Vec<Reason>) -> Vec<Reason> {
-    let mut kept: Vec<Reason> = Vec::new();
-    for reason in reasons {
-        if !kept.contains(&reason) {
-            kept.push(reason);
+/// Returns the reasons why a command does not run unasked; none if it only looks.
+fn reasons_to_ask(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for command in &assessment.commands {
+        let why = match &rules.safe {
+            _ if command.sort != Sort::Looks => command.does.clone(),
+            Some(safe) if !is_listed(command, safe) => format!(
+                "`{}` is not in `shell_safe_commands`",
+                command.name.first().map_or("", String::as_str)
+            ),
+            _ => continue,
+        };
+        let reason = Reason::at(why, command.span.clone());
+        if !reasons
+            .iter()
+            .any(|known: &Reason| known.text == reason.text)
+        {
+            reasons.push(reason);
         }
     }
-    kept
+    reasons.extend(assessment.problems.iter().cloned());
+    if reasons.is_empty() && assessment.commands.is_empty() {
+        reasons.push(Reason::whole("there is no command in it"));
+    }
+    reasons.truncate(MAX_REASONS);
+    reasons
 }
 
-/// Returns a prefix for `always`, if the command runs with it.
+/// True if `shell_safe_commands` names the command. A part of the shell is as safe as the commands around it.
+fn is_listed(command: &Assessed, safe: &[Pattern]) -> bool {
+    match command.syntax {
+        true => !safe.is_empty(),
+        false => safe.iter().any(|pattern| pattern.covers(&command.name)),
+    }
+}
+
+/// Returns the rules of the person that allow a command, as text.
+fn allowing_rule(assessment: &Assessment, own: &[&Pattern]) -> Option<String> {
+    if let Some(rule) = own.iter().find(|it| it.is_exactly(&assessment.command)) {
+        return Some(rule.to_string());
+    }
+    if assessment.unread {
+        return None;
+    }
+    let mut by = Vec::new();
+    for command in assessment.literal.as_ref()? {
+        match own.iter().find(|rule| covers(rule, command)) {
+            Some(rule) => by.push(rule.to_string()),
+            None if enters_workspace(command) => {}
+            None => return None,
+        }
+    }
+    by.dedup();
+    (!by.is_empty()).then(|| by.join(", "))
+}
+
+fn covers(rule: &Pattern, command: &RuleCommand) -> bool {
+    command.uncovered.is_none() && rule.covers(&command.words)
+}
+
+/// True for a `cd` to a literal place of the workspace.
+fn enters_workspace(command: &RuleCommand) -> bool {
+    let is_cd = matches!(command.words.as_slice(), [cd, to] if cd == "cd" && !to.starts_with('-'));
+    is_cd && command.uncovered.is_none()
+}
+
+/// Adds a reason if the words of a rule are there and it does not allow the command.
+fn with_rule_reason(
+    mut reasons: Vec<Reason>,
+    assessment: &Assessment,
+    own: &[&Pattern],
+) -> Vec<Reason> {
+    if reasons.is_empty() {
+        reasons.push(Reason::whole(
+            "it only looks, but the kernel cannot confine commands here",
+        ));
+    }
+    let names = |rule: &&&Pattern| assessment.commands.iter().any(|it| rule.covers(&it.words));
+    let Some(rule) = own.iter().find(names) else {
+        return reasons;
+    };
+    let uncovered = assessment.literal.iter().flatten();
+    let why = match uncovered.filter_map(|it| it.uncovered.as_ref()).next() {
+        Some(reason) => reason.text.clone(),
+        None if assessment.literal.is_none() => {
+            "the command has more than literal words".to_owned()
+        }
+        None => "it does not cover every command in it".to_owned(),
+    };
+    let text = format!("your rule `{rule}` does not allow it: {why}");
+    reasons.push(Reason::whole(text));
+    reasons
+}
+
+/// Returns a prefix for `always`, if the command would run with it.
 fn prefix_for_always(assessment: &Assessment) -> Option<Pattern> {
-    let [segment] = assessment.segments.as_slice() else {
+    let [command] = assessment.literal.as_deref()? else {
         return None;
     };
-    let words = segment.words.as_ref()?;
-    if !assessment.refusals.is_empty() || !segment.uncovered.is_empty() || segment.is_cd {
-        return None;
-    }
-    rules::prefix_for_always(words).filter(|pattern| pattern.covers(words))
-}
-
-fn required_env(assessment: &Assessment) -> Vec<(String, String)> {
-    /// Otherwise go downloads the version that a module requires.
-    const GO: [(&str, &str); 1] = [("GOTOOLCHAIN", "local")];
-    let mut env = vec![("LC_ALL", assessment.locale)];
-    if assessment.segments.iter().any(|segment| segment.git) {
-        env.extend(HARDENING);
-    }
-    if assessment
-        .segments
-        .iter()
-        .any(|s| s.name.first().is_some_and(|name| name == "go"))
-    {
-        env.extend(GO);
-    }
-    env.into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+    let fits = command.uncovered.is_none() && !assessment.unread;
+    rules::prefix_for_always(&command.words).filter(|it| fits && it.covers(&command.words))
 }

@@ -1,10 +1,6 @@
-//! Finds the commands that other commands start: `sudo env bash -c '…'`.
-//!
-//! Deny rules, ask rules and the question to the person use the result. The proof does not: a wrapper requires approval.
+//! Finds the commands that other commands start: `sudo env bash -c '…'`, `find -exec`, `xargs`.
 
-use std::ops::Range;
-
-use crate::bash;
+use crate::bash::{self, Script, Simple, Word, path_from};
 
 mod table;
 
@@ -15,160 +11,157 @@ const MAX_DEPTH: usize = 6;
 /// More commands than this are not searched.
 const MAX_FOUND: usize = 400;
 
-/// A command inside another one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct FoundCommand {
-    pub words: Vec<String>,
-    /// The targets of redirections that write.
-    pub writes: Vec<String>,
-    /// The directory that an earlier `cd` or option names, as written; `None` without one.
-    pub dir: Option<String>,
+/// Names of shells, which run the text after `-c`.
+pub(crate) const SHELLS: [&str; 6] = ["bash", "sh", "dash", "zsh", "ksh", "ash"];
+
+/// A command, and what it starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub command: Simple,
+    pub starts: Starts,
 }
 
-/// All commands inside a command.
+/// The commands that a command starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Starts {
+    Nothing,
+    /// Commands that the list of found commands has as well.
+    Known,
+    /// A command that bash computes.
+    Computed,
+}
+
+/// A script with all commands that its commands start, each after the one that starts it.
 #[derive(Debug, Default)]
-pub(super) struct NestedCommands {
-    /// Wrappers and the commands that they start, in order.
-    pub commands: Vec<FoundCommand>,
-    /// True if a part is too long, too large or nested too deeply to be searched.
-    pub incomplete: bool,
+pub(crate) struct Commands {
+    pub found: Vec<Found>,
+    /// The script without its commands.
+    pub script: Script,
 }
 
-/// Returns the commands in a script.
-pub(super) fn commands_in_script(script: &bash::Script) -> NestedCommands {
-    let mut found = NestedCommands::default();
-    found.add_script(script, None, 0);
-    found
+/// Returns the commands of a script.
+pub(crate) fn commands(script: Script) -> Commands {
+    let mut commands = Commands::default();
+    commands.add_script(script, 0);
+    commands
 }
 
-/// Returns the commands in an argument vector.
-pub(super) fn commands_in_argv(argv: &[String]) -> NestedCommands {
-    let mut found = NestedCommands::default();
-    found.add_words(argv, None, 0);
-    found
+/// Returns the name of a program without its directory.
+pub(crate) fn base_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Joins a directory and a path, both as written.
-pub(super) fn path_from(dir: Option<&str>, path: &str) -> String {
-    match dir {
-        Some(dir) if !path.starts_with(['/', '~', '$']) => format!("{dir}/{path}"),
-        _ => path.to_owned(),
-    }
-}
-
-impl NestedCommands {
-    /// Adds the commands of a script. Each `cd` sets the directory of the commands after it.
-    fn add_script(&mut self, script: &bash::Script, dir: Option<String>, depth: usize) {
-        self.incomplete |= script.incomplete;
-        let (mut here, mut before) = (dir.clone(), dir);
-        // The subshells around a command, with the directories of the shell outside of each.
-        let mut outer: Vec<(&Range<usize>, Option<String>, Option<String>)> = Vec::new();
-        for command in &script.commands {
-            let holds = |shell: &&Range<usize>| {
-                shell.start <= command.span.start && command.span.end <= shell.end
-            };
-            while let Some((_, dir, last)) = outer.pop_if(|(shell, ..)| !holds(shell)) {
-                (here, before) = (dir, last);
-            }
-            let around = script.subshells.iter().filter(holds);
-            let entered: Vec<_> = around.skip(outer.len()).collect();
-            outer.extend(
-                entered
-                    .into_iter()
-                    .map(|it| (it, here.clone(), before.clone())),
-            );
-            let command = found_command(command, here.clone());
-            let moved = cd_target(&command.words).map(str::to_owned);
+impl Commands {
+    fn add_script(&mut self, mut script: Script, depth: usize) {
+        let own = &mut self.script;
+        own.incomplete |= script.incomplete;
+        own.fork_bomb |= script.fork_bomb;
+        own.problems.append(&mut script.problems);
+        own.functions.append(&mut script.functions);
+        for command in script.commands {
             self.add(command, depth);
-            match moved.as_deref() {
-                Some("-") => std::mem::swap(&mut here, &mut before),
-                Some(to) => before = here.replace(path_from(here.as_deref(), to)),
-                None => {}
-            }
         }
-    }
-
-    fn add_words(&mut self, words: &[String], dir: Option<&str>, depth: usize) {
-        if words.is_empty() {
-            return;
-        }
-        let command = FoundCommand {
-            words: words.to_vec(),
-            writes: Vec::new(),
-            dir: dir.map(str::to_owned),
-        };
-        self.add(command, depth);
     }
 
     /// Adds a command and the commands that it starts.
-    fn add(&mut self, command: FoundCommand, depth: usize) {
-        if depth > MAX_DEPTH || self.commands.len() > MAX_FOUND {
-            self.incomplete = true;
+    fn add(&mut self, command: Simple, depth: usize) {
+        if depth > MAX_DEPTH || self.found.len() > MAX_FOUND {
+            self.script.incomplete = true;
             return;
         }
-        let (words, dir) = (command.words.clone(), command.dir.clone());
-        self.commands.push(command);
-        if let Some((name, rest)) = words.split_first() {
-            self.add_inner(name, rest, dir.as_deref(), depth);
-        }
+        let at = self.found.len();
+        self.found.push(Found {
+            command: command.clone(),
+            starts: Starts::Nothing,
+        });
+        let starts = self.add_started(&command, depth);
+        self.found[at].starts = starts;
     }
 
-    fn add_inner(&mut self, name: &str, rest: &[String], dir: Option<&str>, depth: usize) {
-        let base = name.rsplit('/').next().unwrap_or(name);
-        match base {
-            "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" => {
-                let flag = |word: &String| {
-                    word.starts_with('-') && !word.starts_with("--") && word.contains('c')
-                };
-                let text = rest.iter().position(flag).and_then(|flag_at| {
-                    rest[flag_at + 1..]
-                        .iter()
-                        .find(|word| !word.starts_with('-'))
-                });
-                if let Some(text) = text {
-                    self.add_text(text, dir, depth);
-                }
+    fn add_started(&mut self, command: &Simple, depth: usize) -> Starts {
+        let Some((name, rest)) = command.words.split_first() else {
+            return Starts::Nothing;
+        };
+        let dir = command.dir.as_deref();
+        match base_name(name.text()) {
+            shell if SHELLS.contains(&shell) => self.add_shell(rest, dir, depth),
+            "eval" => {
+                let text = rest.iter().map(Word::text).collect::<Vec<_>>().join(" ");
+                self.add_text(&text, rest.first(), dir, depth);
+                Starts::Computed
             }
-            "eval" => self.add_text(&rest.join(" "), dir, depth),
             "trap" => {
-                if let Some(text) = rest.iter().find(|word| !word.starts_with('-')) {
-                    self.add_text(text, dir, depth);
+                if let Some(text) = rest.iter().find(|word| !word.text().starts_with('-')) {
+                    self.add_text(text.text(), Some(text), dir, depth);
                 }
+                Starts::Computed
             }
             "find" | "fd" | "fdfind" => self.add_executed(rest, dir, depth),
-            _ => {
-                if let Some(wrapper) = table::lookup(base) {
-                    self.add_wrapped(wrapper, rest, dir, depth);
-                }
+            // It only prints where the program is.
+            "command"
+                if rest
+                    .first()
+                    .is_some_and(|it| matches!(it.text(), "-v" | "-V")) =>
+            {
+                Starts::Nothing
             }
+            base => match table::lookup(base) {
+                Some(wrapper) => self.add_wrapped(wrapper, rest, dir, depth),
+                None => Starts::Nothing,
+            },
         }
     }
 
-    fn add_wrapped(&mut self, wrapper: &Wrapper, rest: &[String], dir: Option<&str>, depth: usize) {
-        for text in values(wrapper.texts, rest) {
-            self.add_text(&text, dir, depth);
+    /// Adds the commands of `bash -c TEXT`.
+    fn add_shell(&mut self, rest: &[Word], dir: Option<&str>, depth: usize) -> Starts {
+        let flag = |word: &Word| {
+            let text = word.text();
+            text.starts_with('-') && !text.starts_with("--") && text.contains('c')
+        };
+        let Some(at) = rest.iter().position(flag) else {
+            return Starts::Nothing;
+        };
+        let mut after = rest[at + 1..].iter();
+        match after.find(|word| !word.text().starts_with('-')) {
+            Some(text) => self.add_text(text.text(), Some(text), dir, depth),
+            None => Starts::Computed,
         }
-        let own = skip_options(wrapper, rest);
-        let moved = values(wrapper.dirs, &rest[..rest.len() - own.len()]).pop();
+    }
+
+    /// Adds the commands of a wrapper's words.
+    fn add_wrapped(
+        &mut self,
+        wrapper: &Wrapper,
+        rest: &[Word],
+        dir: Option<&str>,
+        depth: usize,
+    ) -> Starts {
+        let mut starts = Starts::Nothing;
+        for text in wrapper.texts(rest) {
+            starts = self.add_text(&text, rest.first(), dir, depth);
+        }
+        let words = wrapper.command(rest);
+        let own = &rest[..rest.len() - words.len()];
+        let moved = wrapper.directory(own);
         let dir = moved
             .map(|to| path_from(dir, &to))
             .or(dir.map(str::to_owned));
-        let mut words = own.get(wrapper.before..).unwrap_or_default();
-        if wrapper.before > 0 && words.first().is_some_and(|word| word == "--") {
-            words = &words[1..];
-        }
+        let Some(first) = words.first() else {
+            return starts;
+        };
         if wrapper.joins {
-            self.add_text(&words.join(" "), dir.as_deref(), depth);
-            return;
+            let text = words.iter().map(Word::text).collect::<Vec<_>>().join(" ");
+            return self.add_text(&text, Some(first), dir.as_deref(), depth);
         }
         // An option of the wrapper after its operands, `flock f -c …`, was read as text above.
-        if words.first().is_some_and(|word| !word.starts_with('-')) {
-            self.add_words(words, dir.as_deref(), depth + 1);
+        if first.text().starts_with('-') {
+            return starts;
         }
+        self.add_words(words, dir, depth)
     }
 
     /// Adds the commands after `-exec` and similar actions, up to `;` or `+`.
-    fn add_executed(&mut self, words: &[String], dir: Option<&str>, depth: usize) {
+    fn add_executed(&mut self, words: &[Word], dir: Option<&str>, depth: usize) -> Starts {
         const ACTIONS: [&str; 8] = [
             "-exec",
             "-execdir",
@@ -179,105 +172,65 @@ impl NestedCommands {
             "--exec",
             "--exec-batch",
         ];
+        let mut starts = Starts::Nothing;
         for (place, word) in words.iter().enumerate() {
-            if ACTIONS.contains(&word.as_str()) {
+            if ACTIONS.contains(&word.text()) {
                 let rest = &words[place + 1..];
                 let end = rest
                     .iter()
-                    .position(|word| word == ";" || word == "+")
+                    .position(|word| matches!(word.text(), ";" | "+"))
                     .unwrap_or(rest.len());
-                self.add_words(&rest[..end], dir, depth + 1);
+                starts = self.add_words(&rest[..end], dir.map(str::to_owned), depth);
             }
         }
+        starts
     }
 
-    fn add_text(&mut self, text: &str, dir: Option<&str>, depth: usize) {
+    fn add_words(&mut self, words: &[Word], dir: Option<String>, depth: usize) -> Starts {
+        let (Some(first), Some(last)) = (words.first(), words.last()) else {
+            return Starts::Nothing;
+        };
+        let command = Simple {
+            span: first.span.start..last.span.end,
+            words: words.to_vec(),
+            dir,
+            ..Simple::default()
+        };
+        self.add(command, depth + 1);
+        Starts::Known
+    }
+
+    /// Adds the commands of a text, which stands in `word`. If bash expands the word, the commands are only a guess.
+    fn add_text(
+        &mut self,
+        text: &str,
+        word: Option<&Word>,
+        dir: Option<&str>,
+        depth: usize,
+    ) -> Starts {
         if depth >= MAX_DEPTH {
-            self.incomplete = true;
-            return;
+            self.script.incomplete = true;
+            return Starts::Computed;
         }
-        let script = bash::parse(text);
-        self.add_script(&script, dir.map(str::to_owned), depth + 1);
-    }
-}
-
-/// Skips a wrapper's own options, and its assignments if it takes any.
-fn skip_options<'a>(wrapper: &Wrapper, words: &'a [String]) -> &'a [String] {
-    let valued = |word: &str| {
-        [wrapper.valued, wrapper.texts, wrapper.dirs]
-            .iter()
-            .any(|list| list.split(' ').any(|option| option == word))
-    };
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        if word == "--" {
-            at += 1;
-            break;
-        } else if valued(word) || clustered(wrapper.texts, word) {
-            at += 2;
-        } else if word.starts_with('-') || (wrapper.assigns && word.contains('=')) {
-            at += 1;
+        let mut script = bash::parse(text);
+        if let Some(word) = word {
+            script.map_spans(|span| *span = word.span.clone());
+        }
+        for command in &mut script.commands {
+            command.dir = match &command.dir {
+                Some(inner) => Some(path_from(dir, inner)),
+                None => dir.map(str::to_owned),
+            };
+        }
+        let literal = word.is_none_or(Word::is_literal);
+        if !literal {
+            script.problems.clear();
+        }
+        self.add_script(script, depth + 1);
+        if literal {
+            Starts::Known
         } else {
-            break;
+            Starts::Computed
         }
     }
-    words.get(at..).unwrap_or_default()
-}
-
-/// Returns the values of options, from the next word or attached.
-fn values(options: &str, words: &[String]) -> Vec<String> {
-    let mut found = Vec::new();
-    for (place, word) in words.iter().enumerate() {
-        let next = words.get(place + 1);
-        if clustered(options, word) {
-            found.extend(next.cloned());
-        }
-        for option in options.split(' ').filter(|option| !option.is_empty()) {
-            match word.strip_prefix(option) {
-                Some("") => found.extend(next.cloned()),
-                Some(rest) if !option.starts_with("--") => found.push(rest.to_owned()),
-                Some(rest) => found.extend(rest.strip_prefix('=').map(str::to_owned)),
-                None => {}
-            }
-        }
-    }
-    found
-}
-
-/// True for a group of letters that ends in one of the options: `-qc`.
-fn clustered(options: &str, word: &str) -> bool {
-    word.len() > 2
-        && word.strip_prefix('-').is_some_and(|letters| {
-            letters.bytes().all(|b| b.is_ascii_alphabetic())
-                && options
-                    .split(' ')
-                    .any(|option| option.len() == 2 && letters.ends_with(&option[1..]))
-        })
-}
-
-/// Returns the target of a `cd` as written; `None` for other commands.
-fn cd_target(words: &[String]) -> Option<&str> {
-    let (name, rest) = words.split_first()?;
-    if name != "cd" && name != "pushd" {
-        return None;
-    }
-    let operand = |word: &&String| word.as_str() == "-" || !word.starts_with('-');
-    Some(rest.iter().find(operand).map_or("~", String::as_str))
-}
-
-/// Returns a simple command with its words as far as they are known.
-fn found_command(command: &bash::Simple, dir: Option<String>) -> FoundCommand {
-    let words: Vec<String> = command
-        .words
-        .iter()
-        .flat_map(|word| word.expansions())
-        .collect();
-    let writes = command
-        .redirects
-        .iter()
-        .filter(|redirect| redirect.operator.contains('>'))
-        .filter_map(|redirect| redirect.target.as_ref())
-        .flat_map(|word| word.expansions())
-        .collect();
-    FoundCommand { words, writes, dir }
 }

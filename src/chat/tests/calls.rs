@@ -1,8 +1,7 @@
 //! The calls of a step: proven ones, several, too many, such as cannot be read.
 
 use super::chat::{Chat, call, calls, done, says, text, tool, unread, valid};
-use super::jobs::{job, output};
-use crate::protocol::{Answer, ToEditor};
+use crate::protocol::ToEditor;
 use co_llm::transcript::{Decision, Item};
 
 #[tokio::test]
@@ -43,59 +42,6 @@ async fn a_proven_call_runs_unasked_and_the_model_reads_what_it_printed() {
         chat.audit().contains("cat note.txt")
     })
     .await;
-}
-
-#[tokio::test]
-async fn the_audit_keeps_the_text_that_was_sent_and_the_text_that_ran() {
-    let mut chat = Chat::new([calls(&[("1", "cat *.txt"), ("2", "touch x")]), says("ok")]);
-    for name in ["a b.txt", "c.txt"] {
-        chat.write(name, "x\n");
-    }
-    chat.say("read");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Deny);
-    assert_eq!(chat.ended().await, "done");
-    let screen = chat.screen();
-    assert!(screen.contains("$ `cat *.txt`"), "{screen}");
-    let lines = chat.audit();
-    let lines = lines.lines().map(serde_json::from_str);
-    let lines: Vec<serde_json::Value> = lines.map(Result::unwrap).collect();
-    let of = |id| lines.iter().find(|line| line["call"] == id).unwrap();
-    assert_eq!(of("1")["command"], "cat *.txt");
-    let script = of("1")["script"].as_str().unwrap();
-    assert!(
-        script.starts_with("exec -a 'cat' '/") && script.ends_with("/cat' 'a b.txt' 'c.txt'"),
-        "{script}"
-    );
-    assert!(of("2").get("script").is_none(), "{lines:?}");
-}
-
-#[tokio::test]
-async fn a_command_that_runs_unasked_has_a_time_of_its_own() {
-    let endless = "awk 'BEGIN { while (1) ; }'";
-    let model = co_llm::scripted::Scripted::new([
-        calls(&[("1", endless)]),
-        job("2", "awk 'BEGIN { for (;;) ; }'"),
-        output("3", 1, 2),
-        calls(&[("4", "ls"), ("5", endless)]),
-        says("ok"),
-    ]);
-    let mut chat = Chat::with(model, |config| {
-        config.unasked_timeout = std::time::Duration::from_secs(1);
-    });
-    chat.say("loop");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Deny);
-    assert_eq!(chat.ended().await, "done");
-    let told = chat.told("1");
-    assert!(
-        told.contains("timed out after 1.") && told.contains("after 1 s, the limit"),
-        "{told}"
-    );
-    let job = chat.told("3");
-    assert!(job.contains("[job 1 runs, for"), "{job}");
-    let screen = chat.screen();
-    assert!(screen.contains(": unasked_timeout*"), "{screen}");
 }
 
 #[tokio::test]

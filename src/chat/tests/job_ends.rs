@@ -55,7 +55,7 @@ async fn a_call_whose_job_runs_is_answered_with_it_when_the_turn_is_cancelled() 
         tool("2", "run_shell_command", follow),
         done(),
     ]]);
-    let mut chat = Chat::with(model, |config| config.auto_without_sandbox = true);
+    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
     chat.say("go");
     run_of(&mut chat).await;
     chat.send(Msg::Cancel);
@@ -110,7 +110,7 @@ async fn a_conversation_is_not_forked_while_its_jobs_run() {
 async fn a_decision_is_on_record_also_where_no_job_can_be_started() {
     let follow = |id: usize| job(&id.to_string(), "cat");
     let model = Scripted::new((1..=9).map(follow).chain([says("ok")]));
-    let mut chat = Chat::with(model, |config| config.auto_without_sandbox = true);
+    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
     assert_eq!(chat.turn("go").await, "done");
     let told = chat.told("9");
     assert!(told.contains("8 jobs run already"), "{told}");

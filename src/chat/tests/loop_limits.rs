@@ -51,7 +51,7 @@ async fn where_the_summing_up_fails_the_last_text_stands() {
         Scripted::new([
             vec![
                 super::chat::text("I try."),
-                super::chat::call("1", "true"),
+                super::chat::call("1", "echo x"),
                 super::chat::done(),
             ],
             vec![

@@ -7,7 +7,6 @@ use super::call::JudgedCall;
 use crate::audit::Record;
 use co_exec::Confinement;
 use co_llm::transcript::{Call, Decision};
-use co_policy::{Grant, Verdict};
 
 /// The confinement of commands that run without approval.
 pub(super) const READ_ONLY: &str = "read-only";
@@ -69,12 +68,6 @@ impl Turn {
             chat: self.transcript_id.clone(),
             call: call.id.clone(),
             command: judged.command.clone(),
-            script: match (&judged.verdict, decision) {
-                (Verdict::Allow(Grant::Proof(proved)), Decision::Proved) => {
-                    Some(proved.script().to_owned())
-                }
-                _ => None,
-            },
             segments: judged.segments.clone(),
             verdict: judged.verdict.word().to_owned(),
             rule: rule(decision),

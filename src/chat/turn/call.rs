@@ -71,8 +71,10 @@ pub(super) struct JudgedCall {
     pub command: String,
     /// Its simple commands.
     pub segments: Vec<String>,
-    /// The words of each simple command, as bash would expand them.
+    /// The words of each simple command. Variables and globs stay as written.
     pub words: Vec<Vec<String>>,
+    /// bash computes a word from the state at the start of the command.
+    pub computes: bool,
     pub verdict: Verdict,
 }
 

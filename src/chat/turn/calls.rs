@@ -20,11 +20,10 @@ use super::run::StartedCommand;
 use super::step::MAX_CALLS;
 use crate::error;
 use crate::tool::ToolCall;
-use crate::tool::confinement;
 use crate::tool::shell::{self, Run};
-use co_exec::Caller;
+use co_exec::{Caller, Confinement};
 use co_llm::transcript::{Call, Decision};
-use co_policy::{Grant, Proved, Verdict};
+use co_policy::{Grant, Verdict};
 
 /// A call that runs in parallel with others.
 enum ParallelCall {
@@ -51,9 +50,9 @@ impl Turn {
             ahead.push(match self.review(next).await {
                 Err(why) => ParallelCall::Refused(next.call.clone(), why),
                 Ok(ParsedCall::File(file_call)) => ParallelCall::Look(file_call),
-                Ok(ParsedCall::Command(reviewed)) => match self.proof(&reviewed) {
-                    Some(proof) => ParallelCall::Command(self.clear_proved(reviewed, proof)),
-                    None => break,
+                Ok(ParsedCall::Command(reviewed)) => match self.runs_unasked(&reviewed) {
+                    true => ParallelCall::Command(self.clear_unasked(reviewed)),
+                    false => break,
                 },
                 Ok(_) => break,
             });
@@ -87,6 +86,7 @@ impl Turn {
                 Some(next) => self.carry_out(next, answer).await?,
                 None => return Ok(()),
             }
+            self.calls_ended += 1;
         }
     }
 
@@ -131,12 +131,7 @@ impl Turn {
     async fn command(&mut self, reviewed: ReviewedCommand, decision: Decision) -> Result<(), Halt> {
         match decision {
             Decision::Proved => {
-                let Some(proof) = self.proof(&reviewed) else {
-                    let why = "The command was not run, because files or rules changed since co checked it. \
-                               Send it again.";
-                    return self.not_run(&reviewed.call, why.to_owned()).await;
-                };
-                let cleared = self.clear_proved(reviewed, proof);
+                let cleared = self.clear_unasked(reviewed);
                 let started_command = self.start(&cleared).await?;
                 self.finish(cleared, started_command).await
             }
@@ -211,7 +206,7 @@ impl Turn {
             request,
             cwd,
             edited: edit.is_some(),
-            approved: edit.is_some_and(|edit| edit.words == judged.words),
+            approved: edit.is_some_and(|it| it.computed_at.is_none_or(|at| at == self.calls_ended)),
             judged,
             opens,
             no_room,
@@ -252,20 +247,25 @@ impl Turn {
         let judge = Arc::clone(&self.judge);
         let (program, command, cwd) = (request.program.clone(), request.text(), cwd.to_owned());
         let rules = self.permissions.rules.clone();
+        let confined = tokio::select! {
+            () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
+            isolation = self.services.probe.isolation() => isolation.confines(),
+        };
         let judged = tokio::task::spawn_blocking(move || {
-            let assessment = judge.assess(&program, &cwd);
+            let assessment = judge.assess(&program, &cwd, confined);
             let verdict = judge.verdict(&assessment, &rules);
             let text = |span: &std::ops::Range<usize>| {
                 assessment.command.get(span.clone()).map(str::to_owned)
             };
             JudgedCall {
                 segments: assessment
-                    .segments
+                    .commands
                     .iter()
                     .filter_map(|segment| text(&segment.span))
                     .collect(),
                 command,
-                words: assessment.expanded,
+                words: assessment.words(),
+                computes: assessment.computes,
                 verdict,
             }
         });
@@ -277,23 +277,13 @@ impl Turn {
         }
     }
 
-    /// Returns the rewritten command, if no approval is needed.
-    fn proof(&self, reviewed: &ReviewedCommand) -> Option<Proved> {
-        match (&reviewed.judged.verdict, self.resolve(reviewed)) {
-            (Verdict::Allow(Grant::Proof(proved)), Resolution::Run(Decision::Proved)) => {
-                Some(proved.clone())
-            }
-            _ => None,
-        }
+    /// Returns true if the command only looks, so that no approval is needed.
+    fn runs_unasked(&self, reviewed: &ReviewedCommand) -> bool {
+        matches!(self.resolve(reviewed), Resolution::Run(Decision::Proved))
     }
 
-    /// Returns the reason why a proven command needs approval.
-    pub(super) fn why_ask_proved(&self, reviewed: &ReviewedCommand) -> Option<&'static str> {
-        if self.services.probe.unasked() == confinement::Unasked::Never {
-            return Some(
-                "it only reads, but nothing here can confine it and auto_without_sandbox is off",
-            );
-        }
+    /// Returns the reason why a command that only looks needs approval.
+    pub(super) fn why_ask_unasked(&self, reviewed: &ReviewedCommand) -> Option<&'static str> {
         let failed = self
             .permissions
             .failed_confined
@@ -346,12 +336,19 @@ impl Turn {
         }
     }
 
-    fn clear_proved(&self, reviewed: ReviewedCommand, proof: Proved) -> AllowedCommand {
+    fn clear_unasked(&self, reviewed: ReviewedCommand) -> AllowedCommand {
+        let confinement = match reviewed.judged.verdict {
+            // It was judged where the kernel confines nothing.
+            Verdict::Allow(Grant::Unconfined) => Confinement::Plain,
+            _ => Confinement::ReadOnly {
+                workspace: self.workspace.clone(),
+            },
+        };
         AllowedCommand {
             run: Run {
                 cwd: reviewed.cwd,
-                confinement: self.services.probe.for_unasked(&self.workspace),
-                proof: Some(proof),
+                confinement,
+                unasked: true,
             },
             call: reviewed.call,
             request: reviewed.request,

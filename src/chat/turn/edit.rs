@@ -13,8 +13,9 @@ use co_policy::Verdict;
 /// A command that the person wrote in place of the model's. Writing it is the yes to it.
 pub(super) struct Edit {
     pub command: String,
-    /// Its words as bash expanded them when the person wrote it. The yes does not hold for others.
-    pub words: Vec<Vec<String>>,
+    /// The number of calls that had ended when the person wrote it, if bash computes a word of it: the yes does not hold
+    /// after another call, which may change the word.
+    pub computed_at: Option<usize>,
 }
 
 impl Turn {
@@ -49,10 +50,14 @@ impl Turn {
             };
             return self.refuse_edit(index, refused).await;
         }
+        let computed_at = judged.computes.then_some(self.calls_ended);
         let waiting = self.queue.get(index);
         if let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) {
-            let words = judged.words;
-            question.stage = QuestionState::Answered(QuestionEnd::Edited(Edit { command, words }));
+            let edit = Edit {
+                command,
+                computed_at,
+            };
+            question.stage = QuestionState::Answered(QuestionEnd::Edited(edit));
         }
         Ok(())
     }

@@ -52,6 +52,7 @@ impl Turn {
                 command: look.line(),
                 segments: Vec::new(),
                 words: Vec::new(),
+                computes: false,
                 verdict,
             },
             look,
@@ -64,7 +65,9 @@ impl Turn {
         file_call: FileCall,
     ) -> Result<StartedFileCall, Halt> {
         let decision = match &file_call.judged.verdict {
-            Verdict::Allow(Grant::Proof(_) | Grant::InProcess) => Decision::Proved,
+            Verdict::Allow(Grant::ReadOnly | Grant::Unconfined | Grant::InProcess) => {
+                Decision::Proved
+            }
             Verdict::Allow(Grant::Rule { rule }) => Decision::Rule { rule: rule.clone() },
             Verdict::Ask(ask) => {
                 let reasons: Vec<_> = ask

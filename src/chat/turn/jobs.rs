@@ -312,6 +312,7 @@ impl Turn {
             command: typed(text, close),
             segments: Vec::new(),
             words: Vec::new(),
+            computes: false,
             verdict,
         })
     }
@@ -330,7 +331,7 @@ impl Turn {
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
-            Verdict::Allow(Grant::Proof(_) | Grant::InProcess) => {
+            Verdict::Allow(Grant::ReadOnly | Grant::Unconfined | Grant::InProcess) => {
                 co_policy::ApprovalQuestion::because("nothing else allows it")
             }
             Verdict::Ask(question) => question.clone(),

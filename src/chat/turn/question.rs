@@ -44,10 +44,12 @@ impl Turn {
             Verdict::Allow(Grant::InProcess) => {
                 co_policy::ApprovalQuestion::because("nothing else allows it")
             }
-            Verdict::Allow(Grant::Proof(_)) => match self.why_ask_proved(reviewed) {
-                None => return Resolution::Run(Decision::Proved),
-                Some(why) => co_policy::ApprovalQuestion::because(why),
-            },
+            Verdict::Allow(Grant::ReadOnly | Grant::Unconfined) => {
+                match self.why_ask_unasked(reviewed) {
+                    None => return Resolution::Run(Decision::Proved),
+                    Some(why) => co_policy::ApprovalQuestion::because(why),
+                }
+            }
             Verdict::Ask(question) => question.clone(),
         };
         match self.confirms(&question) {
@@ -58,27 +60,27 @@ impl Turn {
 
     /// Returns a question about a call, if it needs an answer.
     pub(super) fn question_about(&self, known: &ParsedCall) -> Option<CallQuestion> {
-        let (question, asking, words, always) = match known {
+        let (question, asking, computes, always) = match known {
             ParsedCall::Command(reviewed) if reviewed.no_room.is_none() => {
                 let Resolution::Ask(asking) = self.resolve(reviewed) else {
                     return None;
                 };
-                let words = reviewed.judged.words.clone();
+                let computes = reviewed.judged.computes;
                 let always = Allowance::Rule(Pattern::exact(&reviewed.request.text()));
-                (self.question(reviewed, &asking), asking, words, always)
+                (self.question(reviewed, &asking), asking, computes, always)
             }
             ParsedCall::JobInput(input) => {
                 let Resolution::Ask(asking) = self.resolve_typing(input) else {
                     return None;
                 };
                 let always = Allowance::Job(input.job.number);
-                (self.input(input, &asking), asking, Vec::new(), always)
+                (self.input(input, &asking), asking, false, always)
             }
             ParsedCall::Command(_) | ParsedCall::File(_) | ParsedCall::Job(_) => return None,
         };
         Some(CallQuestion {
             question,
-            words,
+            computed_at: computes.then_some(self.calls_ended),
             always,
             prefix: asking.prefix,
             stage: QuestionState::New,
@@ -208,7 +210,7 @@ impl Turn {
             run: Run {
                 cwd: reviewed.cwd,
                 confinement,
-                proof: None,
+                unasked: false,
             },
             decision,
         };

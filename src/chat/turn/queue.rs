@@ -45,8 +45,9 @@ pub(super) struct QueuedCall {
 /// A question about a call.
 pub(super) struct CallQuestion {
     pub question: Question,
-    /// The words of the command as bash would expand them.
-    pub words: Vec<Vec<String>>,
+    /// The number of calls that had ended when it was asked, if bash computes a word of the command: another call may
+    /// change that word.
+    pub computed_at: Option<usize>,
     /// The narrowest permission that `always` gives.
     pub always: Allowance,
     /// The prefix that `always` may allow.
@@ -98,7 +99,7 @@ impl CallQuestion {
             id: self.question.id,
             ..other.question.clone()
         };
-        question == self.question && other.words == self.words
+        question == self.question && other.computed_at == self.computed_at
     }
 
     /// Returns true if the answer holds after a new review: it is a denial or an edited command.

@@ -228,7 +228,7 @@ impl Turn {
     /// Returns the longest time that a command may take. One that runs unasked may take less, unless it is a job.
     fn ceiling(&self, cleared: &AllowedCommand) -> Duration {
         let most = self.services.config.max_timeout();
-        match cleared.run.proof.is_some() && !cleared.request.mode.background {
+        match cleared.run.unasked && !cleared.request.mode.background {
             true => most.min(self.services.config.unasked_timeout),
             false => most,
         }

@@ -159,7 +159,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             most: 7 * DAY,
             set: |c, v| c.unasked_timeout = Duration::from_secs(v),
         },
-        "Most seconds that a command which co proved to only read may run. |co-shell_max_timeout| applies too. \
+        "Most seconds that a command may take that runs unasked. |co-shell_max_timeout| applies too. \
          Jobs, and commands that your rules allow, do not have this limit.",
     ),
     setting(

@@ -1,6 +1,6 @@
 //! Settings that decide which commands run without a question.
 
-use crate::config::setting::{Applies, Setting, setting};
+use crate::config::setting::{Setting, setting};
 use crate::config::value::Kind;
 
 /// The settings, in the order of the help.
@@ -34,15 +34,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "shell_safe_commands",
         "(the built-in list)",
         Kind::Words(|c, v| c.policy.safe_commands = Some(v)),
-        "Programs that may be proven read-only and then run without a question. What is given takes \
-         the built-in list's place; an empty list proves nothing.",
+        "The only programs that may run without a question, such as ls or git log. It narrows the \
+         built-in list of programs that only look; with an empty list, every command asks.",
     ),
-    setting(
-        "auto_without_sandbox",
-        "true",
-        Kind::Flag(|c, v| c.auto_without_sandbox = v),
-        "Run what is proven read-only without a question even where the kernel has no read-only \
-         sandbox to hold it; false asks there.",
-    )
-    .applies(Applies::Restart),
 ];

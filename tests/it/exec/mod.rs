@@ -7,7 +7,6 @@ mod floods;
 mod leftovers;
 mod limits;
 mod namespaced;
-mod proved;
 mod run;
 mod screen;
 mod shell;

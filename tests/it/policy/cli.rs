@@ -41,7 +41,7 @@ fn one_command_is_explained() {
     assert!(output.status.success());
     assert_eq!(
         text_of(&output),
-        "ask\n  find . -delete\n         ^^^^^^^ `find -delete` removes what it finds\n"
+        "ask\n  find . -delete\n  ^^^^^^^^^^^^^^ deletes the files it finds in ., for good\n"
     );
     assert!(text_of(&check(&world, &["ls"], "")).starts_with("auto"));
     assert!(text_of(&check(&world, &["rm -rf /"], "")).starts_with("deny"));
@@ -60,8 +60,8 @@ fn json_says_the_same() {
         (&"ask".into(), &"git commit".into())
     );
     let span = &asked["reasons"][0]["span"];
-    assert_eq!((&span[0], &span[1]), (&4.into(), &10.into()));
-    assert_eq!(json("git status")["by"], "proof");
+    assert_eq!((&span[0], &span[1]), (&0.into(), &15.into()));
+    assert_eq!(json("git status")["by"], "sort");
     assert_eq!(json("rm -rf /")["rule"], "root-deletion");
 }
 
@@ -100,9 +100,8 @@ fn every_reason_has_its_place() {
         "find . -delete",
         "ls && rm x",
         "cat .env",
-        "a=1 ls",
         "ls $(rm x)",
-        "cat ../x",
+        "cat ..",
     ] {
         let output = check(&world, &["--json", command], "");
         let asked: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -165,7 +164,7 @@ fn what_is_wrong_with_settings_is_said_in_a_sentence_each() {
     let world = World::new();
     let directory = world.home.join(".config/co-nvim");
     std::fs::create_dir_all(&directory).unwrap();
-    let text = "shell_lift_deny = ['nope']\nallow = ['git push && rm']\nshell_safe_commands = ['cargo', 'ls']\n";
+    let text = "shell_lift_deny = ['nope']\nallow = ['git push && rm']\nshell_safe_commands = ['mytool', 'ls']\n";
     std::fs::write(directory.join("config.toml"), text).unwrap();
     let output = check(&world, &["ls"], "");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -175,7 +174,7 @@ fn what_is_wrong_with_settings_is_said_in_a_sentence_each() {
     for (name, part) in [
         ("`shell_lift_deny`", "there is no rule `nope`"),
         ("`allow`", "operator"),
-        ("`shell_safe_commands`", "`cargo`"),
+        ("`shell_safe_commands`", "`mytool`"),
     ] {
         let line = lines.iter().find(|line| line.contains(&format!("{name}:")));
         assert!(

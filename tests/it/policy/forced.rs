@@ -1,6 +1,6 @@
 //! Where the judge is wrong: what it lets run unasked does no damage and reads no secret all the same.
 //!
-//! Each command runs as a chat runs a proved command, though nothing would prove it. Each runs
+//! Each command runs as a chat runs a command that only looks, whatever its sort. Each runs
 //! unconfined too, in the same throwaway place, to show that it would have done its deed.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,6 @@ use co_exec::{
     Caller, Confinement, Environment, ExecSettings, Executor, Launcher, Outcome, Program, Setup,
     Spec,
 };
-use co_policy::{Grant, Verdict};
 
 use super::world::World;
 use crate::support::{BACKEND, proc};
@@ -125,7 +124,7 @@ struct Place {
     /// As it was made, to begin each command anew.
     pristine: PathBuf,
     executor: Executor,
-    /// The limits that a chat sets for a proved command.
+    /// The limits that a chat sets for a command that nobody approved.
     env: Vec<(String, String)>,
     tcp: TcpListener,
     udp: UdpSocket,
@@ -150,7 +149,7 @@ impl Place {
         udp.set_nonblocking(true).unwrap();
         Self {
             executor: executor(&world, &run),
-            env: proved_env(&world),
+            env: Vec::new(),
             victim: victim(&world),
             tcp: TcpListener::bind("127.0.0.1:0").and_then(quiet).unwrap(),
             udp,
@@ -315,15 +314,6 @@ fn executor(world: &World, run: &Path) -> Executor {
         ..Setup::new(ExecSettings::new(run.join("spill")))
     };
     Executor::new(setup).unwrap()
-}
-
-/// The variables that come with a proof.
-fn proved_env(world: &World) -> Vec<(String, String)> {
-    let (judge, _) = world.judge(co_policy::PolicySettings::default());
-    match world.verdict(&judge, "git status") {
-        Verdict::Allow(Grant::Proof(proved)) if !proved.env().is_empty() => proved.env().to_vec(),
-        other => panic!("{other:?}"),
-    }
 }
 
 fn victim(world: &World) -> Child {

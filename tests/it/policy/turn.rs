@@ -173,7 +173,7 @@ fn a_question_marks_what_its_reason_speaks_of() {
         .reply(Reply::shell("c1", "ls && find . -delete"));
     chat.server.reply(Reply::text("Then not."));
     chat.co(" clean up");
-    chat.nvim.wait_text("`find -delete` removes");
+    chat.nvim.wait_text("deletes the files it finds");
     let marks = "local found = {}
         for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
             local space = vim.api.nvim_get_namespaces()['co.approval']
@@ -185,7 +185,7 @@ fn a_question_marks_what_its_reason_speaks_of() {
             end
         end
         return found";
-    assert_eq!(chat.nvim.lua(marks, json!([])), json!(["-delete"]));
+    assert_eq!(chat.nvim.lua(marks, json!([])), json!(["find . -delete"]));
     chat.answer("co 1/1", "n");
     chat.wait_turns(1);
 }
@@ -212,4 +212,24 @@ fn a_job_that_fails_in_the_sandbox_between_two_requests_is_offered_again_too() {
     chat.wait_turns(1);
     let items = chat.items();
     assert_eq!(decisions(&items), ["proved", "approved", "denied"]);
+}
+
+#[test]
+fn a_command_that_runs_unasked_has_a_time_of_its_own() {
+    let endless = "awk 'BEGIN { while (1) ; }'";
+    let chat = Chat::start(project(), &json!({ "unasked_timeout": 1 }));
+    chat.server.reply(Reply::shell("c1", endless));
+    chat.server.reply(Reply::shell("c2", endless));
+    chat.server.reply(Reply::text("Then not."));
+    chat.co(" loop");
+    chat.answer("read-only sandbox;", "n");
+    chat.wait_turns(1);
+    let items = chat.items();
+    let told = of(&items, "outcome")[0]["text"].as_str().unwrap();
+    assert!(
+        told.contains("timed out after 1.") && told.contains("after 1 s, the limit"),
+        "{told}"
+    );
+    let text = chat.nvim.buffer_text("co://chat/1").unwrap();
+    assert!(text.contains(": unasked_timeout*"), "{text}");
 }

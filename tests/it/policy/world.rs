@@ -55,6 +55,7 @@ impl World {
         ] {
             fs::write(world.workspace.join(name), text).unwrap();
         }
+        fs::write(world.home.join(".bashrc"), "x=1\n").unwrap();
         fs::write(world.home.join(".ssh/id_rsa"), "OUTSIDE-SECRET\n").unwrap();
         fs::write(root.join("other/file"), "OUTSIDE\n").unwrap();
         world.git(&["init", "-q", "-b", "main"]);
@@ -140,7 +141,7 @@ pub(crate) fn verdict_in(
     cwd: &Path,
     chat_rules: &[Pattern],
 ) -> Verdict {
-    let found = judge.assess(&Program::Shell(command.to_owned()), cwd);
+    let found = judge.assess(&Program::Shell(command.to_owned()), cwd, true);
     judge.verdict(&found, chat_rules)
 }
 

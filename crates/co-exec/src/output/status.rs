@@ -135,7 +135,6 @@ pub(crate) fn is_search_text(program: &Program) -> bool {
     match program {
         Program::Argv(argv) => argv.first().is_some_and(|it| is_search(it)),
         Program::Shell(text) => last_command(text).is_some_and(is_search),
-        Program::Proved(proved) => last_command(proved.original()).is_some_and(is_search),
     }
 }
 

@@ -15,7 +15,6 @@ use nix::sys::stat::Mode;
 use rustix::process::Pid;
 
 use crate::environment::Variables;
-use crate::long_script;
 
 /// A program with its arguments, environment, directory and streams.
 pub(crate) struct SpawnRequest<'a> {
@@ -26,8 +25,6 @@ pub(crate) struct SpawnRequest<'a> {
     pub(crate) stdin: &'a OwnedFd,
     /// Its standard output and standard error.
     pub(crate) output: &'a OwnedFd,
-    /// A script for [`long_script::READ`].
-    pub(crate) script: Option<&'a OwnedFd>,
     /// The plan of its launcher, which names the descriptor by its number.
     pub(crate) plan: Option<&'a OwnedFd>,
     /// True if both streams are a terminal, which becomes the terminal of the new session.
@@ -79,9 +76,6 @@ fn actions(start: &SpawnRequest<'_>) -> io::Result<PosixSpawnFileActions> {
     let output: RawFd = start.output.as_raw_fd();
     actions.add_dup2(output, 1)?;
     actions.add_dup2(output, 2)?;
-    if let Some(script) = start.script {
-        actions.add_dup2(script.as_raw_fd(), long_script::DESCRIPTOR)?;
-    }
     if let Some(plan) = start.plan {
         // To duplicate a descriptor to itself keeps it open on exec.
         actions.add_dup2(plan.as_raw_fd(), plan.as_raw_fd())?;

@@ -15,7 +15,6 @@ use crate::command::{Confinement, Program};
 use crate::environment::Variables;
 use crate::error::Error;
 use crate::limits::ProcessLimits;
-use crate::long_script;
 use crate::process::cgroup::Group;
 use crate::process::mark::Mark;
 use crate::process::spawn::{self, SpawnRequest};
@@ -66,12 +65,10 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
     if !request.cwd.is_absolute() {
         return Err(Error::RelativeCwd(request.cwd.to_owned()));
     }
-    check_proved(&request)?;
     let StartRequest { mut env, .. } = request;
     let mut argv = argv((request.program, request.shell), request.cwd, &env)
         .map_err(|error| check_cwd(request.cwd).err().unwrap_or(error))?;
     let name = argv[0].to_string_lossy().into_owned();
-    let long_script = long_script::of(request.program);
     let terminal = matches!(request.streams, Streams::Terminal(_));
     let mut confined = None;
     let plain = *request.confinement == Confinement::Plain;
@@ -89,7 +86,6 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             tmp_size: request.tmp_size,
             group: request.group,
             survey: request.survey,
-            long_script: long_script.is_some(),
             terminal,
         };
         let wrapped = launcher
@@ -100,8 +96,6 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
     }
     let system = |what| move |source: io::Error| Error::System { what, source };
     let ends = streams::open(request.streams, request.stdin).map_err(system("make its streams"))?;
-    let script = long_script.map(|text| streams::file("script", text.as_bytes()));
-    let script = script.transpose().map_err(system("pass its script"))?;
     let namespaced = confined.as_ref().is_some_and(|it| it.pid_namespace);
     let started = children::spawn(|| {
         spawn::start(&SpawnRequest {
@@ -110,7 +104,6 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             cwd: request.cwd,
             stdin: &ends.stdin,
             output: &ends.write,
-            script: script.as_ref(),
             plan: confined.as_ref().and_then(Wrapped::plan),
             // In a PID namespace, the session of the command itself gets it.
             terminal: terminal && !namespaced,
@@ -166,21 +159,6 @@ pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Ow
     registered.map_err(|error| error.into_parts().1)
 }
 
-/// Refuses a proved command outside the read-only confinement, unless nothing can confine commands here.
-fn check_proved(request: &StartRequest<'_>) -> Result<(), Error> {
-    let cannot_confine = |it: &Launcher| it.check().is_err() && !it.probe_failed();
-    match (request.program, request.confinement) {
-        (Program::Shell(_) | Program::Argv(_), _)
-        | (Program::Proved(_), Confinement::ReadOnly { .. }) => Ok(()),
-        (Program::Proved(_), Confinement::Plain) if request.launcher.is_none_or(cannot_confine) => {
-            Ok(())
-        }
-        (Program::Proved(_), Confinement::Plain | Confinement::Workspace { .. }) => {
-            Err(Error::Unconfined)
-        }
-    }
-}
-
 fn check_cwd(cwd: &Path) -> Result<(), Error> {
     let source = match cwd.metadata() {
         Ok(facts) if facts.is_dir() => match rustix::fs::access(cwd, Access::EXEC_OK) {
@@ -209,19 +187,6 @@ fn argv(
         (Program::Shell(text), Some(shell)) => {
             let text = OsString::from(text);
             shell.iter().cloned().chain([text]).collect()
-        }
-        (Program::Proved(proved), _) => {
-            let long = long_script::of(program).is_some();
-            let text = if long {
-                long_script::READ
-            } else {
-                proved.script()
-            };
-            match bash(text, &path) {
-                words if words.len() == 5 => words,
-                // Another shell could read the script differently.
-                _ => vec!["bash".into()],
-            }
         }
         (Program::Argv(argv), _) => argv.iter().map(OsString::from).collect(),
     };

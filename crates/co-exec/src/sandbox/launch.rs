@@ -12,8 +12,8 @@ use super::filter::{self, FilterConfig};
 use super::plan::{Hidden, Mounts, PathBytes, Plan, SandboxLevel};
 use super::support::Support;
 use super::{LAUNCH, mounts, pid_namespace, rules};
+use crate::inherited;
 use crate::process::cgroup;
-use crate::{inherited, long_script};
 
 /// The exit status of a command that could not be started, as in shells.
 const CANNOT_START: u8 = 126;
@@ -66,12 +66,7 @@ fn limit(plan: &Plan) -> Result<(), String> {
 /// Confines this process. The order matters: mounts need capabilities, and the filter comes last because it refuses
 /// the steps before it.
 fn restrict(plan: &Plan) -> Result<(), String> {
-    let kept = if plan.long_script {
-        long_script::DESCRIPTOR
-    } else {
-        2
-    };
-    inherited::close(kept).map_err(|e| format!("inherited files stay open ({e})"))?;
+    inherited::close(2).map_err(|e| format!("inherited files stay open ({e})"))?;
     if let Some(mounts) = &plan.mounts {
         let pids = plan
             .processes

@@ -30,6 +30,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use launch::launch_main;
+pub use names::SYSTEM as SYSTEM_PLACES;
 pub use support::Support;
 pub use tmp::PrivateTmp;
 pub(crate) use tmp::prune;
@@ -41,7 +42,7 @@ use self::placeholder::Placeholders;
 use self::plan::{ControlGroup, PathBytes, PidNamespace, Plan, PlanFile, SandboxLevel};
 use self::removal::Removals;
 use crate::command::{Confinement, ShownSecrets};
-use crate::environment::Variables;
+use crate::environment::{GIT_ENVIRONMENT, Variables};
 use crate::limits::ProcessLimits;
 use crate::process::cgroup::Group;
 use crate::secrets::{Survey, Surveys};
@@ -89,8 +90,6 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) group: Option<&'a Group>,
     /// The secrets of the workspace. If none, they are looked up.
     pub(crate) survey: Option<Arc<Survey>>,
-    /// True if the command reads its script from a descriptor.
-    pub(crate) long_script: bool,
     /// True if the command's standard input is a terminal.
     pub(crate) terminal: bool,
 }
@@ -246,7 +245,6 @@ impl Launcher {
             tmp_size: None,
             group: None,
             survey: None,
-            long_script: false,
             terminal: false,
         };
         self.prepare(&request, argv, env)
@@ -269,6 +267,9 @@ impl Launcher {
         self.check()?;
         let tmp = private_tmp(&self.removals)?;
         clean(env, tmp.path());
+        if level == SandboxLevel::ReadOnly {
+            harden_git(env);
+        }
         let survey = request.survey.clone();
         let survey = survey.or_else(|| self.survey(request.confinement));
         let shown = match request.confinement {
@@ -378,7 +379,6 @@ impl Launcher {
             processes,
             limits,
             group: request.group.map(ControlGroup::from),
-            long_script: request.long_script,
         };
         let wrapped = Wrapped {
             watched,
@@ -419,7 +419,6 @@ impl Launcher {
             processes: None,
             limits: request.limits,
             group: request.group.map(ControlGroup::from),
-            long_script: request.long_script,
         };
         self.launch(&plan, argv)
     }
@@ -525,6 +524,12 @@ fn clean(env: &mut Vec<(OsString, OsString)>, tmp: &Path) {
         !leads_out(name) && !["TMPDIR", "TMP", "TEMP"].iter().any(|t| name == t)
     });
     env.push(("TMPDIR".into(), tmp.into()));
+}
+
+/// Sets the variables that keep git from starting programs, which would only fail here.
+fn harden_git(env: &mut Vec<(OsString, OsString)>) {
+    env.retain(|(name, _)| !GIT_ENVIRONMENT.iter().any(|(set, _)| name == set));
+    env.extend(GIT_ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
 }
 
 #[cfg(test)]

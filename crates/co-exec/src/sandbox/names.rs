@@ -2,7 +2,7 @@
 //! code.
 
 /// Paths that are readable on every system, if they exist.
-pub(super) const SYSTEM: &[&str] = &[
+pub const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
     "/sbin",

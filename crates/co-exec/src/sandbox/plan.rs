@@ -37,8 +37,6 @@ pub(super) struct Plan {
     pub processes: Option<PidNamespace>,
     pub limits: ProcessLimits,
     pub group: Option<ControlGroup>,
-    /// True if the command reads its script from the descriptor of `long_script`.
-    pub long_script: bool,
 }
 
 /// The level without confinement, the two confined levels, and the probe that tests the kernel's support.
@@ -245,7 +243,6 @@ mod tests {
                 dir: PathBytes::from(&path),
                 limits: CommandLimits::default(),
             }),
-            long_script: true,
         };
         let file = plan.write().unwrap();
         assert!(file.fd().as_raw_fd() >= LOWEST);
@@ -265,7 +262,6 @@ mod tests {
             processes: None,
             limits: ProcessLimits::default(),
             group: None,
-            long_script: false,
         };
         let plan = serde_json::to_string(&plan).unwrap();
         let unknown_field = plan.replace("\"network\"", "\"unknown\":1,\"network\"");

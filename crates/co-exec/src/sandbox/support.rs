@@ -59,7 +59,6 @@ impl Support {
             processes: None,
             limits: ProcessLimits::default(),
             group: None,
-            long_script: false,
         };
         let plan = plan
             .write()

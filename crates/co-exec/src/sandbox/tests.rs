@@ -75,7 +75,6 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
         tmp_size: None,
         group: None,
         survey: None,
-        long_script: false,
         terminal: false,
     };
     let argv = vec!["ls".into()];

@@ -1,428 +1,327 @@
-//! Reads simple commands from the grammar's tree. Every node is known or refused, and no text is skipped.
+//! Walks the grammar's tree and collects the simple commands.
 
 use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::forms::{RESERVED, calls_itself, describe, operator_is_whole, push_or_extend};
-use super::script::{Join, MAX_COMMANDS, Redirect, Script, Simple};
+use super::script::{Redirect, Script, Simple};
+use super::word::Word;
 use crate::reason::Reason;
-use crate::word::{self, Word};
 
-/// Deeper syntax trees are refused.
+/// Deeper trees are not read.
 const MAX_DEPTH: usize = 200;
-/// Kinds of nodes that a subshell runs.
-const SUBSHELLS: [&str; 3] = ["subshell", "command_substitution", "process_substitution"];
+/// More simple commands than this are not read.
+const MAX_COMMANDS: usize = 400;
 
-/// A command or operator, in the order of the text.
-enum ScriptEvent {
-    Command(usize),
-    Operator(&'static str, Range<usize>),
+/// Reads the whole tree of `source`.
+pub(super) fn read(source: &str, root: Node) -> Script {
+    let mut reader = Reader {
+        source,
+        script: Script::default(),
+        dirs: Directories::default(),
+    };
+    reader.node(root, 0);
+    reader.script
 }
 
-pub(super) struct ScriptReader<'a> {
+struct Reader<'a> {
     source: &'a str,
-    events: Vec<ScriptEvent>,
     script: Script,
-    /// The last command that is not inside a word of another command.
-    last: Option<usize>,
+    dirs: Directories,
 }
 
-impl<'a> ScriptReader<'a> {
-    /// A reader that adds to `script`.
-    pub(super) fn new(source: &'a str, script: Script) -> Self {
-        Self {
-            source,
-            events: Vec::new(),
-            script,
-            last: None,
-        }
-    }
+/// The directory of the shell, as the text names it, and the one before it.
+#[derive(Debug, Clone, Default)]
+struct Directories {
+    here: Option<String>,
+    before: Option<String>,
+}
 
-    fn refuse(&mut self, why: impl Into<String>, span: Range<usize>) {
-        // Spans of refused forms may overlap, but a reason must name bytes that exist.
-        let span = match self.source.get(span.clone()) {
-            Some(_) => span,
-            None => 0..self.source.len(),
-        };
-        let reason = Reason::at(why.into(), span);
-        if !self.script.refusals.contains(&reason) && self.script.refusals.len() < 20 {
-            self.script.refusals.push(reason);
-        }
-    }
-
-    /// Reads the whole tree.
-    pub(super) fn program(&mut self, root: Node) {
-        if root.has_error() {
-            self.refuse("it is not plain, complete bash", root.byte_range());
-        }
-        self.statements(root, 0..self.source.len(), 0);
-    }
-
-    /// Reads the children of a node that only lists statements and operators.
-    fn statements(&mut self, node: Node, range: Range<usize>, depth: usize) {
-        if self.is_too_deep(depth, &range) {
+impl Reader<'_> {
+    fn node(&mut self, node: Node, depth: usize) {
+        if depth > MAX_DEPTH || self.script.commands.len() >= MAX_COMMANDS {
+            self.too_much();
             return;
         }
-        let mut at = range.start;
-        let mut cursor = node.walk();
-        for child in node.children(&mut cursor) {
-            self.gap(at..child.start_byte(), true);
-            at = at.max(child.end_byte());
-            self.statement(child, depth + 1);
+        if node.is_missing() {
+            self.problem("co cannot read it as bash", node.byte_range());
         }
-        self.gap(at..range.end, true);
-    }
-
-    fn is_too_deep(&mut self, depth: usize, range: &Range<usize>) -> bool {
-        let deep = depth > MAX_DEPTH;
-        if deep {
-            self.refuse("it is nested too deeply", range.clone());
-            self.script.incomplete = true;
-        }
-        deep
-    }
-
-    /// Refuses text between nodes that is not blank.
-    fn gap(&mut self, gap: Range<usize>, newlines: bool) {
-        let blank = |c: char| matches!(c, ' ' | '\t') || (newlines && c == '\n');
-        if gap.start < gap.end && !self.source[gap.clone()].chars().all(blank) {
-            self.refuse("part of it is not understood", gap);
-        }
-    }
-
-    fn statement(&mut self, node: Node, depth: usize) {
-        let span = node.byte_range();
         match node.kind() {
-            "command" => self.command(node, depth),
-            "list" | "pipeline" => self.statements(node, span, depth),
+            "command" | "declaration_command" | "unset_command" => self.command(node, depth),
+            "test_command" | "((" => self.test(node, depth),
+            "variable_assignment" => self.assignment(node, depth),
             "redirected_statement" => self.redirected(node, depth),
-            "test_command" if !self.source[span.clone()].starts_with("[[") => {
-                let index = self.script.commands.len();
-                self.bracket(span);
-                self.add_nested(node, depth);
-                self.last = Some(index);
+            // One behind the start of a here-document, `cat <<X >file`.
+            "file_redirect" => {
+                let mut simple = self.simple(node);
+                self.redirect(node, &mut simple);
+                self.finish(simple);
+                self.children(node, depth);
             }
-            "comment" => self.comment(&span),
-            "\n" => {}
-            ";" if self.source[span.end..].starts_with(['&', ';']) => {
-                self.refuse("part of it is not understood", span);
+            "function_definition" => self.function(node, depth),
+            "subshell" | "command_substitution" | "process_substitution" | "pipeline" => {
+                // A `cd` in it does not affect the commands after it.
+                let outer = self.dirs.clone();
+                self.children(node, depth);
+                self.dirs = outer;
             }
-            ";" => self.events.push(ScriptEvent::Operator(";", span)),
-            "&&" | "||" | "|" if self.begins_line(span.start) => {
-                self.refuse("it is not plain, complete bash", span);
+            "ERROR" => {
+                self.problem("co cannot read it as bash", node.byte_range());
+                self.children(node, depth);
             }
-            "&&" => self.events.push(ScriptEvent::Operator("&&", span)),
-            "||" => self.events.push(ScriptEvent::Operator("||", span)),
-            "|" => self.events.push(ScriptEvent::Operator("|", span)),
-            other => {
-                self.refuse(describe(other), span);
-                self.add_refused(node, depth);
+            // In an expression it is an operator.
+            "&" if node
+                .parent()
+                .is_none_or(|it| it.kind() != "binary_expression") =>
+            {
+                self.problem(
+                    "leaves a command running in the background",
+                    node.byte_range(),
+                )
             }
+            _ => self.children(node, depth),
         }
     }
 
-    /// True at the start of a line, except after a continued line.
-    fn begins_line(&self, at: usize) -> bool {
-        let before = self.source[..at].trim_end_matches([' ', '\t']);
-        before.ends_with('\n') && !before.ends_with("\\\n")
-    }
-
-    /// Refuses a comment that bash would not read as one: it must start a word and end with its line.
-    fn comment(&mut self, span: &Range<usize>) {
-        let before = self.source[..span.start].chars().next_back();
-        let starts = before.is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|'));
-        let text = &self.source[span.clone()];
-        let after = self.source[span.end..].chars().next();
-        let ends = after.is_none_or(|c| c == '\n') && !text.contains('\n');
-        if !starts || !ends || !text.starts_with('#') {
-            self.refuse("part of it is not understood", span.clone());
-        }
-    }
-
-    fn redirected(&mut self, node: Node, depth: usize) {
-        if self.is_too_deep(depth, &node.byte_range()) {
-            return;
-        }
-        let mut at = node.start_byte();
-        let mut last = None;
+    fn children(&mut self, node: Node, depth: usize) {
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
-            self.gap(at..child.start_byte(), false);
-            at = at.max(child.end_byte());
-            match child.kind() {
-                "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
-                    let index = last.unwrap_or_else(|| {
-                        self.script.commands.push(Simple {
-                            span: child.byte_range(),
-                            ..Simple::default()
-                        });
-                        self.events
-                            .push(ScriptEvent::Command(self.script.commands.len() - 1));
-                        self.script.commands.len() - 1
-                    });
-                    last = Some(index);
-                    self.redirect(child, index);
-                    self.add_nested(child, depth);
-                }
-                _ => {
-                    self.statement(child, depth + 1);
-                    last = self.last;
-                }
-            }
+            self.node(child, depth + 1);
         }
-        self.gap(at..node.end_byte(), false);
-        if let Some(index) = last {
-            self.sort_words(index);
-        }
-        self.last = last;
     }
 
-    fn redirect(&mut self, node: Node, index: usize) {
-        let span = node.byte_range();
-        if node.kind() != "file_redirect" {
-            self.refuse(describe(node.kind()), span);
-            return;
+    fn too_much(&mut self) {
+        if !self.script.incomplete {
+            self.script.incomplete = true;
+            self.script.problems.push(Reason::whole(
+                "it holds too many commands, or nests them too deeply",
+            ));
         }
-        let mut operator = String::new();
+    }
+
+    fn problem(&mut self, why: &str, span: Range<usize>) {
+        // The grammar's spans of errors may end inside a character.
+        let span = self.source.get(span.clone()).map(|_| span);
+        let reason = Reason {
+            text: why.to_owned(),
+            span,
+        };
+        if !self
+            .script
+            .problems
+            .iter()
+            .any(|known| known.text == reason.text)
+        {
+            self.script.problems.push(reason);
+        }
+    }
+
+    /// Reads a command with a name, its assignments and its redirections.
+    fn command(&mut self, node: Node, depth: usize) {
+        let mut simple = self.simple(node);
         let mut words: Vec<Range<usize>> = Vec::new();
-        let mut at = span.start;
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
             let here = child.byte_range();
-            self.gap(at..here.start, false);
-            let first = operator.is_empty();
-            let touches = at == here.start;
-            at = at.max(here.end);
-            if child.kind() == "file_descriptor" || !child.is_named() {
-                if !first && !touches || !words.is_empty() {
-                    self.refuse("a redirection is not understood", here.clone());
+            match child.kind() {
+                "variable_assignment" if words.is_empty() => {
+                    simple.assigned.push(self.variable(child));
                 }
-                operator.push_str(&self.source[here]);
-            } else {
-                push_or_extend(&mut words, here);
+                "file_redirect" | "herestring_redirect" => self.redirect(child, &mut simple),
+                // Nodes without a blank between them are one word for bash.
+                _ => match words.last_mut() {
+                    Some(last) if last.end == here.start => last.end = here.end,
+                    _ => words.push(here),
+                },
             }
         }
-        self.gap(at..span.end, false);
-        if !operator_is_whole(&self.source[..span.start], &operator) {
-            self.refuse("a redirection is not understood", span.clone());
+        let words = words.into_iter().map(|span| Word::read(self.source, span));
+        simple.words.extend(words);
+        self.finish(simple);
+        self.nested(node, depth);
+    }
+
+    /// Reads the commands inside the words, assignments and redirections of a command.
+    fn nested(&mut self, node: Node, depth: usize) {
+        let mut cursor = node.walk();
+        for child in node.children(&mut cursor) {
+            match child.kind() {
+                "variable_assignment" | "file_redirect" | "herestring_redirect" => {
+                    self.children(child, depth + 1);
+                }
+                _ => self.node(child, depth + 1),
+            }
         }
-        let mut words = words.into_iter();
-        let target = words.next().map(|span| self.word(span));
-        let simple = &mut self.script.commands[index];
-        simple.span.end = simple.span.end.max(span.end);
-        let end = target.as_ref().map_or(span.end, |target| target.span.end);
+    }
+
+    /// Reads `[ … ]`, `[[ … ]]` or `(( … ))`, which are expressions for the grammar.
+    fn test(&mut self, node: Node, depth: usize) {
+        let mut simple = self.simple(node);
+        let text = &self.source[node.byte_range()];
+        let names = ["[[", "[", "(("];
+        let name = names.into_iter().find(|name| text.starts_with(name));
+        let name = name.unwrap_or_default();
+        let span = node.start_byte()..node.start_byte() + name.len();
+        simple.words.push(Word::literal(name.to_owned(), span));
+        self.finish(simple);
+        self.children(node, depth);
+    }
+
+    fn assignment(&mut self, node: Node, depth: usize) {
+        let mut simple = self.simple(node);
+        simple.assigned.push(self.variable(node));
+        self.finish(simple);
+        self.children(node, depth);
+    }
+
+    fn function(&mut self, node: Node, depth: usize) {
+        if let Some(name) = node.child_by_field_name("name") {
+            let name = self.source[name.byte_range()].to_owned();
+            self.script.fork_bomb |= calls_itself(node, &name, self.source);
+            self.script.functions.push(name);
+        }
+        self.children(node, depth);
+    }
+
+    /// Reads a statement with redirections. They belong to the command, or stand alone behind a loop or a group.
+    fn redirected(&mut self, node: Node, depth: usize) {
+        let body = node.child_by_field_name("body");
+        let own = self.script.commands.len();
+        let mut cursor = node.walk();
+        let (redirects, others): (Vec<Node>, Vec<Node>) = node
+            .children(&mut cursor)
+            .partition(|child| matches!(child.kind(), "file_redirect" | "herestring_redirect"));
+        for child in others {
+            self.node(child, depth + 1);
+        }
+        let is_command = body.is_some_and(|body| body.kind() == "command");
+        let mut simple = match self.script.commands.get_mut(own) {
+            Some(command) if is_command => std::mem::take(command),
+            _ => self.simple(node),
+        };
+        for redirect in &redirects {
+            self.redirect(*redirect, &mut simple);
+        }
+        match self.script.commands.get_mut(own) {
+            Some(command) if is_command => *command = simple,
+            _ if simple.redirects.is_empty() => {}
+            _ => self.finish(simple),
+        }
+        for redirect in redirects {
+            self.children(redirect, depth + 1);
+        }
+    }
+
+    fn redirect(&mut self, node: Node, simple: &mut Simple) {
+        let mut operator = String::new();
+        let mut words: Vec<Range<usize>> = Vec::new();
+        let mut cursor = node.walk();
+        for child in node.children(&mut cursor) {
+            let here = child.byte_range();
+            if words.is_empty() && (child.kind() == "file_descriptor" || !child.is_named()) {
+                operator.push_str(&self.source[here]);
+            } else if let Some(last) = words.last_mut().filter(|last| last.end == here.start) {
+                last.end = here.end;
+            } else {
+                words.push(here);
+            }
+        }
+        let mut words = words.into_iter().map(|span| Word::read(self.source, span));
+        let Some(target) = words.next() else {
+            return;
+        };
         simple.redirects.push(Redirect {
-            span: span.start..end,
+            span: node.start_byte()..target.span.end,
             operator,
             target,
         });
         // The grammar reads words after a redirection's target as more targets. For bash they are arguments.
-        for extra in words {
-            let extra = self.word(extra);
-            self.script.commands[index].words.push(extra);
-        }
+        simple.words.extend(words);
+        simple.words.sort_by_key(|word| word.span.start);
+        simple.span.start = simple.span.start.min(node.start_byte());
+        simple.span.end = simple.span.end.max(node.end_byte());
     }
 
-    /// Sorts the words of a command. Words such as `x=1` before the name are assignments, also after a redirection.
-    fn sort_words(&mut self, index: usize) {
-        let simple = &self.script.commands[index];
-        let goes_on = |word: &Word| {
-            let end = |redirect: &Redirect| redirect.span.end == word.span.start;
-            simple.redirects.iter().any(end)
-        };
-        if let Some(word) = simple.words.iter().find(|word| goes_on(word)) {
-            self.refuse("a redirection is not understood", word.span.clone());
-        }
-        let words = &mut self.script.commands[index].words;
-        words.sort_by_key(|word| word.span.start);
-        let assigns = |word: &&Word| {
-            let name = word.raw.split_once('=').map(|(name, _)| name);
-            name.is_some_and(word::is_name)
-        };
-        let count = words.iter().take_while(assigns).count();
-        let first: Vec<Word> = words.drain(..count).collect();
-        for word in first {
-            let name = word.raw.split('=').next().unwrap_or_default().to_owned();
-            let start = word.span.start + name.len() + 1;
-            let value = self.word(start..word.span.end);
-            self.script.commands[index].assignments.push((name, value));
-        }
-    }
-
-    fn command(&mut self, node: Node, depth: usize) {
-        let index = self.script.commands.len();
-        self.script.commands.push(Simple {
+    fn simple(&self, node: Node) -> Simple {
+        Simple {
             span: node.byte_range(),
+            dir: self.dirs.here.clone(),
             ..Simple::default()
-        });
-        self.events.push(ScriptEvent::Command(index));
-        let mut words: Vec<Range<usize>> = Vec::new();
-        let mut at = node.start_byte();
-        let mut cursor = node.walk();
-        for child in node.children(&mut cursor) {
-            let here = child.byte_range();
-            self.gap(at..here.start, false);
-            at = at.max(here.end);
-            match child.kind() {
-                "variable_assignment" if words.is_empty() => self.assignment(child, index),
-                "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
-                    self.redirect(child, index);
-                }
-                "command_name" | "word" | "string" | "raw_string" | "number" | "concatenation"
-                | "simple_expansion" | "==" | "=~" | "$" => push_or_extend(&mut words, here),
-                other => {
-                    self.refuse(describe(other), here.clone());
-                    push_or_extend(&mut words, here);
-                }
-            }
         }
-        self.add_nested(node, depth);
-        self.gap(at..node.end_byte(), false);
-        for span in words {
-            let word = self.word(span);
-            self.script.commands[index].words.push(word);
-        }
-        self.sort_words(index);
-        let first = self.script.commands[index].words.first();
-        if let Some(word) = first
-            && word.bare
-            && RESERVED.contains(&word.raw.as_str())
-        {
-            let (why, span) = (
-                format!("`{}` is a word of the shell's own", word.raw),
-                word.span.clone(),
-            );
-            self.refuse(why, span);
-        }
-        self.last = Some(index);
     }
 
-    /// Reads `[ … ]`: a command for bash, an expression for the grammar.
-    fn bracket(&mut self, span: Range<usize>) {
-        let words = word::split(self.source, span.clone());
-        if !self.source[span.clone()].starts_with("[ ") {
-            self.refuse(describe("test_command"), span.clone());
-        }
-        let words = words.into_iter().map(|span| self.word(span)).collect();
-        self.events
-            .push(ScriptEvent::Command(self.script.commands.len()));
-        self.script.commands.push(Simple {
-            span,
-            words,
-            ..Simple::default()
-        });
+    fn variable(&self, assignment: Node) -> String {
+        let text = &self.source[assignment.byte_range()];
+        let name = text.split(['=', '+', '[']).next();
+        name.unwrap_or_default().to_owned()
     }
 
-    fn assignment(&mut self, node: Node, index: usize) {
-        let span = node.byte_range();
-        let text = &self.source[span.clone()];
-        let Some((name, _)) = text.split_once('=') else {
-            self.refuse("an assignment is not understood", span);
-            return;
+    /// Adds a command. `NAME=value` words before its name, which may follow a redirection, are assignments.
+    fn finish(&mut self, mut simple: Simple) {
+        let assigns = |word: &Word| {
+            let name = word.text().split_once('=').map(|(name, _)| name);
+            name.is_some_and(is_name)
         };
-        if !word::is_name(name) {
-            self.refuse("an assignment is not understood", span);
-            return;
+        let count = simple.words.iter().take_while(|it| assigns(it)).count();
+        for word in simple.words.drain(..count) {
+            let name = word.text().split('=').next().unwrap_or_default();
+            simple.assigned.push(name.to_owned());
         }
-        let name = name.to_owned();
-        let start = span.start + name.len() + 1;
-        let value = self.word(start..span.end);
-        self.script.commands[index].assignments.push((name, value));
+        if let Some(target) = change_of_directory(&simple.words) {
+            self.dirs.enter(&target);
+        }
+        self.script.commands.push(simple);
     }
+}
 
-    fn word(&mut self, span: Range<usize>) -> Word {
-        let word = word::read(self.source, span.clone());
-        if let Some(why) = &word.opaque {
-            let why = (*why).to_owned();
-            self.refuse(why, span);
+impl Directories {
+    fn enter(&mut self, target: &str) {
+        if target == "-" {
+            std::mem::swap(&mut self.here, &mut self.before);
+        } else {
+            let there = path_from(self.here.as_deref(), target);
+            self.before = self.here.replace(there);
         }
-        word
     }
+}
 
-    /// Adds the commands inside a refused form, because rules apply to all commands.
-    fn add_refused(&mut self, node: Node, depth: usize) {
-        if depth > MAX_DEPTH || self.script.commands.len() > 4 * MAX_COMMANDS {
-            self.script.incomplete = true;
-            return;
-        }
-        if SUBSHELLS.contains(&node.kind()) {
-            self.script.subshells.push(node.byte_range());
-        }
-        let mut cursor = node.walk();
-        for child in node.children(&mut cursor) {
-            match child.kind() {
-                "command" => self.command(child, depth + 1),
-                "redirected_statement" => self.redirected(child, depth + 1),
-                kind => {
-                    if ["word", "concatenation"].contains(&kind) {
-                        let word = word::read(self.source, child.byte_range());
-                        self.script.loose.push(word);
-                    }
-                    self.add_refused(child, depth + 1);
-                }
-            }
-        }
-        if node.kind() == "function_definition" && calls_itself(node, self.source) {
-            self.script.fork_bomb = true;
-        }
+/// Joins a directory and a path, both as written.
+pub(crate) fn path_from(dir: Option<&str>, path: &str) -> String {
+    match dir {
+        Some(dir) if !path.starts_with(['/', '~', '$']) => format!("{dir}/{path}"),
+        _ => path.to_owned(),
     }
+}
 
-    /// Adds the commands inside the words and redirections of a command: in substitutions, and after the start of a
-    /// here-document, where the grammar puts the rest of the line.
-    fn add_nested(&mut self, node: Node, depth: usize) {
-        if self.is_too_deep(depth, &node.byte_range()) {
-            return;
-        }
-        let mut cursor = node.walk();
-        for child in node.children(&mut cursor) {
-            match child.kind() {
-                "command" => self.command(child, depth + 1),
-                "redirected_statement" => self.redirected(child, depth + 1),
-                "ERROR" => self.add_refused(child, depth + 1),
-                kind if SUBSHELLS.contains(&kind) => self.add_refused(child, depth + 1),
-                _ => self.add_nested(child, depth + 1),
-            }
-        }
+/// Returns the directory that a command enters, as written.
+fn change_of_directory(words: &[Word]) -> Option<String> {
+    let (name, rest) = words.split_first()?;
+    if !matches!(name.text(), "cd" | "pushd") {
+        return None;
     }
+    let mut texts = rest.iter().map(Word::text);
+    let operand = texts.find(|text| *text == "-" || !text.starts_with('-'));
+    Some(operand.unwrap_or("~").to_owned())
+}
 
-    /// Joins the events into pipelines and returns the script.
-    pub(super) fn finish(mut self) -> Script {
-        let mut join = Join::Then;
-        let mut piped = false;
-        let mut last: Option<usize> = None;
-        let events = std::mem::take(&mut self.events);
-        for event in events {
-            match event {
-                ScriptEvent::Command(index) => {
-                    if let Some(before) = last {
-                        let between = self.script.commands[before].span.end
-                            ..self.script.commands[index].span.start;
-                        let text = self.source.get(between.clone()).unwrap_or_default();
-                        if !text.contains('\n') {
-                            self.refuse("part of it is not understood", between);
-                        }
-                        join = Join::Then;
-                    }
-                    match (piped, self.script.pipelines.last_mut()) {
-                        (true, Some((_, pipeline))) => pipeline.push(index),
-                        _ => self.script.pipelines.push((join, vec![index])),
-                    }
-                    (piped, last, join) = (false, Some(index), Join::Then);
-                }
-                ScriptEvent::Operator(operator, span) => {
-                    if last.take().is_none() {
-                        self.refuse("an operator stands alone", span);
-                    }
-                    piped = operator == "|";
-                    join = match operator {
-                        "&&" => Join::And,
-                        "||" => Join::Or,
-                        _ => Join::Then,
-                    };
-                }
-            }
-        }
-        self.script
-    }
+/// True for the name of a shell variable.
+fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// True if the body of a function runs the function itself, in a pipeline or in the background.
+fn calls_itself(function: Node, name: &str, source: &str) -> bool {
+    let Some(body) = function.child_by_field_name("body") else {
+        return false;
+    };
+    let text = &source[body.byte_range()];
+    let calls = text
+        .split(|c: char| c.is_whitespace() || "|&;(){}".contains(c))
+        .filter(|word| *word == name)
+        .count();
+    calls > 1 || (calls == 1 && text.contains(['&', '|']))
 }

@@ -2,10 +2,10 @@
 
 use std::path::{Component, Path};
 
+use super::glob::Glob;
+use crate::bash::path_from;
 use crate::facts::LocalFacts;
-use crate::glob::Glob;
 use crate::paths;
-use crate::wrappers;
 
 /// Directories below `/` that the system needs.
 const SYSTEM: [&str; 23] = [
@@ -130,7 +130,7 @@ fn find_starts(rest: &[String]) -> Option<Vec<&str>> {
 
 /// True for the root, a system directory, the home directory, or everything in one of them.
 fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
-    let mut path = expand_home(&wrappers::path_from(at, word));
+    let mut path = expand_home(&path_from(at, word));
     while let Some((before, last)) = path.rsplit_once('/')
         && means_all(last)
     {

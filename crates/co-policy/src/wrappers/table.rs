@@ -1,19 +1,21 @@
 //! Wrappers: programs that start another program, and its position among their words.
 
+use crate::bash::Word;
+
 /// The layout of a wrapper's words. Options in none of the lists take no value in the next word.
 pub(super) struct Wrapper {
     /// Names of the programs, with spaces between them.
-    pub(super) names: &'static str,
+    names: &'static str,
     /// Options with a value in the next word.
-    pub(super) valued: &'static str,
+    valued: &'static str,
     /// Options whose value is shell text.
-    pub(super) texts: &'static str,
+    texts: &'static str,
     /// Options whose value is the directory it runs in.
-    pub(super) dirs: &'static str,
+    dirs: &'static str,
     /// Number of operands before the command, such as a duration or a lock file.
-    pub(super) before: usize,
+    before: usize,
     /// True if `NAME=value` may stand before the command.
-    pub(super) assigns: bool,
+    assigns: bool,
     /// True if the words of the command together are shell text.
     pub(super) joins: bool,
 }
@@ -155,4 +157,73 @@ const WRAPPERS: [Wrapper; 21] = [
 pub(super) fn lookup(name: &str) -> Option<&'static Wrapper> {
     let named = |wrapper: &&Wrapper| wrapper.names.split(' ').any(|own| own == name);
     WRAPPERS.iter().find(named)
+}
+
+impl Wrapper {
+    /// Returns the shell texts among the words.
+    pub(super) fn texts(&self, words: &[Word]) -> Vec<String> {
+        values(self.texts, words)
+    }
+
+    /// Returns the directory that an option names.
+    pub(super) fn directory(&self, words: &[Word]) -> Option<String> {
+        values(self.dirs, words).pop()
+    }
+
+    /// Returns the words of the started command, behind the wrapper's own options, assignments and operands.
+    pub(super) fn command<'a>(&self, words: &'a [Word]) -> &'a [Word] {
+        let mut at = 0;
+        while let Some(word) = words.get(at).map(Word::text) {
+            if word == "--" {
+                at += 1;
+                break;
+            } else if self.takes_value(word) {
+                at += 2;
+            } else if word.starts_with('-') || (self.assigns && word.contains('=')) {
+                at += 1;
+            } else {
+                break;
+            }
+        }
+        let words = words.get(at + self.before..).unwrap_or_default();
+        match words.first() {
+            Some(word) if self.before > 0 && word.text() == "--" => &words[1..],
+            _ => words,
+        }
+    }
+
+    fn takes_value(&self, word: &str) -> bool {
+        let lists = [self.valued, self.texts, self.dirs];
+        let listed = |list: &&str| list.split(' ').any(|option| option == word);
+        lists.iter().any(listed) || clustered(self.texts, word)
+    }
+}
+
+/// Returns the values of options, from the next word or attached.
+fn values(options: &str, words: &[Word]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (place, word) in words.iter().map(Word::text).enumerate() {
+        let next = || words.get(place + 1).map(|word| word.text().to_owned());
+        if clustered(options, word) {
+            found.extend(next());
+        }
+        for option in options.split(' ').filter(|option| !option.is_empty()) {
+            match word.strip_prefix(option) {
+                Some("") => found.extend(next()),
+                Some(rest) if !option.starts_with("--") => found.push(rest.to_owned()),
+                Some(rest) => found.extend(rest.strip_prefix('=').map(str::to_owned)),
+                None => {}
+            }
+        }
+    }
+    found
+}
+
+/// True for a group of letters that ends in one of the options: `-qc`.
+fn clustered(options: &str, word: &str) -> bool {
+    let letters = word.strip_prefix('-').filter(|letters| letters.len() > 1);
+    letters.is_some_and(|letters| {
+        let short = |option: &str| option.len() == 2 && letters.ends_with(&option[1..]);
+        letters.bytes().all(|b| b.is_ascii_alphabetic()) && options.split(' ').any(short)
+    })
 }

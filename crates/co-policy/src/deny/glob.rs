@@ -2,7 +2,7 @@
 
 /// A parsed glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glob {
+pub(super) struct Glob {
     tokens: Vec<Token>,
 }
 
@@ -19,7 +19,7 @@ enum Token {
 
 impl Glob {
     /// Parses a glob. A `[` without `]` is a plain character, as in bash.
-    pub fn new(source: &str) -> Self {
+    pub(super) fn new(source: &str) -> Self {
         let chars: Vec<char> = source.chars().collect();
         let mut tokens = Vec::new();
         let mut at = 0;
@@ -45,75 +45,8 @@ impl Glob {
         Self { tokens }
     }
 
-    /// Splits the glob at its slashes, one part for each directory.
-    pub fn segments(&self) -> Vec<Self> {
-        self.tokens
-            .split(|token| *token == Token::Char('/'))
-            .map(|tokens| Self {
-                tokens: tokens.to_vec(),
-            })
-            .collect()
-    }
-
-    /// Returns the text of a glob without wildcards.
-    pub fn literal(&self) -> Option<String> {
-        self.tokens
-            .iter()
-            .map(|token| match token {
-                Token::Char(c) => Some(*c),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// True if the glob starts with a dot. Only such a glob matches names that start with a dot.
-    pub fn wants_dot(&self) -> bool {
-        matches!(self.tokens.first(), Some(Token::Char('.')))
-    }
-
-    /// True if one name may match both globs. The case of letters is ignored.
-    ///
-    /// Returns false if one starts with `*` and the other ends with it. Such a common name is accidental: `id_a.rs` matches
-    /// both `*.rs` and `id_*`.
-    pub fn meets(&self, other: &Self) -> bool {
-        let (a, b) = (&self.tokens, &other.tokens);
-        let many = |token: Option<&Token>| token == Some(&Token::Many);
-        if a.contains(&Token::Many)
-            && b.contains(&Token::Many)
-            && (many(a.first()) && many(b.last()) || many(a.last()) && many(b.first()))
-        {
-            return false;
-        }
-        // `rest[j]` is true if one text can match both the rest of `a` and `b[j..]`.
-        let mut rest = vec![false; b.len() + 1];
-        for i in (0..=a.len()).rev() {
-            let after = std::mem::replace(&mut rest, vec![false; b.len() + 1]);
-            for j in (0..=b.len()).rev() {
-                rest[j] = match (a.get(i), b.get(j)) {
-                    (None, None) => true,
-                    (Some(Token::Many), None) => after[j],
-                    (Some(Token::Many), Some(_)) => after[j] || rest[j + 1],
-                    (None, Some(Token::Many)) => rest[j + 1],
-                    (Some(_), Some(Token::Many)) => rest[j + 1] || after[j],
-                    (Some(Token::Char(a)), Some(Token::Char(b))) => {
-                        a.eq_ignore_ascii_case(b) && after[j + 1]
-                    }
-                    (Some(_), Some(_)) => after[j + 1],
-                    _ => false,
-                };
-            }
-        }
-        rest[0]
-    }
-
-    /// True if a name may match. The case of letters is ignored.
-    pub fn may_match(&self, name: &str) -> bool {
-        let tokens = name.chars().map(Token::Char).collect();
-        self.meets(&Self { tokens })
-    }
-
     /// True if the glob matches the whole name.
-    pub fn matches(&self, name: &str) -> bool {
+    pub(super) fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut t, mut n) = (0, 0);
         let mut star: Option<(usize, usize)> = None;
@@ -196,29 +129,6 @@ fn class(rest: &[char]) -> Option<(Token, usize)> {
 #[cfg(test)]
 mod tests {
     use super::Glob;
-
-    #[test]
-    fn patterns_meet() {
-        for (a, b, meet) in [
-            (".en[v].ci", ".env.*", true),
-            (".EN?", ".env", true),
-            ("*", ".env", true),
-            ("*nv*", ".env", true),
-            (".e*", ".env.*", true),
-            ("*.p?m", "*.pem", true),
-            ("s*.pem", "*.pem", true),
-            ("*.rs", "*.pem", false),
-            ("*.rs", "id_*", false),
-            ("x.*", "*.pem", false),
-            (".github*", ".git", false),
-            (".env", ".env.*", false),
-            ("", "*", true),
-            ("", ".env", false),
-        ] {
-            let patterns = (Glob::new(a), Glob::new(b));
-            assert_eq!(patterns.0.meets(&patterns.1), meet, "{a} {b}");
-        }
-    }
 
     #[test]
     fn patterns_match_as_in_bash() {

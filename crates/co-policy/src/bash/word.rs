@@ -1,0 +1,168 @@
+//! Reads one word of bash: quotes, escapes, brace lists, and whether bash would expand it.
+
+use std::ops::Range;
+
+/// A word with more expansions than this is read without expanding its braces.
+const MAX_FORMS: usize = 64;
+
+/// A word of bash.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Word {
+    pub span: Range<usize>,
+    /// The texts to which brace lists expand; one for most words. Variables and globs stay as written.
+    forms: Vec<String>,
+    literal: bool,
+    bare: bool,
+}
+
+impl Word {
+    /// A word that is exactly this text.
+    pub(crate) fn literal(text: String, span: Range<usize>) -> Self {
+        Self {
+            span,
+            forms: vec![text],
+            literal: true,
+            bare: true,
+        }
+    }
+
+    /// Reads the word that stands at `span`.
+    pub(super) fn read(source: &str, span: Range<usize>) -> Self {
+        let raw = source.get(span.clone()).unwrap_or_default();
+        let mut scanner = Scanner::default();
+        scanner.scan(raw);
+        let forms = expand_braces(&scanner.letters);
+        Self {
+            span,
+            literal: !scanner.dynamic && forms.len() == 1,
+            bare: scanner.bare,
+            forms,
+        }
+    }
+
+    /// Returns the text without quotes. Variables, globs and substitutions stay as written.
+    pub fn text(&self) -> &str {
+        self.forms.first().map_or("", String::as_str)
+    }
+
+    /// Returns the texts to which brace lists expand.
+    pub fn forms(&self) -> &[String] {
+        &self.forms
+    }
+
+    /// True if bash expands nothing in it, apart from `~`.
+    pub fn is_literal(&self) -> bool {
+        self.literal
+    }
+
+    /// True if nothing in it is quoted or escaped.
+    pub fn is_bare(&self) -> bool {
+        self.bare
+    }
+}
+
+/// A character of a word.
+#[derive(Debug, Clone, Copy)]
+struct Letter {
+    char: char,
+    quoted: bool,
+}
+
+#[derive(Default)]
+struct Scanner {
+    letters: Vec<Letter>,
+    dynamic: bool,
+    bare: bool,
+}
+
+impl Scanner {
+    fn scan(&mut self, raw: &str) {
+        self.bare = true;
+        let mut chars = raw.chars().peekable();
+        let mut quote = None;
+        while let Some(c) = chars.next() {
+            match (quote, c) {
+                (None, '\'' | '"') => {
+                    quote = Some(c);
+                    self.bare = false;
+                }
+                (Some(open), _) if open == c => quote = None,
+                (Some('\''), _) => self.push(c, true),
+                (None, '\\') => {
+                    self.bare = false;
+                    let next = chars.next().unwrap_or('\\');
+                    self.push(next, true);
+                }
+                (Some(_), '\\') => match chars.peek() {
+                    Some('$' | '`' | '"' | '\\') => self.push(chars.next().unwrap_or('\\'), true),
+                    _ => self.push('\\', true),
+                },
+                (_, '$' | '`') => {
+                    self.dynamic |= c == '`' || chars.peek().is_some_and(|next| begins(*next));
+                    self.push(c, quote.is_some());
+                }
+                (None, '*' | '?' | '[' | '(' | ')') => {
+                    self.dynamic = true;
+                    self.push(c, false);
+                }
+                (_, _) => self.push(c, quote.is_some()),
+            }
+        }
+        self.dynamic |= quote.is_some();
+    }
+
+    fn push(&mut self, char: char, quoted: bool) {
+        self.letters.push(Letter { char, quoted });
+    }
+}
+
+/// True for a character that starts an expansion after `$`.
+fn begins(next: char) -> bool {
+    next.is_ascii_alphanumeric() || "_{('\"?#@*!$-".contains(next)
+}
+
+/// Expands brace lists such as `{a,b}`. A list of numbers, `{1..3}`, stays as written.
+fn expand_braces(letters: &[Letter]) -> Vec<String> {
+    let text = |letters: &[Letter]| letters.iter().map(|it| it.char).collect::<String>();
+    let Some((open, commas, close)) = first_list(letters) else {
+        return vec![text(letters)];
+    };
+    let mut forms = Vec::new();
+    let starts = [open].into_iter().chain(commas.iter().copied());
+    let ends = commas.iter().copied().chain([close]);
+    for (start, end) in starts.zip(ends) {
+        let choice = [
+            &letters[..open],
+            &letters[start + 1..end],
+            &letters[close + 1..],
+        ]
+        .concat();
+        forms.extend(expand_braces(&choice));
+        if forms.len() > MAX_FORMS {
+            return vec![text(letters), String::new()];
+        }
+    }
+    forms
+}
+
+/// Returns the places of the first brace list: `{`, its commas and `}`.
+fn first_list(letters: &[Letter]) -> Option<(usize, Vec<usize>, usize)> {
+    let is = |at: usize, c: char| !letters[at].quoted && letters[at].char == c;
+    let opens = (0..letters.len()).filter(|at| is(*at, '{') && (*at == 0 || !is(at - 1, '$')));
+    opens.into_iter().find_map(|open| {
+        let (mut depth, mut commas) = (0, Vec::new());
+        for at in open..letters.len() {
+            if is(at, '{') {
+                depth += 1;
+            } else if is(at, '}') {
+                depth -= 1;
+            } else if is(at, ',') && depth == 1 {
+                commas.push(at);
+            }
+            if depth == 0 {
+                return (!commas.is_empty()).then_some((open, commas, at));
+            }
+        }
+        None
+    })
+}

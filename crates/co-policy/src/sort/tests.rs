@@ -1,0 +1,206 @@
+use crate::bash;
+use crate::programs::Sort;
+use crate::wrappers;
+
+/// Returns the worst sort in a text, and the sentences of what asks.
+fn sorted(text: &str) -> (Sort, Vec<String>) {
+    let commands = wrappers::commands(bash::parse(text));
+    let sorted = |found| super::sort(found, &commands.script.functions);
+    let all: Vec<super::Sorted> = commands.found.iter().map(sorted).collect();
+    let worst = all.iter().map(|it| it.sort).max().unwrap_or_default();
+    let does = all
+        .into_iter()
+        .map(|it| it.does)
+        .filter(|it| !it.is_empty());
+    (worst, does.collect())
+}
+
+fn check(sort: Sort, texts: &[&str]) {
+    for text in texts {
+        assert_eq!(sorted(text).0, sort, "{text}: {:?}", sorted(text).1);
+    }
+}
+
+#[test]
+fn what_looks() {
+    check(
+        Sort::Looks,
+        &[
+            "ls -la src/",
+            "git status --short",
+            "git log --oneline -20",
+            "git -C src log -3",
+            "git -c color.ui=always diff",
+            "git --no-pager log",
+            "rg -n 'a|b' src",
+            "cat a.txt | head -50",
+            "cd src && ls",
+            "find . -name '*.rs' -exec wc -l {} +",
+            "for f in *.rs; do wc -l \"$f\"; done",
+            "wc -l $(git ls-files)",
+            "sed -n '1,40p' f",
+            "awk '{print $2}' f | sort | uniq -c",
+            "cat <<'X' | wc -l\nx\nX",
+            "node --version",
+            "whatever --version",
+            "env A=b ls",
+            "timeout 5 ls",
+            "xargs -n1 wc -l",
+            "bash -c 'ls | wc -l'",
+            "command -v rm",
+            "f() { ls; }; f",
+            "x=$(ls) && echo $x",
+            "ls 2>/dev/null >&2",
+            "git branch -a",
+            "git branch --list 'x*'",
+            "git tag -l",
+            "git config user.name",
+            "git stash list",
+            "git remote -v",
+            "tar tzf a.tgz",
+            "gzip -dc a.gz",
+            "npm ls --depth=0",
+            "cargo metadata --no-deps",
+            "go list ./...",
+            "set -euo pipefail; ls",
+            "rg -n -- '--pre' src",
+            "[ -f x ] && cat x",
+            "/usr/bin/wc -l x",
+        ],
+    );
+}
+
+#[test]
+fn what_asks() {
+    check(
+        Sort::Changes,
+        &[
+            "mkdir build",
+            "rm -rf build",
+            "ls > out",
+            "ls; rm x",
+            "find . -delete",
+            "fd -x rm",
+            "sort -o f",
+            "sort -uo f",
+            "sed -i s/a/b/ f",
+            "sed -ni.bak s/a/b/ f",
+            "git commit -m x",
+            "git branch -D x",
+            "git branch x",
+            "git tag v1",
+            "git config a.b c",
+            "tee x",
+            "tar xf a",
+            "gzip a",
+            "xargs rm",
+            "bash -c 'rm x'",
+            "env A=b rm x",
+            "uniq a b",
+            "f() { rm x; }; f",
+            "dd if=a of=b",
+            "git stash",
+            "git -C src commit",
+            "ls >> out",
+            "ls &> out",
+            "cat <<X > out\nx\nX",
+        ],
+    );
+    check(
+        Sort::RunsCode,
+        &[
+            "python3 s.py",
+            "python3 -c x",
+            "make",
+            "./ls",
+            "src/x",
+            "cargo test",
+            "npm run build",
+            "bash x.sh",
+            "echo ls | sh",
+            "rg --pre ./p x",
+            "node -e x",
+            ". ./x",
+            "go test ./...",
+        ],
+    );
+    check(
+        Sort::ReachesOut,
+        &[
+            "git push origin main",
+            "curl http://x",
+            "npm install",
+            "docker run x",
+            "kill 1",
+            "sudo ls",
+            "ps aux",
+        ],
+    );
+    check(
+        Sort::Unknown,
+        &[
+            "caterpillar",
+            "env",
+            "printenv",
+            "$x y",
+            "\"$(a)\" b",
+            "eval ls",
+            "exec ls",
+            "trap 'ls' EXIT",
+            "set -m",
+            "git frobnicate",
+            "xargs $x",
+            "bash -c \"$x\"",
+            "ulimit -n 1",
+            "tail -f x",
+        ],
+    );
+}
+
+#[test]
+fn a_question_says_what_the_command_would_do() {
+    for (text, does) in [
+        ("mkdir build", "creates the directory build"),
+        ("rm -rf ~/x", "deletes ~/x, outside the workspace, for good"),
+        ("rm -rf build", "deletes build, for good"),
+        ("rm a b c d e", "deletes a, b, c and 2 more, for good"),
+        ("mv a b", "moves a to b"),
+        ("sed -i s/a/b/ f", "edits f in place, for good"),
+        ("tee x", "writes to x"),
+        ("git commit -m x", "makes a commit"),
+        ("git push", "sends commits to origin"),
+        (
+            "git push --force",
+            "overwrites branches on origin, for good",
+        ),
+        (
+            "git reset --hard",
+            "throws away all changes that are not committed, for good",
+        ),
+        (
+            "git clean -fd",
+            "deletes files that git does not track, for good",
+        ),
+        ("npm install", "downloads packages and runs their scripts"),
+        ("npm run build", "runs the script build of this project"),
+        ("pip install x", "downloads and installs x"),
+        ("cargo test", "builds this project and runs its tests"),
+        ("make", "runs build steps of this project"),
+        ("python3 x.py", "runs code of this project"),
+        ("python3 -c 'x'", "runs Python code from the command"),
+        ("curl https://x.org", "sends a request to https://x.org"),
+        ("docker run x", "runs a command in a container"),
+        ("kill 7", "ends or signals the process 7"),
+        ("sudo ls", "runs a command as another user, usually root"),
+        ("foo x", "co does not know what `foo` does"),
+        ("git foo", "does something with git that co does not know"),
+        ("ls > out.txt", "writes to out.txt"),
+        ("ls > ../x", "writes to ../x, outside the workspace"),
+        (
+            "cd .. && touch x",
+            "creates x, or sets its time, outside the workspace",
+        ),
+    ] {
+        assert_eq!(sorted(text).1, [does], "{text}");
+    }
+}
