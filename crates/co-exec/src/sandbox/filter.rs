@@ -1,17 +1,21 @@
 //! The filter of system calls of a confined command, as a program for the kernel (seccomp).
 //!
-//! All system calls up to [`tables::NEWEST`] are allowed, except the listed ones. Newer calls return "not
-//! implemented". The filter compares only arguments, not memory that they point to, because a program could change
-//! that memory after the check. Such calls are refused as a whole or left to Landlock.
+//! It is a list of allowed calls ([`calls`]) and of arguments that are refused ([`arguments`]). All other calls return
+//! "not implemented". The filter compares only arguments, not memory that they point to, because a program could
+//! change that memory after the check. Such calls are absent or left to Landlock.
 
 #[cfg(test)]
 mod tests;
 
-mod tables;
+mod arguments;
+mod calls;
+
+use std::collections::BTreeMap;
 
 use nix::libc;
 use seccompiler::sock_filter;
 
+use self::calls::Calls;
 use super::plan::SandboxLevel;
 
 /// The inputs of the filter.
@@ -27,12 +31,12 @@ pub(super) struct FilterConfig {
     pub pid_namespace: bool,
 }
 
-/// A refused system call, with its condition and error.
+/// The arguments for which an allowed system call is refused, and the error.
 #[derive(Debug, Clone, Copy)]
-struct Rule {
+struct Refusal {
     call: i64,
     when: Condition,
-    /// The condition on an argument.
+    /// A further condition.
     and: Condition,
     errno: i32,
 }
@@ -51,11 +55,7 @@ enum Condition {
     Some(u8),
 }
 
-impl Rule {
-    const fn always(call: i64) -> Self {
-        Self::new(call, Condition::Always)
-    }
-
+impl Refusal {
     const fn new(call: i64, when: Condition) -> Self {
         Self {
             call,
@@ -85,7 +85,6 @@ const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;
 const RETURN: u16 = 0x06;
 const EQUAL: u16 = 0x15;
-const GREATER: u16 = 0x25;
 const AT_LEAST: u16 = 0x35;
 const ALWAYS: u16 = 0x05;
 const ANY_BIT: u16 = 0x45;
@@ -97,8 +96,12 @@ const KILL: u32 = 0x8000_0000;
 const NUMBER_AT: u32 = 0;
 const ARCH_AT: u32 = 4;
 
-/// The most numbers that are compared one by one.
-const LEAF: usize = 4;
+/// The instructions for all calls from a number on, up to that of the next segment. They end with an answer.
+#[derive(Debug)]
+struct Segment {
+    from: u32,
+    code: Vec<sock_filter>,
+}
 
 /// Returns the filter program for these inputs.
 pub(super) fn program(config: FilterConfig) -> Vec<sock_filter> {
@@ -107,35 +110,55 @@ pub(super) fn program(config: FilterConfig) -> Vec<sock_filter> {
         jump(EQUAL, ARCH, 1, 0),
         step(RETURN, KILL),
         step(LOAD, NUMBER_AT),
-        // Also refuses calls of the x32 ABI, whose numbers are far above.
-        jump(GREATER, tables::NEWEST, 0, 1),
-        fail(libc::ENOSYS),
     ];
-    let mut rules = tables::rules(config);
-    // The stable sort keeps the order of the rules for one call.
-    rules.sort_by_key(|rule| rule.call);
-    let calls: Vec<&[Rule]> = rules.chunk_by(|one, next| one.call == next.call).collect();
-    search(&calls, &mut code);
+    search(&segments(config), &mut code);
     code
+}
+
+/// Returns the segments of all numbers, in order.
+///
+/// The last one is without end. So it also refuses calls of the x32 ABI, whose numbers are far above.
+fn segments(config: FilterConfig) -> Vec<Segment> {
+    let mut known = BTreeMap::new();
+    let calls = Calls::of(config);
+    for call in calls.refused {
+        known.insert(number(call), vec![fail(libc::EPERM)]);
+    }
+    let refusals = arguments::refusals(config);
+    for call in calls.allowed {
+        let refusals = refusals.iter().filter(|refusal| refusal.call == call);
+        let mut code: Vec<_> = refusals.flat_map(|refusal| body(*refusal)).collect();
+        code.push(step(RETURN, ALLOW));
+        known.insert(number(call), code);
+    }
+    let absent = || vec![fail(libc::ENOSYS)];
+    let mut segments = vec![Segment {
+        from: 0,
+        code: absent(),
+    }];
+    for (from, code) in known {
+        segments.pop_if(|gap| gap.from == from);
+        if segments.last().is_none_or(|last| last.code != code) {
+            segments.push(Segment { from, code });
+        }
+        segments.push(Segment {
+            from: from + 1,
+            code: absent(),
+        });
+    }
+    segments
 }
 
 /// Appends a binary search for the call number in the accumulator. The kernel runs the filter once for every possible
 /// call when it is loaded, so a linear search would be slow.
-fn search(calls: &[&[Rule]], code: &mut Vec<sock_filter>) {
-    if calls.len() <= LEAF {
-        for rules in calls {
-            let start = code.len();
-            code.push(jump(EQUAL, number(rules), 0, 0));
-            code.extend(rules.iter().flat_map(|rule| body(*rule)));
-            let over = u8::try_from(code.len() - start - 1);
-            code[start].jf = over.expect("the rules of a call are shorter than a jump is far");
-        }
-        code.push(step(RETURN, ALLOW));
+fn search(segments: &[Segment], code: &mut Vec<sock_filter>) {
+    if let [segment] = segments {
+        code.extend_from_slice(&segment.code);
         return;
     }
-    let (lower, upper) = calls.split_at(calls.len() / 2);
+    let (lower, upper) = segments.split_at(segments.len() / 2);
     // A conditional jump reaches 255 steps only, an unconditional one any.
-    code.push(jump(AT_LEAST, number(upper[0]), 0, 1));
+    code.push(jump(AT_LEAST, upper[0].from, 0, 1));
     let over = code.len();
     code.push(step(ALWAYS, 0));
     search(lower, code);
@@ -143,20 +166,16 @@ fn search(calls: &[&[Rule]], code: &mut Vec<sock_filter>) {
     search(upper, code);
 }
 
-fn number(rules: &[Rule]) -> u32 {
-    u32::try_from(rules[0].call).expect("the number of a system call is small")
+fn number(call: i64) -> u32 {
+    u32::try_from(call).expect("the number of a system call is small")
 }
 
-/// Returns the instructions for one call number. The number is in the accumulator before and after them.
-fn body(rule: Rule) -> Vec<sock_filter> {
-    let and = condition(rule.and, 1);
-    let mut steps = condition(rule.when, and.len() + 1);
+/// Returns the instructions for one refusal. If a condition is false, they end in the next instruction.
+fn body(refusal: Refusal) -> Vec<sock_filter> {
+    let and = condition(refusal.and, 1);
+    let mut steps = condition(refusal.when, and.len() + 1);
     steps.extend(and);
-    let looked = !steps.is_empty();
-    steps.push(fail(rule.errno));
-    if looked {
-        steps.push(step(LOAD, NUMBER_AT));
-    }
+    steps.push(fail(refusal.errno));
     steps
 }
 

@@ -46,6 +46,8 @@ NUMBERS = {
     "fsopen": (430, 430), "clone3": (435, 435), "openat2": (437, 437), "pidfd_getfd": (438, 438),
     "pidfd_open": (434, 434), "mount_setattr": (442, 442), "fchmodat2": (452, 452),
     "setxattrat": (463, 463), "file_setattr": (469, 469), "prlimit64": (302, 261),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "io_setup": (206, 0), "vmsplice": (278, 75),
+    "personality": (135, 92), "modify_ldt": (154, None), "seccomp": (317, 277), "statmount": (457, 457),
 }
 AT = -100
 X32 = 0x40000000

@@ -138,3 +138,51 @@ def _(p):
     call("mq_open", p.token.encode(), 0o102, 0o600, 0)
     call("mq_unlink", p.token.encode())
 
+# Parts of the kernel that a program which looks does not need, and quotas that all programs share.
+
+ALLOW_ALL = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
+FILTER = struct.pack("HL", 1, ctypes.addressof(ALLOW_ALL))
+
+@row("pass a descriptor to a socket", work=True)
+def _(p):
+    one, other = socket.socketpair()
+    socket.send_fds(one, [b"x"], [0])
+    os.close(socket.recv_fds(other, 1, 1)[1][0])
+@row("send urgent data", lacks="may not be built in")
+def _(p):
+    one, _other = socket.socketpair()
+    one.send(b"x", socket.MSG_OOB)
+@row("attach a filter to a socket", work=True)
+def _(p): socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, 26, FILTER)
+@row("enlarge the buffer of a socket", work=True)
+def _(p): socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+@row("a pair of sockets that keep messages apart", work=True)
+def _(p): socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+@row("a file in memory", work=True)
+def _(p): os.close(call("memfd_create", b"x", 0))
+@row("secret memory", lacks="the machine may have it off")
+def _(p): os.close(call("memfd_secret", 0))
+@row("asynchronous requests", work=True)
+def _(p): call("io_setup", 1, ctypes.create_string_buffer(8))
+@row("give pages to a pipe", work=True)
+def _(p):
+    text = ctypes.create_string_buffer(b"x")
+    call("vmsplice", os.pipe()[1], struct.pack("PL", ctypes.addressof(text), 1), 1, 0)
+@row("enlarge a pipe", work=True)
+def _(p): fcntl.fcntl(os.pipe()[1], 1031, 1 << 20)
+@row("take a handle on a file")
+def _(p):
+    handle = ctypes.create_string_buffer(struct.pack("Ii", 128, 0) + bytes(128))
+    call("name_to_handle_at", AT, p.file.encode(), handle, ctypes.byref(ctypes.c_int()), 0)
+@row("ask about a mount", lacks="the kernel may be older")
+def _(p): return refused_as(errno.EFAULT, lambda: call("statmount", 0, 0, 0, 0))
+@row("run with another personality", work=True)
+def _(p): return in_child(lambda: call("personality", 0x0040000))
+@row("describe segments of memory", lacks="" if X86 else "the call is of x86")
+def _(p): call("modify_ldt", 0, ctypes.create_string_buffer(16), 16)
+@row("answer the system calls of another process")
+def _(p):
+    def listen():
+        LIBC.prctl(38, 1, 0, 0, 0)
+        call("seccomp", 1, 8, FILTER)
+    return in_child(listen)

@@ -1,0 +1,266 @@
+//! The arguments for which allowed system calls are refused, with a reason for each group.
+
+use nix::libc::{self, *};
+
+use super::calls::FCHMODAT2;
+use super::{Condition, FilterConfig, Refusal};
+use crate::sandbox::plan::SandboxLevel;
+
+/// Calls that open files by name, and the index of their flags.
+#[cfg(target_arch = "x86_64")]
+const OPENS: &[(i64, u8)] = &[(SYS_openat, 2), (SYS_open, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const OPENS: &[(i64, u8)] = &[(SYS_openat, 2)];
+
+/// Calls that set a mode, and the index of that argument.
+#[cfg(target_arch = "x86_64")]
+const MODES: &[(i64, u8)] = &[
+    (SYS_fchmod, 1),
+    (SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (SYS_mknodat, 2),
+    (SYS_chmod, 1),
+    (SYS_mknod, 1),
+    (SYS_creat, 1),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const MODES: &[(i64, u8)] = &[
+    (SYS_fchmod, 1),
+    (SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (SYS_mknodat, 2),
+];
+
+/// Calls that set priorities, limits and processors. The number 0 means the calling process.
+const OF_OTHERS: &[(i64, u8)] = &[
+    (SYS_setpriority, 1),
+    (SYS_ioprio_set, 1),
+    (SYS_sched_setaffinity, 0),
+    (SYS_sched_setscheduler, 0),
+    (SYS_sched_setparam, 0),
+    (SYS_sched_setattr, 0),
+    (SYS_prlimit64, 0),
+];
+
+/// The flags of `clone` and `unshare` that make namespaces.
+const NAMESPACES: u32 = (CLONE_NEWNS
+    | CLONE_NEWCGROUP
+    | CLONE_NEWUTS
+    | CLONE_NEWIPC
+    | CLONE_NEWUSER
+    | CLONE_NEWPID
+    | CLONE_NEWNET) as u32;
+const CLONE_NEWTIME: u32 = 0x80;
+
+/// The allowed `ioctl` requests. All others change something or are unknown. Missing on purpose: TIOCSTI, TIOCLINUX,
+/// TIOCCONS, TIOCSETD, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FIFREEZE, those that make btrfs subvolumes, FIOSETOWN.
+const REQUESTS: &[u32] = &[
+    0x5401,
+    0x5402,
+    0x5403,
+    0x5404, // TCGETS to TCSETSF
+    0x5409,
+    0x540A,
+    0x540B, // TCSBRK, TCXONC, TCFLSH
+    0x540E,
+    0x540F,
+    0x5410,
+    0x5411, // TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCOUTQ
+    0x5413,
+    0x5414, // TIOCGWINSZ, TIOCSWINSZ
+    0x541B,
+    0x5421,
+    0x5422,
+    0x5429, // FIONREAD, FIONBIO, TIOCNOTTY, TIOCGSID
+    0x5425, // TCSBRKP
+    0x802C_542A,
+    0x402C_542B,
+    0x402C_542C,
+    0x402C_542D, // TCGETS2 to TCSETSF2
+    0x8004_5430,
+    0x4004_5431,
+    0x5441, // TIOCGPTN, TIOCSPTLCK, TIOCGPTPEER
+    0x5450,
+    0x5451,
+    0x5452,
+    0x5460, // FIONCLEX, FIOCLEX, FIOASYNC, FIOQSIZE
+    0x8008_6601,
+    0x8004_6601,
+    0x801C_581F, // FS_IOC_GETFLAGS, its 32-bit twin, FSGETXATTR
+    0x8008_7601,
+    0xC020_660B,
+    0x2, // FS_IOC_GETVERSION, FIEMAP, FIGETBSZ
+    0x4004_9409,
+    0x4020_940D, // FICLONE, FICLONERANGE: they need a descriptor open for writing
+    0x8905,
+    0x8910,
+    0x8912,
+    0x8913,
+    0x8915,
+    0x891B,
+    0x8921,
+    0x8927,
+    0x8933, // what asks about network interfaces
+];
+
+/// The value for "a user" of `ioprio_set`. With the number 0, it means all processes of this user (`linux/ioprio.h`).
+const IOPRIO_WHO_USER: u32 = 3;
+
+const F_SET_RW_HINT: u32 = 1036;
+const F_SET_FILE_RW_HINT: u32 = 1038;
+
+/// Returns all refusals for these inputs.
+pub(super) fn refusals(config: FilterConfig) -> Vec<Refusal> {
+    let mut refusals: Vec<Refusal> = Vec::with_capacity(64);
+    refusals.extend(OPENS.iter().map(without_access));
+    refusals.extend(setuid());
+    refusals.extend(marks());
+    refusals.extend(others());
+    refusals.extend([
+        Refusal::new(SYS_ioctl, Condition::NotIn(1, REQUESTS)).errno(ENOTTY),
+        Refusal::new(SYS_clone, Condition::AnyBit(0, NAMESPACES)),
+        Refusal::new(
+            SYS_unshare,
+            Condition::AnyBit(0, NAMESPACES | CLONE_NEWTIME),
+        ),
+        // Programs would answer system calls of others.
+        Refusal::new(
+            SYS_seccomp,
+            Condition::AnyBit(1, SECCOMP_FILTER_FLAG_NEW_LISTENER as u32),
+        ),
+    ]);
+    refusals.extend(sockets(config));
+    if config.level != SandboxLevel::Workspace {
+        refusals.extend(read_only());
+    }
+    if config.abi < 3 {
+        refusals.extend(truncation());
+    }
+    if config.abi < 6 && !config.pid_namespace {
+        refusals.extend(signals());
+    }
+    refusals
+}
+
+/// Refuses the access mode 3, for neither reading nor writing. With it, Landlock allows every file to be opened.
+fn without_access((call, flags): &(i64, u8)) -> Refusal {
+    let mode = O_ACCMODE as u32;
+    Refusal::new(*call, Condition::Masked(*flags, mode, mode))
+}
+
+/// Refuses setuid modes. Anybody on the machine could run such a program with its owner's permissions.
+fn setuid() -> impl Iterator<Item = Refusal> {
+    let sets = |argument: u8| Condition::AnyBit(argument, S_ISUID);
+    let by_mode = MODES
+        .iter()
+        .map(move |(call, mode)| Refusal::new(*call, sets(*mode)));
+    // The mode follows the flags, and is unused if no file is made.
+    let made = (O_CREAT | O_TMPFILE & !O_DIRECTORY) as u32;
+    let by_flags = OPENS.iter().map(move |(call, flags)| {
+        Refusal::new(*call, Condition::AnyBit(*flags, made)).and(sets(flags + 1))
+    });
+    by_mode.chain(by_flags)
+}
+
+/// Refuses changes of the limit of file locks, by which the executor finds the processes of a command.
+fn marks() -> [Refusal; 2] {
+    const LOCKS: &[u32] = &[RLIMIT_LOCKS];
+    [
+        Refusal::new(SYS_setrlimit, Condition::In(0, LOCKS)),
+        Refusal::new(SYS_prlimit64, Condition::In(1, LOCKS)).and(Condition::Some(2)),
+    ]
+}
+
+/// Refuses what slows down, limits or watches other processes.
+fn others() -> impl Iterator<Item = Refusal> {
+    // A lease blocks other programs that open the file; the second request reports changes in a directory; the
+    // others change how the file is written.
+    const BLOCKS: &[u32] = &[
+        F_SETLEASE as u32,
+        F_NOTIFY as u32,
+        F_SET_RW_HINT,
+        F_SET_FILE_RW_HINT,
+    ];
+    let by_id = OF_OTHERS
+        .iter()
+        .map(|(call, argument)| Refusal::new(*call, Condition::NotIn(*argument, &[0])));
+    by_id.chain([
+        Refusal::new(SYS_setpriority, Condition::In(0, &[PRIO_USER])),
+        Refusal::new(SYS_ioprio_set, Condition::In(0, &[IOPRIO_WHO_USER])),
+        Refusal::new(SYS_fcntl, Condition::In(1, BLOCKS)),
+    ])
+}
+
+/// Refuses what a program that only looks does not need. The executor holds it to more.
+fn read_only() -> [Refusal; 2] {
+    const TAKES: &[u32] = &[
+        // Programs give up on the error for locks. For other errors, SQLite first retries, or reports a broken disk.
+        F_SETLK as u32,
+        F_SETLKW as u32,
+        F_OFD_SETLK as u32,
+        F_OFD_SETLKW as u32,
+        // All pipes of a user share a number of pages.
+        F_SETPIPE_SZ as u32,
+    ];
+    [
+        Refusal::new(SYS_fcntl, Condition::In(1, TAKES)),
+        Refusal::new(
+            SYS_socketpair,
+            Condition::Masked(1, 0xF, SOCK_SEQPACKET as u32),
+        ),
+    ]
+}
+
+fn sockets(config: FilterConfig) -> Vec<Refusal> {
+    let mut refusals = vec![
+        Refusal::new(SYS_socketpair, Condition::NotIn(0, &[AF_UNIX as u32])),
+        // A datagram socket of a pair can send to any address later. A stream socket cannot.
+        Refusal::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_DGRAM as u32)),
+        // AF_UNIX treats this type the same way.
+        Refusal::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_RAW as u32)),
+    ];
+    // Urgent data had bugs by which programs took over the kernel.
+    let urgent = [
+        (SYS_sendto, 3),
+        (SYS_recvfrom, 3),
+        (SYS_sendmsg, 2),
+        (SYS_recvmsg, 2),
+        (SYS_sendmmsg, 3),
+        (SYS_recvmmsg, 3),
+    ];
+    refusals.extend(urgent.map(|(call, flags)| {
+        Refusal::new(call, Condition::AnyBit(flags, MSG_OOB as u32)).errno(EOPNOTSUPP)
+    }));
+    if config.network {
+        // The sockets of the editor, docker and the buses are AF_UNIX, and each leads out of the sandbox.
+        let families = &[AF_INET as u32, AF_INET6 as u32];
+        refusals.push(Refusal::new(SYS_socket, Condition::NotIn(0, families)));
+    }
+    refusals
+}
+
+/// Landlock before version 3 does not control truncation of readable files.
+fn truncation() -> Vec<Refusal> {
+    let emptying = (O_TRUNC | O_ACCMODE) as u32;
+    let emptied = |(call, flags): &(i64, u8)| {
+        Refusal::new(*call, Condition::Masked(*flags, emptying, O_TRUNC as u32))
+    };
+    let mut refusals = vec![Refusal::new(SYS_truncate, Condition::Always)];
+    refusals.extend(OPENS.iter().map(emptied));
+    refusals
+}
+
+/// Landlock before version 6 does not control signals; a PID namespace does. Without one, only the own process group
+/// may be signalled, and threads only with the ignored signal that some runtimes use to interrupt themselves.
+fn signals() -> Vec<Refusal> {
+    let harmless = &[0, SIGURG as u32];
+    let always = |call| Refusal::new(call, Condition::Always);
+    vec![
+        Refusal::new(SYS_kill, Condition::NotIn(0, &[0])),
+        Refusal::new(SYS_tgkill, Condition::NotIn(2, harmless)),
+        always(SYS_tkill),
+        always(SYS_rt_sigqueueinfo),
+        always(SYS_rt_tgsigqueueinfo),
+        Refusal::new(SYS_fcntl, Condition::In(1, &[libc::F_SETOWN as u32, 15])),
+    ]
+}
