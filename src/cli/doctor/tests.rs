@@ -266,3 +266,57 @@ fn it_says_how_limits_hold_and_warns_root() {
         );
     }
 }
+
+/// Answers each request with a list of models.
+fn models_server() -> String {
+    use std::io::{Read, Write};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let read = stream.read(&mut request).unwrap();
+            let request = String::from_utf8_lossy(&request[..read]).to_lowercase();
+            let (status, body) = match request.contains("authorization: bearer work-secret") {
+                true => (
+                    200,
+                    r#"{"data": [{"id": "a", "context_length": 4321}, {"id": "b"}]}"#,
+                ),
+                false => (401, r#"{"error": {"message": "no such key"}}"#),
+            };
+            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n", body.len());
+            let answer = format!("{head}connection: close\r\n\r\n{body}");
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn each_profile_is_named_with_its_key_models_and_window() {
+    let url = models_server();
+    let profiles = json!({
+        "work": { "base_url": url, "api_key_env": "WORK" },
+        "wrong": { "base_url": url, "api_key_env": "OTHER" },
+        "empty": { "base_url": url, "api_key_env": "UNSET" },
+    });
+    let profiles = profiles.to_string();
+    let variables = [
+        ("CO_CLI_PROVIDERS", profiles.as_str()),
+        ("WORK", "work-secret"),
+        ("OTHER", "other-secret"),
+    ];
+    let usual = (CheckLevel::Ok, "ollama");
+    let work = "work: the key is in WORK, 2 models, work/a has a window of 4321 tokens";
+    let expected = [
+        usual,
+        (CheckLevel::Ok, work),
+        (CheckLevel::Error, "wrong: "),
+        (CheckLevel::Error, "UNSET"),
+    ];
+    check(&variables, "provider", &expected).await;
+    let told = looked(DoctorArguments::default(), &variables).await;
+    assert!(!format!("{told:?}").contains("-secret"), "{told:?}");
+}
