@@ -72,6 +72,46 @@ time.sleep(2)'";
 }
 
 #[tokio::test]
+async fn shared_memory_page_tables_and_the_buffers_of_sockets_count() {
+    let most = 100 << 20;
+    let bench = limited(|settings| settings.memory = Some(most));
+    let shared = "import mmap
+x = mmap.mmap(-1, 150 << 20)
+for at in range(0, len(x), 4096): x[at] = 1";
+    // It reads one byte for each page of its tables, and all of them are the same page of zeros.
+    let tables = "import mmap
+x = mmap.mmap(-1, 100 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ)
+for at in range(0, len(x), 2 << 20): x[at]";
+    let sockets = "import socket
+pairs = [socket.socketpair() for _ in range(400)]
+for end in (end for pair in pairs for end in pair):
+    end.setblocking(False)
+    try:
+        while True: end.send(bytes(1 << 16))
+    except BlockingIOError: pass";
+    for program in [shared, tables, sockets] {
+        let line = format!("/usr/bin/python3 -c \"{program}\nimport time; time.sleep(300)\"");
+        let outcome = bench.run(&line).await;
+        assert_eq!(
+            outcome.limit,
+            Some(Limit::Memory(most)),
+            "{program}: {outcome:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn files_in_memory_count() {
+    let most = 100 << 20;
+    let bench = limited(|settings| settings.memory = Some(most));
+    let workspace = bench.path().to_owned();
+    let mut spec = bench.spec("yes | head -c 120000000 > $TMPDIR/a; sleep 300");
+    spec.confinement = Confinement::ReadOnly { workspace };
+    let outcome = bench.run_spec(spec).await;
+    assert_eq!(outcome.limit, Some(Limit::Memory(most)), "{outcome:?}");
+}
+
+#[tokio::test]
 async fn memory_counts_also_without_the_first_thread() {
     let bench = limited(|settings| settings.memory = Some(50 << 20));
     let takes = "python3 -c \"import ctypes, os, threading, time
@@ -98,9 +138,9 @@ async fn a_models_command_that_starts_too_many_processes_is_ended_and_told() {
 
 #[tokio::test]
 async fn what_fills_its_private_directory_is_ended_and_told() {
-    let fill = "head -c 20000000 /dev/zero > $TMPDIR/a; sleep 300";
+    let fill = "yes | head -c 20000000 > $TMPDIR/a; sleep 300";
     // A file that has no name any more.
-    let hidden = "for i in 1 2 3; do exec {fd}<>$TMPDIR/a; head -c 5000000 /dev/zero >&$fd; rm $TMPDIR/a; done; sleep 300";
+    let hidden = "for i in 1 2 3; do exec {fd}<>$TMPDIR/a; yes | head -c 5000000 >&$fd; rm $TMPDIR/a; done; sleep 300";
     for (namespaces, line) in [(true, fill), (true, hidden), (false, hidden)] {
         let bench = limited(|settings| {
             settings.tmp_size = Some(8 << 20);
@@ -129,7 +169,7 @@ async fn what_fills_its_private_directory_is_ended_and_told() {
 
 #[tokio::test]
 async fn the_private_directory_of_what_only_reads_is_in_memory_and_bounded() {
-    let line = "stat -fc %T $TMPDIR; head -c 20000000 /dev/zero > $TMPDIR/a; stat -c %s $TMPDIR/a; rm $TMPDIR/a; \
+    let line = "stat -fc %T $TMPDIR; yes | head -c 20000000 > $TMPDIR/a; stat -c %s $TMPDIR/a; rm $TMPDIR/a; \
                 for ((i = 0; i < 50100; i++)); do : > $TMPDIR/$i || break; done; echo $i; echo gone > $TMPDIR/1; cat $TMPDIR/1";
     let bench = limited(|settings| settings.tmp_size = Some(8 << 20));
     let workspace = bench.path().to_owned();

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use crate::limits::{CommandLimits, Limit};
-use crate::process::procfs::{self, Process};
+use crate::process::memory;
+use crate::process::procfs::Process;
 
 /// The pause before the first check of memory and processes. Each later pause is twice as long.
 pub(crate) const FIRST: Duration = Duration::from_millis(50);
@@ -18,8 +19,13 @@ pub(crate) const LONGEST: Duration = Duration::from_millis(500);
 /// The pause between two checks of the disk, as a multiple of the duration of a check.
 const SPARING: u32 = 20;
 
-/// Returns the limit that the processes `members` of a command exceed.
-pub(crate) fn exceeded(limits: &CommandLimits, members: &[Process]) -> Option<Limit> {
+/// Returns the limit that the processes `members` of a command exceed. The memory of the directory `tmp` counts too, if
+/// they see another file system there.
+pub(crate) fn exceeded(
+    limits: &CommandLimits,
+    members: &[Process],
+    tmp: Option<&Path>,
+) -> Option<Limit> {
     let threads: u64 = members.iter().map(|process| process.threads).sum();
     if let Some(most) = limits.processes
         && threads > most
@@ -27,12 +33,10 @@ pub(crate) fn exceeded(limits: &CommandLimits, members: &[Process]) -> Option<Li
         return Some(Limit::Processes(most));
     }
     let most = limits.memory?;
-    let sum = |of: fn(i32) -> Option<u64>| -> u64 {
-        let threads = members.iter().map(Process::running_thread);
-        threads.filter_map(of).sum()
-    };
-    // The first measure is cheap, and counts shared memory twice.
-    let over = sum(procfs::private_memory) > most && sum(procfs::proportional_memory) > most;
+    let threads: Vec<i32> = members.iter().map(Process::running_thread).collect();
+    let files = tmp.and_then(|dir| memory::of_directory(dir, &threads));
+    let left = most.checked_sub(files.unwrap_or(0));
+    let over = left.is_none_or(|left| memory::exceeds(&threads, left));
     over.then_some(Limit::Memory(most))
 }
 
@@ -108,6 +112,7 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::process::procfs;
 
     #[test]
     fn open_files_without_a_name_count() {

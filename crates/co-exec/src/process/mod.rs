@@ -12,6 +12,7 @@ pub(crate) mod job_processes;
 pub(crate) mod limit_checks;
 pub(crate) mod login;
 pub(crate) mod mark;
+pub(crate) mod memory;
 pub mod privacy;
 pub(crate) mod procfs;
 pub(crate) mod pty;

@@ -134,32 +134,6 @@ pub(crate) fn ignored() -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns the bytes of memory that `pid` does not share with other programs, or none if it has ended.
-pub(crate) fn private_memory(pid: i32) -> Option<u64> {
-    let pages = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let mut pages = pages
-        .split_ascii_whitespace()
-        .skip(1)
-        .map(str::parse::<u64>);
-    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
-    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
-}
-
-/// Returns the bytes of memory that `pid` uses, with its share of common memory. Without permission, returns
-/// [`private_memory`].
-pub(crate) fn proportional_memory(pid: i32) -> Option<u64> {
-    let share = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
-    let share = share.as_ref().ok().and_then(|text| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Pss_Anon:"))?;
-        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
-    });
-    share
-        .map(|kibibytes| kibibytes * 1024)
-        .or_else(|| private_memory(pid))
-}
-
 /// Returns the limit of file locks of `pid`; none if the process does not exist or has no limit.
 pub(crate) fn limit_of_locks(pid: i32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;

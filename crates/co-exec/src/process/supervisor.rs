@@ -210,7 +210,8 @@ impl Supervisor {
             // Checking many processes takes long if each of them gets as much processor time as this one.
             return None;
         }
-        limit_checks::exceeded(&self.limits, &self.processes.members())
+        let tmp = self.confined.as_ref().and_then(Wrapped::tmp_in_memory);
+        limit_checks::exceeded(&self.limits, &self.processes.members(), tmp)
     }
 
     /// Returns once the private temporary directory exceeds its limit, or never if there is no limit.

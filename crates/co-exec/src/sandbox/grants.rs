@@ -120,6 +120,7 @@ impl Grants {
         );
         grants.insert(Grant(Right::Write, PathBytes::from(request.tmp)));
         if request.level == SandboxLevel::Workspace {
+            grants.insert(Grant(Right::Device, PathBytes::from(names::ZERO)));
             writes::add(&kept, request, &mut found, &mut grants)?;
             if let Some(mounts) = &mut found.mounts {
                 mounts.hidden = kept.hidden(request);

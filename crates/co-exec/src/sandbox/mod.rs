@@ -481,6 +481,12 @@ impl Wrapped {
         tmp.map(PrivateTmp::path)
     }
 
+    /// Returns the private temporary directory if its files are in memory.
+    pub(crate) fn tmp_in_memory(&self) -> Option<&Path> {
+        let tmp = self.tmp.as_ref().filter(|_| self.tmp_in_memory);
+        tmp.map(PrivateTmp::path)
+    }
+
     /// Returns the watch for secrets that appear where the command can read.
     pub(crate) fn secrets(&self) -> Option<&SecretWatch> {
         self.secrets.as_ref()

@@ -27,7 +27,10 @@ pub const SYSTEM: &[&str] = &[
 ];
 
 /// Harmless devices, and the own terminal.
-pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
+pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/full", "/dev/tty"];
+
+/// A device whose shared mappings are memory that nobody can count. Programs that only look do without it.
+pub(super) const ZERO: &str = "/dev/zero";
 
 /// Names in `/etc` that root may read, because no mode protects the others. A trailing star matches any end. Each
 /// name costs some microseconds at every start.

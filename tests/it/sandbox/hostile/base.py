@@ -48,6 +48,7 @@ NUMBERS = {
     "setxattrat": (463, 463), "file_setattr": (469, 469), "prlimit64": (302, 261),
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "io_setup": (206, 0), "vmsplice": (278, 75),
     "personality": (135, 92), "modify_ldt": (154, None), "seccomp": (317, 277), "statmount": (457, 457),
+    "landlock_create_ruleset": (444, 444),
 }
 AT = -100
 X32 = 0x40000000

@@ -191,8 +191,10 @@ fn others() -> impl Iterator<Item = Refusal> {
     ])
 }
 
-/// Refuses what a program that only looks does not need. The executor holds it to more.
-fn read_only() -> [Refusal; 2] {
+/// Refuses what a program that only looks does not need, and what takes memory or pages that nobody counts.
+fn read_only() -> [Refusal; 3] {
+    // A process that unmaps such memory can keep it.
+    const SHARED: u32 = (MAP_SHARED | MAP_ANONYMOUS) as u32;
     const TAKES: &[u32] = &[
         // Programs give up on the error for locks. For other errors, SQLite first retries, or reports a broken disk.
         F_SETLK as u32,
@@ -208,6 +210,7 @@ fn read_only() -> [Refusal; 2] {
             SYS_socketpair,
             Condition::Masked(1, 0xF, SOCK_SEQPACKET as u32),
         ),
+        Refusal::new(SYS_mmap, Condition::Masked(3, SHARED, SHARED)),
     ]
 }
 

@@ -149,11 +149,7 @@ const PROCESSES: &[i64] = &[
     SYS_rseq,
     SYS_set_robust_list,
     SYS_get_robust_list,
-    // Further confinement of oneself.
     SYS_seccomp,
-    SYS_landlock_create_ruleset,
-    SYS_landlock_add_rule,
-    SYS_landlock_restrict_self,
 ];
 
 /// The user, groups and capabilities. Without capabilities, a process can only become itself.
@@ -300,6 +296,10 @@ const WORK: &[i64] = &[
     SYS_mbind,
     SYS_set_mempolicy,
     SYS_vmsplice,
+    // Rules without a bound.
+    SYS_landlock_create_ruleset,
+    SYS_landlock_add_rule,
+    SYS_landlock_restrict_self,
     // Requests that all processes of the machine share a number of.
     SYS_io_setup,
     SYS_io_submit,

@@ -165,6 +165,7 @@ fn what_is_not_listed_is_absent() {
         SYS_personality,
         SYS_unshare,
         SYS_flock,
+        SYS_landlock_create_ruleset,
     ];
     for number in work {
         absent(READ_ONLY, number);
@@ -286,6 +287,17 @@ fn urgent_data_is_not_supported() {
     }
     check(WORKSPACE, SYS_sendmsg, &[0, 0, urgent], unsupported());
     check(WORKSPACE, SYS_recvmmsg, &[0, 0, 0, urgent], unsupported());
+}
+
+#[test]
+fn what_only_looks_shares_no_memory_without_a_file() {
+    let flags = |flags: i32| [0, 0, 0, flags as u64];
+    for shared in [MAP_SHARED, MAP_SHARED_VALIDATE] {
+        refused(READ_ONLY, SYS_mmap, &flags(shared | MAP_ANONYMOUS));
+        allowed(WORKSPACE, SYS_mmap, &flags(shared | MAP_ANONYMOUS));
+        allowed(READ_ONLY, SYS_mmap, &flags(shared));
+    }
+    allowed(READ_ONLY, SYS_mmap, &flags(MAP_PRIVATE | MAP_ANONYMOUS));
 }
 
 #[test]

@@ -1,0 +1,151 @@
+//! Measures the memory of processes, for commands whose memory no control group limits.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The bytes that a socket can hold, if the system does not tell its default.
+const SOCKET_BUFFER: u64 = 212_992;
+
+/// The memory of one process.
+#[derive(Debug, PartialEq, Eq)]
+struct Usage {
+    /// A running thread of the process.
+    thread: i32,
+    /// Bytes of its own and shared pages, also those in swap.
+    pages: u64,
+    /// Bytes of its page tables.
+    tables: u64,
+    /// The descriptors that it has room for.
+    descriptors: u64,
+}
+
+/// Returns whether processes use more than `most` bytes of memory together, with the buffers of their sockets.
+/// `threads` are a running thread of each.
+pub(crate) fn exceeds(threads: &[i32], most: u64) -> bool {
+    let usages: Vec<Usage> = threads.iter().filter_map(|it| Usage::read(*it)).collect();
+    let buffer = socket_buffer();
+    // This is cheap. It counts shared pages for each process, and every descriptor as a socket.
+    let bounds = usages
+        .iter()
+        .map(|it| it.pages + it.tables + it.descriptors * buffer);
+    if bounds.sum::<u64>() <= most {
+        return false;
+    }
+    let memory: u64 = usages.iter().map(|it| it.share() + it.tables).sum();
+    memory + sockets(&usages) * buffer > most
+}
+
+/// Returns the bytes of the file system that one of `threads` sees at `dir`, or none if it is the one that this
+/// process sees.
+pub(crate) fn of_directory(dir: &Path, threads: &[i32]) -> Option<u64> {
+    let outside = dir.metadata().ok()?.dev();
+    let below = dir.strip_prefix("/").ok()?;
+    threads.iter().find_map(|thread| {
+        let inside = Path::new("/proc").join(thread.to_string()).join("root");
+        let inside = inside.join(below);
+        let mounted = inside.metadata().ok()?.dev() != outside;
+        let facts = rustix::fs::statvfs(&inside).ok().filter(|_| mounted)?;
+        Some((facts.f_blocks - facts.f_bfree) * facts.f_frsize)
+    })
+}
+
+impl Usage {
+    /// Returns the usage of the process of `thread`, or none if it has ended.
+    fn read(thread: i32) -> Option<Self> {
+        let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+        Some(Self::parse(thread, &status))
+    }
+
+    fn parse(thread: i32, status: &str) -> Self {
+        let pages = ["RssAnon:", "RssShmem:", "VmSwap:"];
+        Self {
+            thread,
+            pages: pages.iter().map(|name| kibibytes(status, name)).sum(),
+            tables: kibibytes(status, "VmPTE:"),
+            descriptors: number(status, "FDSize:"),
+        }
+    }
+
+    /// Returns the bytes of its own pages and its share of shared ones. If it cannot be read, they all count.
+    fn share(&self) -> u64 {
+        let sizes = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.thread));
+        let shares = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
+        sizes.map_or(self.pages, |sizes| {
+            shares.iter().map(|name| kibibytes(&sizes, name)).sum()
+        })
+    }
+}
+
+/// Returns the number of sockets of processes. If the descriptors of one cannot be read, they all count.
+fn sockets(usages: &[Usage]) -> u64 {
+    let mut seen = HashSet::new();
+    let mut hidden = 0;
+    for usage in usages {
+        let Ok(open) = fs::read_dir(format!("/proc/{}/fd", usage.thread)) else {
+            hidden += usage.descriptors;
+            continue;
+        };
+        let targets = open
+            .flatten()
+            .filter_map(|it| fs::read_link(it.path()).ok());
+        seen.extend(targets.filter(|it| it.as_os_str().as_encoded_bytes().starts_with(b"socket:")));
+    }
+    hidden + seen.len() as u64
+}
+
+/// Returns the bytes that a socket can hold.
+fn socket_buffer() -> u64 {
+    let size = fs::read_to_string("/proc/sys/net/core/wmem_default").ok();
+    size.and_then(|size| size.trim().parse().ok())
+        .unwrap_or(SOCKET_BUFFER)
+}
+
+fn kibibytes(text: &str, name: &str) -> u64 {
+    number(text, name) * 1024
+}
+
+/// Returns the number in the line of `text` that begins with `name`, or 0.
+fn number(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+    number.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::process::procfs::own_pid;
+
+    #[test]
+    fn all_pages_but_those_of_files_count() {
+        let status = "Name:\tx\nFDSize:\t64\nVmRSS:\t    9999 kB\nRssAnon:\t     100 kB\n\
+                      RssFile:\t    9000 kB\nRssShmem:\t       20 kB\nVmPTE:\t       4 kB\nVmSwap:\t       3 kB\n";
+        let usage = Usage {
+            thread: 7,
+            pages: 123 << 10,
+            tables: 4 << 10,
+            descriptors: 64,
+        };
+        assert_eq!(Usage::parse(7, status), usage);
+        assert_eq!(Usage::parse(7, "Name:\tx\n").pages, 0);
+    }
+
+    #[test]
+    fn this_process_uses_some_memory() {
+        assert!(exceeds(&[own_pid()], 1 << 10));
+        assert!(!exceeds(&[own_pid()], 1 << 40));
+    }
+
+    #[test]
+    fn a_socket_counts_once() {
+        let own = [Usage::read(own_pid()).unwrap()];
+        let pairs: Vec<_> = (0..100).map(|_| UnixStream::pair().unwrap()).collect();
+        let copies: Vec<_> = pairs.iter().map(|it| it.0.try_clone().unwrap()).collect();
+        let found = sockets(&own);
+        assert!((200..300).contains(&found), "{found} with {copies:?}");
+    }
+}
