@@ -79,7 +79,7 @@ fn busy(round: u64) -> Reply {
             .pause(Duration::from_millis(5));
     }
     let read = json!({ "cmd": format!("cat large-{round}") });
-    let wait = json!({ "cmd": format!("echo begun-{round}; sleep 300") });
+    let wait = json!({ "cmd": format!("echo begun-{round}; exec sleep 300") });
     reply
         .call(&format!("a{round}"), "run_shell_command", &read)
         .call(&format!("b{round}"), "run_shell_command", &wait)
@@ -90,7 +90,7 @@ fn pieces(round: u64) -> Vec<String> {
     let mut pieces: Vec<_> = (0..WORDS).map(|word| format!("w{round}-{word} ")).collect();
     pieces.push(format!("go {round}\n"));
     pieces.push(format!("$ `cat large-{round}`"));
-    pieces.push(format!("$ `echo begun-{round}; sleep 300`"));
+    pieces.push(format!("$ `echo begun-{round}; exec sleep 300`"));
     pieces
 }
 

@@ -165,7 +165,7 @@ fn the_commands_of_a_chat_count_and_the_chat_stays() {
 
 #[test]
 fn a_job_counts_also_one_that_is_kept() {
-    let arguments = json!({ "cmd": "sleep 3706", "background": true });
+    let arguments = json!({ "cmd": "exec sleep 3706", "background": true });
     let mut scene = Scene::scripted([
         Reply::new().call("c1", "run_shell_command", &arguments),
         Reply::text("It serves."),

@@ -201,7 +201,7 @@ fn its_words_are_completed() {
 }
 
 /// Prints `.env` without naming it.
-const UNNAMED: &str = "sh -c 'cat .e*'";
+const UNNAMED: &str = "python3 -c \"print(open('.e' + 'nv').read())\"";
 
 /// A workspace with a secret file, confined, whose model sends these commands.
 fn confined_with_secret(settings: serde_json::Value, commands: &[&str]) -> Scene {
@@ -225,12 +225,19 @@ fn told(scene: &Scene, request: usize) -> String {
 
 #[test]
 fn a_yes_opens_the_secrets_that_a_confined_command_names() {
-    let scene = confined_with_secret(json!({}), &["cat .env", UNNAMED, ": .env; sh -c 'cat .e*'"]);
+    let scene = confined_with_secret(
+        json!({}),
+        &[
+            "cat .env",
+            UNNAMED,
+            ": .env; python3 -c \"print(open('.e' + 'nv').read())\"",
+        ],
+    );
     scene.co("what is the mode?");
     scene.wait_ask("1/1");
     scene.nvim.wait_text("a yes lets it open `.env`");
     scene.answer("y");
-    scene.nvim.wait_text("sh -c");
+    scene.nvim.wait_text("python3 -c");
     scene.wait_ask("1/1");
     assert!(told(&scene, 1).contains("MODE=of the file"));
     let screen = scene.nvim.screen().join("\n");
@@ -250,7 +257,7 @@ fn a_command_of_the_person_opens_the_secrets_that_it_names() {
     let scene = confined_with_secret(json!({}), &[]);
     scene.run(UNNAMED);
     scene.wait_shell("Permission denied");
-    scene.run("cat .env*");
+    scene.run("cat .env");
     scene.wait_shell("\nMODE=of the file");
     scene.co("!cat < .env");
     scene.wait_chat("\nMODE=of the file");

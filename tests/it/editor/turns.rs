@@ -222,7 +222,7 @@ fn a_crash_during_a_command_is_resumed_from() {
         Reply::text("I will wait.").call(
             "c1",
             "run_shell_command",
-            &json!({ "cmd": "echo begun; sleep 107" }),
+            &json!({ "cmd": "echo begun; exec sleep 107" }),
         ),
         Reply::text("On we go."),
     ]);
@@ -256,7 +256,7 @@ fn a_crash_during_a_command_is_resumed_from() {
     for part in [
         "wait for it",
         "I will wait.",
-        "$ `echo begun; sleep 107`",
+        "$ `echo begun; exec sleep 107`",
         "*approved*",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
@@ -303,7 +303,7 @@ fn a_torn_last_line_is_skipped_with_a_notice() {
 #[test]
 fn a_backend_that_dies_during_a_turn_leaves_a_chat_that_goes_on() {
     let scene = Scene::scripted([
-        Reply::shell("c1", "echo begun; sleep 108"),
+        Reply::shell("c1", "echo begun; exec sleep 108"),
         Reply::text("On we go."),
     ]);
     scene.co("wait for it");
@@ -324,7 +324,7 @@ fn a_backend_that_dies_during_a_turn_leaves_a_chat_that_goes_on() {
 
 #[test]
 fn a_neovim_that_is_killed_leaves_each_call_its_outcome() {
-    let mut scene = Scene::scripted([Reply::shell("c1", "echo begun; sleep 109")]);
+    let mut scene = Scene::scripted([Reply::shell("c1", "echo begun; exec sleep 109")]);
     scene.co("wait for it");
     scene.wait_ask("1/1");
     scene.answer("y");
