@@ -181,9 +181,9 @@ fn a_job_counts_also_one_that_is_kept() {
     scene.nvim.type_keys("K");
     scene.nvim.wait_text("running, kept");
     scene.nvim.type_keys(":bdelete! co://chat/1<CR>:qa<CR>");
-    scene.nvim.wait_text("\"co://running: sleep 3706\"");
+    scene.nvim.wait_text("\"co://running: exec sleep 3706\"");
     scene.nvim.type_keys("<CR>");
-    scene.nvim.wait_text("sleep 3706 still runs");
+    scene.nvim.wait_text("exec sleep 3706 still runs");
     scene.nvim.type_keys("x");
     scene.nvim.wait_text("cancelled");
     scene.nvim.type_keys(":qa<CR>");
