@@ -102,7 +102,7 @@ fn a_chat_is_renamed_and_deleted_from_another() {
     scene.co("/rename about seven");
     scene.nvim.wait_text("renamed");
     scene.co(&format!("/delete {first}"));
-    scene.nvim.wait_text("that is this chat");
+    scene.nvim.wait_text("not deleted: chat 1 has it open");
     assert_eq!(scene.chats().len(), 1);
     scene.co("/new");
     scene.nvim.wait_for(
@@ -111,6 +111,7 @@ fn a_chat_is_renamed_and_deleted_from_another() {
     );
     scene.co("/delete");
     scene.nvim.wait_text("about seven");
+    scene.nvim.wait_text("open: chat 1");
 }
 
 #[test]
