@@ -311,6 +311,9 @@ pub struct Question {
     pub destructive: bool,
     /// The prefix that `always` may allow; none if it may allow this command only.
     pub prefix: Option<String>,
+    /// The reason why the list of questions does not approve it: it may reach a secret or leave the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone: Option<String>,
     /// The person answered with a command that a deny rule forbids, so co asks again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_edit: Option<RefusedEdit>,

@@ -223,6 +223,7 @@
 ---@field reasons string[]
 ---@field span? [integer, integer] the bytes of the command that the first reason is about, end exclusive
 ---@field prefix? string
+---@field alone? string the reason why the list does not approve it
 ---@field refused_edit? { question: integer, command: string, why: string } the person's command that a deny rule forbids
 
 --- A question about sending the text of a file to the model. Lua sets `command` and `destructive`.

@@ -10,6 +10,7 @@ use crate::facts::{Facts, LocalFacts, ProgramFact};
 use crate::paths;
 use crate::plain;
 use crate::programs::Sort;
+use crate::reach;
 use crate::reason::Reason;
 use crate::rules::{self, Pattern};
 use crate::sort::{self, Sorted};
@@ -33,6 +34,8 @@ pub struct Assessment {
     pub computes: bool,
     /// True if it may destroy something.
     pub destructive: bool,
+    /// The first sign that it reaches a secret or a place outside the workspace, in words for the person.
+    pub reach: Option<String>,
     /// The simple commands if the text is nothing but literal words and plain operators. Only then rules may allow it.
     pub literal: Option<Vec<RuleCommand>>,
     /// True if the kernel can confine commands here.
@@ -130,6 +133,7 @@ fn assess_script(
     if !inside {
         let why = "it runs outside the workspace";
         assessment.problems.push(Reason::whole(why));
+        assessment.reach = Some(why.to_owned());
     }
     if script.incomplete && assessment.problems.is_empty() {
         let why = "it holds too many commands, or nests them too deeply";
@@ -150,6 +154,8 @@ fn assess_script(
         let sorted = sort::sort(found, &script.functions);
         assessment.destructive |= sorted.destructive;
         assessment.computes |= command.computes();
+        let reach = assessment.reach.take();
+        assessment.reach = reach.or_else(|| reach::sign(command, local));
         if sorted.sort == Sort::Looks {
             let reason = paths::unreadable(command, &sorted, local);
             assessment.problems.extend(reason);

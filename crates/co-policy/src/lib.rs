@@ -7,6 +7,7 @@ pub mod facts;
 pub mod paths;
 mod plain;
 pub mod programs;
+mod reach;
 mod reason;
 pub mod rules;
 pub mod saved;

@@ -108,7 +108,7 @@ return {
       about = table.concat(about, ' · '),
       not_approved_because = question.destructive and question_text.DESTRUCTIVE
         or question.job and 'nobody knows what the program makes of it'
-        or nil,
+        or question.alone,
     }
   end,
   scopes = function(question)

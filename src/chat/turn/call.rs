@@ -75,6 +75,8 @@ pub(super) struct JudgedCall {
     pub words: Vec<Vec<String>>,
     /// bash computes a word from the state at the start of the command.
     pub computes: bool,
+    /// The first sign that it reaches a secret or a place outside the workspace.
+    pub reach: Option<String>,
     pub verdict: Verdict,
 }
 

@@ -266,6 +266,7 @@ impl Turn {
                 command,
                 words: assessment.words(),
                 computes: assessment.computes,
+                reach: assessment.reach,
                 verdict,
             }
         });

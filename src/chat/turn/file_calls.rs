@@ -53,6 +53,7 @@ impl Turn {
                 segments: Vec::new(),
                 words: Vec::new(),
                 computes: false,
+                reach: None,
                 verdict,
             },
             look,

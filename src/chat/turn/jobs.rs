@@ -313,6 +313,7 @@ impl Turn {
             segments: Vec::new(),
             words: Vec::new(),
             computes: false,
+            reach: None,
             verdict,
         })
     }
@@ -375,6 +376,7 @@ impl Turn {
             span: None,
             destructive: question.destructive,
             prefix: None,
+            alone: None,
             refused_edit: None,
         }
     }

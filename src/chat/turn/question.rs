@@ -153,6 +153,9 @@ impl Turn {
                 .collect(),
             destructive: question.destructive,
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
+            alone: secret_access::reason(&reviewed.opens, &self.workspace)
+                .or_else(|| reviewed.judged.reach.clone())
+                .map(|reason| one_line(&reason)),
             refused_edit: None,
         }
     }

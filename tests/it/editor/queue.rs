@@ -156,6 +156,26 @@ fn an_edit_that_a_deny_rule_forbids_is_refused_in_the_float() {
 }
 
 #[test]
+fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
+    let away = tempfile::tempdir().unwrap();
+    let outside = format!("touch {}", away.path().join("out").display());
+    let scene = step(&["touch f1", "cp .env copy", &outside]);
+    scene.workspace.write(".env", "KEY=value\n");
+    scene.co("make them");
+    scene.wait_ask("1/3");
+    scene.answer("Y");
+    scene.nvim.wait_text("y approves 1 of these 3");
+    scene.nvim.wait_text("`.env` looks like a secret");
+    scene.nvim.wait_text("is outside the workspace");
+    scene.press("y");
+    scene.wait_ask("1/2");
+    scene.press("gN");
+    scene.wait_chat("All through.");
+    assert!(scene.workspace.exists("f1") && !scene.workspace.exists("copy"));
+    assert!(!away.path().join("out").exists());
+}
+
+#[test]
 fn all_are_denied_at_once() {
     let scene = step(&["touch f1", "rm -rf precious", "touch f3"]);
     scene.co("make them");

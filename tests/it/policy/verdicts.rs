@@ -74,6 +74,42 @@ fn hidden_characters_and_long_text_ask() {
 }
 
 #[test]
+fn a_command_that_reaches_a_secret_or_leaves_the_workspace_says_so() {
+    let world = World::new();
+    let (judge, _) = world.judge(PolicySettings::default());
+    fs::write(world.workspace.join(".env"), "KEY=value\n").unwrap();
+    let reach = |command: &str| {
+        let program = Program::Shell(command.to_owned());
+        judge.assess(&program, &world.workspace, true).reach
+    };
+    for command in [
+        "cp .env copy",
+        "cat .e* > copy",
+        "echo x > .env",
+        "touch /tmp/x",
+        "cd .. && touch x",
+        "sh -c 'touch /tmp/x'",
+        "if true; then touch /tmp/x; fi",
+        "touch \"$OUT\"",
+        "echo x > ../y",
+        "touch ~/x",
+        "sudo -u a touch ../x",
+    ] {
+        assert!(reach(command).is_some(), "{command}");
+    }
+    for command in [
+        "touch x",
+        "touch ./a/b",
+        "rm -rf src",
+        "echo x > y 2>/dev/null",
+        "git commit -m 'see https://a/b'",
+        "sed -i s/a/b/ f",
+    ] {
+        assert_eq!(reach(command), None, "{command}");
+    }
+}
+
+#[test]
 fn an_argument_vector_is_one_command() {
     let world = World::new();
     let (judge, _) = world.judge(PolicySettings {

@@ -1,0 +1,28 @@
+//! Tells if a command may reach a secret or a place outside the workspace. A person must answer such a question by itself.
+
+use crate::bash::{Simple, Word, path_from};
+use crate::facts::LocalFacts;
+use crate::paths;
+
+/// Returns the first sign, in words for the person.
+pub(crate) fn sign(command: &Simple, local: &LocalFacts) -> Option<String> {
+    let targets = command.redirects.iter().map(|it| &it.target);
+    let mut named = command.words.iter().skip(1).chain(targets);
+    named.find_map(|word| sign_in_word(word, command.dir.as_deref(), local))
+}
+
+fn sign_in_word(word: &Word, dir: Option<&str>, local: &LocalFacts) -> Option<String> {
+    if !word.is_literal() {
+        return Some(format!(
+            "bash computes `{}`, so it may be any path",
+            word.text()
+        ));
+    }
+    word.forms().iter().find_map(|text| {
+        let path = match text.starts_with('-') {
+            true => text.clone(),
+            false => path_from(dir, text),
+        };
+        paths::check_rule_word(local, &path).map(|reason| reason.text)
+    })
+}
