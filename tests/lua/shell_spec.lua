@@ -261,6 +261,34 @@ describe('the shell buffer', function()
     same({ 50, before }, nvim:lua("return { vim.fn.line('.'), vim.fn.winsaveview().topline }"))
   end)
 
+  for name, start in pairs({ [':Co!'] = ':Co! two<CR>', r = 'r' }) do
+    it(name .. ' scrolls the new run into view', function()
+      local nvim = started('seq', { screen = true })
+      local lines = {}
+      for index = 1, 200 do
+        lines[index] = 'line ' .. index
+      end
+      nvim:receive(output(1, patch(0, lines)), ended(1, 0))
+      nvim:wait_screen('line 200')
+      enter(nvim)
+      nvim:keys('gg')
+      nvim:wait("return vim.fn.line('.') == 1")
+      nvim:keys(start)
+      nvim:wait_screen('running')
+      nvim:wait("return vim.fn.line('.') == vim.fn.line('$')")
+    end)
+  end
+
+  it('is not scrolled by the job of a model', function()
+    local nvim = started('seq', { screen = true })
+    nvim:receive(ended(1, 0))
+    enter(nvim)
+    nvim:keys('gg')
+    nvim:receive(messages.job(2, 1, 'server'))
+    wait_line(nvim, '$ server')
+    same(1, nvim:lua("return vim.fn.line('.')"))
+  end)
+
   it('folds a long run when it has ended, not where the cursor is', function()
     local nvim = started('one')
     nvim:lua("vim.cmd('Co! two')")
@@ -346,6 +374,9 @@ describe('the shell buffer', function()
     nvim:keys('r')
     nvim:wait('return #_G.sent == 3')
     same({ 'two', '/' }, { nvim:sent()[3].command, nvim:sent()[3].cwd })
+    nvim:wait("return vim.fn.line('.') == 8")
+    nvim:keys('``')
+    nvim:wait("return vim.fn.line('.') == 4")
     nvim:keys('[[')
     nvim:wait("return vim.api.nvim_get_current_line() == '$ one'")
     nvim:keys('q')

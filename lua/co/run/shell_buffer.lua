@@ -283,6 +283,10 @@ function M.add(run, forget)
   ---@type co.shell.Undrawn
   local waiting = { run = run, forget = forget }
   undrawn[#undrawn + 1] = waiting
+  if shell and buffer.alive(shell) and not run.owner then
+    -- The person has just started it. A cursor at the end follows its block.
+    windows.scroll_to_end(shell)
+  end
   local seen = shell and windows.in_tabpage(shell)
   if seen or not pcall(draw_waiting) then
     draw_later(waiting, DRAW_DELAY_MS)

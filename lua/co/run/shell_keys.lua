@@ -56,6 +56,8 @@ local function run_again(runs)
     -- The person did not approve the command of a model as their own.
     notify.info('a model ran this: `:Co! {command}` runs it as yours')
   elseif run then
+    -- The new run scrolls into view.
+    vim.cmd("normal! m'")
     runs.run(run.command, run.cwd, run.stdin, run.options)
   end
 end
