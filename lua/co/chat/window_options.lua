@@ -42,7 +42,7 @@ function M.update_winbar(chat)
   for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do
     windows.options(win, { winbar = text })
   end
-  vim.cmd.redrawstatus()
+  vim.cmd('redrawstatus!')
 end
 
 return M

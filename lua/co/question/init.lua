@@ -109,7 +109,7 @@ local function remove(settled)
     float.forget_question()
   end
   update_float(true)
-  vim.cmd.redrawstatus()
+  vim.cmd('redrawstatus!')
   for _, id in ipairs(gone) do
     events.raise('CoApprovalResolved', { id = id, decision = settled[id] })
   end
@@ -164,7 +164,7 @@ function M.add(question)
   if #questions == 1 and question.kind.holds_turn and may_take_focus() then
     M.focus()
   end
-  vim.cmd.redrawstatus()
+  vim.cmd('redrawstatus!')
   events.raise('CoApprovalRequested', {
     id = question.id,
     chat = question.chat,

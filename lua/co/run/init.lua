@@ -40,8 +40,9 @@ local newest = 0
 ---@type (fun())[]
 local on_change_callbacks = {}
 
---- Calls the callbacks of `on_change`.
+--- Redraws the statuslines and calls the callbacks of `on_change`.
 local function changed()
+  vim.cmd('redrawstatus!')
   for _, callback in ipairs(on_change_callbacks) do
     callback()
   end

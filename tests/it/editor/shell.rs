@@ -367,3 +367,23 @@ fn the_name_of_the_file_is_put_in() {
     scene.run("cat '%'; echo 100\\%");
     scene.wait_shell("$ cat 'notes one.txt'; echo 100%\nkept\n100%\nexit 0");
 }
+
+#[test]
+fn every_statusline_counts_a_run_until_its_end() {
+    let scene = Scene::new();
+    let statusline =
+        "vim.o.laststatus, vim.o.statusline = 2, \"[%{v:lua.require'co'.statusline()}]\"";
+    scene.nvim.lua(statusline, json!([]));
+    scene.nvim.type_keys(":split<CR>");
+    let gate = gate(&scene.workspace, "gate");
+    scene.run("cat gate");
+    let counts = |lines: &[String]| lines.iter().filter(|it| it.contains("[co !1]")).count();
+    let screen = scene
+        .nvim
+        .wait_screen(|lines| counts(lines) == 3, "three counts");
+    assert!(screen.iter().any(|line| line.contains("$ cat gate")));
+    open_gate(&gate);
+    scene
+        .nvim
+        .wait_screen(|lines| counts(lines) == 0, "no count");
+}
