@@ -202,10 +202,11 @@
 ---@field scopes fun(question: any): co.Scope[] the scopes of `always`; empty if it cannot be answered so
 ---@field reply fun(question: any, decision: co.Decision, extra: co.AnswerDetails) sends an answer
 
---- A question of any kind. Lua sets `kind` and `hidden`.
+--- A question of any kind. Lua sets `kind`, `number` and `hidden`.
 ---@class co.Question
 ---@field kind co.QuestionKind
 ---@field id integer
+---@field number integer the number for the person
 ---@field chat? integer the chat that asks; nil if none does
 ---@field command string the command, or `trust` and the file
 ---@field destructive boolean

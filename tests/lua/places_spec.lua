@@ -148,7 +148,7 @@ describe('an odd Neovim', function()
     nvim:receive(require('messages').ask(7))
     nvim:wait("return #require('co.question').pending() == 1")
     nvim:keys(':Co /pending<CR>')
-    nvim:wait_screen(' 7  chat 1  touch file7')
+    nvim:wait_screen(' 1  chat 1  touch file7')
     same('', nvim:lua('return vim.v.errmsg'))
   end)
 

@@ -118,7 +118,8 @@ local function title(hidden)
     local text = (' co · %d questions '):format(total)
     return hidden > 0 and ('%s· %d more lines '):format(text, hidden) or text
   end
-  local text = (' co 1/%d · %s '):format(total, shown and shown.kind.title(shown) or '')
+  local about = shown and ('%s · #%d'):format(shown.kind.title(shown), shown.number) or ''
+  local text = (' co 1/%d · %s '):format(total, about)
   return hidden > 0 and ('%s· d: %d more lines '):format(text, hidden) or text
 end
 

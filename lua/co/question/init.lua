@@ -13,6 +13,8 @@ local textlock = require('co.ui.textlock')
 
 ---@type co.Question[]
 local questions = {}
+-- The number of the newest question. Numbers are not used again: a late `/approve 3` must not hit another question.
+local newest = 0
 
 ---@class (exact) co.question.Origin
 ---@field win integer
@@ -154,6 +156,8 @@ end
 --- Adds a question to the queue and shows the first one.
 ---@param question co.Question
 function M.add(question)
+  newest = newest + 1
+  question.number = newest
   -- A refused edit comes back to the place of its question.
   table.insert(questions, question.refused_edit and 1 or #questions + 1, question)
   require('co.ui.quit').refuse_while('unanswered', unanswered_commands)

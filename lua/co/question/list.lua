@@ -19,16 +19,21 @@ local question_text = require('co.question.text')
 
 --- Adds an entry to the text of the list.
 ---@param text co.QuestionText
+---@param number integer
 ---@param entry co.ListEntry
-local function add_entry(text, entry)
+local function add_entry(text, number, entry)
   local alone = entry.not_approved_because
   question_text.add(text, '')
   local group = alone and 'CoApprovalDestructive' or 'CoApprovalCommand'
-  for number, line in ipairs(entry.lines) do
-    local mark = number == 1 and alone and '! ' or '  '
+  for index, line in ipairs(entry.lines) do
+    local mark = index == 1 and alone and '! ' or '  '
     question_text.add(text, mark .. line, group)
   end
-  question_text.add(text, '    ' .. entry.about, 'CoApprovalLabel')
+  question_text.add(
+    text,
+    ('%-4s%s'):format((' #%d '):format(number), entry.about),
+    'CoApprovalLabel'
+  )
   if alone then
     question_text.add(text, '    ' .. alone, 'CoApprovalDestructive')
   end
@@ -49,7 +54,7 @@ function M.new(questions, older)
   for index, question in ipairs(questions) do
     local entry = question.kind.entry(question)
     local first = #list.text.lines + 1
-    add_entry(list.text, entry)
+    add_entry(list.text, question.number, entry)
     list.rows[index] = {
       id = question.id,
       first = first,

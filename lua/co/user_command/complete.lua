@@ -62,13 +62,12 @@ end
 ---@return string[]
 local function arguments(name, lead)
   if name == 'approve' or name == 'deny' or name == 'always' then
-    local ids = vim.tbl_map(function(question)
-      return tostring(question.id)
-    end, require('co.question').pending())
+    local numbered = require('co.user_command.slash').numbered
+    local questions = vim.tbl_map(numbered, require('co.question').pending())
     if name == 'always' then
-      vim.list_extend(ids, { 'command', 'prefix', 'prefix_saved', 'everything' })
+      vim.list_extend(questions, { 'command', 'prefix', 'prefix_saved', 'everything' })
     end
-    return starting(ids, lead)
+    return starting(questions, lead)
   elseif name == 'sandbox' then
     return starting({ 'landlock', 'subprocess' }, lead)
   elseif name == 'cd' then

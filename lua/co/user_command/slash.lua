@@ -7,20 +7,36 @@ local notify = require('co.ui.notify')
 ---@field about string
 ---@field run? fun(args: string, chat?: co.Chat, cwd: string): boolean? nil if the backend carries it out
 
+-- The most characters of a command in a completion.
+local LABEL = 40
+
+--- Returns a question's number with its command, as completion inserts it.
+---@param question co.Question
+---@return string
+function M.numbered(question)
+  local first = question.command:match('^[^\n]*')
+  local label = vim.fn.strchars(first) > LABEL and vim.fn.strcharpart(first, 0, LABEL - 1) .. '…'
+    or first
+  return ('%d (%s)'):format(question.number, label)
+end
+
 --- Returns the question that the arguments name, by default the first, and the other arguments.
 ---@param args string
 ---@return co.Question?
 ---@return string rest
 local function find_question(args)
   local approve = require('co.question')
-  local id, tail = args:match('^(%d+)%s*(.*)$')
+  local number, tail = args:match('^(%d+)%s*(.*)$')
   local rest = tail or ''
   local pending = approve.pending()
-  if not id then
+  if not number then
     return pending[1], args
   end
   for _, question in ipairs(pending) do
-    if question.id == tonumber(id) then
+    local numbered = M.numbered(question)
+    if vim.startswith(args, numbered) then
+      return question, vim.trim(args:sub(#numbered + 1))
+    elseif question.number == tonumber(number) then
       return question, rest
     end
   end
@@ -30,9 +46,9 @@ end
 --- Shows a notice that no such question waits.
 ---@param args string
 local function notify_none_waits(args)
-  local id = args:match('^%d+')
+  local number = args:match('^%d+')
   notify.info(
-    id and ('no question %s waits: :Co /pending lists them'):format(id)
+    number and ('no question %s waits: :Co /pending lists them'):format(number)
       or 'nothing waits for an answer'
   )
 end
@@ -49,7 +65,7 @@ local function always(args)
   elseif not vim.list_contains(question.kind.scopes(question), scope) then
     local offered = table.concat(question.kind.scopes(question), ', ')
     notify.error(
-      offered == '' and ('question %d takes no /always'):format(question.id)
+      offered == '' and ('question %d takes no /always'):format(question.number)
         or ('/always allows one of %s, not "%s"'):format(offered, scope)
     )
     return false
@@ -66,12 +82,16 @@ local function pending()
   local lines = {}
   for _, question in ipairs(require('co.question').pending()) do
     local first = question.command:match('^[^\n]*')
-    lines[#lines + 1] = (' %d  %s  %s '):format(question.id, question.kind.title(question), first)
+    lines[#lines + 1] = (' %d  %s  %s '):format(
+      question.number,
+      question.kind.title(question),
+      first
+    )
   end
   if #lines == 0 then
     notify.info('nothing waits for an answer')
   else
-    require('co.ui.popup').show(lines, ' waiting: :Co /approve {id} ')
+    require('co.ui.popup').show(lines, ' waiting: :Co /approve {number} ')
   end
   return true
 end
@@ -80,14 +100,15 @@ end
 ---@type table<string, co.slash.Entry>
 M.commands = {
   approve = {
-    about = 'go to the question, or say yes to the one with this id',
+    about = 'go to the question, or say yes to the one with this number',
     run = function(args)
       if args == '' then
         require('co.question').focus()
         return true
       end
       -- Require a number: the first question may not be the one that the person means.
-      if not args:match('^%d+$') then
+      local question, rest = find_question(args)
+      if not args:match('^%d') or rest ~= '' then
         notify.error(
           ('/approve takes the number of a question, not "%s": :Co /pending lists them'):format(
             args
@@ -95,7 +116,6 @@ M.commands = {
         )
         return false
       end
-      local question = find_question(args)
       if not question then
         notify_none_waits(args)
         return true
@@ -104,7 +124,7 @@ M.commands = {
     end,
   },
   deny = {
-    about = 'say no to the first question or the one with this id, with a reason if you like',
+    about = 'say no to the first question or the one with this number, with a reason if you like',
     run = function(args)
       local question, reason = find_question(args)
       if not question then
@@ -119,7 +139,7 @@ M.commands = {
     end,
   },
   always = {
-    about = 'allow for longer: id and command, prefix, prefix_saved or everything',
+    about = 'allow for longer: number and command, prefix, prefix_saved or everything',
     run = always,
   },
   pending = { about = 'list the questions that wait', run = pending },
