@@ -21,7 +21,7 @@ local windows = require('co.ui.windows')
 ---@field id integer
 ---@field buf integer the buffer of its text
 ---@field text co.ChatText
----@field prompt co.Prompt
+---@field prompt co.PromptBuffer
 ---@field state co.State
 ---@field cwd string the directory that it was opened in; `state` has the present one
 ---@field origin? integer the window from which it was last opened
@@ -133,7 +133,7 @@ end
 --- Makes a buffer the buffer of a chat's prompt.
 ---@param id integer
 ---@param buf? integer
----@return co.Prompt
+---@return co.PromptBuffer
 local function make_prompt(id, buf)
   buf = buffer.scratch(('co://chat/%d/prompt'):format(id), 'co-prompt', buf)
   return chat_prompt.new(buf, unloaded_lines[buf])

@@ -15,7 +15,7 @@ local HISTORY_LENGTH = 200
 ---@type string[][]
 local history = {}
 
----@class (exact) co.Prompt
+---@class (exact) co.PromptBuffer
 ---@field buf integer
 ---@field entry integer the entry of the history that it shows: 1 is the newest; 0 is the draft
 ---@field draft string[]
@@ -25,9 +25,9 @@ Prompt.__index = Prompt
 --- Prepares the buffer of a prompt.
 ---@param buf integer
 ---@param lines? string[] the text that it begins with
----@return co.Prompt
+---@return co.PromptBuffer
 function M.new(buf, lines)
-  local self = setmetatable({ buf = buf, entry = 0, draft = {} }, Prompt) --[[@as co.Prompt]]
+  local self = setmetatable({ buf = buf, entry = 0, draft = {} }, Prompt) --[[@as co.PromptBuffer]]
   if markdown.supported() then
     vim.treesitter.start(buf, 'markdown')
   else
