@@ -1,7 +1,7 @@
 //! One chat: a task that owns the transcript, its file, the open questions and the jobs.
 //!
 //! It must not know RPC, a provider's protocol or markdown. It gets messages from the person ([`Msg`]) and from its turn
-//! ([`turn::TurnEvent`]), handles them one at a time, and sends [`ChatEvent`]s to its front end.
+//! (`turn::TurnEvent`), handles them one at a time, and sends [`ChatEvent`]s to its front end.
 
 mod advice;
 mod audit_task;

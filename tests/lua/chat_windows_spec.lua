@@ -33,22 +33,27 @@ local function chat(opts)
 end
 
 --- Waits until the prompt of a chat is directly below its text, and returns their places.
+---@return table text
+---@return table prompt
 local function wait_together(nvim, chat_id)
   local name = 'co://chat/' .. (chat_id or 1)
-  local places
+  ---@type table[]
+  local places = {}
   neovim.wait(function()
     return 'the two windows: ' .. vim.inspect(places)
   end, function()
     places = nvim:lua(PLACES)
-    local text, prompt = places[1], places[2]
-    return #places == 2
-      and text.name == name
+    if #places ~= 2 then
+      return false
+    end
+    local text, prompt = assert(places[1]), assert(places[2])
+    return text.name == name
       and prompt.name == name .. '/prompt'
       and text.row + text.height + 1 == prompt.row
       and text.column == prompt.column
       and text.width == prompt.width
   end)
-  return unpack(places)
+  return places[1], places[2]
 end
 
 local function wait_closed(nvim)

@@ -1,5 +1,4 @@
 local messages = require('messages')
-local neovim = require('neovim')
 local questions = require('questions')
 local ask, trust = messages.ask, messages.trust
 local FLOATS, FOCUSED, HOME = questions.FLOATS, questions.FOCUSED, questions.HOME

@@ -25,13 +25,15 @@ end
 ---@param prompt integer
 ---@return co.WindowSize
 local function present(text, prompt)
-  local top, left = unpack(api.nvim_win_get_position(text))
+  local place = api.nvim_win_get_position(text)
+  local top, left = place[1], place[2]
   local width, height = api.nvim_win_get_width(text), height_of(text, prompt)
   ---@type co.WindowSize
   local size = { columns = vim.o.columns, lines = vim.o.lines }
   for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
     if not windows.is_float(win) then
-      local row, column = unpack(api.nvim_win_get_position(win))
+      local other = api.nvim_win_get_position(win)
+      local row, column = other[1], other[2]
       if column < left or column + api.nvim_win_get_width(win) > left + width then
         size.width = width
       end

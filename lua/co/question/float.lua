@@ -205,9 +205,10 @@ function M.hold(edit)
 end
 
 --- Shows the command of the person in the place of its question.
-local function show_held()
+---@param command string
+local function show_held(command)
   M.forget_question()
-  local text = question_text.edited(held.command)
+  local text = question_text.edited(command)
   float_window.write(buf, text)
   update_window(nil, text.lines)
 end
@@ -264,7 +265,7 @@ function M.show(question, count)
   local refused = question.refused_edit
   if held and M.focused() and not (refused and refused.question == held.id) then
     total = count
-    show_held()
+    show_held(held.command)
     return true
   end
   held = nil

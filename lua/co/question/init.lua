@@ -93,7 +93,7 @@ local function find(id)
 end
 
 --- Removes settled questions from the queue.
----@param settled table<integer, string> the decision for each id
+---@param settled table<integer, string|co.Decision> the decision for each id
 local function remove(settled)
   local head = questions[1]
   local gone = {}

@@ -20,7 +20,7 @@ local terminal = require('co.run.terminal')
 ---@field block? co.Block nil if it has a terminal
 ---@field running boolean
 ---@field background? boolean a notice tells its end
----@field confinement? string in a few words
+---@field confinement? string the confinement, in a few words
 ---@field owner? co.Owner the chat and the job number, if a model started it
 ---@field kept? boolean it goes on after its chat is closed
 ---@field left? boolean it has ended, but processes that it started go on

@@ -14,7 +14,7 @@ local LABEL = 40
 ---@param question co.Question
 ---@return string
 function M.numbered(question)
-  local first = question.command:match('^[^\n]*')
+  local first = vim.split(question.command, '\n', { plain = true })[1]
   local label = vim.fn.strchars(first) > LABEL and vim.fn.strcharpart(first, 0, LABEL - 1) .. '…'
     or first
   return ('%d (%s)'):format(question.number, label)
@@ -81,7 +81,7 @@ end
 local function pending()
   local lines = {}
   for _, question in ipairs(require('co.question').pending()) do
-    local first = question.command:match('^[^\n]*')
+    local first = vim.split(question.command, '\n', { plain = true })[1]
     lines[#lines + 1] = (' %d  %s  %s '):format(
       question.number,
       question.kind.title(question),

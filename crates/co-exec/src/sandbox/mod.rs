@@ -2,7 +2,7 @@
 //!
 //! The executor starts its own program again with a hidden first argument. That process, the launcher, restricts
 //! itself while it has one thread and no runtime, and then becomes the command. If it can, it forks first: see
-//! [`pid_namespace`]. So this process never forks by itself.
+//! the module `pid_namespace`. So this process never forks by itself.
 //! This module knows nothing of approval, output or time limits.
 
 mod appeared;
