@@ -257,7 +257,11 @@ function M.watch(chat, group)
   everywhere('WinResized', function(text_win, prompt_win)
     if together(chat) then
       window_size.note(text_win, prompt_win)
-    else
+    end
+  end)
+  -- No other event tells of a window that changed its place and not its size, as with CTRL-W r.
+  everywhere('SafeState', function()
+    if not together(chat) then
       settle()
     end
   end)
