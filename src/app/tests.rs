@@ -58,7 +58,7 @@ async fn the_greeting_does_not_wait_for_the_probe_of_the_sandbox() {
         }
     };
     let isolation = ToEditor::Isolation {
-        isolation: "asks nearly always".to_owned(),
+        isolation: "no sandbox".to_owned(),
     };
     // It gave no answer, which says nothing of the kernel.
     assert_eq!(told, [isolation]);

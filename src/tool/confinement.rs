@@ -126,7 +126,7 @@ impl Isolation {
     pub fn short(&self) -> &'static str {
         match self.confines() {
             true => "read-only sandbox",
-            false => "asks nearly always",
+            false => "no sandbox",
         }
     }
 

@@ -123,15 +123,10 @@ fn the_doctor_says_what_that_comes_to() {
     let (level, message) = of(&checks(&[]), "sandbox");
     assert_eq!(level, "warn");
     assert!(
-        message.contains(WHY) && message.contains("unasked and unconfined"),
+        message.contains(WHY) && message.contains("nearly every command asks"),
         "{message}"
     );
     assert_eq!(of(&checks(&[]), "backend").0, "ok");
-    let asks = checks(&[("CO_CLI_AUTO_WITHOUT_SANDBOX", "false")]);
-    assert!(
-        of(&asks, "sandbox").1.contains("every command asks"),
-        "{asks:?}"
-    );
     let named = checks(&[("CO_CLI_SANDBOX_BACKEND", "landlock")]);
     let (level, message) = of(&named, "backend");
     assert_eq!(level, "error");
@@ -146,11 +141,14 @@ fn the_bar_and_the_health_check_say_that_nothing_confines() {
     chat.server.reply(Reply::text("Read."));
     chat.co(" read it");
     chat.wait_turns(1);
-    // The person accepts that by default: as before there was a sandbox.
+    // Its arguments are literal and it opens nothing of the person's, so it runs unconfined.
     assert_eq!(chat.events("CoApprovalRequested"), 0);
-    chat.nvim.wait_text("subprocess (no sandbox)");
+    chat.nvim.wait_for(
+        "vim.wo[vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1]].winbar:find('subprocess (no sandbox)', 1, true)",
+        "the winbar",
+    );
     chat.co(" /sandbox");
-    chat.nvim.wait_text("unasked commands run unconfined");
+    chat.nvim.wait_text("nearly every command asks");
     chat.nvim.type_keys("<CR>");
     chat.nvim.command("checkhealth co");
     let said = chat.nvim.lua(
@@ -158,26 +156,18 @@ fn the_bar_and_the_health_check_say_that_nothing_confines() {
         json!([]),
     );
     let said = said.as_str().unwrap();
-    assert!(said.contains("auto_without_sandbox is true"), "{said}");
+    assert!(said.contains("nearly every command asks"), "{said}");
 }
 
 #[test]
-fn without_that_acceptance_every_command_asks() {
+fn nearly_every_command_asks() {
     let backend = Backend::new();
-    let chat = backend.chat(&json!({ "auto_without_sandbox": false }));
-    chat.server.reply(Reply::shell("c1", "cat a.txt"));
-    chat.server.reply(Reply::text("Read."));
-    chat.co(" read it");
-    let screen = chat.answer("nothing here can confine it", "y").join("\n");
-    assert!(screen.contains("asks always"), "{screen}");
+    let chat = backend.chat(&json!({}));
+    chat.server.reply(Reply::shell("c1", "sort a.txt"));
+    chat.server.reply(Reply::text("Sorted."));
+    chat.co(" sort it");
+    chat.answer("the kernel cannot confine commands here", "y");
     chat.wait_turns(1);
-    chat.nvim.command("checkhealth co");
-    let said = chat.nvim.lua(
-        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')",
-        json!([]),
-    );
-    let said = said.as_str().unwrap();
-    assert!(said.contains("every command asks"), "{said}");
 }
 
 #[test]
