@@ -63,6 +63,8 @@ pub enum ChatEvent {
     },
     OutputEnded {
         block: u64,
+        /// Nothing was printed, so there is no block.
+        empty: bool,
     },
     /// The whole output of a call.
     Output {

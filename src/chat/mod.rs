@@ -50,7 +50,7 @@ use self::turn::{
 use self::typed_commands::TypedCommands;
 use crate::config::ModelChoice;
 use crate::protocol::{Level, State};
-use co_llm::transcript::{self, Context, End, Item, Outcome, Usage};
+use co_llm::transcript::{self, Context, End, Item, Outcome, Shown, Usage};
 use co_llm::{Fault, Provider};
 
 pub use self::handle::ChatHandle;
@@ -414,6 +414,7 @@ impl Chat {
                 ok: false,
                 spill: None,
                 hidden: 0,
+                shown: Some(Shown::default()),
             })
             .collect();
         for outcome in outcomes {

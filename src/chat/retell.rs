@@ -8,7 +8,7 @@ use crate::tool::ToolCall;
 use crate::tool::files;
 use crate::tool::shell::{self, ExecMode};
 use co_exec::Caller;
-use co_llm::transcript::{Call, Decision, Item, Outcome};
+use co_llm::transcript::{Call, Decision, INTERRUPTED, Item, Outcome, Shown};
 
 /// Returns the event that shows the items of a transcript.
 pub(super) fn resumed(items: &[Item]) -> ChatEvent {
@@ -47,6 +47,28 @@ pub(super) fn unread(call: &Call) -> ChatEvent {
         command: co_policy::printable(&command_of(call)),
         mode: ExecMode::default(),
         caller: Caller::Agent,
+    }
+}
+
+/// Returns the events below the output of a call.
+pub(super) fn below(hidden: usize, shown: &Shown) -> impl Iterator<Item = ChatEvent> {
+    let hidden = (hidden > 0).then_some(ChatEvent::Hidden(hidden));
+    let status = (!shown.status.is_empty()).then(|| ChatEvent::Outcome(shown.status.clone()));
+    let notice = shown.notice.clone().map(|text| ChatEvent::Notice {
+        text,
+        caller: Caller::Agent,
+    });
+    [hidden, status, notice].into_iter().flatten()
+}
+
+/// Returns what to show of an outcome whose transcript does not say it.
+fn shown_before(outcome: &Outcome, reads_files: bool) -> Shown {
+    match reads_files || outcome.text == INTERRUPTED {
+        true => Shown::line(co_policy::printable(last_line(&outcome.text))),
+        false => Shown {
+            output: [0, outcome.text.len()],
+            ..Shown::default()
+        },
     }
 }
 
@@ -146,7 +168,7 @@ impl<'a> Retelling<'a> {
         }
     }
 
-    fn outcome(&mut self, outcome: &Outcome) {
+    fn outcome(&mut self, outcome: &'a Outcome) {
         self.answering = false;
         let id = outcome.call.as_str();
         let call = self.calls.get(id);
@@ -155,19 +177,19 @@ impl<'a> Retelling<'a> {
         if !reads_files && self.proved.contains(id) {
             self.events.push(ChatEvent::Decision(Decision::Proved));
         }
-        if !reads_files {
-            self.events.push(ChatEvent::Output {
+        let shown = outcome
+            .shown
+            .clone()
+            .unwrap_or_else(|| shown_before(outcome, reads_files));
+        let [first, end] = shown.output;
+        match outcome.text.get(first..end) {
+            None | Some("") => {}
+            Some(text) => self.events.push(ChatEvent::Output {
                 block: 0,
-                text: outcome.text.clone(),
-            });
+                text: text.to_owned(),
+            }),
         }
-        if outcome.hidden > 0 {
-            self.events.push(ChatEvent::Hidden(outcome.hidden));
-        }
-        if reads_files {
-            let line = co_policy::printable(last_line(&outcome.text));
-            self.events.push(ChatEvent::Outcome(line));
-        }
+        self.events.extend(below(outcome.hidden, &shown));
     }
 
     /// Adds a call that has no event yet, and the notices about it.

@@ -149,7 +149,8 @@ impl Chat {
         self.show_state();
         tokio::spawn(async move {
             let outcome = cancellable::outcome(job, cancel.cancelled()).await;
-            front_end.show(ChatEvent::OutputEnded { block });
+            let empty = outcome.bytes == 0;
+            front_end.show(ChatEvent::OutputEnded { block, empty });
             drop(running);
             let text = format!("{} ended: {}", code(&name), conditions.status(&outcome));
             // It fails if the chat has ended.

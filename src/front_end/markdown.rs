@@ -12,6 +12,12 @@ use co_llm::transcript::{Context, Decision, End};
 /// The fence around raw output; longer than a command is likely to print.
 const FENCE: &str = "~~~~~~";
 
+/// The least fence around the output of a command, as Lua draws it.
+const OUTPUT_FENCE: usize = 4;
+
+/// The most lines of an output that is not folded, as in Lua.
+const UNFOLDED: usize = 20;
+
 /// Opens the model's part of a turn.
 const HEADING: &str = "## Co";
 
@@ -29,7 +35,7 @@ pub(super) struct Page {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TranscriptText {
     pub text: String,
-    /// Rows with answers that the model no longer sees, first and last.
+    /// Rows to fold, first and last: long outputs, and answers that the model no longer sees.
     pub folds: Vec<[usize; 2]>,
     /// The row at which the last answer begins.
     pub answer: Option<usize>,
@@ -120,7 +126,7 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
                         .push([first, (all.rows + 1).saturating_sub(page.breaks)]);
                 }
             }
-            ChatEvent::Output { text, .. } => all.push(&page.paragraph(&fenced("text", text))),
+            ChatEvent::Output { text, .. } => all.output(page, text),
             event => all.push(&page.add(event)),
         }
     }
@@ -131,6 +137,23 @@ impl TranscriptText {
     fn push(&mut self, text: &str) {
         self.rows += text.matches('\n').count();
         self.text.push_str(text);
+    }
+
+    /// Adds a block of output. A long one is folded.
+    fn output(&mut self, page: &mut Page, text: &str) {
+        let inside = text.lines().map(|line| {
+            let line = line.trim_start();
+            line.len() - line.trim_start_matches('`').len()
+        });
+        let fence = "`".repeat(inside.max().map_or(0, |run| run + 1).max(OUTPUT_FENCE));
+        self.push(&page.gap());
+        let lines = text.lines().count();
+        if lines > UNFOLDED {
+            self.folds.push([self.rows + 1, self.rows + lines]);
+        }
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        self.push(&format!("{fence}\n{text}{end}{fence}\n"));
+        page.block();
     }
 }
 

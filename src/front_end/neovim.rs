@@ -62,12 +62,12 @@ impl FrontEnd for NeovimChat {
                     page.block();
                 }
             }
-            ChatEvent::OutputEnded { block } => {
+            ChatEvent::OutputEnded { block, empty } => {
                 let Some((showing, caller)) = outputs.remove(&block) else {
                     return;
                 };
                 showing.finish(self.block(block, None));
-                if caller == Caller::Agent {
+                if caller == Caller::Agent && !empty {
                     page.block();
                 }
             }

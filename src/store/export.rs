@@ -139,6 +139,7 @@ mod tests {
                 ok: true,
                 spill: None,
                 hidden: 0,
+                shown: None,
             }),
             Item::End {
                 reason: End::Done,

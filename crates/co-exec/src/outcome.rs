@@ -11,6 +11,8 @@ use crate::limits::Limit;
 pub struct Outcome {
     /// Text for a model: bounded, plain, with a status line. Without the output if that is withheld.
     pub output: String,
+    /// The bytes of this text before the status line.
+    pub printed: usize,
     /// True if the output is withheld from a model, because a secret appeared where the command could read.
     pub withheld: bool,
     pub exit: Option<i32>,

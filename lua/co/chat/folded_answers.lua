@@ -1,4 +1,5 @@
---- The answers that the model no longer sees, because the person asked again. They are folded.
+--- The answers that the model no longer sees, because the person asked again, and the long outputs of a chat that was
+--- resumed. They are folded.
 ---
 --- The module knows the rows of one buffer. It knows no chats.
 local M = {}

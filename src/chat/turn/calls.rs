@@ -16,13 +16,14 @@ use super::event::Halt;
 use super::file_calls::StartedFileCall;
 use super::question::Resolution;
 use super::queue::{NextCall, QuestionEnd, Queue, QueuedCall};
-use super::run::StartedCommand;
+use super::run::{CallResult, StartedCommand};
 use super::step::MAX_CALLS;
 use crate::error;
 use crate::tool::ToolCall;
 use crate::tool::shell::{self, Run};
-use co_exec::{Caller, Confinement};
-use co_llm::transcript::{Call, Decision};
+use co_exec::Confinement;
+use co_exec::secrets::redact::Redacted;
+use co_llm::transcript::{Call, Decision, Shown};
 use co_policy::{Grant, Verdict};
 
 /// A call that runs in parallel with others.
@@ -159,12 +160,11 @@ impl Turn {
     pub(super) async fn not_run(&mut self, call: &Call, why: String) -> Result<(), Halt> {
         // The person sees only the first line.
         let shown = why.lines().next().unwrap_or_default().to_owned();
-        self.answer(call, why).await?;
-        self.show(ChatEvent::NotRun {
-            why: shown,
-            caller: Caller::Agent,
-        })
-        .await
+        let result = CallResult {
+            shown: Shown::line(format!("not run: {shown}")),
+            ..Redacted::from(why).into()
+        };
+        self.conclude(call, result).await
     }
 
     /// Parses and judges a call. The error is a text for the model.

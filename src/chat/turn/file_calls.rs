@@ -12,10 +12,11 @@ use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, FileCall, JudgedCall};
 use super::event::Halt;
+use super::run::CallResult;
 use crate::protocol::State;
 use crate::tool::files::{Deadline, FileFacts, FileQuery, FileQueryError, FileScope, LONGEST};
 use co_exec::secrets::redact::Redacted;
-use co_llm::transcript::{Call, Decision, Item};
+use co_llm::transcript::{Call, Decision, Item, Shown};
 use co_policy::{Grant, Verdict};
 
 /// The time that a file call may take beyond its time limit, because a file system may hang.
@@ -144,11 +145,12 @@ impl Turn {
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
         let Redacted { text, hidden } = self.redact_for_model(&text).await;
         let text = format!("{text}[{summary}]");
-        self.conclude(&call, Redacted { text, hidden }, ok, None)
-            .await?;
-        self.show_hidden(hidden).await?;
-        let summary = co_policy::printable(&summary);
-        self.show(ChatEvent::Outcome(summary)).await?;
+        let result = CallResult {
+            ok,
+            shown: Shown::line(co_policy::printable(&summary)),
+            ..Redacted { text, hidden }.into()
+        };
+        self.conclude(&call, result).await?;
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),

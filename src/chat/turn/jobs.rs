@@ -8,19 +8,20 @@ use tokio::sync::oneshot;
 
 use super::super::events::ChatEvent;
 use super::super::jobs::{JobRequest, JobView, StartedJob};
+use super::super::retell;
 use super::super::text::{one_line, short};
 use super::Turn;
 use super::audit_records::{CallOutcome, READ_ONLY};
 use super::call::{AllowedCommand, CANCELLED, JobInput, JudgedCall, ParsedCall};
 use super::event::{Halt, TurnEvent};
 use super::question::Resolution;
-use super::run::not_started;
+use super::run::{CallResult, not_started};
 use crate::audit::Record;
 use crate::protocol::{Question, State};
 use crate::tool::jobs::{self as tools, typed};
 use co_exec::Spec;
 use co_exec::secrets::redact::Redacted;
-use co_llm::transcript::{Call, Decision, Item};
+use co_llm::transcript::{Call, Decision, Item, Shown};
 use co_policy::{Grant, Verdict};
 
 /// The time that a call waits for output after a job started or got input.
@@ -185,20 +186,32 @@ impl Turn {
         }
         let status = job.status(outcome.as_deref());
         let spill = outcome.as_ref().and_then(|outcome| outcome.spill.clone());
+        let from = told.lead.len();
+        let stands = status.lines().next().unwrap_or_default();
+        let stands = stands.trim_start_matches('[').trim_end_matches(']');
+        let shown = Shown {
+            output: new.as_ref().map_or([0, 0], |new| [from, from + new.len()]),
+            status: stands.to_owned(),
+            notice: None,
+        };
         let text = format!("{}{text}{status}", told.lead);
-        self.conclude(call, Redacted { text, hidden }, told.ok, spill)
-            .await?;
+        let result = CallResult {
+            ok: told.ok,
+            spill,
+            shown: shown.clone(),
+            ..Redacted { text, hidden }.into()
+        };
+        self.record_result(call, result).await?;
         if outcome.is_some() {
             self.heard(job).await?;
         }
-        if let Some(new) = new {
+        if let Some(text) = new {
             let block = self.services.id();
-            self.show(ChatEvent::Output { block, text: new }).await?;
-            self.show_hidden(hidden).await?;
+            self.show(ChatEvent::Output { block, text }).await?;
         }
-        let stands = status.lines().next().unwrap_or_default();
-        let stands = stands.trim_start_matches('[').trim_end_matches(']');
-        self.show(ChatEvent::Outcome(stands.to_owned())).await?;
+        for event in retell::below(hidden, &shown) {
+            self.show(event).await?;
+        }
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),

@@ -9,6 +9,7 @@ use super::super::advice::{Conditions, NOT_EXECUTED};
 use super::super::events::ChatEvent;
 use super::super::jobs::{JobRequest, JobView};
 use super::super::loop_limits::Repeat;
+use super::super::retell;
 use super::super::services::withheld;
 use super::Turn;
 use super::audit_records::{CallOutcome, level};
@@ -19,13 +20,32 @@ use crate::protocol::State;
 use crate::tool::confinement;
 use co_exec::secrets::redact::Redacted;
 use co_exec::{Caller, Confinement, Job, ShownSecrets};
-use co_llm::transcript::{Call, Decision, Item, Outcome};
+use co_llm::transcript::{Call, Decision, Item, Outcome, Shown};
 
 /// The output of a command that printed nothing and succeeded.
 const NO_OUTPUT: &str = "(no output)";
 
 /// The time in which output is redacted after a turn was cancelled.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The result of a call.
+#[derive(Default)]
+pub(super) struct CallResult {
+    /// The text for the model.
+    pub(super) told: Redacted,
+    pub(super) ok: bool,
+    pub(super) spill: Option<PathBuf>,
+    pub(super) shown: Shown,
+}
+
+impl From<Redacted> for CallResult {
+    fn from(told: Redacted) -> Self {
+        Self {
+            told,
+            ..Self::default()
+        }
+    }
+}
 
 /// A command that has started.
 pub(super) enum StartedCommand {
@@ -107,8 +127,19 @@ impl Turn {
         let outcome = self.show_until_done(job).await?;
         drop(running);
         let hint = self.confinement_hint(&cleared, &outcome);
-        let told = self.for_model(&cleared, &outcome, hint.as_deref()).await;
-        let hidden = told.hidden;
+        let (told, output) = self.for_model(&cleared, &outcome, hint.as_deref()).await;
+        let short = outcome.timed_out && self.conditions(&cleared).unasked;
+        let setting = if short { ": unasked_timeout" } else { "" };
+        let result = CallResult {
+            ok: outcome.ok(),
+            spill: outcome.spill.clone(),
+            shown: Shown {
+                output,
+                status: format!("{}{setting}", outcome.status()),
+                notice: hint,
+            },
+            ..told.into()
+        };
         self.audit(
             &cleared.call,
             &cleared.judged,
@@ -116,17 +147,7 @@ impl Turn {
             CallOutcome::Command(&outcome),
         );
         tracing::debug!(call = cleared.call.id, wall = ?started.elapsed(), "a call ended");
-        self.conclude(&cleared.call, told, outcome.ok(), outcome.spill.clone())
-            .await?;
-        self.show_hidden(hidden).await?;
-        let short = outcome.timed_out && self.conditions(&cleared).unasked;
-        let setting = if short { ": unasked_timeout" } else { "" };
-        let line = format!("{}{setting}", outcome.status());
-        self.show(ChatEvent::Outcome(line)).await?;
-        if let Some(text) = hint {
-            let caller = Caller::Agent;
-            self.show(ChatEvent::Notice { text, caller }).await?;
-        }
+        self.conclude(&cleared.call, result).await?;
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),
@@ -154,7 +175,8 @@ impl Turn {
                 answered = self.queue.answered() => self.answered_early(answered).await?,
             }
         };
-        self.show(ChatEvent::OutputEnded { block }).await?;
+        let empty = outcome.bytes == 0;
+        self.show(ChatEvent::OutputEnded { block, empty }).await?;
         Ok(outcome)
     }
 
@@ -168,20 +190,24 @@ impl Turn {
         (!std::mem::replace(&mut self.told_confinement, true)).then_some(hint)
     }
 
-    /// Returns the outcome for the model: without secrets, and with advice.
+    /// Returns the outcome for the model, without secrets and with advice, and the place of the output in it.
     async fn for_model(
         &mut self,
         cleared: &AllowedCommand,
         outcome: &co_exec::Outcome,
         hint: Option<&str>,
-    ) -> Redacted {
+    ) -> (Redacted, [usize; 2]) {
         let Redacted { mut text, hidden } = self.redact_for_model(&outcome.output).await;
+        let status = outcome.output.get(outcome.printed..).unwrap_or_default();
+        let mut output = [0, text.strip_suffix(status).unwrap_or(&text).len()];
         if text.trim().is_empty() {
-            text = NO_OUTPUT.to_owned();
+            (text, output) = (NO_OUTPUT.to_owned(), [0, 0]);
         }
         if cleared.edited {
             let ran = cleared.request.text();
-            text = format!("The person changed the command; what ran is:\n{ran}\n\n{text}");
+            let lead = format!("The person changed the command; what ran is:\n{ran}\n\n");
+            output = output.map(|at| at + lead.len());
+            text.insert_str(0, &lead);
         }
         let conditions = self.conditions(cleared);
         if conditions.may_be_to_blame(outcome) {
@@ -194,15 +220,7 @@ impl Turn {
             text.push('\n');
             text.push_str(&line);
         }
-        Redacted { text, hidden }
-    }
-
-    /// Tells the person that the model got less than they see.
-    pub(super) async fn show_hidden(&mut self, hidden: usize) -> Result<(), Halt> {
-        match hidden {
-            0 => Ok(()),
-            count => self.show(ChatEvent::Hidden(count)).await,
-        }
+        (Redacted { text, hidden }, output)
     }
 
     /// Returns the conditions that a command runs under.
@@ -252,20 +270,33 @@ impl Turn {
         }
     }
 
-    /// Records the outcome of a call that did not run.
+    /// Records the outcome of a call that did not run. The person sees only the decision.
     pub(super) async fn answer(&mut self, call: &Call, text: String) -> Result<(), Halt> {
-        self.conclude(call, text, false, None).await
+        self.conclude(call, Redacted::from(text).into()).await
+    }
+
+    /// Records the outcome of a call and shows what is below the output.
+    pub(super) async fn conclude(&mut self, call: &Call, result: CallResult) -> Result<(), Halt> {
+        let below: Vec<_> = retell::below(result.told.hidden, &result.shown).collect();
+        self.record_result(call, result).await?;
+        for event in below {
+            self.show(event).await?;
+        }
+        Ok(())
     }
 
     /// Records the outcome of a call, with a hint for the model if it repeats itself.
-    pub(super) async fn conclude(
+    pub(super) async fn record_result(
         &mut self,
         call: &Call,
-        text: impl Into<Redacted>,
-        ok: bool,
-        spill: Option<PathBuf>,
+        result: CallResult,
     ) -> Result<(), Halt> {
-        let Redacted { mut text, hidden } = text.into();
+        let CallResult {
+            told: Redacted { mut text, hidden },
+            ok,
+            spill,
+            shown,
+        } = result;
         match self.limits.call(&call.name, &call.arguments, &text) {
             Repeat::Fine => {}
             Repeat::Nudge(nudge) => {
@@ -280,6 +311,7 @@ impl Turn {
             ok,
             spill,
             hidden,
+            shown: Some(shown),
         }))
         .await
     }

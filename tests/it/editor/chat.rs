@@ -409,6 +409,82 @@ fn another_neovim_resumes_the_conversation() {
     assert_eq!(told.last().unwrap().1, "did you?");
 }
 
+/// The first and the last line of the closed folds of the first chat.
+const FOLDS: &str = "local found, line = {}, 1
+    vim.api.nvim_win_call(vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1], function()
+        while line <= vim.fn.line('$') do
+            local last = vim.fn.foldclosedend(line)
+            if last > 0 then table.insert(found, { line, last }) end
+            line = math.max(line, last) + 1
+        end
+    end)
+    return found";
+
+#[test]
+fn a_resumed_chat_looks_as_it_did() {
+    let mut scene = Scene::scripted([
+        Reply::text("I look first.")
+            .call("c1", "run_shell_command", &json!({ "cmd": "cat numbers" }))
+            .call(
+                "c2",
+                "run_shell_command",
+                &json!({ "cmd": "cat numbers nothing | head -3" }),
+            )
+            .call(
+                "c3",
+                "run_shell_command",
+                &json!({ "cmd": "mkdir made; ls missing" }),
+            )
+            .call("c4", "run_shell_command", &json!({ "cmd": "touch denied" }))
+            .call("c5", "run_shell_command", &json!({ "cmd": "true > empty" }))
+            .call("c6", "read_file", &json!({ "path": "fences.md" }))
+            .call(
+                "c7",
+                "run_shell_command",
+                &json!({ "cmd": "cat fences.md" }),
+            ),
+        Reply::text("All of it."),
+        Reply::text("Half an ans")
+            .call("c8", "run_shell_command", &json!({ "cmd": "touch later" }))
+            .hold(&Gate::default()),
+        Reply::shell("c9", "touch never"),
+    ]);
+    let numbers: String = (1..=30)
+        .map(|number| format!("number {number} {}\n", "x".repeat(number)))
+        .collect();
+    scene.workspace.write("numbers", &numbers);
+    scene.workspace.write("fences.md", "````\n`````lua\n");
+    scene.co("tell me");
+    for (place, key) in [("1/3", "y"), ("1/2", "n"), ("1/1", "y")] {
+        scene.wait_ask(place);
+        scene.answer(key);
+    }
+    scene.wait_chat("All of it.");
+    scene.wait_turns(1);
+    scene.co("and this");
+    scene.wait_chat("Half an ans");
+    scene.nvim.type_keys(":Co /stop<CR>");
+    scene.wait_turns(2);
+    scene.co("and that");
+    scene.wait_ask("1/1");
+    scene.nvim.type_keys(":Co /stop<CR>");
+    scene.wait_turns(3);
+    let shown = scene.chat();
+    let folds = scene.nvim.lua(FOLDS, json!([]));
+    assert_eq!(folds.as_array().map(Vec::len), Some(1), "{folds}\n{shown}");
+    let id = scene.chats()[0]
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    scene.restart();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_chat("and that");
+    assert_eq!(scene.chat(), shown);
+    assert_eq!(scene.nvim.lua(FOLDS, json!([])), folds);
+}
+
 #[test]
 fn the_list_of_chats_is_chosen_from() {
     let mut scene = Scene::scripted([Reply::text("Aye.")]);

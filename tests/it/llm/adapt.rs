@@ -45,6 +45,7 @@ fn reasoned() -> Vec<Item> {
             ok: false,
             spill: None,
             hidden: 0,
+            shown: None,
         }),
     ]
 }

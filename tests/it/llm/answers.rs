@@ -206,6 +206,7 @@ async fn ids_are_unique_within_a_session() {
             ok: true,
             spill: None,
             hidden: 0,
+            shown: None,
         }));
     }
     assert_eq!(ids, ["call_7", "call_7_1", "call_7_2"]);

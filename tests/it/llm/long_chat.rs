@@ -129,6 +129,7 @@ async fn each_request_begins_with_the_one_before_it() {
                         call: call.id,
                         spill: None,
                         hidden: 0,
+                        shown: None,
                     }));
                 } else {
                     items.extend(answer.push(delta));

@@ -111,6 +111,7 @@ async fn a_call_its_result_and_a_closing_word() {
             ok: true,
             spill: None,
             hidden: 0,
+            shown: None,
         };
         said.push(Item::Outcome(outcome));
         let second = ask(provider.as_ref(), request(said.clone())).await;

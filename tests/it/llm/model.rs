@@ -101,6 +101,7 @@ async fn makes_a_folder_and_says_so(settings: &ProviderSettings) {
         ok: true,
         spill: None,
         hidden: 0,
+        shown: None,
     };
     items.extend([Item::Call(made), Item::Outcome(outcome)]);
     let second = ask(provider.as_ref(), shell(items)).await;

@@ -61,6 +61,7 @@ fn signed_turn(host: &str) -> Vec<Item> {
             ok: true,
             spill: None,
             hidden: 0,
+            shown: None,
         })
     };
     vec![

@@ -41,6 +41,7 @@ fn outcome(id: &str, text: &str, ok: bool) -> Item {
         ok,
         spill: None,
         hidden: 0,
+        shown: None,
     })
 }
 

@@ -325,6 +325,7 @@ impl Supervisor {
             }
             None => view.text,
         };
+        outcome.printed = outcome.output.len();
         let appeared = status::appeared(outcome);
         for line in left.into_iter().chain(appeared).chain(how) {
             if !outcome.output.is_empty() && !outcome.output.ends_with('\n') {

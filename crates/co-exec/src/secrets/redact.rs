@@ -19,7 +19,7 @@ pub(super) use names::{is_stand_in, promises};
 const MIN_OWN: usize = 8;
 
 /// A text without secrets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Redacted {
     pub text: String,
     /// The number of different secrets that were removed.

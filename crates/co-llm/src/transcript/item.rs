@@ -149,6 +149,33 @@ pub struct Outcome {
     /// The number of secret values that were removed from the text.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden: usize,
+    /// The part that the person saw; none in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Shown>,
+}
+
+/// The part of a result that the person saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The bytes of the result's text that were a block of output, first and end.
+    #[serde(default)]
+    pub output: [usize; 2],
+    /// The line below it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub status: String,
+    /// A notice below that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+impl Shown {
+    /// Returns a line without output.
+    pub fn line(status: impl Into<String>) -> Self {
+        Self {
+            status: status.into(),
+            ..Self::default()
+        }
+    }
 }
 
 /// An output of which the model is sent a part.

@@ -181,6 +181,7 @@ impl<'a> Repair<'a> {
                 ok: false,
                 spill: None,
                 hidden: 0,
+                shown: None,
             },
         };
         self.mended.push(Item::Outcome(outcome));

@@ -28,6 +28,7 @@ fn step(number: usize, output: String) -> [Item; 3] {
             ok: true,
             spill: Some(format!("/spill/{number}").into()),
             hidden: 0,
+            shown: None,
         }),
     ]
 }

@@ -46,6 +46,7 @@ fn outcome(id: &str, text: &str) -> Item {
         ok: true,
         spill: None,
         hidden: 0,
+        shown: None,
     })
 }
 

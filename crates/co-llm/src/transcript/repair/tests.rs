@@ -20,6 +20,7 @@ fn outcome(id: &str, text: &str) -> Item {
         ok: true,
         spill: None,
         hidden: 0,
+        shown: None,
     })
 }
 
@@ -30,6 +31,7 @@ fn interrupted(id: &str) -> Item {
         ok: false,
         spill: None,
         hidden: 0,
+        shown: None,
     })
 }
 
