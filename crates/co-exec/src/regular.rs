@@ -2,11 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use nix::libc;
+use rustix::fs::AtFlags;
 
 /// The most bytes of a small file, such as one of settings.
 pub const SMALL: u64 = 1 << 20;
@@ -33,6 +35,22 @@ impl Stamp {
             size: meta.size(),
             seconds: meta.ctime(),
             nanos: meta.ctime_nsec(),
+        })
+    }
+
+    /// Returns the stamp of the file at a path below an open directory. This is faster than by its whole path.
+    pub(crate) fn below(dir: &OwnedFd, path: &Path) -> Option<Self> {
+        let path = match path.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => path,
+        };
+        let stat = rustix::fs::statat(dir, path, AtFlags::empty()).ok()?;
+        Some(Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size.cast_unsigned(),
+            seconds: stat.st_ctime,
+            nanos: stat.st_ctime_nsec.cast_signed(),
         })
     }
 

@@ -26,7 +26,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 pub use launch::launch_main;
@@ -70,6 +70,8 @@ pub struct Launcher {
     grants: Arc<Grants>,
     surveys: Surveys,
     removals: Removals,
+    /// The directory on which each command that only reads mounts its own in memory. No file is ever in it.
+    mount_point: Arc<Mutex<Option<Arc<PrivateTmp>>>>,
 }
 
 /// The result of probing the sandbox.
@@ -101,7 +103,7 @@ pub struct Wrapped {
     /// The confinement: `plain`, `read-only`, `workspace`.
     pub level: &'static str,
     /// The private temporary directory, removed when this is dropped; see [`PrivateTmp`].
-    pub tmp: Option<PrivateTmp>,
+    pub tmp: Option<Arc<PrivateTmp>>,
     /// True if the command has its own PID namespace. Then the started process stays outside of it.
     pub(crate) pid_namespace: bool,
     /// True if another file system is mounted there for the command, whose files lie in memory.
@@ -152,6 +154,7 @@ impl Launcher {
             surveys: Surveys::new(private.collect()),
             grants: Arc::new(Grants::new(home, own)),
             removals: Removals::default(),
+            mount_point: Arc::default(),
         }
     }
 
@@ -224,6 +227,7 @@ impl Launcher {
 
     /// Waits until the temporary directories of all commands that have ended are removed, up to `limit`.
     pub(crate) async fn finish_removals(&self, limit: Duration) {
+        drop(self.mount_point().take());
         self.removals.finished(limit).await;
     }
 
@@ -265,7 +269,11 @@ impl Launcher {
             } => (workspace, SandboxLevel::Workspace, *network),
         };
         self.check()?;
-        let tmp = private_tmp(&self.removals)?;
+        let namespaces = self.namespaces && self.support().namespaces;
+        let tmp = match level {
+            SandboxLevel::ReadOnly if namespaces => self.shared_tmp()?,
+            _ => Arc::new(private_tmp(&self.removals)?),
+        };
         clean(env, tmp.path());
         if level == SandboxLevel::ReadOnly {
             harden_git(env);
@@ -282,11 +290,10 @@ impl Launcher {
             tmp_size: tmp::BYTES.min(request.tmp_size.unwrap_or(u64::MAX)),
             env,
             level,
-            namespaces: self.namespaces && self.support().namespaces,
+            namespaces,
             survey: survey.as_deref(),
             shown,
         };
-        let namespaces = grant_request.namespaces;
         let (mut wrapped, more) = self.launch_confined(&grant_request, network, request, argv)?;
         env.retain(|(name, _)| !more.iter().any(|(new, _)| new == name));
         env.extend(more);
@@ -298,6 +305,22 @@ impl Launcher {
         }
         wrapped.tmp = Some(tmp);
         Ok(wrapped)
+    }
+
+    /// Returns the directory that all commands mount on. It is made again if somebody removed it.
+    fn shared_tmp(&self) -> Result<Arc<PrivateTmp>, Refused> {
+        let mut kept = self.mount_point();
+        if let Some(tmp) = kept.as_ref().filter(|tmp| tmp.path().is_dir()) {
+            return Ok(Arc::clone(tmp));
+        }
+        let tmp = Arc::new(private_tmp(&self.removals)?);
+        *kept = Some(Arc::clone(&tmp));
+        Ok(tmp)
+    }
+
+    fn mount_point(&self) -> MutexGuard<'_, Option<Arc<PrivateTmp>>> {
+        let kept = self.mount_point.lock();
+        kept.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks that commands can be confined to reading in a workspace, as far as its last survey tells.
@@ -478,13 +501,13 @@ impl Wrapped {
     /// Returns the private temporary directory if its files are on a disk.
     pub(crate) fn tmp_on_disk(&self) -> Option<&Path> {
         let tmp = self.tmp.as_ref().filter(|_| !self.tmp_in_memory);
-        tmp.map(PrivateTmp::path)
+        tmp.map(|tmp| tmp.path())
     }
 
     /// Returns the private temporary directory if its files are in memory.
     pub(crate) fn tmp_in_memory(&self) -> Option<&Path> {
         let tmp = self.tmp.as_ref().filter(|_| self.tmp_in_memory);
-        tmp.map(PrivateTmp::path)
+        tmp.map(|tmp| tmp.path())
     }
 
     /// Returns the watch for secrets that appear where the command can read.

@@ -39,6 +39,24 @@ fn the_command_follows_the_launcher_and_its_plan() {
 }
 
 #[test]
+fn commands_that_only_read_share_an_empty_directory_to_mount_on() {
+    let launcher = launcher(whole());
+    let start = || {
+        let argv = vec!["/bin/ls".into()];
+        let wrapped = launcher.wrap(&read_only(), argv, &mut Vec::new(), Path::new("/"));
+        wrapped.unwrap().tmp.unwrap().path().to_owned()
+    };
+    let path = start();
+    assert_eq!(start(), path);
+    assert!(path.is_dir());
+    std::fs::remove_dir(&path).unwrap();
+    let other = start();
+    assert!(other.is_dir());
+    drop(launcher);
+    assert!(!other.exists());
+}
+
+#[test]
 fn the_environment_loses_what_leads_out() {
     let mut env: Vec<(OsString, OsString)> = [
         "NVIM",

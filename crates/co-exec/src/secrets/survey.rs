@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{Mode, OFlags};
+
 use super::content;
 use crate::regular::Stamp;
 use crate::repository;
@@ -50,6 +52,8 @@ pub struct Survey {
     pub complete: bool,
     /// True if the walk was cut short and can go on.
     pub(super) cut: bool,
+    /// The workspace.
+    root: PathBuf,
     read: HashMap<PathBuf, Directory>,
     /// The files that may be secret by their content.
     looked: HashMap<PathBuf, Looked>,
@@ -87,13 +91,18 @@ impl Survey {
     /// Returns whether no directory of the workspace, and no file that may be secret by its content, has changed since
     /// this survey read it.
     pub fn is_current(&self) -> bool {
-        let same = |path: &Path, stamp: Option<Stamp>| stamp.is_some() && stamp == Stamp::of(path);
-        !self.read.is_empty()
-            && self.read.iter().all(|(path, dir)| same(path, dir.stamp))
-            && self
-                .looked
-                .iter()
-                .all(|(path, file)| same(path, file.stamp))
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(root) = rustix::fs::open(&self.root, flags, Mode::empty()) else {
+            return false;
+        };
+        let dirs = self.read.iter().map(|(path, dir)| (path, dir.stamp));
+        let files = self.looked.iter().map(|(path, file)| (path, file.stamp));
+        let same = |(path, stamp): (&PathBuf, Option<Stamp>)| {
+            // What a link leads to may lie outside the workspace.
+            let path = path.strip_prefix(&self.root).unwrap_or(path);
+            stamp.is_some() && stamp == Stamp::below(&root, path)
+        };
+        !self.read.is_empty() && dirs.chain(files).all(same)
     }
 
     /// Returns the entries of a directory of the workspace, if all of them are known.
@@ -110,6 +119,7 @@ impl Survey {
             before: self,
             survey: Self {
                 complete: true,
+                root: root.clone(),
                 ..Self::default()
             },
             left: extent.most,
