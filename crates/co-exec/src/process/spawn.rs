@@ -1,7 +1,7 @@
 //! Starts a program as the leader of a process session, with `posix_spawn`. Unlike the cost of `fork`, its cost does
 //! not grow with the memory of this process.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ use crate::environment::Variables;
 /// A program with its arguments, environment, directory and streams.
 pub(crate) struct SpawnRequest<'a> {
     /// The first argument is the program's absolute path.
-    pub(crate) argv: &'a [std::ffi::OsString],
+    pub(crate) argv: &'a [OsString],
     pub(crate) env: &'a Variables,
     pub(crate) cwd: &'a Path,
     pub(crate) stdin: &'a OwnedFd,
@@ -36,15 +36,7 @@ pub(crate) struct SpawnRequest<'a> {
 /// # Errors
 /// The system refuses the program, the directory or another process.
 pub(crate) fn start(start: &SpawnRequest<'_>) -> io::Result<Pid> {
-    let argv = start.argv.iter().map(|it| text(it));
-    let argv = argv.collect::<io::Result<Vec<_>>>()?;
-    let env = start.env.iter().map(|(name, value)| {
-        let mut entry = name.clone();
-        entry.push("=");
-        entry.push(value);
-        text(&entry)
-    });
-    let env = env.collect::<io::Result<Vec<_>>>()?;
+    let (argv, env) = (texts(start.argv)?, entries(start.env.iter().cloned())?);
     let program = argv.first().ok_or(io::ErrorKind::InvalidInput)?;
     let (actions, attributes) = (actions(start)?, attributes()?);
     let pid = in_directory(start.cwd, || {
@@ -56,7 +48,47 @@ pub(crate) fn start(start: &SpawnRequest<'_>) -> io::Result<Pid> {
             &env,
         )?)
     })?;
+    to_pid(pid)
+}
+
+/// Starts a program with the environment, directory and streams of this process, as the leader of a process session.
+/// If `terminal`, the streams are a terminal, which becomes that of the session.
+///
+/// # Errors
+/// The system refuses the program or another process.
+pub(crate) fn start_here(argv: &[OsString], terminal: bool) -> io::Result<Pid> {
+    let (argv, env) = (texts(argv)?, entries(std::env::vars_os())?);
+    let program = argv.first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut actions = PosixSpawnFileActions::init()?;
+    if terminal {
+        // Standard input is closed before it is opened anew.
+        add_terminal(&mut actions, 1)?;
+    }
+    to_pid(nix::spawn::posix_spawnp(
+        program.as_c_str(),
+        &actions,
+        &attributes()?,
+        &argv,
+        &env,
+    )?)
+}
+
+fn to_pid(pid: nix::unistd::Pid) -> io::Result<Pid> {
     Pid::from_raw(pid.as_raw()).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn texts(texts: &[OsString]) -> io::Result<Vec<CString>> {
+    texts.iter().map(|it| text(it)).collect()
+}
+
+/// Returns the variables as a program gets them.
+fn entries(env: impl Iterator<Item = (OsString, OsString)>) -> io::Result<Vec<CString>> {
+    let entry = |(mut name, value): (OsString, OsString)| {
+        name.push("=");
+        name.push(value);
+        text(&name)
+    };
+    env.map(entry).collect()
 }
 
 fn text(text: &OsStr) -> io::Result<CString> {
@@ -66,10 +98,7 @@ fn text(text: &OsStr) -> io::Result<CString> {
 fn actions(start: &SpawnRequest<'_>) -> io::Result<PosixSpawnFileActions> {
     let mut actions = PosixSpawnFileActions::init()?;
     if start.terminal {
-        // A session leader that opens an unused terminal gets it as its own. This opens it by its descriptor, because
-        // /dev/pts may be another one than its path names.
-        let itself = format!("/proc/self/fd/{}", start.stdin.as_raw_fd());
-        actions.add_open(0, itself.as_str(), OFlag::O_RDWR, Mode::empty())?;
+        add_terminal(&mut actions, start.stdin.as_raw_fd())?;
     } else {
         actions.add_dup2(start.stdin.as_raw_fd(), 0)?;
     }
@@ -81,6 +110,14 @@ fn actions(start: &SpawnRequest<'_>) -> io::Result<PosixSpawnFileActions> {
         actions.add_dup2(plan.as_raw_fd(), plan.as_raw_fd())?;
     }
     Ok(actions)
+}
+
+/// Makes the terminal `fd` the standard input, and that of the session.
+fn add_terminal(actions: &mut PosixSpawnFileActions, fd: RawFd) -> io::Result<()> {
+    // A session leader that opens an unused terminal gets it as its own. This opens it by its descriptor, because
+    // /dev/pts may be another one than its path names.
+    let itself = format!("/proc/self/fd/{fd}");
+    Ok(actions.add_open(0, itself.as_str(), OFlag::O_RDWR, Mode::empty())?)
 }
 
 /// Returns the attributes for a new session and default actions of signals.

@@ -1,7 +1,7 @@
 //! The launcher process: restricts itself as its plan says, then becomes the command.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -13,7 +13,7 @@ use super::plan::{Hidden, Mounts, PathBytes, Plan, SandboxLevel};
 use super::support::Support;
 use super::{LAUNCH, mounts, pid_namespace, rules};
 use crate::inherited;
-use crate::process::cgroup;
+use crate::process::{cgroup, spawn};
 
 /// The exit status of a command that could not be started, as in shells.
 const CANNOT_START: u8 = 126;
@@ -36,21 +36,37 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     Some(ExitCode::from(CANNOT_START))
 }
 
-/// Restricts this process and becomes the command. Returns the reason if that fails.
+/// Restricts this process and becomes the command, or starts it in a PID namespace. Returns the reason if that fails.
 fn run(plan: &Plan, argv: &[OsString]) -> String {
     let Some((program, rest)) = argv.split_first() else {
         return "there is no command to run".to_owned();
     };
+    let not_started = |error: io::Error| format!("{} did not start: {error}", program.display());
     if let Err(why) = limit(plan) {
         return format!("the command was not started, because its limits could not be set: {why}");
     }
-    if plan.level != SandboxLevel::Plain
-        && let Err(why) = restrict(plan)
-    {
-        return format!("the command was not started, for it could not be confined: {why}");
+    if plan.level == SandboxLevel::Plain {
+        return not_started(Command::new(program).args(rest).exec());
     }
-    let error = Command::new(program).args(rest).exec();
-    format!("{} did not start: {error}", program.display())
+    if let Err(why) = enter_namespaces(plan) {
+        return unconfined(&why);
+    }
+    let Some(namespace) = &plan.processes else {
+        return match confine(plan) {
+            Ok(()) => not_started(Command::new(program).args(rest).exec()),
+            Err(why) => unconfined(&why),
+        };
+    };
+    let start = || {
+        confine(plan).map_err(|why| unconfined(&why))?;
+        spawn::start_here(argv, namespace.terminal).map_err(not_started)
+    };
+    let Err(why) = pid_namespace::enter(namespace, start);
+    why
+}
+
+fn unconfined(why: &str) -> String {
+    format!("the command was not started, for it could not be confined: {why}")
 }
 
 /// Sets the limits of the command. Enters the control group first, because mounts may hide its file.
@@ -63,24 +79,20 @@ fn limit(plan: &Plan) -> Result<(), String> {
     plan.limits.set()
 }
 
-/// Confines this process. The order matters: mounts need capabilities, and the filter comes last because it refuses
-/// the steps before it.
-fn restrict(plan: &Plan) -> Result<(), String> {
+/// Closes all files except the standard streams, and enters the namespaces of the plan.
+fn enter_namespaces(plan: &Plan) -> Result<(), String> {
     inherited::close(2).map_err(|e| format!("inherited files stay open ({e})"))?;
-    if let Some(mounts) = &plan.mounts {
-        let pids = plan
-            .processes
-            .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
-        mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
-        plan.limits.set_in_namespace()?;
-    }
-    match &plan.processes {
-        Some(namespace) => pid_namespace::enter(namespace, || confine(plan)),
-        None => confine(plan),
-    }
+    let Some(mounts) = &plan.mounts else {
+        return Ok(());
+    };
+    let pids = plan
+        .processes
+        .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
+    mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
+    plan.limits.set_in_namespace()
 }
 
-/// Confines this process in the namespaces in which it is.
+/// Confines this process. The filter comes last, because it refuses the steps before it.
 fn confine(plan: &Plan) -> Result<(), String> {
     // Entered by its path, so that it is below the new mounts.
     std::env::set_current_dir(plan.cwd())

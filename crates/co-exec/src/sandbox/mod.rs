@@ -39,7 +39,9 @@ use self::appeared::WatchedPaths;
 pub(crate) use self::exposure::SecretWatch;
 use self::grants::{FoundPaths, GrantRequest, Grants};
 use self::placeholder::Placeholders;
-use self::plan::{ControlGroup, PathBytes, PidNamespace, Plan, PlanFile, SandboxLevel};
+use self::plan::{
+    ControlGroup, Grant, PathBytes, PidNamespace, Plan, PlanFile, Right, SandboxLevel,
+};
 use self::removal::Removals;
 use crate::command::{Confinement, ShownSecrets};
 use crate::environment::{GIT_ENVIRONMENT, Variables};
@@ -50,6 +52,9 @@ use crate::secrets::{Survey, Surveys};
 /// The path of the running program. It stays valid if an update replaces the file, so the launcher is always of the
 /// same build as the process that starts it.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// The path of the standard input of the process that opens it.
+const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
 /// The first argument that makes the program the launcher.
 const LAUNCH: &str = "__launch";
@@ -92,7 +97,7 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) group: Option<&'a Group>,
     /// The secrets of the workspace. If none, they are looked up.
     pub(crate) survey: Option<Arc<Survey>>,
-    /// True if the command's standard input is a terminal.
+    /// True if the command's streams are a terminal.
     pub(crate) terminal: bool,
 }
 
@@ -368,7 +373,7 @@ impl Launcher {
         argv: Vec<OsString>,
     ) -> Result<(Wrapped, Variables), Refused> {
         let FoundPaths {
-            grants,
+            mut grants,
             opened,
             mounts,
             env,
@@ -391,6 +396,10 @@ impl Launcher {
         }
         let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
         let processes = self.pid_namespace(request.terminal);
+        if processes.is_some() && request.terminal {
+            // The session in the namespace gets its terminal by opening it.
+            grants.push(Grant(Right::Device, PathBytes::from(STANDARD_INPUT)));
+        }
         let plan = Plan {
             level: grant_request.level,
             abi: abi.unwrap_or(0),

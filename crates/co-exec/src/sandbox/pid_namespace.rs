@@ -37,24 +37,20 @@ struct Report {
     left: bool,
 }
 
-/// Starts process 1 of the new PID namespace, which `confine` confines, and its child. Returns in that child, which
-/// must become the command, or in a process that could not go on.
+/// Forks this process. The child becomes process 1 of the new PID namespace, and calls `start`, which confines it and
+/// starts the command. Neither returns while the command runs.
 ///
 /// # Errors
-/// The system refuses a step, or `confine` fails. The error is a reason for a person.
+/// The system refuses a step, or `start` fails. The error is a reason for a person.
 pub(super) fn enter(
     namespace: &PidNamespace,
-    confine: impl FnOnce() -> Result<(), String>,
-) -> Result<(), String> {
-    let told = |error: io::Error| format!("no PID namespace ({error})");
-    // A process that ignores this signal cannot wait for its children.
-    inherited::restore(Signal::SIGCHLD).map_err(told)?;
+    start: impl FnOnce() -> Result<Pid, String>,
+) -> Result<Infallible, String> {
+    let told = |error: io::Error| {
+        format!("the command was not started, for it got no PID namespace ({error})")
+    };
     let signals: SigSet = Signal::iterator().collect();
-    signals.thread_set_mask().map_err(|e| told(e.into()))?;
-    let incoming = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC);
-    let incoming = incoming.map_err(|e| told(e.into()))?;
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
-        .map_err(|e| told(e.into()))?;
+    let incoming = prepare(&signals).map_err(told)?;
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| told(e.into()))?;
     match fork().map_err(told)? {
         ForkResult::Parent { child } => {
@@ -64,23 +60,28 @@ pub(super) fn enter(
                 reports: File::from(read),
                 incoming,
             };
-            match stand_in.run().map_err(told)? {}
+            stand_in.run().map_err(told)
         }
         ForkResult::Child => {
             drop((read, incoming));
             become_first(namespace).map_err(told)?;
             let null = streams::null().map_err(told)?;
-            confine()?;
-            let ForkResult::Parent { child } = fork().map_err(told)? else {
-                return lead_session(namespace).map_err(told);
-            };
             let first = FirstProcess {
-                command: child.as_raw(),
+                command: start()?,
                 reports: Some(File::from(write)),
             };
-            match first.run(&null, &signals).map_err(told)? {}
+            first.run(&null, &signals).map_err(told)
         }
     }
+}
+
+/// Prepares this process and its child. Returns the signals that wait from now on.
+fn prepare(signals: &SigSet) -> io::Result<SignalFd> {
+    // A process that ignores this signal cannot wait for its children.
+    inherited::restore(Signal::SIGCHLD)?;
+    signals.thread_set_mask()?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(SignalFd::with_flags(signals, SfdFlags::SFD_CLOEXEC)?)
 }
 
 /// Returns whether the next child of this process can mount the `/proc` of its PID namespace.
@@ -112,15 +113,6 @@ fn become_first(namespace: &PidNamespace) -> io::Result<()> {
         mount_proc()?;
     }
     end_with_parent(true)
-}
-
-/// Makes the command's process the leader of a process session, and gives the session its terminal.
-fn lead_session(namespace: &PidNamespace) -> io::Result<()> {
-    rustix::process::setsid()?;
-    if namespace.terminal {
-        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
-    }
-    Ok(SigSet::empty().thread_set_mask()?)
 }
 
 /// Sets whether the kernel ends this process when the launcher ends.
@@ -201,7 +193,7 @@ fn end_as(status: ExitStatus) -> ! {
 
 /// Process 1 of the namespace, when it has started the command.
 struct FirstProcess {
-    command: i32,
+    command: Pid,
     /// The pipe for its report, until the command has ended.
     reports: Option<File>,
 }
@@ -233,7 +225,7 @@ impl FirstProcess {
         let mut ended = None;
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == self.command => {
+                Ok(Some((pid, status))) if pid == self.command => {
                     ended = Some(ExitStatus::from_raw(status.as_raw()));
                 }
                 Ok(Some(_)) => {}

@@ -107,7 +107,7 @@ impl From<&Group> for ControlGroup {
 pub(super) struct PidNamespace {
     /// True if its own `/proc` is mounted.
     pub own_proc: bool,
-    /// True if the command's standard input is a terminal, which becomes that of the command's process session.
+    /// True if the command's streams are a terminal, which becomes that of its process session.
     pub terminal: bool,
 }
 
