@@ -268,7 +268,7 @@ fn connect() -> Connect {
 
 fn store(paths: &Paths, config: &Config) -> Store {
     let store = Store::new(paths.data.clone());
-    if let Some(days) = config.session_prune_days {
+    if let Some(days) = config.chat_prune_days {
         let age = std::time::Duration::from_secs(u64::from(days) * 24 * 3600);
         if let Err(error) = store.prune(age) {
             tracing::warn!(%error, "old chats were not removed");

@@ -62,7 +62,7 @@ pub struct Config {
     pub redact: bool,
     pub show_reasoning: bool,
     /// Days after which an unused transcript is removed; none keeps all.
-    pub session_prune_days: Option<u32>,
+    pub chat_prune_days: Option<u32>,
     /// The time without data after which a model's answer counts as broken off.
     pub stall_timeout: Duration,
 }
@@ -124,7 +124,7 @@ impl Default for Config {
             max_steps: 50,
             redact: true,
             show_reasoning: false,
-            session_prune_days: None,
+            chat_prune_days: None,
             stall_timeout: Duration::from_secs(120),
         }
     }

@@ -156,7 +156,7 @@ pub enum Scope {
 pub enum ToEditor {
     /// Plugin and backend fit: Lua may send the messages that waited.
     Ready { protocol: u32, version: String },
-    /// The confinement of unasked commands, for the winbar: `read-only sandbox`, or why there is none.
+    /// The confinement of unasked commands, for the winbar: `unasked: read-only`, or why there is none.
     Isolation { isolation: String },
     /// `/sandbox` now confines approved commands by this backend: `landlock` or `subprocess`.
     Sandbox { backend: String },

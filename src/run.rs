@@ -211,7 +211,7 @@ async fn follow(
         tokio::select! {
             () = token.cancelled() => {
                 canceller.cancel();
-                let said = format!("what run {number} left running is ended");
+                let said = format!("co ended what run {number} left running");
                 services.notice(Level::Info, said);
             }
             // It has ended by itself.

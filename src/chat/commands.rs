@@ -20,7 +20,7 @@ use co_llm::transcript::{self, Item};
 use co_llm::{Effort, UnknownEffort};
 
 /// Asks the model to continue its answer.
-const GO_ON: &str = "Go on from where you stopped. You can call tools.";
+pub(super) const GO_ON: &str = "Go on from where you stopped. You can call tools.";
 
 impl Chat {
     /// Carries out `/name args`.
@@ -78,7 +78,7 @@ impl Chat {
             ..self.choice.clone()
         };
         self.switch(choice, |label| {
-            format!("{label} answers from now on, and reads the conversation anew")
+            format!("{label} answers from now on, and reads the chat from its start")
         });
     }
 
@@ -184,7 +184,7 @@ impl Chat {
                 let text = GO_ON.to_owned();
                 let recorded = self.recorder.record(Item::Note { text, once: true }).await;
                 if recorded {
-                    self.show(ChatEvent::ToldModel(GO_ON.to_owned()));
+                    self.show(ChatEvent::AskedToGoOn);
                 }
                 recorded
             }

@@ -92,6 +92,8 @@ pub enum ChatEvent {
     AnswerDropped,
     /// The person asked for another answer.
     AskedAgain,
+    /// The person asked the model to go on.
+    AskedToGoOn,
     TurnEnded {
         end: End,
         fault: Option<Fault>,

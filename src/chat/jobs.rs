@@ -130,10 +130,10 @@ impl Jobs {
         match self.entries.get(&number) {
             Some(job) => Ok(job.seen.clone()),
             None if self.entries.is_empty() => Err(format!(
-                "There is no job {number}: this conversation has none. run_shell_command with background = true starts one."
+                "There is no job {number}: this chat has none. run_shell_command with background = true starts one."
             )),
             None => Err(format!(
-                "There is no job {number} in this conversation. Its jobs: {}.",
+                "There is no job {number} in this chat. Its jobs: {}.",
                 list(self.entries.values())
             )),
         }
@@ -237,9 +237,7 @@ impl Jobs {
             job.recorded = true;
             let JobView { number, short, .. } = &job.seen;
             let what = match (job.control.kept(), neovim_is_gone) {
-                (true, false) => {
-                    "goes on: the person kept it, and it is no longer this conversation's"
-                }
+                (true, false) => "goes on: the person kept it, and it is no longer this chat's",
                 (true, true) => "ended with Neovim",
                 (false, _) => "could not be ended",
             };

@@ -64,7 +64,7 @@ const UNKNOWN: &str =
     "cut off: the turn ended before this call did; whether it took effect is not known";
 
 /// The notice if a prompt would start another transcript than the one on the screen.
-const NOT_RESUMED: &str = "not sent, since the conversation could not be resumed: /resume it, or submit again to begin a new one";
+const NOT_RESUMED: &str = "not sent, because the chat could not be resumed: /resume it, or send the prompt again to start a new chat";
 
 struct Chat {
     id: u64,

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::commands::GO_ON;
 use super::events::ChatEvent;
 use super::text::command_of;
 use crate::tool::ToolCall;
@@ -145,7 +146,10 @@ impl<'a> Retelling<'a> {
                 if self.prompted {
                     self.start_turn();
                 }
-                self.events.push(ChatEvent::ToldModel(text.clone()));
+                self.events.push(match text.as_str() {
+                    GO_ON => ChatEvent::AskedToGoOn,
+                    text => ChatEvent::ToldModel(text.to_owned()),
+                });
                 self.start_turn();
             }
             Item::Retried => {

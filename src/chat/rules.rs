@@ -23,7 +23,7 @@ impl Chat {
             self.permissions.everything = false;
             self.revoked();
             self.show_state();
-            return self.say("every command that is not proven asks again");
+            return self.say("co asks again before each command that does more than look");
         }
         if let Some(job) = value.strip_prefix("job:") {
             self.permissions.jobs.retain(|kept| kept.to_string() != job);

@@ -94,7 +94,7 @@ const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more too
 const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
 
 /// The notice to the person if they no longer trust the instructions.
-const ANEW: &str = "the old instructions of the workspace are no longer sent; the model reads the conversation anew";
+const ANEW: &str = "the old instructions of the workspace are no longer sent; the model reads the chat from its start";
 
 impl Turn {
     /// Runs the turn to its end.

@@ -169,7 +169,7 @@ fn backend(probe: &SandboxReport, config: &Config) -> Check {
         Ok(words) if isolation.other() == Some(SandboxBackend::Landlock) => Check::ok(
             "backend",
             format!(
-                "{words}; sandbox_backend = \"landlock\", or :Co /sandbox landlock until the backend ends, confines \
+                "{words}; sandbox_backend = \"landlock\", or :Co /sandbox landlock until :Co /restart or the end of Neovim, confines \
                  them to the workspace"
             ),
         ),

@@ -101,8 +101,8 @@ fn typed_values_apply() {
     check(json!({ "extra_body": { "seed": 1 } }), |c| {
         c.llm.extra_body = Some(json!({ "seed": 1 }))
     });
-    check(json!({ "session_prune_days": 30 }), |c| {
-        c.session_prune_days = Some(30)
+    check(json!({ "chat_prune_days": 30 }), |c| {
+        c.chat_prune_days = Some(30)
     });
     check(json!({ "base_url": "http://127.0.0.1:1/v1/" }), |c| {
         c.llm.base_url = Some("http://127.0.0.1:1/v1/".into());
@@ -240,13 +240,13 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
     check_refused(
         json!({ "shell_max_timout": 5 }),
         &format!(
-            "there is no setting shell_max_timout, which {lua} gives; did you mean shell_max_timeout?"
+            "{lua} sets shell_max_timout, which is no setting of co; did you mean shell_max_timeout?"
         ),
     );
     check_refused(
         json!({ "colour\u{1b}": 5 }),
         &format!(
-            "there is no setting colour\\u{{1b}}, which {lua} gives; :help co-settings lists them all"
+            "{lua} sets colour\\u{{1b}}, which is no setting of co; :help co-settings lists them all"
         ),
     );
     check_refused(

@@ -163,7 +163,10 @@ fn speaker(event: &ChatEvent) -> Caller {
         ChatEvent::Command { caller, .. }
         | ChatEvent::NotRun { caller, .. }
         | ChatEvent::Notice { caller, .. } => *caller,
-        ChatEvent::Prompt { .. } | ChatEvent::JobEnded(_) | ChatEvent::AskedAgain => Caller::Person,
+        ChatEvent::Prompt { .. }
+        | ChatEvent::JobEnded(_)
+        | ChatEvent::AskedAgain
+        | ChatEvent::AskedToGoOn => Caller::Person,
         _ => Caller::Agent,
     }
 }
@@ -192,11 +195,12 @@ fn paragraph(event: &ChatEvent) -> Option<String> {
             "> earlier turns were summed up for the model; they stay here and in the file".to_owned()
         }
         ChatEvent::OutputsShortened => {
-            "> the conversation nears the model's window: from here on the model is told older output in part".to_owned()
+            "> the chat nearly fills the model's window: from here on the model gets only parts of older outputs".to_owned()
         }
         ChatEvent::AskedAgain => {
             "> asked again: the model no longer sees the answer above".to_owned()
         }
+        ChatEvent::AskedToGoOn => "> asked the model to go on".to_owned(),
         ChatEvent::TurnEnded { end, fault } => return self::end(*end, fault.as_ref()),
         _ => return None,
     })
@@ -276,7 +280,10 @@ fn decision(decision: &Decision) -> String {
 fn note(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let line = line.strip_suffix(':').unwrap_or(line);
-    format!("> told the model: {}", co_policy::printable(line))
+    format!(
+        "> a note from co to the model: {}",
+        co_policy::printable(line)
+    )
 }
 
 /// Returns how a turn ended, unless it ended well.

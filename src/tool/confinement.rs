@@ -125,7 +125,7 @@ impl Isolation {
     /// Returns the confinement of unasked commands in a few words, for the winbar.
     pub fn short(&self) -> &'static str {
         match self.confines() {
-            true => "read-only sandbox",
+            true => "unasked: read-only",
             false => "no sandbox",
         }
     }

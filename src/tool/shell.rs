@@ -79,7 +79,7 @@ pub(super) fn spec() -> ToolSpec {
         When the command ends, co also ends everything it left running. \
         If a command does not end by itself, such as a server or a watcher, run it in the background: \
         the call then returns the number of a job at once, for job_output, job_write and job_cancel. \
-        Jobs end with the conversation.";
+        Jobs end with the chat.";
     let seconds = DEFAULT_TIMEOUT.as_secs();
     let Size { columns, rows } = TERMINAL;
     let properties = json!({

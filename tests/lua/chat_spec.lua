@@ -297,7 +297,7 @@ describe('the chat', function()
       'answering (2 queued)',
       'm-100%',
       '12k in 678 out',
-      'subprocess',
+      'unconfined',
       '/srv/x',
     }) do
       nvim:wait_screen(text)

@@ -21,7 +21,7 @@ end
 ---@param protocol integer
 local function ready(protocol)
   send({ type = 'ready', protocol = protocol, version = '0.1.0' })
-  send({ type = 'isolation', isolation = 'read-only sandbox' })
+  send({ type = 'isolation', isolation = 'unasked: read-only' })
 end
 
 ---@type table<string, fun()>

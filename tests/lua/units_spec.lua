@@ -44,8 +44,8 @@ describe('the winbar', function()
       output = 2500000,
       queued = 0,
       taken_prompts = 0,
-    }, 'read-only sandbox')
-    same(' ready · m · 999 in 2.5M out · subprocess (read-only sandbox) · %</x', text)
+    }, 'unasked: read-only')
+    same(' ready · m · 999 in 2.5M out · unconfined (unasked: read-only) · %</x', text)
   end)
 
   it('says what it cost where that is known', function()

@@ -56,8 +56,9 @@ function M.text(state, isolation)
   end
   local backend = state.backend ~= '' and state.backend or nil
   if backend then
-    parts[#parts + 1] = isolation and isolation ~= '' and ('%s (%s)'):format(backend, isolation)
-      or backend
+    local approved = backend == 'subprocess' and 'unconfined' or backend
+    parts[#parts + 1] = isolation and isolation ~= '' and ('%s (%s)'):format(approved, isolation)
+      or approved
   end
   parts[#parts + 1] = vim.fn.fnamemodify(state.cwd, ':~')
   for index, part in ipairs(parts) do

@@ -56,7 +56,7 @@ function M.parse(text)
     local name, value = option:match('^([^=]*)=?(.*)$')
     local set = setters[name]
     local problem = set and set(options, option:find('=', 1, true) and value or nil)
-      or not set and ('++%s is none of ++pty ++stdin ++env= ++timeout='):format(option)
+      or not set and ('++%s is unknown; use ++pty ++stdin ++env= ++timeout='):format(option)
     if problem then
       return nil, options, problem
     end

@@ -14,7 +14,7 @@ local NAMED = 3
 local function name(run)
   local label = require('co.run').label(run)
   if run.left then
-    return ('what %s left running'):format(label)
+    return ('the processes that %s left running'):format(label)
   end
   return ('%s (%s)'):format(label, vim.fn.strcharpart(vim.split(run.command, '\n')[1], 0, 40))
 end

@@ -298,7 +298,7 @@ async fn take_back(chat: &mut Chat) {
     assert!(told.contains("asks about"), "{told}");
 }
 
-const ANEW: &str = "are no longer sent; the model reads the conversation anew";
+const ANEW: &str = "are no longer sent; the model reads the chat from its start";
 
 #[tokio::test]
 async fn a_text_that_is_taken_back_is_not_sent_again() {

@@ -276,7 +276,7 @@ async fn the_oldest_of_many_ended_jobs_are_let_go_of() {
     assert_eq!(chat.turn("go").await, "done");
     let told = chat.told("old");
     assert!(
-        told.contains("no job 1 in this conversation") && told.contains("18 ended"),
+        told.contains("no job 1 in this chat") && told.contains("18 ended"),
         "{told}"
     );
     assert!(

@@ -275,10 +275,7 @@ async fn a_job_that_is_not_there_is_answered_with_those_that_are() {
         says("ok"),
     ]);
     assert_eq!(chat.turn("go").await, "done");
-    assert!(
-        chat.told("1")
-            .contains("no job 7: this conversation has none")
-    );
+    assert!(chat.told("1").contains("no job 7: this chat has none"));
     let told = chat.told("3");
     assert!(told.contains("Its jobs: 1 running (sleep 600)"), "{told}");
 }
@@ -467,7 +464,7 @@ async fn another_conversation_in_the_same_chat_ends_the_jobs_of_the_first() {
     chat.model.push(says("None."));
     assert_eq!(chat.turn("and?").await, "done");
     assert!(
-        chat.told("2").contains("this conversation has none"),
+        chat.told("2").contains("this chat has none"),
         "{}",
         chat.told("2")
     );

@@ -29,15 +29,16 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Hide secrets from the model, in output and context. See |co-secrets|.",
     ),
     setting(
-        "session_prune_days",
+        "chat_prune_days",
         "none",
         Kind::Limit {
             least: 1,
             most: 100_000,
-            set: |c, v| c.session_prune_days = v.map(small),
+            set: |c, v| c.chat_prune_days = v.map(small),
         },
         "Chats untouched for this many days are removed; none keeps them all.",
     )
+    .formerly(&["session_prune_days"])
     .applies(Applies::Restart),
     setting(
         "auto_confirm",

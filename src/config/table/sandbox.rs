@@ -19,7 +19,7 @@ pub(super) static SETTINGS: &[Setting] = &[
          config` fail. Commands so confined cannot open secret files, see |co-secret-files|. If the chosen way \
          cannot work here, co refuses every such command with the reason; \
          auto takes the strongest that can. docker is not in this version: with it, no approved command runs. \
-         :Co /sandbox chooses another until the backend ends.",
+         :Co /sandbox chooses another until :Co /restart or the end of Neovim.",
     )
     .applies(Applies::Restart),
     setting(

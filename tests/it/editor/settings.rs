@@ -163,7 +163,7 @@ fn a_restart_knows_what_a_run_left_running_and_a_command_of_a_chat() {
     scene.co("/restart");
     scene
         .nvim
-        .wait_text("not restarted: what run 1 left running would end");
+        .wait_text("not restarted: the processes that run 1 left running would end");
     for pid in below(scene.nvim.pid(), "sleep 109") {
         proc::kill9(pid);
     }

@@ -221,7 +221,9 @@ async fn what_a_model_leaves_is_named_and_ended() {
         let outcome = timed(&bench, command, Caller::Agent, 30).await;
         assert_eq!(outcome.exit, Some(0), "{command}");
         assert!(
-            outcome.output.starts_with("hi\n[still running, ended: "),
+            outcome
+                .output
+                .starts_with("hi\n[co ended what it left running: "),
             "{command}: {}",
             outcome.output
         );
@@ -279,13 +281,13 @@ async fn what_a_person_leaves_is_named_and_kept() {
         let canceller = job.canceller();
         let outcome = job.outcome().await;
         assert!(
-            outcome.output.starts_with("hi\n[still running, kept: "),
+            outcome.output.starts_with("hi\n[left running: "),
             "{command}: {}",
             outcome.output
         );
         let status = outcome.status();
         assert!(
-            outcome.kept && status.contains("; still running, kept: "),
+            outcome.kept && status.contains("; left running: "),
             "{status}"
         );
         let left = outcome.background;

@@ -72,7 +72,7 @@ async fn with_the_machines_proc_it_still_reaches_no_other_process() {
     assert!(
         outcome
             .output
-            .contains("No such process\n2\n[still running, ended: sleep 300"),
+            .contains("No such process\n2\n[co ended what it left running: sleep 300"),
         "{outcome:?}"
     );
 }

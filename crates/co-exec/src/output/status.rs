@@ -33,9 +33,10 @@ pub(crate) fn line(outcome: &Outcome) -> String {
     let more = remaining(outcome, NAMES_IN_STATUS)
         .into_iter()
         .chain(appeared(outcome));
-    let gap = outcome
-        .gap
-        .map(|gap| format!("not kept: {gap} of its middle"));
+    let gap = (outcome.gap).map(|gap| {
+        let lost = amount(gap.bytes);
+        format!("the file lacks {lost} of its middle (shell_spill_max)")
+    });
     let more: String = more.chain(gap).map(|it| format!("; {it}")).collect();
     format!("{how}{after}, {}{more}", count_lines(outcome.lines))
 }
@@ -48,8 +49,11 @@ pub(crate) fn remaining(outcome: &Outcome, most: usize) -> Option<String> {
     if more > 0 {
         names.push(format!("{more} more"));
     }
-    let fate = if outcome.kept { "kept" } else { "ended" };
-    (!names.is_empty()).then(|| format!("still running, {fate}: {}", names.join(", ")))
+    let fate = match outcome.kept {
+        true => "left running",
+        false => "co ended what it left running",
+    };
+    (!names.is_empty()).then(|| format!("{fate}: {}", names.join(", ")))
 }
 
 /// Returns a description of the files that other programs run or read, if the command made any.
@@ -82,8 +86,10 @@ pub(crate) fn explain(outcome: &Outcome) -> Option<String> {
     } else if outcome.cancelled {
         Some("cancelled".to_owned())
     } else if outcome.flooded {
-        let said = outcome.bytes;
-        Some(format!("ended: it printed more than it may ({said} bytes)"))
+        let printed = amount(outcome.bytes);
+        Some(format!(
+            "ended: it printed {printed}, more than shell_flood_max allows"
+        ))
     } else if let Some(limit) = outcome.limit {
         Some(format!("ended: it took {limit}"))
     } else if outcome.exit == Some(0) {
@@ -97,6 +103,15 @@ pub(crate) fn explain(outcome: &Outcome) -> Option<String> {
             Some(meaning) => Some(format!("{ended}: {meaning}")),
             None => Some(ended),
         }
+    }
+}
+
+/// Returns an amount of output for a person, in MB if it is that much.
+fn amount(bytes: u64) -> String {
+    match bytes {
+        ..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
     }
 }
 
@@ -260,6 +275,26 @@ mod tests {
             explain(&exit(153)).unwrap(),
             "exit 153: a file would be larger than it may be"
         );
+    }
+
+    #[test]
+    fn a_flood_names_its_setting_and_its_size() {
+        let flooded = Outcome {
+            flooded: true,
+            bytes: 1_073_750_000,
+            lines: 2,
+            gap: Some(crate::outcome::Gap {
+                bytes: 4_500,
+                lines: 1,
+            }),
+            ..Outcome::default()
+        };
+        assert_eq!(
+            line(&flooded),
+            "ended: it printed 1073 MB, more than shell_flood_max allows, after 0 ms, 2 lines; \
+             the file lacks 4 kB of its middle (shell_spill_max)"
+        );
+        assert_eq!(amount(999), "999 bytes");
     }
 
     #[test]

@@ -132,6 +132,12 @@ impl RequestInfo {
     }
 
     fn bad_key(&self, status: u16, body: String) -> Fault {
+        if !self.has_key {
+            return Fault::NoKey {
+                provider: self.title.clone(),
+                variable: self.key_source.clone(),
+            };
+        }
         Fault::Unauthorized {
             provider: self.title.clone(),
             status,

@@ -223,6 +223,7 @@ impl Remote {
             own: self.choice.own,
             model,
             key_source: self.key.place(),
+            has_key: self.key.source_name().is_some(),
             keys: self.key.used(),
             guessed: self.choice.guessed,
             thinking: protocol == Protocol::Anthropic && self.thinking_enabled(),

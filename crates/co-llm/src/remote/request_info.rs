@@ -22,6 +22,8 @@ pub(super) struct RequestInfo {
     pub(super) model: String,
     /// The variable, file or program that has the key.
     pub(super) key_source: String,
+    /// False if the request has no key.
+    pub(super) has_key: bool,
     /// Keys to remove from a server's error text, which may repeat them.
     pub(super) keys: Vec<String>,
     /// True if the address is a guess because nothing is set.
@@ -91,6 +93,7 @@ pub(super) fn test_info(protocol: Protocol) -> RequestInfo {
         own: false,
         model: "m".into(),
         key_source: "OPENAI_API_KEY".into(),
+        has_key: true,
         keys: vec!["sk-very-secret".into()],
         guessed: false,
         thinking: false,

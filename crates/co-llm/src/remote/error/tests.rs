@@ -32,6 +32,17 @@ fn statuses_are_told_apart() {
             body: "no such key".into(),
         }
     );
+    let without_key = RequestInfo {
+        has_key: false,
+        ..info()
+    };
+    assert_eq!(
+        without_key.http(StatusCode::UNAUTHORIZED, "", &HeaderMap::new()),
+        Fault::NoKey {
+            provider: "OpenAI".into(),
+            variable: "OPENAI_API_KEY".into(),
+        }
+    );
     assert!(matches!(http(403, "", &[]), Fault::Forbidden { .. }));
     assert!(matches!(http(404, "", &[]), Fault::NotFound { .. }));
     assert!(matches!(http(400, "", &[]), Fault::BadRequest { .. }));
