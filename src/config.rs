@@ -172,6 +172,11 @@ impl Config {
         self.exec.namespaces
     }
 
+    /// Returns further places that commands which only read may read.
+    pub fn read_roots(&self) -> &[PathBuf] {
+        &self.exec.read_roots
+    }
+
     /// Returns the longest time that a command may run.
     pub fn max_timeout(&self) -> Duration {
         self.exec.max_timeout

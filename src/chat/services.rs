@@ -199,7 +199,12 @@ impl Services {
         for message in problems {
             self.notice(Level::Warn, message);
         }
-        let judge = judge.with_launcher(self.executor.launcher().cloned());
+        let judge = match self.executor.launcher() {
+            Some(launcher) => {
+                judge.with_launcher(launcher.clone(), self.executor.agent_environment())
+            }
+            None => judge,
+        };
         let judge = Arc::new(judge);
         let known = CachedJudge {
             settings: self.config.policy.clone(),

@@ -113,6 +113,8 @@ fn judge(setup: Setup, cwd: &Path) -> Judge {
         }
         None => Vec::new(),
     };
+    // Nobody waits for the rest of it.
+    setup.launcher.surveys().finish(&workspace);
     let (judge, problems) = Judge::new(JudgeConfig {
         workspace,
         home: setup.home,
@@ -121,6 +123,7 @@ fn judge(setup: Setup, cwd: &Path) -> Judge {
         saved,
         own: setup.own,
     });
+    let judge = judge.with_launcher(setup.launcher, std::env::vars_os().collect());
     notes.extend(problems);
     for note in notes {
         let _shown = writeln!(io::stderr(), "{note}");

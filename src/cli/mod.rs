@@ -176,6 +176,7 @@ impl CommandContext {
             self.paths.own(),
         )
         .namespaces(self.config.namespaces())
+        .read_roots(self.config.read_roots().to_vec())
     }
 }
 

@@ -11,13 +11,21 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use co_exec::regular::Stamp;
-use co_exec::sandbox;
+use co_exec::sandbox::Launcher;
 use co_exec::secrets::content;
 use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
 use co_policy::paths;
 
 /// The time for which the stamps of PATH's directories hold, long enough for the commands of one list.
 const STAMPS_HOLD: Duration = Duration::from_millis(20);
+
+/// The sandbox of commands that run unasked.
+#[derive(Debug)]
+pub(super) struct Sandbox {
+    pub launcher: Launcher,
+    /// The environment of a command.
+    pub env: Vec<(OsString, OsString)>,
+}
 
 /// The stamps of PATH's directories.
 type Stamps = Arc<[Stamp]>;
@@ -30,6 +38,7 @@ pub struct WorkspaceFacts {
     home: PathBuf,
     path: Vec<PathBuf>,
     own: Vec<PathBuf>,
+    sandbox: Option<Sandbox>,
     programs: Mutex<HashMap<String, (Stamps, ProgramFact)>>,
     path_stamps: Mutex<Option<(Instant, Stamps)>>,
 }
@@ -51,9 +60,30 @@ impl WorkspaceFacts {
             home,
             path: std::env::split_paths(path).collect(),
             own,
+            sandbox: None,
             programs: Mutex::default(),
             path_stamps: Mutex::default(),
         }
+    }
+
+    /// Returns the same facts, with those about a sandbox.
+    pub(super) fn with_sandbox(self, sandbox: Sandbox) -> Self {
+        Self {
+            sandbox: Some(sandbox),
+            ..self
+        }
+    }
+
+    /// Returns the sandbox of commands that run unasked.
+    pub(super) fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
+    }
+
+    /// Returns whether a command that runs unasked can read a real path outside the workspace.
+    fn can_read(&self, real: &Path) -> bool {
+        self.sandbox().is_some_and(|Sandbox { launcher, env }| {
+            launcher.can_read(&self.workspace, env, real) == Ok(true)
+        })
     }
 
     /// Returns the workspace's real path.
@@ -162,14 +192,6 @@ fn inside(path: &Path, root: &Path) -> bool {
     path.starts_with(root) || path.canonicalize().is_ok_and(|real| real.starts_with(root))
 }
 
-/// Returns whether a path is in a place of the system, which every confined command can read.
-fn is_of_system(path: &Path) -> bool {
-    let mut places = sandbox::SYSTEM_PLACES
-        .iter()
-        .chain(&["/dev", "/proc", "/sys"]);
-    places.any(|place| path.starts_with(place))
-}
-
 fn kind(meta: Option<&Metadata>) -> FileKind {
     match meta {
         Some(meta) if meta.is_dir() => FileKind::Directory,
@@ -223,10 +245,11 @@ impl Facts for WorkspaceFacts {
             _ => None,
         };
         let meta = whole.metadata().ok();
+        let readable = inside.is_none() && real.as_deref().is_some_and(|real| self.can_read(real));
         PathFact {
             inside,
             kind: kind(meta.as_ref()),
-            readable: real.as_deref().is_some_and(is_of_system),
+            readable,
             secret: real.as_ref().is_some_and(|real| content::is_secret(real)),
             co_file: own,
             holds_co_files: self

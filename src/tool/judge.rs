@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::facts::WorkspaceFacts;
+use super::facts::{Sandbox, WorkspaceFacts};
 use super::files::{self, FileQuery};
 use super::tracked::TrackedFiles;
 use super::{job_input, jobs};
 use co_exec::regular::{self, Stamp};
 use co_exec::repository;
-use co_exec::sandbox::Launcher;
+use co_exec::sandbox::{Launcher, Refused};
 use co_exec::secrets::{Survey, Surveys, content};
 use co_policy::facts::{Facts, LocalFacts};
 use co_policy::saved::WorkspaceRules;
@@ -40,16 +40,16 @@ pub struct Judge {
     rules_file: PathBuf,
     read: Mutex<Option<CachedRules>>,
     tracked: TrackedFiles,
-    launcher: Option<Launcher>,
-    /// The surveys of a judge without a launcher.
+    /// The surveys of a judge without a sandbox.
     surveys: Surveys,
 }
 
 impl Judge {
-    /// Returns the same judge, which shares the surveys of secrets with `launcher`.
+    /// Returns the same judge, which knows that commands run unasked in the sandbox of `launcher`, with `env`.
     #[must_use]
-    pub fn with_launcher(self, launcher: Option<Launcher>) -> Self {
-        Self { launcher, ..self }
+    pub fn with_launcher(self, launcher: Launcher, env: Vec<(OsString, OsString)>) -> Self {
+        let facts = self.facts.with_sandbox(Sandbox { launcher, env });
+        Self { facts, ..self }
     }
 
     /// Parses the rules. Returns the judge, and one sentence for each fault.
@@ -65,7 +65,6 @@ impl Judge {
             rules_file,
             read: Mutex::new(None),
             tracked: TrackedFiles::default(),
-            launcher: None,
             surveys: Surveys::default(),
         };
         if let Err(why) = judge.workspace_rules() {
@@ -77,15 +76,34 @@ impl Judge {
         (judge, problems)
     }
 
-    /// Assesses a command, which is `confined` if the kernel can confine commands here. It blocks on files: call it from
+    /// Assesses a command. `confined` is true if the kernel can confine commands. It blocks on files: call it from
     /// `spawn_blocking`.
     pub fn assess(&self, program: &co_exec::Program, cwd: &Path, confined: bool) -> Assessment {
         let mut found = match program {
             co_exec::Program::Shell(command) => co_policy::assess(command, cwd, &self.facts),
             co_exec::Program::Argv(argv) => co_policy::assess_argv(argv, cwd, &self.facts),
         };
-        found.confined = confined;
+        match confined {
+            true if found.looks() => {
+                if let Err(why) = self.check_reading() {
+                    found.not_confined = Some(why.to_string());
+                    found.may_run_unconfined = false;
+                }
+            }
+            true => {}
+            false => {
+                found.not_confined = Some("the kernel cannot confine commands here".to_owned())
+            }
+        }
         self.add_workspace_rules(found)
+    }
+
+    /// Checks that commands can be confined to reading in this workspace.
+    fn check_reading(&self) -> Result<(), Refused> {
+        match self.facts.sandbox() {
+            Some(sandbox) => sandbox.launcher.check_reading(self.facts.root()),
+            None => Ok(()),
+        }
     }
 
     /// Judges a file query: its path must be in the workspace and no secret. Rules may forbid it by the tool's name, as
@@ -195,8 +213,8 @@ impl Judge {
 
     /// Returns the secrets of the workspace.
     fn survey(&self) -> Arc<Survey> {
-        match &self.launcher {
-            Some(launcher) => launcher.surveys().current(self.facts.root()),
+        match self.facts.sandbox() {
+            Some(sandbox) => sandbox.launcher.surveys().current(self.facts.root()),
             None => self.surveys.current(self.facts.root()),
         }
     }

@@ -160,6 +160,19 @@ impl Executor {
         &self.settings
     }
 
+    /// Returns the environment that a command of the model gets if PATH is not that of the login shell.
+    pub fn agent_environment(&self) -> Vec<(OsString, OsString)> {
+        env::build(Sources {
+            host: &self.inner.env,
+            inherit: false,
+            allow: &self.settings.env_allow,
+            caller: Caller::Agent,
+            path: None,
+            extra: &[],
+            terminal: false,
+        })
+    }
+
     /// Starts a command and returns at once.
     ///
     /// # Errors

@@ -38,8 +38,8 @@ pub struct Assessment {
     pub reach: Option<String>,
     /// The simple commands if the text is nothing but literal words and plain operators. Only then rules may allow it.
     pub literal: Option<Vec<RuleCommand>>,
-    /// True if the kernel can confine commands here.
-    pub confined: bool,
+    /// The reason why nothing can confine it, in words for the person; none if the kernel can.
+    pub not_confined: Option<String>,
     /// True if it may run unasked although nothing confines it.
     pub may_run_unconfined: bool,
     /// True if co reads a file itself and starts no process.
@@ -75,6 +75,14 @@ pub struct RuleCommand {
     pub words: Vec<String>,
     /// A reason why no prefix rule covers it: it names a secret, a path outside, or a program that others can change.
     pub uncovered: Option<Reason>,
+}
+
+impl Assessment {
+    /// Returns whether the command does nothing but look.
+    pub fn looks(&self) -> bool {
+        let looks = |it: &Assessed| it.sort == Sort::Looks;
+        self.problems.is_empty() && self.commands.iter().all(looks)
+    }
 }
 
 /// Assesses the text of a command.
@@ -125,7 +133,6 @@ fn assess_script(
         problems: script.problems,
         unread: script.incomplete,
         literal: literal.map(|commands| rule_commands(commands, local)),
-        confined: true,
         may_run_unconfined: unconfined::may_run(&command, local),
         command,
         ..Assessment::default()

@@ -108,7 +108,7 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
     if reasons.is_empty() && assessment.in_process {
         return Verdict::Allow(Grant::InProcess);
     }
-    if reasons.is_empty() && assessment.confined {
+    if reasons.is_empty() && assessment.not_confined.is_none() {
         return Verdict::Allow(Grant::ReadOnly);
     }
     let own: Vec<&Pattern> = chat
@@ -268,10 +268,8 @@ fn with_rule_reason(
     assessment: &Assessment,
     own: &[&Pattern],
 ) -> Vec<Reason> {
-    if reasons.is_empty() {
-        reasons.push(Reason::whole(
-            "it only looks, but the kernel cannot confine commands here",
-        ));
+    if let (true, Some(why)) = (reasons.is_empty(), &assessment.not_confined) {
+        reasons.push(Reason::whole(format!("it only looks, but {why}")));
     }
     let names = |rule: &&&Pattern| assessment.commands.iter().any(|it| rule.covers(&it.words));
     let Some(rule) = own.iter().find(names) else {

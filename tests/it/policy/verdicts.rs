@@ -3,11 +3,11 @@
 use std::fs;
 
 use co::tool::judge::{Judge, JudgeConfig};
-use co_exec::Program;
+use co_exec::{Launcher, Program};
 use co_policy::{Pattern, PolicySettings, Verdict};
 
 use super::world::{World, texts, verdict_in, word};
-use crate::support::cases;
+use crate::support::{BACKEND, cases};
 
 #[test]
 fn an_empty_command_is_refused() {
@@ -305,4 +305,54 @@ fn an_argument_vector_is_asked_about_and_allowed_as_it_is_shown() {
     let allowed = |text: &str| word(&judge.verdict(&found, &[Pattern::exact(text)]));
     assert_eq!(allowed(&found.command), "auto");
     assert_eq!(allowed(r"rm * 'it'\''s'"), "ask");
+}
+
+/// Reading outside the workspace runs unasked exactly if the sandbox lets a command read there.
+#[test]
+fn a_place_that_the_sandbox_can_read_is_no_reason_to_ask() {
+    let world = World::new();
+    let base = world.home.parent().unwrap();
+    let tool = base.join("tools/one/bin");
+    for dir in [&tool, &base.join("tools/one/lib"), &base.join("sources")] {
+        fs::create_dir_all(dir).unwrap();
+        fs::write(dir.join("text"), "x\n").unwrap();
+    }
+    let (judge, _) = world.judge(PolicySettings::default());
+    let mut path = tool.clone().into_os_string();
+    path.push(":");
+    path.push(world.path());
+    let launcher = Launcher::new(BACKEND.into(), world.home.clone(), Vec::new())
+        .read_roots(vec![base.join("sources")]);
+    let judge = judge.with_launcher(launcher, vec![("PATH".into(), path)]);
+    for (read, said) in [
+        ("tools/one/lib/text", "auto"),
+        ("sources/text", "auto"),
+        ("other/file", "ask"),
+        ("home/.bashrc", "ask"),
+    ] {
+        let command = format!("cat {}", base.join(read).display());
+        assert_eq!(word(&world.verdict(&judge, &command)), said, "{command}");
+    }
+}
+
+#[test]
+fn where_nothing_can_be_confined_everything_asks() {
+    let world = World::new();
+    let (judge, _) = Judge::new(JudgeConfig {
+        workspace: world.home.clone(),
+        home: world.home.clone(),
+        path: world.path(),
+        settings: PolicySettings::default(),
+        saved: Vec::new(),
+        own: Vec::new(),
+    });
+    let launcher = Launcher::new(BACKEND.into(), world.home.clone(), Vec::new());
+    let judge = judge.with_launcher(launcher, Vec::new());
+    let verdict = verdict_in(&judge, "cat .bashrc", &world.home, &[]);
+    assert_eq!(word(&verdict), "ask", "{verdict:?}");
+    let co_policy::Verdict::Ask(question) = verdict else {
+        panic!("{verdict:?}");
+    };
+    let why = &question.reasons[0].text;
+    assert!(why.contains("is your home directory"), "{why}");
 }

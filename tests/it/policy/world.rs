@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use co::tool::judge::{Judge, JudgeConfig};
-use co_exec::Program;
+use co_exec::{Launcher, Program};
 use co_policy::{Pattern, PolicySettings, Verdict};
+
+use crate::support::BACKEND;
 
 /// A workspace, a home beside it, and a directory of programs.
 pub(crate) struct World {
@@ -120,14 +122,18 @@ impl World {
     }
 
     pub(crate) fn judge(&self, settings: PolicySettings) -> (Judge, Vec<String>) {
-        Judge::new(JudgeConfig {
+        let own = vec![self.home.join("co/config.toml")];
+        let (judge, problems) = Judge::new(JudgeConfig {
             workspace: self.workspace.clone(),
             home: self.home.clone(),
             path: self.path(),
             settings,
             saved: Vec::new(),
-            own: vec![self.home.join("co/config.toml")],
-        })
+            own: own.clone(),
+        });
+        let launcher = Launcher::new(BACKEND.into(), self.home.clone(), own);
+        let env = vec![("PATH".into(), self.path())];
+        (judge.with_launcher(launcher, env), problems)
     }
 
     pub(crate) fn verdict(&self, judge: &Judge, command: &str) -> Verdict {

@@ -110,7 +110,7 @@ impl Grants {
     /// # Errors
     /// The workspace does not exist, or it is itself a place of secrets, or its secrets cannot be hidden yet.
     pub(super) fn find(&self, request: &GrantRequest<'_>) -> Result<FoundPaths, Refused> {
-        let kept = self.workspace_paths(request)?;
+        let kept = self.workspace_paths(request.workspace, request.env)?;
         let mut found = FoundPaths::default();
         let mut grants = BTreeSet::new();
         grants.extend(
@@ -161,19 +161,36 @@ impl Grants {
         opened_directories(&real, &secrets, Some(survey)).map(drop)
     }
 
-    fn workspace_paths(&self, request: &GrantRequest<'_>) -> Result<Arc<WorkspacePaths>, Refused> {
-        let named = tools::named(request.env);
+    /// Returns whether a command that gets `env` can read a path outside the workspace.
+    ///
+    /// # Errors
+    /// As for [`Grants::find`].
+    pub(super) fn can_read(
+        &self,
+        workspace: &Path,
+        env: &[(OsString, OsString)],
+        path: &Path,
+    ) -> Result<bool, Refused> {
+        let kept = self.workspace_paths(workspace, env)?;
+        let places = kept.reads.iter().map(|Grant(_, place)| place.0.as_path());
+        let mut places = places.chain(names::DEVICES.iter().map(Path::new));
+        Ok(places.any(|place| path.starts_with(place)))
+    }
+
+    fn workspace_paths(
+        &self,
+        workspace: &Path,
+        env: &[(OsString, OsString)],
+    ) -> Result<Arc<WorkspacePaths>, Refused> {
+        let named = tools::named(env);
         let mut slot = self
             .kept
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(kept) = slot
-            .as_ref()
-            .filter(|kept| kept.serves(request.workspace, &named))
-        {
+        if let Some(kept) = slot.as_ref().filter(|kept| kept.serves(workspace, &named)) {
             return Ok(Arc::clone(kept));
         }
-        let kept = Arc::new(self.find_paths(request.workspace, named)?);
+        let kept = Arc::new(self.find_paths(workspace, named)?);
         *slot = Some(Arc::clone(&kept));
         Ok(kept)
     }

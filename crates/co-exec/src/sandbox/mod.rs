@@ -328,16 +328,32 @@ impl Launcher {
         kept.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that commands can be confined to reading in a workspace, as far as its last survey tells.
+    /// Checks that a kernel which can confine commands can confine them to reading in a workspace, as far as its last
+    /// survey tells.
     ///
     /// May block on files.
     ///
     /// # Errors
-    /// They cannot, or the secrets of the workspace cannot be hidden.
+    /// The place does not allow it, or the secrets of the workspace cannot be hidden.
     pub fn check_reading(&self, workspace: &Path) -> Result<(), Refused> {
-        self.check()?;
         self.grants
             .check(workspace, &self.surveys.latest(workspace))
+    }
+
+    /// Returns whether a command at the read-only level that gets `env` can read a path outside the workspace. The path
+    /// must be real.
+    ///
+    /// Blocks on files.
+    ///
+    /// # Errors
+    /// No command can be confined in this workspace.
+    pub fn can_read(
+        &self,
+        workspace: &Path,
+        env: &[(OsString, OsString)],
+        path: &Path,
+    ) -> Result<bool, Refused> {
+        self.grants.can_read(workspace, env, path)
     }
 
     /// Returns whether commands at the workspace level get a mount namespace, in which secrets cannot be opened.

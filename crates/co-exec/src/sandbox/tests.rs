@@ -17,7 +17,7 @@ fn whole() -> Support {
 
 fn read_only() -> Confinement {
     Confinement::ReadOnly {
-        workspace: std::env::temp_dir(),
+        workspace: concat!(env!("CARGO_MANIFEST_DIR"), "/src/sandbox").into(),
     }
 }
 
