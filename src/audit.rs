@@ -31,7 +31,7 @@ pub struct Record {
     pub verdict: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// The decider: `proof`, `rule`, `person`, `auto_confirm` or `nobody`.
+    /// The decider: `policy`, `rule`, `person`, `auto_confirm` or `nobody`.
     pub decided: String,
     /// The confinement in a word, such as `landlock`.
     pub backend: String,

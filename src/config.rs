@@ -52,7 +52,7 @@ pub struct Config {
     pub sandbox_mem_limit: u64,
     /// Processors of a container.
     pub sandbox_cpus: f64,
-    /// The longest time of a command that is proven read-only. Jobs do not have this limit.
+    /// The longest time of a command that runs unasked. Jobs do not have this limit.
     pub unasked_timeout: Duration,
     /// Commands that landlock confines cannot open the workspace's secrets.
     pub hide_secrets: bool,

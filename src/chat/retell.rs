@@ -85,7 +85,7 @@ struct Retelling<'a> {
     calls: HashMap<&'a str, &'a Call>,
     /// The calls that have no event yet.
     open: HashSet<&'a str>,
-    proved: HashSet<&'a str>,
+    unasked: HashSet<&'a str>,
     /// Notices about the next call, which has no event yet.
     notices: Vec<&'a str>,
 }
@@ -116,9 +116,9 @@ impl<'a> Retelling<'a> {
             // Its event comes with the outcome.
             Item::Decision {
                 call,
-                decision: Decision::Proved,
+                decision: Decision::Unasked,
             } => {
-                self.proved.insert(call);
+                self.unasked.insert(call);
             }
             Item::Decision { call, decision } => {
                 self.call(call);
@@ -178,8 +178,8 @@ impl<'a> Retelling<'a> {
         let call = self.calls.get(id);
         let reads_files = call.is_some_and(|call| files::NAMES.contains(&call.name.as_str()));
         self.call(id);
-        if !reads_files && self.proved.contains(id) {
-            self.events.push(ChatEvent::Decision(Decision::Proved));
+        if !reads_files && self.unasked.contains(id) {
+            self.events.push(ChatEvent::Decision(Decision::Unasked));
         }
         let shown = outcome
             .shown

@@ -263,7 +263,7 @@ fn job(request: &jobs::JobRequest) -> String {
 /// Returns the reason why a call ran, or did not.
 fn decision(decision: &Decision) -> String {
     match decision {
-        Decision::Proved => "*runs unasked: it only reads*".to_owned(),
+        Decision::Unasked => "*runs unasked: it only reads*".to_owned(),
         Decision::Rule { rule } => format!("*allowed by your rule {}*", code(rule)),
         Decision::AutoConfirm => "*runs unasked: you allowed everything*".to_owned(),
         Decision::Approved => "*approved*".to_owned(),

@@ -83,7 +83,7 @@ fn quoted(text: &str) -> String {
 
 fn decided(decision: &Decision) -> String {
     match decision {
-        Decision::Proved => "Ran unasked: it only reads.".to_owned(),
+        Decision::Unasked => "Ran unasked: it only reads.".to_owned(),
         Decision::Rule { rule } => format!("Ran unasked: your rule `{rule}` allows it."),
         Decision::AutoConfirm => "Ran unasked: auto_confirm is on.".to_owned(),
         Decision::Approved => "You allowed it.".to_owned(),
@@ -131,7 +131,7 @@ mod tests {
             }),
             Item::Decision {
                 call: "1".into(),
-                decision: Decision::Proved,
+                decision: Decision::Unasked,
             },
             Item::Outcome(Outcome {
                 call: "1".into(),

@@ -8,7 +8,7 @@ use crate::text::has_word;
 /// The person's settings of the policy. Rules are patterns of words: `cargo test` covers `cargo test --lib`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicySettings {
-    /// Programs that may be proved; `None` for all programs in the tables. The option tables apply to both.
+    /// The only programs that may run unasked; `None` for all in the tables.
     pub safe_commands: Option<Vec<String>>,
     pub allow: Vec<String>,
     pub ask: Vec<String>,

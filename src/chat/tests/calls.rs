@@ -1,4 +1,4 @@
-//! The calls of a step: proven ones, several, too many, such as cannot be read.
+//! The calls of a step: unasked ones, several, too many, calls that cannot be parsed.
 
 use super::chat::{Chat, call, calls, done, says, text, tool, unread, valid};
 use crate::protocol::ToEditor;
@@ -18,7 +18,7 @@ async fn a_proven_call_runs_unasked_and_the_model_reads_what_it_printed() {
         matches!(
             item,
             Item::Decision {
-                decision: Decision::Proved,
+                decision: Decision::Unasked,
                 ..
             }
         )

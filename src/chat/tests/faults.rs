@@ -283,7 +283,7 @@ async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {
         ("1", None),
         ("2", Some(Decision::Approved)),
         ("3", Some(Decision::Denied { reason: None })),
-        ("4", Some(Decision::Proved)),
+        ("4", Some(Decision::Unasked)),
     ];
     for (id, decision) in decisions {
         let call = Call {

@@ -44,20 +44,20 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
         !screen.contains("fn main"),
         "what was read is for the model: {screen}"
     );
-    let proved = chat
+    let unasked = chat
         .disk()
         .iter()
         .filter(|item| {
             matches!(
                 item,
                 Item::Decision {
-                    decision: Decision::Proved,
+                    decision: Decision::Unasked,
                     ..
                 }
             )
         })
         .count();
-    assert_eq!(proved, 4);
+    assert_eq!(unasked, 4);
     eventually("looks are audited", || {
         chat.audit().contains("read_file src/main.rs")
     })

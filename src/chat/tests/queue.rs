@@ -231,7 +231,7 @@ async fn what_an_earlier_command_made_harmless_asks_no_more() {
     chat.answer(asked[0].id, Answer::Once);
     withdrawn(&mut chat, asked[1].id).await;
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(decisions(&chat)[1].1, Decision::Proved);
+    assert_eq!(decisions(&chat)[1].1, Decision::Unasked);
 }
 
 #[tokio::test]

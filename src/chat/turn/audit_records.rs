@@ -98,7 +98,7 @@ fn rule(decision: &Decision) -> Option<String> {
 
 fn who(decision: &Decision) -> &'static str {
     match decision {
-        Decision::Proved => "proof",
+        Decision::Unasked => "policy",
         Decision::Rule { .. } | Decision::Forbidden { .. } => "rule",
         Decision::AutoConfirm => "auto_confirm",
         Decision::Approved | Decision::Denied { .. } => "person",

@@ -131,7 +131,7 @@ impl Turn {
 
     async fn command(&mut self, reviewed: ReviewedCommand, decision: Decision) -> Result<(), Halt> {
         match decision {
-            Decision::Proved => {
+            Decision::Unasked => {
                 let cleared = self.clear_unasked(reviewed);
                 let started_command = self.start(&cleared).await?;
                 self.finish(cleared, started_command).await
@@ -280,7 +280,7 @@ impl Turn {
 
     /// Returns true if the command only looks, so that no approval is needed.
     fn runs_unasked(&self, reviewed: &ReviewedCommand) -> bool {
-        matches!(self.resolve(reviewed), Resolution::Run(Decision::Proved))
+        matches!(self.resolve(reviewed), Resolution::Run(Decision::Unasked))
     }
 
     /// Returns the reason why a command that only looks needs approval.
@@ -355,7 +355,7 @@ impl Turn {
             request: reviewed.request,
             judged: reviewed.judged,
             edited: reviewed.edited,
-            decision: Decision::Proved,
+            decision: Decision::Unasked,
         }
     }
 }

@@ -68,7 +68,7 @@ impl Turn {
     ) -> Result<StartedFileCall, Halt> {
         let decision = match &file_call.judged.verdict {
             Verdict::Allow(Grant::ReadOnly | Grant::Unconfined | Grant::InProcess) => {
-                Decision::Proved
+                Decision::Unasked
             }
             Verdict::Allow(Grant::Rule { rule }) => Decision::Rule { rule: rule.clone() },
             Verdict::Ask(ask) => {

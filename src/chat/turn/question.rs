@@ -46,7 +46,7 @@ impl Turn {
             }
             Verdict::Allow(Grant::ReadOnly | Grant::Unconfined) => {
                 match self.why_ask_unasked(reviewed) {
-                    None => return Resolution::Run(Decision::Proved),
+                    None => return Resolution::Run(Decision::Unasked),
                     Some(why) => co_policy::ApprovalQuestion::because(why),
                 }
             }
@@ -87,7 +87,7 @@ impl Turn {
         })
     }
 
-    /// Returns the decision on a call, which the person, a rule or a proof makes.
+    /// Returns the decision on a call, which the person, a rule or the policy makes.
     pub(super) async fn decision(
         &mut self,
         next: &QueuedCall,
@@ -266,7 +266,7 @@ mod tests {
         assert!(may_open(&Decision::Approved, command));
         assert!(may_open(&rule(Pattern::exact(command)), command));
         assert!(!may_open(&rule(Pattern::prefix(["cat"])), "cat .env"));
-        for decision in [Decision::AutoConfirm, Decision::Proved] {
+        for decision in [Decision::AutoConfirm, Decision::Unasked] {
             assert!(!may_open(&decision, command));
         }
     }

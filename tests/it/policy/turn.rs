@@ -116,7 +116,7 @@ fn a_turn_of_everyday_commands_asks_nothing() {
     let decisions = of(&items, "decision");
     assert_eq!(decisions.len(), EVERYDAY.len(), "{decisions:#?}");
     for decision in decisions {
-        assert_eq!(decision["decision"]["decision"], "proved", "{decision:#?}");
+        assert_eq!(decision["decision"]["decision"], "unasked", "{decision:#?}");
     }
     let outcomes = of(&items, "outcome");
     assert_eq!(outcomes.len(), EVERYDAY.len());
@@ -148,7 +148,7 @@ fn what_fails_in_the_sandbox_is_offered_again_outside_of_it() {
     assert!(screen.contains(command), "{screen}");
     chat.wait_turns(1);
     let items = chat.items();
-    assert_eq!(decisions(&items), ["proved", "approved"]);
+    assert_eq!(decisions(&items), ["unasked", "approved"]);
     let outcomes = of(&items, "outcome");
     let first = outcomes[0]["text"].as_str().unwrap();
     assert!(
@@ -211,7 +211,7 @@ fn a_job_that_fails_in_the_sandbox_between_two_requests_is_offered_again_too() {
     chat.answer("read-only sandbox;", "n");
     chat.wait_turns(1);
     let items = chat.items();
-    assert_eq!(decisions(&items), ["proved", "approved", "denied"]);
+    assert_eq!(decisions(&items), ["unasked", "approved", "denied"]);
 }
 
 #[test]

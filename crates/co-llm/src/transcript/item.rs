@@ -105,8 +105,8 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Decision {
-    /// The policy proved that the command only reads. It runs in the read-only sandbox if there is one.
-    Proved,
+    /// The command only looks, so it runs without a question, at the read-only level if the kernel confines it.
+    Unasked,
     /// A rule of the person allows it.
     Rule { rule: String },
     /// The setting `auto_confirm` is on.
@@ -128,7 +128,7 @@ impl Decision {
     /// Returns true if the call may run.
     pub fn lets_run(&self) -> bool {
         match self {
-            Self::Proved | Self::Rule { .. } | Self::AutoConfirm | Self::Approved => true,
+            Self::Unasked | Self::Rule { .. } | Self::AutoConfirm | Self::Approved => true,
             Self::Denied { .. } | Self::Forbidden { .. } | Self::Withdrawn => false,
         }
     }
