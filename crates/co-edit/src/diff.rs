@@ -1,0 +1,199 @@
+//! The difference of two texts, by lines.
+
+use std::fmt::Write;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+use crate::lines;
+
+/// The time after which a coarser difference is good enough.
+const LIMIT: Duration = Duration::from_millis(300);
+/// The lines around a change that a unified diff shows.
+const CONTEXT: usize = 3;
+
+/// A change of some lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunk {
+    /// The lines that it replaces, from 0.
+    pub at: Range<usize>,
+    /// The new lines, each with its line break.
+    pub text: String,
+}
+
+impl Hunk {
+    /// Returns the number of lines that it adds.
+    pub fn added(&self) -> usize {
+        self.text.split_inclusive('\n').count()
+    }
+
+    /// Returns the number of lines that it removes.
+    pub fn removed(&self) -> usize {
+        self.at.len()
+    }
+}
+
+/// The names of a file before and after a change; none if it does not exist.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    pub old: Option<&'a str>,
+    pub new: Option<&'a str>,
+}
+
+/// Returns the changes that make `new` of `old`, in order. They neither overlap nor touch.
+pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+    let (old, new) = (lines(old), lines(new));
+    let ops =
+        capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + LIMIT));
+    let mut hunks: Vec<Hunk> = Vec::new();
+    for op in ops {
+        if matches!(op, DiffOp::Equal { .. }) {
+            continue;
+        }
+        let (at, text) = (op.old_range(), new[op.new_range()].concat());
+        match hunks.last_mut().filter(|last| last.at.end == at.start) {
+            Some(last) => {
+                last.at.end = at.end;
+                last.text.push_str(&text);
+            }
+            None => hunks.push(Hunk { at, text }),
+        }
+    }
+    hunks
+}
+
+/// Returns a text with changes of its lines. The hunks must be in order and must not overlap.
+pub fn apply_hunks(text: &str, hunks: &[Hunk]) -> String {
+    let lines = lines(text);
+    let mut whole = String::with_capacity(text.len());
+    let mut at = 0;
+    for hunk in hunks {
+        whole.extend(lines[at..hunk.at.start].iter().copied());
+        whole.push_str(&hunk.text);
+        at = hunk.at.end;
+    }
+    whole.extend(lines[at..].iter().copied());
+    whole
+}
+
+/// Returns the unified diff of two texts; it is empty if they are equal.
+pub fn unified(old: &str, new: &str, names: Names<'_>) -> String {
+    let hunks = hunks(old, new);
+    let old = lines(old);
+    let mut diff = String::new();
+    if hunks.is_empty() {
+        return diff;
+    }
+    let name = |side: &str, name: Option<&str>| match name {
+        Some(name) => format!("{side}/{name}"),
+        None => "/dev/null".to_owned(),
+    };
+    // Writing to a string does not fail.
+    let _written = write!(
+        diff,
+        "--- {}\n+++ {}\n",
+        name("a", names.old),
+        name("b", names.new)
+    );
+    // Lines of the new text before a hunk, less those of the old one.
+    let mut moved: isize = 0;
+    for group in hunks.chunk_by(|one, next| next.at.start - one.at.end <= 2 * CONTEXT) {
+        write_group(&mut diff, &old, group, &mut moved);
+    }
+    diff
+}
+
+fn write_group(diff: &mut String, old: &[&str], group: &[Hunk], moved: &mut isize) {
+    let (Some(first), Some(last)) = (group.first(), group.last()) else {
+        return;
+    };
+    let from = first.at.start.saturating_sub(CONTEXT);
+    let to = (last.at.end + CONTEXT).min(old.len());
+    let added: usize = group.iter().map(Hunk::added).sum();
+    let removed: usize = group.iter().map(Hunk::removed).sum();
+    let start = from.saturating_add_signed(*moved);
+    let old_range = range(from, to - from);
+    let new_range = range(start, to - from + added - removed);
+    let _written = writeln!(diff, "@@ -{old_range} +{new_range} @@");
+    let mut at = from;
+    for hunk in group {
+        write_lines(diff, ' ', old[at..hunk.at.start].iter().copied());
+        write_lines(diff, '-', old[hunk.at.clone()].iter().copied());
+        write_lines(diff, '+', hunk.text.split_inclusive('\n'));
+        at = hunk.at.end;
+    }
+    write_lines(diff, ' ', old[at..to].iter().copied());
+    *moved += added.cast_signed() - removed.cast_signed();
+}
+
+/// Returns a range of lines as a unified diff writes it. An empty one is named by the line before.
+fn range(start: usize, length: usize) -> String {
+    match length {
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        _ => format!("{},{length}", start + 1),
+    }
+}
+
+fn write_lines<'a>(diff: &mut String, sign: char, lines: impl Iterator<Item = &'a str>) {
+    for line in lines {
+        diff.push(sign);
+        diff.push_str(line);
+        if !line.ends_with('\n') {
+            diff.push_str("\n\\ No newline at end of file\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(old: &str, new: &str, expected: &str) {
+        let names = Names {
+            old: Some("f"),
+            new: Some("f"),
+        };
+        assert_eq!(unified(old, new, names), expected);
+    }
+
+    #[test]
+    fn a_diff_has_the_unified_form() {
+        check("a\n", "a\n", "");
+        check("a\n", "b\n", "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n");
+        check("", "b\n", "--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+b\n");
+        check("a\nb\n", "", "--- a/f\n+++ b/f\n@@ -1,2 +0,0 @@\n-a\n-b\n");
+        check(
+            "a\nb",
+            "a\nc\n",
+            "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n",
+        );
+        check(
+            "1\n2\n3\n4\n5\n6\n7\n8\n9\n",
+            "x\n1\n2\n3\n4\n5\n6\n7\n8\n",
+            "--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@\n+x\n 1\n 2\n 3\n@@ -6,4 +7,3 @@\n 6\n 7\n 8\n-9\n",
+        );
+        let new = Names {
+            old: None,
+            new: Some("f"),
+        };
+        assert_eq!(
+            unified("", "a\n", new),
+            "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_hunks_of_two_texts_make_one_of_the_other(old in "[ab\n]{0,40}", new in "[ab\n]{0,40}") {
+            let hunks = hunks(&old, &new);
+            prop_assert_eq!(apply_hunks(&old, &hunks), new);
+            for pair in hunks.windows(2) {
+                prop_assert!(pair[0].at.end < pair[1].at.start);
+            }
+        }
+    }
+}

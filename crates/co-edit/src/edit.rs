@@ -1,0 +1,189 @@
+//! Replaces texts in a file.
+
+use std::fmt;
+
+use memchr::memmem::Finder;
+use serde::Deserialize;
+
+use crate::error::{EditError, Refusal};
+use crate::loose;
+use crate::nearest::Nearest;
+use crate::text::{FileText, typed};
+
+/// A text to replace by another one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// The text to replace. It must stand exactly once in the file, unless `all` is true.
+    pub old: String,
+    pub new: String,
+    /// Replaces each place.
+    #[serde(default)]
+    pub all: bool,
+}
+
+/// A file after its edits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edited {
+    pub file: FileText,
+    pub notes: Vec<Note>,
+}
+
+/// A place that differed from `old` in white space. Lines count from 1, in the text that the edit was applied to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The number of the edit, from 1.
+    pub edit: usize,
+    pub first: usize,
+    pub last: usize,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { edit, first, last } = self;
+        let lines = match first == last {
+            true => format!("line {first}, which differs"),
+            false => format!("lines {first} to {last}, which differ"),
+        };
+        write!(
+            f,
+            "edit {edit} replaced {lines} from `old` in white space, and `new` got the file's indentation"
+        )
+    }
+}
+
+/// Applies edits to a file, each to the text that the ones before it left.
+///
+/// # Errors
+/// One of them cannot be applied. Then none is.
+pub fn apply(file: &FileText, edits: &[Edit]) -> Result<Edited, EditError> {
+    let fail = |number, refusal| EditError {
+        number,
+        total: edits.len(),
+        refusal,
+    };
+    if edits.is_empty() {
+        return Err(fail(0, Refusal::NoEdits));
+    }
+    let mut edited = Edited {
+        file: file.clone(),
+        notes: Vec::new(),
+    };
+    for (at, edit) in edits.iter().enumerate() {
+        let fail = |refusal| fail(at + 1, refusal);
+        if exact(&mut edited.file, edit).map_err(fail)? {
+            continue;
+        }
+        if let Some(overlap) = overlap(file, &edits[..at], &edit.old) {
+            return Err(fail(overlap));
+        }
+        let (first, last) = with_other_space(&mut edited.file, edit).map_err(fail)?;
+        edited.notes.push(Note {
+            edit: at + 1,
+            first,
+            last,
+        });
+    }
+    match edited.file == *file {
+        true => Err(fail(edits.len(), Refusal::Unchanged)),
+        false => Ok(edited),
+    }
+}
+
+/// Replaces `old` where it stands as given. Returns false if it does not.
+fn exact(file: &mut FileText, edit: &Edit) -> Result<bool, Refusal> {
+    let (old, new) = (typed(&edit.old), typed(&edit.new));
+    if old.is_empty() {
+        return Err(Refusal::EmptyOld);
+    }
+    if old == new {
+        return Err(Refusal::NothingToDo);
+    }
+    let text = file.as_str();
+    let finder = Finder::new(old.as_bytes());
+    let Some(first) = finder.find(text.as_bytes()) else {
+        return Ok(false);
+    };
+    if edit.all {
+        file.replace_all(&old, &new);
+        return Ok(true);
+    }
+    // The next place may overlap the first one.
+    let mut places = vec![first];
+    while let Some(last) = places.last()
+        && let Some(next) = finder.find(&text.as_bytes()[last + 1..])
+    {
+        places.push(last + 1 + next);
+    }
+    match places[..] {
+        [at] => {
+            file.replace(at..at + old.len(), &new);
+            Ok(true)
+        }
+        _ => Err(Refusal::Several(line_numbers(text, &places))),
+    }
+}
+
+/// Replaces `old` where it stands with other white space. Returns the first and the last line.
+fn with_other_space(file: &mut FileText, edit: &Edit) -> Result<(usize, usize), Refusal> {
+    let (old, new) = (typed(&edit.old), typed(&edit.new));
+    let text = file.as_str();
+    let count = old.lines().count();
+    let line = match loose::places(text, &old)[..] {
+        [line] => line,
+        [] => {
+            let lines: Vec<&str> = text.lines().collect();
+            let nearest = Nearest::find(&lines, &old);
+            return Err(nearest.map_or(Refusal::NothingNear, Refusal::Absent));
+        }
+        ref several => {
+            let lines = several.iter().map(|line| line + 1).collect();
+            return Err(Refusal::SeveralLoose(lines));
+        }
+    };
+    let Some(replacement) = loose::replacement(text, line, &old, &new) else {
+        let lines: Vec<&str> = text.lines().collect();
+        return Err(Refusal::Indentation(Nearest::at(&lines, line, count)));
+    };
+    if text[replacement.range.clone()] == replacement.text {
+        return Err(Refusal::Unchanged);
+    }
+    file.replace(replacement.range, &replacement.text);
+    Ok((line + 1, line + count))
+}
+
+/// Returns the refusal of an edit whose `old` stood in the file until an earlier edit changed it.
+fn overlap(file: &FileText, earlier: &[Edit], old: &str) -> Option<Refusal> {
+    let old = typed(old);
+    let mut file = file.clone();
+    let mut at = file.as_str().find(&*old)?;
+    for (number, edit) in earlier.iter().enumerate() {
+        let line = line_numbers(file.as_str(), &[at])[0];
+        if !exact(&mut file, edit).ok()? {
+            with_other_space(&mut file, edit).ok()?;
+        }
+        match file.as_str().find(&*old) {
+            Some(place) => at = place,
+            None => {
+                let earlier = number + 1;
+                return Some(Refusal::Overlap { earlier, line });
+            }
+        }
+    }
+    None
+}
+
+/// Returns the line number, from 1, of each of some places in order.
+fn line_numbers(text: &str, places: &[usize]) -> Vec<usize> {
+    let mut from = 0;
+    let mut line = 1;
+    let number = |at: &usize| {
+        line += memchr::memchr_iter(b'\n', &text.as_bytes()[from..*at]).count();
+        from = *at;
+        line
+    };
+    places.iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests;

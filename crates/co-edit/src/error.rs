@@ -1,0 +1,77 @@
+use crate::nearest::Nearest;
+
+/// The most places that a refusal lists.
+const PLACES: usize = 10;
+
+/// An edit that cannot be applied. The text says what to do next.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{refusal}", prefix(*.number, *.total))]
+pub struct EditError {
+    /// The number of the edit, from 1.
+    pub number: usize,
+    /// The number of edits in the request.
+    pub total: usize,
+    pub refusal: Refusal,
+}
+
+/// The reason why an edit cannot be applied. Lines count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there are no edits: give at least one")]
+    NoEdits,
+    #[error("`old` is empty: give the text to replace, or write the whole file with write_file")]
+    EmptyOld,
+    #[error(
+        "`old` and `new` are equal, so nothing would change: correct `new` or leave the edit out"
+    )]
+    NothingToDo,
+    #[error("the file already is as the edit would make it: leave the edit out")]
+    Unchanged,
+    #[error(
+        "`old` stands {} times, {}: add lines around the right one, or set `all` to replace every one",
+        .0.len(), places(.0)
+    )]
+    Several(Vec<usize>),
+    #[error(
+        "`old` does not stand in the file as given; with other white space it stands {} times, {}: copy the right lines \
+         exactly, with lines around them",
+        .0.len(), places(.0)
+    )]
+    SeveralLoose(Vec<usize>),
+    #[error(
+        "`old` overlaps edit {earlier}, which changed line {line}: join the two edits into one"
+    )]
+    Overlap { earlier: usize, line: usize },
+    #[error(
+        "`old` differs from the file in its indentation, and that of `new` cannot be derived from it: copy the lines of the \
+         file into `old` and indent `new` as they are\n{0}"
+    )]
+    Indentation(Nearest),
+    #[error(
+        "`old` does not stand in the file: copy it from the file, where these lines are the nearest\n{0}"
+    )]
+    Absent(Nearest),
+    #[error("neither `old` nor anything like it stands in the file: read the file again")]
+    NothingNear,
+}
+
+/// Returns the text that tells an edit from the others of its request.
+fn prefix(number: usize, total: usize) -> String {
+    match total {
+        0 | 1 => String::new(),
+        _ => format!("edit {number} of {total}: "),
+    }
+}
+
+/// Returns the places in words: `at lines 3, 7 and 9`.
+fn places(lines: &[usize]) -> String {
+    let mut words: Vec<_> = lines.iter().take(PLACES).map(ToString::to_string).collect();
+    if lines.len() > PLACES {
+        words.push("more".to_owned());
+    }
+    let last = words.pop().unwrap_or_default();
+    match words.is_empty() {
+        true => format!("at line {last}"),
+        false => format!("at lines {} and {last}", words.join(", ")),
+    }
+}

@@ -1,0 +1,89 @@
+//! The change of indentation between the lines of an edit and those of a file.
+
+/// Returns the white space at the start of a line.
+pub(crate) fn indentation(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
+}
+
+/// The way from the indentation of an edit to that of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Shift<'a> {
+    /// The file has this before each line.
+    Add(&'a str),
+    /// The edit has this before each line.
+    Remove(&'a str),
+    /// The file indents by another unit.
+    Unit {
+        from: &'static str,
+        to: &'static str,
+    },
+}
+
+/// The units of indentation that are told apart.
+const UNITS: [&str; 5] = ["\t", "    ", "  ", "        ", "   "];
+
+impl<'a> Shift<'a> {
+    /// Returns the shift that holds for all lines, given as pairs of their indentation in the edit and in the file.
+    pub(crate) fn of(pairs: &[(&'a str, &'a str)]) -> Option<Self> {
+        let (old, file) = *pairs.first()?;
+        let added = file.strip_suffix(old).map(Self::Add);
+        let removed = old.strip_suffix(file).map(Self::Remove);
+        let units = UNITS.into_iter().flat_map(|from| {
+            let others = UNITS.into_iter().filter(move |to| *to != from);
+            others.map(move |to| Self::Unit { from, to })
+        });
+        let mut all = added.into_iter().chain(removed).chain(units);
+        all.find(|shift| {
+            let holds = |(old, file): &(&str, &str)| shift.apply(old).as_deref() == Some(*file);
+            pairs.iter().all(holds)
+        })
+    }
+
+    /// Returns the indentation for the file; none if the shift does not tell it.
+    pub(crate) fn apply(&self, indentation: &str) -> Option<String> {
+        match self {
+            Self::Add(added) => Some(format!("{added}{indentation}")),
+            Self::Remove(removed) => indentation.strip_prefix(removed).map(str::to_owned),
+            Self::Unit { from, to } => {
+                let depth = indentation.len() / from.len();
+                (from.repeat(depth) == indentation).then(|| to.repeat(depth))
+            }
+        }
+    }
+}
+
+/// Returns whether an indentation has tabs and spaces.
+pub(crate) fn is_mixed(indentation: &str) -> bool {
+    indentation.contains('\t') && indentation.contains(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_shift_holds_for_all_lines() {
+        let check = |pairs: &[(&str, &str)], of: &str, expected: Option<&str>| {
+            let shift = Shift::of(pairs).and_then(|shift| shift.apply(of));
+            assert_eq!(shift.as_deref(), expected, "{pairs:?}");
+        };
+        check(&[("", "    "), ("    ", "        ")], "  ", Some("      "));
+        check(&[("    ", ""), ("      ", "  ")], "     ", Some(" "));
+        check(&[("    ", ""), ("      ", "  ")], "", None);
+        check(
+            &[("    ", "\t"), ("        ", "\t\t")],
+            "            ",
+            Some("\t\t\t"),
+        );
+        check(&[("\t", "  "), ("", "")], "\t\t", Some("    "));
+        check(&[("    ", "\t")], "      ", None);
+        check(
+            &[("  ", "    "), ("    ", "        ")],
+            "      ",
+            Some("            "),
+        );
+        check(&[("", "  "), ("", "    ")], "", None);
+        check(&[("", "\t"), ("    ", "\t\t")], "", None);
+        check(&[], "", None);
+    }
+}

@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+
+mod diff;
+mod edit;
+mod error;
+mod hash;
+mod indent;
+mod loose;
+mod nearest;
+mod rebase;
+mod text;
+
+pub use diff::{Hunk, Names, apply_hunks, hunks, unified};
+pub use edit::{Edit, Edited, Note, apply};
+pub use error::{EditError, Refusal};
+pub use hash::hash;
+pub use nearest::Nearest;
+pub use rebase::{Rebased, rebase};
+pub use text::{FileText, NotText};
+
+/// Returns the lines of a text, each with its line break.
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
