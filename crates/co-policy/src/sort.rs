@@ -53,16 +53,15 @@ fn sort_program(name: &Word, rest: &[Word], found: &Found) -> Sorted {
         return Sorted::asking(Sort::RunsCode, does, name, rest);
     }
     let base = base_name(text);
-    if let [only] = rest
-        && only.is_literal()
-        && matches!(only.text(), "--version" | "--help")
-        && !text.contains('/')
-    {
+    if describes_itself(rest) && !text.contains('/') {
         return Sorted::looking(base, rest);
     }
     let Some((words, row)) = find_row(base, rest) else {
         return Sorted::asking(Sort::Unknown, unknown(base), name, rest);
     };
+    if words.len() > 1 && describes_itself(&rest[words.len() - 1..]) {
+        return Sorted::looking(base, rest);
+    }
     let given = Given::new(row, &rest[words.len() - 1..]);
     let effect = effect(row, &given, found, base);
     let operands = given.operands;
@@ -86,6 +85,11 @@ fn sort_program(name: &Word, rest: &[Word], found: &Found) -> Sorted {
     }
     sorted.operands = operands.into_iter().filter(Word::is_literal).collect();
     sorted
+}
+
+/// Returns whether a program, or its sub-command, gets nothing but the wish to print its help or version.
+fn describes_itself(words: &[Word]) -> bool {
+    matches!(words, [only] if only.is_literal() && matches!(only.text(), "--version" | "--help"))
 }
 
 /// Returns the sentence for a program without a row.
