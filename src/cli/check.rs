@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lexopt::{Arg::*, Parser};
@@ -32,6 +32,41 @@ pub struct Setup {
     pub launcher: Launcher,
 }
 
+impl Setup {
+    /// Returns the judge of a workspace. Prints faults of the rules to standard error.
+    pub(super) fn judge(self, workspace: PathBuf) -> Judge {
+        let mut notes = Vec::new();
+        let saved = match self
+            .rules
+            .as_deref()
+            .map(|dir| rules::load(dir, &workspace))
+        {
+            Some(Ok(saved)) => saved,
+            Some(Err(error)) => {
+                notes.push(error.to_string());
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        // Nobody waits for the rest of it.
+        self.launcher.surveys().finish(&workspace);
+        let (judge, problems) = Judge::new(JudgeConfig {
+            workspace,
+            home: self.home,
+            path: self.path,
+            settings: self.settings,
+            saved,
+            own: self.own,
+        });
+        let judge = judge.with_launcher(self.launcher, std::env::vars_os().collect());
+        notes.extend(problems);
+        for note in notes {
+            let _shown = writeln!(io::stderr(), "{note}");
+        }
+        judge
+    }
+}
+
 struct CheckArguments {
     cwd: Option<PathBuf>,
     json: bool,
@@ -56,7 +91,7 @@ pub fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
         }
     };
     let confined = setup.launcher.check().is_ok();
-    let judge = judge(setup, &cwd);
+    let judge = setup.judge(workspace_of(&cwd));
     let verdict = |command: String| {
         let assessment = judge.assess(&Program::Shell(command), &cwd, confined);
         judge.verdict(&assessment, &[])
@@ -96,39 +131,6 @@ fn parse(args: Vec<OsString>) -> Result<Option<CheckArguments>, String> {
         }
     }
     Ok(Some(arguments))
-}
-
-fn judge(setup: Setup, cwd: &Path) -> Judge {
-    let workspace = workspace_of(cwd);
-    let mut notes = Vec::new();
-    let saved = match setup
-        .rules
-        .as_deref()
-        .map(|dir| rules::load(dir, &workspace))
-    {
-        Some(Ok(saved)) => saved,
-        Some(Err(error)) => {
-            notes.push(error.to_string());
-            Vec::new()
-        }
-        None => Vec::new(),
-    };
-    // Nobody waits for the rest of it.
-    setup.launcher.surveys().finish(&workspace);
-    let (judge, problems) = Judge::new(JudgeConfig {
-        workspace,
-        home: setup.home,
-        path: setup.path,
-        settings: setup.settings,
-        saved,
-        own: setup.own,
-    });
-    let judge = judge.with_launcher(setup.launcher, std::env::vars_os().collect());
-    notes.extend(problems);
-    for note in notes {
-        let _shown = writeln!(io::stderr(), "{note}");
-    }
-    judge
 }
 
 fn one(verdict: &Verdict, command: &str, as_json: bool) -> io::Result<()> {

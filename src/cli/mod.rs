@@ -1,8 +1,9 @@
-//! The command line of `co-nvim`: the backend itself, and the commands `exec`, `check` and `doctor`.
+//! The command line of `co-nvim`: the backend itself, and the commands `exec`, `check`, `edit` and `doctor`.
 
 pub mod check;
 mod descriptors;
 pub mod doctor;
+mod edit;
 pub mod exec;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ co-nvim: the backend of co, an agent and a shell for Neovim
   co-nvim                      speak RPC on standard input and output (Neovim starts it so)
   co-nvim exec [OPTIONS] CMD   run a command through the executor; see co-nvim exec --help
   co-nvim check [OPTIONS] [CMD]  say whether a command may run unasked, and why
+  co-nvim edit [OPTIONS]       change a file as a tool of the model would; see co-nvim edit --help
   co-nvim doctor [--json]      say what works here and what to do about the rest
   co-nvim --version
 ";
@@ -84,8 +86,9 @@ fn failed(why: &str) -> ExitCode {
 
 fn without_guard(command: &str, rest: Vec<OsString>) -> ExitCode {
     match (command, descriptors::check()) {
-        ("check" | "doctor", Err(error)) => failed(&error.to_string()),
-        ("check", Ok(())) => check(rest),
+        ("check" | "edit" | "doctor", Err(error)) => failed(&error.to_string()),
+        ("check", Ok(())) => with_setup(|setup| check::run(rest, setup)),
+        ("edit", Ok(())) => with_setup(|setup| edit::run(rest, setup)),
         ("doctor", Ok(())) => block_on(doctor(rest)),
         _ => information(command),
     }
@@ -194,7 +197,8 @@ fn exec(args: &[OsString], watchdog: Watchdog) -> ExitCode {
     }
 }
 
-fn check(args: Vec<OsString>) -> ExitCode {
+/// Runs a command that judges.
+fn with_setup(run: impl FnOnce(check::Setup) -> ExitCode) -> ExitCode {
     let setup = CommandContext::find().and_then(|here| {
         Ok(check::Setup {
             launcher: here.launcher(),
@@ -206,7 +210,7 @@ fn check(args: Vec<OsString>) -> ExitCode {
         })
     });
     match setup {
-        Ok(setup) => check::run(args, setup),
+        Ok(setup) => run(setup),
         Err(error) => failed(&error.to_string()),
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use super::edits::{EditPlace, EditRefused};
 use super::facts::{Sandbox, WorkspaceFacts};
 use super::files::{self, FileQuery};
 use super::tracked::TrackedFiles;
@@ -12,7 +13,8 @@ use co_exec::regular::{self, Stamp};
 use co_exec::repository;
 use co_exec::sandbox::{Launcher, Refused};
 use co_exec::secrets::{Survey, Surveys, content};
-use co_policy::facts::{Facts, LocalFacts};
+use co_policy::facts::{Facts, LocalFacts, PathFact};
+use co_policy::paths::PathUse;
 use co_policy::saved::WorkspaceRules;
 use co_policy::secret_names::is_secret;
 use co_policy::{Assessed, Assessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, paths};
@@ -112,20 +114,13 @@ impl Judge {
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn judge_query(&self, query: &FileQuery, cwd: &Path) -> Verdict {
         let words = vec![query.name().to_owned(), query.path().to_owned()];
-        let local = LocalFacts {
-            facts: &self.facts,
-            cwd,
-        };
-        let reason = paths::check(&local, query.path(), query.wanted(), &(0..0));
-        let fact = self.facts.path(cwd, query.path());
-        let why = |text: &str| Reason::whole(format!("`{}` {text}", query.path()));
-        let own = fact.co_file.then(|| why("is a file of co's own"));
-        let real = fact
-            .inside
-            .map(|inside| self.facts.root().join(inside.real));
-        let covered = reason.is_none() && real.is_some_and(|real| self.survey().covers(&real));
-        let covered = covered.then(|| why("is another name of a secret"));
-        let problems: Vec<Reason> = reason.into_iter().chain(own).chain(covered).collect();
+        let path = query.path();
+        let own = self.own_problem(path, &self.facts.path(cwd, path));
+        let problems: Vec<Reason> = self
+            .path_problem(path, query.wanted(), cwd)
+            .into_iter()
+            .chain(own)
+            .collect();
         let uncovered = problems.first().cloned();
         let found = self.add_workspace_rules(Assessment {
             command: co_policy::rules::join(&words),
@@ -150,6 +145,55 @@ impl Judge {
             }
             verdict => verdict,
         }
+    }
+
+    /// Returns the file that an edit of a path would change.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    ///
+    /// # Errors
+    /// The path is outside the workspace, a secret, a file of co's own, or no file.
+    pub fn edit_place(&self, path: &str, cwd: &Path) -> Result<EditPlace, EditRefused> {
+        let refuse = |why: &str| EditRefused(format!("{why}, so co does not change it"));
+        if path.is_empty() || path.ends_with('/') {
+            return Err(refuse(&format!("`{path}` does not name a file")));
+        }
+        let fact = self.facts.path(cwd, path);
+        // The person is asked about the workspace's rules as about other files that co obeys.
+        let rules = fact
+            .inside
+            .as_ref()
+            .is_some_and(|it| self.facts.root().join(&it.real) == self.rules_file);
+        let own = self.own_problem(path, &fact).filter(|_| !rules);
+        let problems = self.path_problem(path, PathUse::ReadFile, cwd).or(own);
+        match (problems, fact.inside) {
+            (Some(reason), _) => Err(refuse(&reason.text)),
+            (None, None) => Err(refuse(&format!("`{path}` is outside the workspace"))),
+            (None, Some(inside)) => Ok(EditPlace {
+                shown: inside.written.display().to_string(),
+                real: self.facts.root().join(inside.real),
+                is_link: cwd.join(path).is_symlink(),
+            }),
+        }
+    }
+
+    /// Returns the reason why a path may not be used unasked: it is outside the workspace, or a secret.
+    fn path_problem(&self, path: &str, wanted: PathUse, cwd: &Path) -> Option<Reason> {
+        let local = LocalFacts {
+            facts: &self.facts,
+            cwd,
+        };
+        paths::check(&local, path, wanted, &(0..0)).or_else(|| {
+            let inside = self.facts.path(cwd, path).inside?;
+            let covered = self.survey().covers(&self.facts.root().join(inside.real));
+            covered.then(|| Reason::whole(format!("`{path}` is another name of a secret")))
+        })
+    }
+
+    /// Returns the reason why a path may not be used unasked, if co keeps a file there.
+    fn own_problem(&self, path: &str, fact: &PathFact) -> Option<Reason> {
+        let why = || Reason::whole(format!("`{path}` is a file of co's own"));
+        fact.co_file.then(why)
     }
 
     /// Judges text that is typed into a job. It asks unless a rule names the tool `job_write`, or the person `allowed`

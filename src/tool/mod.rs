@@ -4,6 +4,7 @@
 //! These modules know the executor and the policy, and nothing of chats, providers or Neovim.
 
 pub mod confinement;
+pub mod edits;
 pub mod facts;
 pub mod files;
 pub mod job_input;

@@ -65,6 +65,8 @@ fn prefix(number: usize, total: usize) -> String {
 
 /// Returns the places in words: `at lines 3, 7 and 9`.
 fn places(lines: &[usize]) -> String {
+    let mut lines = lines.to_vec();
+    lines.dedup();
     let mut words: Vec<_> = lines.iter().take(PLACES).map(ToString::to_string).collect();
     if lines.len() > PLACES {
         words.push("more".to_owned());

@@ -1,6 +1,7 @@
 //! Tests of cli.
 
 mod descriptors;
+mod edit;
 mod messages;
 mod settings;
 mod settings_help;

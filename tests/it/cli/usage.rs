@@ -18,7 +18,7 @@ fn said(args: &[&str]) -> (Option<i32>, String) {
 fn every_command_answers_a_request_for_help() {
     let (code, all) = said(&["--help"]);
     assert_eq!(code, Some(0));
-    for command in ["exec", "check", "doctor"] {
+    for command in ["exec", "check", "edit", "doctor"] {
         assert!(all.contains(&format!("co-nvim {command}")), "{all}");
         for flag in ["--help", "-h"] {
             let (code, text) = said(&[command, flag]);

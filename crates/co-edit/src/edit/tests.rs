@@ -89,7 +89,7 @@ fn a_refusal_says_what_to_do_next() {
     refused(
         "aaa",
         &[edit("aa", "x")],
-        "`old` stands 2 times, at lines 1 and 1: add lines around the right one, or set `all` to replace every one",
+        "`old` stands 2 times, at line 1: add lines around the right one, or set `all` to replace every one",
     );
     refused(
         "if x\n  b = 1\nelse\n    b  = 1\n",

@@ -1,0 +1,19 @@
+//! The tools `edit_file`, `write_file`, `delete_file` and `move_file`, which change files of the workspace.
+//!
+//! A request becomes a [`Proposal`], which shows what would change and changes nothing. `tool::judge` decides which files
+//! may be changed. The person decides about the proposal.
+
+mod disk;
+mod proposal;
+mod request;
+
+pub use proposal::{EditPlace, Proposal, propose};
+pub use request::{EditRequest, NAMES};
+
+/// A change that cannot be made. The text says why and what to do next, without a final period.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EditRefused(pub String);
+
+#[cfg(test)]
+mod tests;
