@@ -188,6 +188,9 @@ pub enum ToEditor {
         used: Used,
         /// The tokens of the turn that runs or ran last.
         turn: Used,
+        /// The part of the model's window that the last request takes, in percent. None before the first request.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        window_used: Option<u64>,
         /// The first line of each command in the foreground: calls of the model and `!` lines.
         commands: Vec<String>,
         queued: usize,

@@ -172,6 +172,7 @@
 ---@field cached? integer of the input
 ---@field cost? number US dollars, if the prices are known
 ---@field turn? co.Used
+---@field window_used? integer percent of the model's window that the last request takes
 ---@field commands? string[] the first lines of the commands that run in the foreground
 ---@field queued integer
 ---@field taken_prompts integer number of prompts that no longer wait

@@ -86,8 +86,8 @@ pub enum ChatEvent {
     ToldModel(String),
     /// The model gets a summary of the earlier turns.
     Summarised,
-    /// The model gets a part of the older outputs from here on.
-    OutputsShortened,
+    /// The model gets a part of the older outputs and attachments from here on.
+    TextsShortened,
     /// The model no longer sees the text since [`ChatEvent::AnswerStarted`].
     AnswerDropped,
     /// The person asked for another answer.

@@ -97,6 +97,7 @@ struct Chat {
     usage: Usage,
     /// The usage of the current or last turn.
     turn_usage: Usage,
+    window_used: Option<u64>,
     state: State,
     detail: String,
     /// The front end knows the start of the answer that `/retry` replaces.
@@ -136,6 +137,7 @@ impl Chat {
             revoked: services.instructions.revoked(),
             usage: Usage::default(),
             turn_usage: Usage::default(),
+            window_used: None,
             state: State::Idle,
             detail: String::new(),
             answering: false,
@@ -336,6 +338,7 @@ impl Chat {
                 self.turn_usage += usage;
                 self.show_state();
             }
+            TurnEvent::WindowUsed(percent) => self.window_used = Some(percent),
         }
     }
 

@@ -161,7 +161,7 @@ impl<'a> Retelling<'a> {
                 self.prompted = true;
             }
             Item::Surroundings(_) | Item::Reasoning { .. } => self.start_turn(),
-            Item::Shortened { .. } => self.events.push(ChatEvent::OutputsShortened),
+            Item::Shortened { .. } => self.events.push(ChatEvent::TextsShortened),
             Item::JobStarted { .. } | Item::JobEnded { .. } | Item::Unknown => {}
         }
     }

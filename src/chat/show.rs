@@ -29,6 +29,7 @@ impl Chat {
             backend: self.services.probe.name().to_owned(),
             used: self.usage.into(),
             turn: self.turn_usage.into(),
+            window_used: self.window_used,
             commands: self.services.foreground.of(self.id),
             queued: self.queue.len(),
             taken_prompts: self.taken_prompts,

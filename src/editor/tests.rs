@@ -20,6 +20,7 @@ fn state(chat: u64, state: State) -> ToEditor {
         backend: String::new(),
         used: Used::default(),
         turn: Used::default(),
+        window_used: None,
         queued: 0,
         taken_prompts: 0,
         transcript: None,

@@ -194,8 +194,8 @@ fn paragraph(event: &ChatEvent) -> Option<String> {
         ChatEvent::Summarised => {
             "> earlier turns were summed up for the model; they stay here and in the file".to_owned()
         }
-        ChatEvent::OutputsShortened => {
-            "> the chat nearly fills the model's window: from here on the model gets only parts of older outputs".to_owned()
+        ChatEvent::TextsShortened => {
+            "> the chat nearly fills the model's window: from here on the model gets only parts of older outputs and attachments".to_owned()
         }
         ChatEvent::AskedAgain => {
             "> asked again: the model no longer sees the answer above".to_owned()

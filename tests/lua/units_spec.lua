@@ -62,6 +62,12 @@ describe('the winbar', function()
       taken_prompts = 0,
     }
     same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.chat.winbar').text(state))
+    state.window_used = 38
+    same(
+      ' ready · m · 5 in 6 out $0.13 · window 38%% · %</x',
+      require('co.chat.winbar').text(state)
+    )
+    state.window_used = nil
     state.everything = true
     same(
       ' ready · ASKS NOTHING · m · 5 in 6 out $0.13 · %</x',

@@ -54,6 +54,9 @@ function M.text(state, isolation)
     local used = ('%s in %s out'):format(tokens(state.input), tokens(state.output))
     parts[#parts + 1] = state.cost and ('%s $%.2f'):format(used, state.cost) or used
   end
+  if state.window_used then
+    parts[#parts + 1] = ('window %d%%'):format(state.window_used)
+  end
   local backend = state.backend ~= '' and state.backend or nil
   if backend then
     local approved = backend == 'subprocess' and 'unconfined' or backend

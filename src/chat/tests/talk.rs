@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::chat::{Chat, call, calls, done, says, text, tool};
 use crate::chat::Msg;
 use crate::protocol::{State, ToEditor};
-use co_llm::scripted::Part;
+use co_llm::scripted::{Part, Scripted};
 use co_llm::transcript::{End, Item, Usage};
 use co_llm::{Delta, Stop};
 
@@ -149,6 +149,32 @@ async fn prompts_typed_during_a_turn_wait_their_turn() {
         chat.screen(),
         "## You\n\nfirst\n\n## Co\n\none\n\n## You\n\nsecond\n\n## Co\n\ntwo\n\n## You\n\nthird\n\n## Co\n\nthree"
     );
+}
+
+/// The count of the provider takes the place of the estimate.
+#[tokio::test]
+async fn the_state_says_how_full_the_window_is() {
+    let counted = Usage {
+        input: 6_000,
+        output: 1_000,
+        ..Usage::default()
+    };
+    let answer = vec![text("yes"), Delta::Usage(counted).into(), done()];
+    let mut chat = Chat::with(Scripted::with_window([answer], 10_000), |_| {});
+    assert_eq!(chat.turn(&"x".repeat(7_000)).await, "done");
+    let mut told: Vec<u64> = chat
+        .seen
+        .iter()
+        .filter_map(|message| match message {
+            ToEditor::State { window_used, .. } => *window_used,
+            _ => None,
+        })
+        .collect();
+    told.dedup();
+    let [estimated, 70] = told[..] else {
+        panic!("{told:?}");
+    };
+    assert!((20..60).contains(&estimated), "{estimated}");
 }
 
 #[tokio::test]

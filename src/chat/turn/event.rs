@@ -28,6 +28,8 @@ pub(in crate::chat) enum TurnEvent {
     /// A request about jobs.
     Job(JobRequest),
     Usage(Usage),
+    /// The part of the model's window that the last request takes, in percent.
+    WindowUsed(u64),
 }
 
 /// The state of the chat before a request.

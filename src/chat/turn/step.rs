@@ -57,7 +57,7 @@ impl StepProgress {
 }
 
 /// Returns the system prompt. It stays the same until a summary, so that the provider can cache it.
-fn system(items: &[Item]) -> String {
+pub(super) fn system(items: &[Item]) -> String {
     let surroundings = transcript::first_surroundings(items);
     prompt::system(surroundings.unwrap_or(&Surroundings::default()))
 }
@@ -128,9 +128,9 @@ impl Turn {
             fit = budget.fit(&prompt, &tools, &items);
         }
         if !fit.shortened.is_empty() {
-            let outputs = fit.shortened;
-            self.record(Item::Shortened { outputs }).await?;
-            self.show(ChatEvent::OutputsShortened).await?;
+            let texts = fit.shortened;
+            self.record(Item::Shortened { texts }).await?;
+            self.show(ChatEvent::TextsShortened).await?;
         }
         fit.items.extend_from_slice(refusals);
         let request = ModelRequest {
@@ -140,6 +140,7 @@ impl Turn {
             may_call,
             cache_key: Some(self.transcript_id.clone()),
         };
+        self.window_used(fit.tokens).await?;
         Ok((request, fit.tokens))
     }
 
@@ -226,7 +227,18 @@ impl Turn {
         for item in heard.answer.finish() {
             self.keep(item, heard).await?;
         }
+        let counted = heard.usage.input + heard.usage.output;
+        if counted > 0 {
+            self.window_used(counted).await?;
+        }
         self.used(heard.usage).await
+    }
+
+    /// Tells the chat how full the model's window is.
+    async fn window_used(&self, tokens: u64) -> Result<(), Halt> {
+        let window = self.budget().await?.window.max(1);
+        self.send(TurnEvent::WindowUsed(tokens * 100 / window))
+            .await
     }
 
     /// Waits before the next try and shows the person the seconds.

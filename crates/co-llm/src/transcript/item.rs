@@ -71,8 +71,8 @@ pub enum Item {
     },
     /// The person asked for another answer. The model is no longer sent the last one.
     Retried,
-    /// Outputs that the model is sent in part from here on, so that the chat fits its context window.
-    Shortened { outputs: Vec<Shortened> },
+    /// Texts that the model is sent in part from here on, so that the chat fits its context window.
+    Shortened { texts: Vec<Shortened> },
     /// A line for the person only. No model is sent it.
     Notice { text: String },
     /// An item of a later version.
@@ -178,11 +178,21 @@ impl Shown {
     }
 }
 
-/// An output of which the model is sent a part.
+/// A long text of a chat.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum LongText {
+    /// The output of the call with this [`Call::id`].
+    Output { call: String },
+    /// What a prompt attaches under this name, with so many bytes.
+    Context { name: String, size: usize },
+}
+
+/// A text of which the model is sent a part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortened {
-    /// The [`Call::id`] of the output.
-    pub call: String,
+    #[serde(flatten)]
+    pub text: LongText,
     /// The number of bytes that are sent of its beginning, and of its end. With 0 one line replaces all of it.
     pub bytes: usize,
 }

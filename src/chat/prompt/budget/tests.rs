@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use co_llm::transcript::Call;
+use co_llm::transcript::{Call, Context, Outcome};
 
 fn user(text: &str) -> Item {
     Item::User {
@@ -85,7 +85,7 @@ fn two_hundred_steps_with_five_megabytes_stay_under_and_keep_the_first_words() {
         last = fit.items;
         if !fit.shortened.is_empty() {
             items.push(Item::Shortened {
-                outputs: fit.shortened,
+                texts: fit.shortened,
             });
             let again = budget.fit("system", &[], &items);
             assert_eq!(again.items, last, "it stays as it was sent");
@@ -111,7 +111,7 @@ fn one_output_larger_than_the_window_is_cut_in_its_middle() {
     assert!(output.starts_with("first") && output.ends_with("last"));
     assert_eq!(fit.summarise, None);
     items.push(Item::Shortened {
-        outputs: fit.shortened,
+        texts: fit.shortened,
     });
     let again = Budget { window: 10_000 }.fit("", &[], &items);
     assert_eq!(again.items, fit.items, "it stays as it was sent");
@@ -172,7 +172,7 @@ fn what_is_attached_and_the_tools_count() {
     let plain = budget.fit("", &[], &[user("go")]).tokens;
     let attached = Item::User {
         text: "go".into(),
-        context: vec![co_llm::transcript::Context {
+        context: vec![Context {
             name: "@file:src/main.rs".into(),
             text: "x".repeat(7_000),
         }],
@@ -184,4 +184,60 @@ fn what_is_attached_and_the_tools_count() {
         schema: json!({"about": "x".repeat(3_500)}),
     };
     assert!(budget.fit("", &[tool], &[user("go")]).tokens > plain + 2_000);
+}
+
+fn attached(text: &str, files: &[(&str, usize)]) -> Item {
+    let context = |(name, size): &(&str, usize)| Context {
+        name: (*name).into(),
+        text: "x".repeat(*size),
+    };
+    Item::User {
+        text: text.into(),
+        context: files.iter().map(context).collect(),
+    }
+}
+
+fn contexts(items: &[Item]) -> Vec<&str> {
+    let mut texts = Vec::new();
+    for item in items {
+        if let Item::User { context, .. } = item {
+            texts.extend(context.iter().map(|it| it.text.as_str()));
+        }
+    }
+    texts
+}
+
+#[test]
+fn what_an_earlier_prompt_attached_is_left_out_like_an_old_output() {
+    let mut items = vec![attached(
+        "read",
+        &[("@file:a", 20_000), ("@file:b", 20_000)],
+    )];
+    items.extend(step(1, "fine".into()));
+    items.push(attached("and now", &[("@file:c", 9_000)]));
+    items.extend((2..7).flat_map(|number| step(number, "fine".into())));
+    let budget = Budget { window: 10_000 };
+    let fit = budget.fit("", &[], &items);
+    let told = contexts(&fit.items);
+    assert!(told[0].starts_with("[20000 bytes, left out"), "{}", told[0]);
+    assert_eq!(
+        told[2].len(),
+        9_000,
+        "the last prompt keeps what it attaches"
+    );
+    assert_eq!(fit.summarise, None);
+    items.push(Item::Shortened {
+        texts: fit.shortened,
+    });
+    let again = budget.fit("", &[], &items);
+    assert_eq!(again.items, fit.items, "it stays as it was sent");
+    assert_eq!(again.shortened, []);
+}
+
+#[test]
+fn one_attachment_larger_than_the_window_is_cut_in_its_middle() {
+    let prompt = attached("read", &[("@file:a", 561_000)]);
+    let fit = Budget { window: 10_000 }.fit("", &[], &[prompt]);
+    assert!(fit.tokens <= 8_000, "{}", fit.tokens);
+    assert!(contexts(&fit.items)[0].contains("bytes left out"));
 }

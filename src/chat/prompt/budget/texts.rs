@@ -1,0 +1,187 @@
+//! Shortens the long texts of a request: outputs, and what prompts attach.
+
+use std::collections::HashMap;
+
+use super::item_tokens;
+use co_llm::transcript::{Item, LongText, Shortened};
+
+/// A text of at most this many bytes is never replaced by a line.
+const SHORT: usize = 400;
+
+/// The items of a request while long texts in them are shortened.
+pub(super) struct Texts {
+    pub told: Vec<Item>,
+    /// The whole texts that `told` has shortened.
+    whole: HashMap<Place, String>,
+    pub shortened: Vec<Shortened>,
+}
+
+/// The place of a long text: an item, and the place of a context in it.
+type Place = (usize, Option<usize>);
+
+impl Texts {
+    /// Takes the items to send, and repeats the shortenings in `transcript`.
+    pub(super) fn new(told: Vec<Item>, transcript: &[Item]) -> Self {
+        let recorded = transcript.iter().filter_map(|item| match item {
+            Item::Shortened { texts } => Some(texts),
+            _ => None,
+        });
+        let known: HashMap<&LongText, usize> = recorded
+            .flatten()
+            .map(|known| (&known.text, known.bytes))
+            .collect();
+        let mut texts = Self {
+            told,
+            whole: HashMap::new(),
+            shortened: Vec::new(),
+        };
+        for place in texts.places() {
+            if let Some(bytes) = texts.name(place).and_then(|name| known.get(&name)) {
+                texts.tell(place, *bytes);
+            }
+        }
+        texts
+    }
+
+    /// Returns the places of the long texts, in their order.
+    fn places(&self) -> Vec<Place> {
+        let places = |(at, item): (usize, &Item)| match item {
+            Item::Outcome(_) => vec![(at, None)],
+            Item::User { context, .. } => (0..context.len()).map(|it| (at, Some(it))).collect(),
+            _ => Vec::new(),
+        };
+        self.told.iter().enumerate().flat_map(places).collect()
+    }
+
+    fn text(&self, (at, context): Place) -> Option<&str> {
+        match (&self.told[at], context) {
+            (Item::Outcome(outcome), None) => Some(&outcome.text),
+            (Item::User { context, .. }, Some(it)) => Some(&context.get(it)?.text),
+            _ => None,
+        }
+    }
+
+    fn text_mut(&mut self, (at, context): Place) -> Option<&mut String> {
+        match (&mut self.told[at], context) {
+            (Item::Outcome(outcome), None) => Some(&mut outcome.text),
+            (Item::User { context, .. }, Some(it)) => Some(&mut context.get_mut(it)?.text),
+            _ => None,
+        }
+    }
+
+    fn size(&self, place: Place) -> usize {
+        self.text(place).map_or(0, str::len)
+    }
+
+    /// Returns the name of a text in the transcript.
+    fn name(&self, place: Place) -> Option<LongText> {
+        let size = self.whole.get(&place).map_or(self.size(place), String::len);
+        match (&self.told[place.0], place.1) {
+            (Item::Outcome(outcome), None) => Some(LongText::Output {
+                call: outcome.call.clone(),
+            }),
+            (Item::User { context, .. }, Some(it)) => Some(LongText::Context {
+                name: context.get(it)?.name.clone(),
+                size,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Keeps `bytes` of a text's start and end; 0 leaves one line.
+    fn tell(&mut self, place: Place, bytes: usize) {
+        let Some(now) = self.text(place).map(str::to_owned) else {
+            return;
+        };
+        let whole = self.whole.entry(place).or_insert(now);
+        let text = match bytes {
+            0 => stand_in(&self.told[place.0], whole.len()),
+            bytes => halves(whole, bytes),
+        };
+        if let Some(told) = self.text_mut(place) {
+            *told = text;
+        }
+    }
+
+    /// Shortens a text, notes that it is new, and returns the tokens saved.
+    fn shorten(&mut self, place: Place, bytes: usize) -> u64 {
+        let before = item_tokens(&self.told[place.0]);
+        self.tell(place, bytes);
+        if let Some(text) = self.name(place) {
+            self.shortened.retain(|known| known.text != text);
+            self.shortened.push(Shortened { text, bytes });
+        }
+        before.saturating_sub(item_tokens(&self.told[place.0]))
+    }
+
+    /// Replaces texts by a line, oldest first, until at most `aim` tokens are used. The last `spare` texts stay, and what
+    /// the last prompt attaches.
+    pub(super) fn leave_out(&mut self, used: &mut u64, aim: u64, spare: usize) {
+        let is_prompt = |item: &Item| matches!(item, Item::User { .. });
+        let last_prompt = self.told.iter().rposition(is_prompt);
+        let mut places = self.places();
+        places.truncate(places.len().saturating_sub(spare));
+        places.retain(|(at, _)| Some(*at) != last_prompt);
+        for place in places {
+            if *used <= aim {
+                break;
+            }
+            if self.size(place) > SHORT {
+                *used -= self.shorten(place, 0);
+            }
+        }
+    }
+
+    /// Cuts the largest texts in their middle until they fit or are small.
+    pub(super) fn shorten_largest(&mut self, used: &mut u64, limit: u64) {
+        while *used > limit {
+            let largest = self
+                .places()
+                .into_iter()
+                .max_by_key(|place| self.size(*place));
+            let Some(place) = largest.filter(|place| self.size(*place) > SHORT * 4) else {
+                return;
+            };
+            let bytes = self.size(place) / 3;
+            *used -= self.shorten(place, bytes);
+        }
+    }
+}
+
+/// Returns the line that replaces a text of `size` bytes in an item.
+fn stand_in(item: &Item, size: usize) -> String {
+    let Item::Outcome(outcome) = item else {
+        return format!("[{size} bytes, left out to save room; read it again if you need it]");
+    };
+    let ended = if outcome.ok {
+        ""
+    } else {
+        " of a call that failed"
+    };
+    match &outcome.spill {
+        Some(path) => format!(
+            "[{size} bytes of output{ended}, left out to save room; kept in {}]",
+            path.display()
+        ),
+        None => format!(
+            "[{size} bytes of output{ended}, left out to save room; call again if you need it]"
+        ),
+    }
+}
+
+/// Returns the first and the last bytes of a text, cut between characters, and a line between them.
+fn halves(text: &str, each: usize) -> String {
+    let head = (0..=each.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
+    let tail = (text.len().saturating_sub(each)..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len());
+    let left_out = tail.saturating_sub(head);
+    format!(
+        "{}\n[{left_out} bytes left out]\n{}",
+        &text[..head],
+        &text[tail..]
+    )
+}
