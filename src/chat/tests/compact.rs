@@ -170,6 +170,22 @@ async fn summing_up_is_tried_again_too() {
     );
 }
 
+/// A provider finds in its cache only what starts with the same bytes.
+#[tokio::test]
+async fn the_request_for_a_summary_starts_like_the_one_before() {
+    let mut chat = Chat::new([says("A long story."), says("In short: a story.")]);
+    assert_eq!(chat.turn("tell me").await, "done");
+    let before = chat.last_request();
+    chat.command("compact", "");
+    assert_eq!(chat.ended().await, "done");
+    let summary = chat.last_request();
+    assert_eq!(summary.system, before.system);
+    assert_eq!(summary.tools, before.tools);
+    assert_eq!(summary.cache_key, before.cache_key);
+    assert!(summary.items.starts_with(&before.items));
+    assert!(before.may_call && !summary.may_call);
+}
+
 #[tokio::test]
 async fn compact_needs_something_to_sum_up() {
     let mut chat = Chat::new([]);

@@ -1,5 +1,4 @@
-//! Summaries of long chats: the model sums up the transcript, so that it fits its context window. The transcript file
-//! and
+//! Summaries of long chats: the model sums up the transcript, so that it fits its context window. The transcript file and
 //! the screen keep all of it.
 
 use std::sync::Arc;
@@ -9,15 +8,16 @@ use futures::StreamExt;
 use super::super::events::ChatEvent;
 use super::Turn;
 use super::event::Halt;
+use super::step::system;
 use crate::protocol::State;
+use crate::tool;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{Item, Usage};
 use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
 
-const SYSTEM: &str = "You sum up a conversation between a person and an agent so that the agent can go on from the summary alone.";
-
-const ASK: &str = "Sum up our conversation so far for yourself: what I asked for in my own words, what was decided, which files \
-                   and commands mattered and what came of them, which jobs still run, what is still open. Be brief and exact; leave out what no longer matters.";
+const ASK: &str = "Sum up our chat so far for yourself, so that you can go on from the summary alone: what I asked for in my own \
+                   words, what was decided, which files and commands mattered and what came of them, which jobs still run, \
+                   what is still open. Be brief and exact; leave out what no longer matters. Answer with text only.";
 
 impl Turn {
     /// Has the model sum up the whole transcript.
@@ -28,18 +28,21 @@ impl Turn {
     }
 
     /// Has the model sum up all but the last `keep` of `items`, the transcript so far, and records the summary.
+    ///
+    /// The request starts like the ones before it, so that the provider finds it in its cache.
     pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {
         items.truncate(items.len().saturating_sub(keep));
         items.push(Item::User {
             text: ASK.to_owned(),
             context: Vec::new(),
         });
-        let fit = self.budget().await?.fit(SYSTEM, &[], &items);
+        let (system, tools) = (system(&items), tool::specs());
+        let fit = self.budget().await?.fit(&system, &tools, &items);
         let request = ModelRequest {
-            system: SYSTEM.to_owned(),
+            system,
             items: Arc::from(fit.items),
-            tools: Arc::from([]),
-            may_call: true,
+            tools,
+            may_call: false,
             cache_key: Some(self.transcript_id.clone()),
         };
         let text = self.written(request).await?;
