@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use given::Given;
-pub use help::{help, help_environment, help_inherit, help_unasked};
+pub use help::{help, help_environment, help_inherit, help_secret_names, help_unasked};
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use setting::Applies;
 

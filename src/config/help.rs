@@ -5,7 +5,7 @@
 use super::setting::Setting;
 use super::table::settings;
 use co_exec::Caller;
-use co_policy::programs;
+use co_policy::{programs, secret_names};
 
 /// Columns of a help file.
 const WIDTH: usize = 78;
@@ -88,6 +88,39 @@ fn listed(parts: &[(&str, String)]) -> String {
         fill(&mut text, names);
     }
     text
+}
+
+/// Returns the names of secret files and directories, and those of files that are none.
+pub fn help_secret_names() -> String {
+    let list = |names: &[&str]| names.join(", ");
+    let sources = secret_names::SOURCES.map(|extension| format!("*.{extension}"));
+    listed(&[
+        (
+            "Environments of programs, also with an extension of source text:",
+            list(&secret_names::ENVIRONMENTS),
+        ),
+        (
+            "SSH keys, also with a suffix after `.`, `-` or `_` (`id_rsa-work`):",
+            list(&secret_names::KEYS),
+        ),
+        ("Others:", list(&secret_names::FILES)),
+        (
+            "Directories; all files in them are secret too:",
+            list(&secret_names::DIRECTORIES),
+        ),
+        (
+            "These marks of editors and backups, before or after a name, change nothing:",
+            list(&secret_names::MARKS),
+        ),
+        (
+            "A name is not secret if its last part, or the one before that, is:",
+            list(&secret_names::STAND_INS),
+        ),
+        (
+            "Source text is not secret by its name, also not in `secrets`:",
+            sources.join(", "),
+        ),
+    ])
 }
 
 /// Returns the programs that may run unasked.

@@ -1,6 +1,89 @@
-//! Recognizes secret files by their names. It reads no file.
+//! The names of secret files and directories, for everything in co that asks for them. It reads no file.
 
 use std::path::{Component, Path};
+
+/// Settings with secrets, of a program's environment. In a pattern, `*` stands for any text.
+pub const ENVIRONMENTS: [&str; 7] = [
+    ".env",
+    ".env.*",
+    ".env-*",
+    ".env_*",
+    "*.env",
+    ".dev.vars",
+    ".dev.vars.*",
+];
+
+/// SSH private keys, also with a suffix after `.`, `-` or `_`.
+pub const KEYS: [&str; 6] = [
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_xmss",
+    "deploy_key",
+];
+
+/// Other secret files.
+pub const FILES: [&str; 38] = [
+    "*.pem",
+    "*.key",
+    "*.p8",
+    "*.p12",
+    "*.pfx",
+    "*.ppk",
+    "*.kdbx",
+    "*.keystore",
+    "*.jks",
+    "*.tfstate",
+    "terraform.tfstate.*",
+    "*.tfvars",
+    "*.tfvars.json",
+    "*.ovpn",
+    "wg0.conf",
+    "wg1.conf",
+    "wg-*.conf",
+    "*.kubeconfig",
+    "kubeconfig",
+    "kubeconfig.json",
+    "kubeconfig.yaml",
+    "kubeconfig.yml",
+    "secrets.json",
+    "secrets.toml",
+    "secrets.yaml",
+    "secrets.yml",
+    "credentials*",
+    ".envrc",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".git-credentials",
+    ".htpasswd",
+    ".vault-token",
+];
+
+/// Directories in which everything is secret.
+pub const DIRECTORIES: [&str; 8] = [
+    "secrets", ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".git",
+];
+
+/// The last part of a name, or the one before it, if the file holds nothing secret: `.env.example`, `public.key`.
+pub const STAND_INS: [&str; 5] = ["example", "sample", "template", "public", "pub"];
+
+/// Marks of editors and of backups, before or after a name.
+pub const MARKS: [&str; 9] = [
+    "~", "#", "_", ".bak", ".backup", ".old", ".orig", ".swp", ".swo",
+];
+
+/// Extensions of source text. Only its content can make it a secret.
+pub const SOURCES: [&str; 36] = [
+    "c", "cc", "cjs", "cpp", "cs", "css", "dart", "erb", "ex", "exs", "go", "h", "hpp", "hs",
+    "html", "java", "js", "jsx", "kt", "lua", "md", "mjs", "php", "pl", "py", "rb", "rs", "scala",
+    "scss", "sh", "svelte", "swift", "ts", "tsx", "vue", "zig",
+];
 
 /// Returns the first component of a path that names a secret. Source text in a directory such as `src/secrets` is no
 /// secret.
@@ -15,105 +98,87 @@ pub fn secret(path: &Path) -> Option<&str> {
     })
 }
 
-/// True for the name of a directory that contains secrets in one project and source text in another.
-pub fn holds_source(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    lower == "secrets" || lower.starts_with("credentials")
-}
-
 /// True for the name of a secret file or directory.
 pub fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    let lower = lower.as_str();
-    if let Some(rest) = dotenv(lower) {
-        return !rest
-            .rsplit(['.', '-'])
-            .next()
-            .is_some_and(|last| ["example", "sample", "template"].contains(&last));
+    let bare = without_marks(&lower);
+    // `_netrc` begins with a mark.
+    let is = |patterns: &[&str]| {
+        let mut patterns = patterns.iter();
+        patterns.any(|pattern| matches(pattern, bare) || *pattern == lower)
+    };
+    if is_stand_in(bare) {
+        return false;
     }
-    const NAMES: [&str; 22] = [
-        ".envrc",
-        ".netrc",
-        "_netrc",
-        ".npmrc",
-        ".pypirc",
-        ".git-credentials",
-        ".htpasswd",
-        ".ssh",
-        ".aws",
-        ".gnupg",
-        ".kube",
-        ".docker",
-        ".pgpass",
-        ".azure",
-        "secrets",
-        ".git",
-        ".vault-token",
-        ".my.cnf",
-        "kubeconfig",
-        "kubeconfig.json",
-        "kubeconfig.yaml",
-        "kubeconfig.yml",
-    ];
-    const ENDS: [&str; 9] = [
-        ".pem",
-        ".key",
-        ".p12",
-        ".pfx",
-        ".kdbx",
-        ".tfstate",
-        ".keystore",
-        ".jks",
-        ".kubeconfig",
-    ];
-    NAMES.contains(&lower)
-        || ENDS.iter().any(|end| lower.ends_with(end))
-        || is_key(lower) && !is_source(lower)
-        || lower.starts_with("credentials") && !is_source(lower)
-        || [
-            "secrets.yaml",
-            "secrets.yml",
-            "secrets.json",
-            "secrets.toml",
-        ]
-        .contains(&lower)
+    is(&ENVIRONMENTS)
+        || !has_source_extension(bare)
+            && (is_key_or_suffixed(bare) || is(&FILES) || is(&DIRECTORIES))
 }
 
-/// Returns the variable part in the name of a dotenv file: `.env.local`, `.env-prod`, `prod.env`.
-fn dotenv(lower: &str) -> Option<&str> {
-    match lower.strip_prefix(".env") {
-        Some(rest) if rest.is_empty() || rest.starts_with(['.', '-']) => Some(rest),
-        _ => lower.strip_suffix(".env"),
-    }
+/// True for the name of a directory that contains secrets in one project and source text in another.
+pub fn holds_source(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let bare = without_marks(&lower);
+    bare == "secrets" || bare.starts_with("credentials")
 }
 
 /// True for the name of an SSH private key, with any suffix: `id_rsa`, `id_rsa.bak`, `id_ed25519-work`.
-pub fn is_key(lower: &str) -> bool {
-    let kinds = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss"];
-    let rest = kinds.iter().find_map(|kind| lower.strip_prefix(kind));
-    let suffix = |rest: &str| rest.is_empty() || rest.starts_with(['.', '-', '_', '~']);
-    rest.is_some_and(suffix) && !lower.ends_with(".pub")
+pub fn is_key(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let bare = without_marks(&lower);
+    is_key_or_suffixed(bare) && !is_stand_in(bare)
 }
 
-/// True for the name of a source or text file, such as `id_rsa_test.go`. Only its content can make it a secret.
+/// True for the name of a source or text file, such as `id_rsa_test.go`.
 pub fn is_source(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    const KINDS: [&str; 20] = [
-        "c", "cc", "cpp", "cs", "css", "go", "h", "html", "java", "js", "kt", "lua", "md", "php",
-        "py", "rb", "rs", "sh", "swift", "ts",
-    ];
-    lower
-        .rsplit_once('.')
-        .is_some_and(|(_, kind)| KINDS.contains(&kind))
+    has_source_extension(without_marks(&lower))
 }
 
-/// Globs of secret names that a search skips unless its glob names them.
-pub const HIDDEN: &str = ".env .env.* .env-* .env.local .env.dev .env.development .env.prod .env.production .env.staging \
-    .env.test .envrc .netrc _netrc .npmrc .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .git .ssh .aws \
-    .gnupg .kube .docker .azure";
-/// Globs of the other secret names.
-pub const PLAIN: &str = "*.pem *.key *.p12 *.pfx *.kdbx *.tfstate *.keystore *.jks *.env id_* id_rsa credentials* secrets \
-    credentials.json secrets.yaml secrets.yml secrets.json secrets.toml kubeconfig";
+fn is_key_or_suffixed(bare: &str) -> bool {
+    let rest = KEYS.iter().find_map(|kind| bare.strip_prefix(kind));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
+}
+
+fn has_source_extension(bare: &str) -> bool {
+    bare.rsplit_once('.')
+        .is_some_and(|(_, extension)| SOURCES.contains(&extension))
+}
+
+fn is_stand_in(bare: &str) -> bool {
+    let mut last = bare.rsplit(['.', '-', '_']).take(2);
+    last.any(|part| STAND_INS.contains(&part))
+}
+
+/// Returns a name without the marks of editors and backups: `.env` for `..env.swp`, `server.key` for `server.key.bak~`.
+fn without_marks(lower: &str) -> &str {
+    let mut bare = lower;
+    loop {
+        let mut rest = bare.trim_start_matches(['#', '_']);
+        for mark in MARKS {
+            if let Some(before) = rest.strip_suffix(mark) {
+                rest = before;
+                // vim puts a dot before the name.
+                if mark.starts_with(".sw") {
+                    rest = rest.strip_prefix('.').unwrap_or(rest);
+                }
+            }
+        }
+        if rest == bare {
+            return bare;
+        }
+        bare = rest;
+    }
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((start, end)) => {
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        }
+        None => pattern == name,
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -170,6 +235,32 @@ mod tests {
             ".pgpass",
             "kubeconfig",
             "dev.kubeconfig",
+            ".env~",
+            "..env.swp",
+            "#.env#",
+            ".env_prod",
+            ".env.bak",
+            ".env.backup~",
+            ".dev.vars",
+            ".dev.vars.staging",
+            "terraform.tfstate.backup",
+            "terraform.tfstate.1712345678.backup",
+            "prod.tfvars",
+            "prod.auto.tfvars.json",
+            "AuthKey_1.p8",
+            "putty.ppk",
+            "deploy_key",
+            "deploy_key.old",
+            "server.key.bak",
+            "server.key.orig",
+            ".server.key.swp",
+            "_server.key",
+            "home.ovpn",
+            "wg0.conf",
+            ".yarnrc.yml",
+            ".netrc~",
+            "secrets.yaml.old",
+            ".aws.bak",
         ] {
             assert!(is_secret(name), "{name}");
         }
@@ -196,6 +287,27 @@ mod tests {
             "auth.json",
             "kubeconfig.go",
             "credentials.rs",
+            ".env.example~",
+            ".env_example",
+            ".env.sample.bak",
+            ".dev.vars.example",
+            "terraform.example.tfvars",
+            "public.key",
+            "jwt-public.pem",
+            "deploy_key.pub",
+            "deploy_keys",
+            "deploy_key.rb",
+            "environment.ts",
+            "keyboard.rs",
+            "main.rs.bak",
+            "_mod.scss",
+            "_credentials.scss",
+            "Credentials.tsx",
+            "wget.conf",
+            "wg.conf",
+            "_",
+            "~",
+            ".bak",
         ] {
             assert!(!is_secret(name), "{name}");
         }

@@ -73,6 +73,11 @@ fn the_help_lists_the_environment_as_the_executor_builds_it() {
 }
 
 #[test]
+fn the_help_lists_the_names_of_secrets_as_policy_does() {
+    has("*co-secret-files*", &co::config::help_secret_names());
+}
+
+#[test]
 fn the_help_says_the_times_that_the_code_has() {
     let seconds = co::tool::shell::DEFAULT_TIMEOUT.as_secs();
     has(
