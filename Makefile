@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 # The tests that generate their input.
-GENERATED := bash:: policy::stubs policy::differential policy::second_opinion policy::verdicts::no_text \
-	transcript::repair text:: remote::message secrets:: editor::random_keys
+GENERATED := bash:: policy::verdicts::no_text sandbox::forced transcript::repair text:: remote::message secrets:: \
+	editor::random_keys
 .PHONY: help demo record test fuzz bench lint format build clean
 
 help: ## Say what there is

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)] // Helpers outside `#[test]` fail a test as well.
 
 mod cli;
-mod forced;
 mod repositories;
 mod rules;
 mod tables;

@@ -7,6 +7,7 @@ mod backend;
 mod bombs;
 mod exposed;
 mod fallbacks;
+mod forced;
 mod git_dirs;
 mod git_writes;
 mod gone;

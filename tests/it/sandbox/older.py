@@ -1,28 +1,33 @@
-"""Run a program on a kernel that reports an older version of Landlock: older.py VERSION PROGRAM...
+"""Run a program on a kernel that seems older: older.py [--no-namespaces] VERSION PROGRAM...
 
-Version 0 is the kernel's own. The program runs in its own session, so that a stray signal reaches no other process.
+VERSION is the one that Landlock reports: 0 is the kernel's own, `none` is a kernel without Landlock. The program runs in
+its own session, so that a stray signal reaches no other process.
 """
 
 import ctypes
+import errno
 import fcntl
 import os
 import select
 import struct
 import sys
 
-LANDLOCK_CREATE_RULESET = 444
-PR_SET_NO_NEW_PRIVS, SECCOMP, LISTENER = 38, 317 if os.uname().machine == "x86_64" else 277, 8
+X86 = os.uname().machine == "x86_64"
+LANDLOCK_CREATE_RULESET, UNSHARE = 444, 272 if X86 else 97
+PR_SET_NO_NEW_PRIVS, SECCOMP, LISTENER = 38, 317 if X86 else 277, 8
 LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
-ALLOW, ASK, GO_ON = 0x7FFF0000, 0x7FC00000, 1
+ALLOW, ASK, FAIL, GO_ON = 0x7FFF0000, 0x7FC00000, 0x00050000, 1
 RECEIVE, ANSWER = 0xC0502100, 0xC0182101
 
 
-def listen():
-    """Intercept each creation of a ruleset by this process and its descendants."""
+def listen(namespaces):
+    """Intercept each creation of a ruleset by this process and its descendants. Refuse namespaces, if not wanted."""
     rows = [
         (LOAD, 0, 0, 0),
         (EQUAL, 0, 1, LANDLOCK_CREATE_RULESET),
         (RETURN, 0, 0, ASK),
+        (EQUAL, 0, 1, UNSHARE),
+        (RETURN, 0, 0, ALLOW if namespaces else FAIL | errno.EPERM),
         (RETURN, 0, 0, ALLOW),
     ]
     text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
@@ -40,9 +45,13 @@ def answer(asked, version):
     try:
         fcntl.ioctl(asked, RECEIVE, question)
         number, attributes, _, flags = struct.unpack_from("Q24xQQQ", question)
-        about_version = version != 0 and attributes == 0 and flags == 1
-        value, go_on = (version, 0) if about_version else (0, GO_ON)
-        fcntl.ioctl(asked, ANSWER, bytearray(struct.pack("QqiI", number, value, 0, go_on)))
+        if version == "none":
+            reply = (0, -errno.ENOSYS, 0)
+        elif version != "0" and attributes == 0 and flags == 1:
+            reply = (int(version), 0, 0)
+        else:
+            reply = (0, 0, GO_ON)
+        fcntl.ioctl(asked, ANSWER, bytearray(struct.pack("QqiI", number, *reply)))
     except OSError:
         # The process that asked has ended.
         pass
@@ -50,16 +59,18 @@ def answer(asked, version):
 
 def main():
     os.setsid()
-    asked = listen()
+    namespaces = sys.argv[1] != "--no-namespaces"
+    version, *program = sys.argv[1 if namespaces else 2 :]
+    asked = listen(namespaces)
     child = os.fork()
     if child == 0:
-        os.execv(sys.argv[2], sys.argv[2:])
+        os.execv(program[0], program)
     ended = os.pidfd_open(child)
     while True:
         ready, _, _ = select.select([asked, ended], [], [])
         if ended in ready:
             sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
-        answer(asked, int(sys.argv[1]))
+        answer(asked, version)
 
 
 main()

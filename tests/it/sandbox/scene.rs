@@ -138,8 +138,13 @@ impl Scene {
         fs::write(self.ws.join("one.txt"), "one\n2\nthree\n").unwrap();
     }
 
+    /// The directory of all its files.
+    pub(super) fn root(&self) -> &Path {
+        self.home.parent().unwrap()
+    }
+
     /// The environment of every command, with what must not reach a confined one.
-    fn env(&self) -> Vec<(OsString, OsString)> {
+    pub(super) fn env(&self) -> Vec<(OsString, OsString)> {
         let mut env: Vec<(OsString, OsString)> = vec![
             ("PATH".into(), self.path.clone()),
             ("HOME".into(), self.home.clone().into()),
@@ -260,14 +265,16 @@ impl Scene {
                 Vec::new()
             };
             format!(
-                "mode {:o} owner {}:{} links {} changed {}.{} holds {:?}",
+                "mode {:o} owner {}:{} links {} written {}.{} changed {}.{} holds {:?}",
                 m.mode(),
                 m.uid(),
                 m.gid(),
                 m.nlink(),
+                m.mtime(),
+                m.mtime_nsec(),
                 m.ctime(),
                 m.ctime_nsec(),
-                String::from_utf8_lossy(&text[..text.len().min(200)]),
+                String::from_utf8_lossy(&text),
             )
         };
         let parts = [&self.ws, &self.home, &self.out];

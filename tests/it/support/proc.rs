@@ -78,6 +78,18 @@ pub(crate) fn having(name: &str) -> Vec<i32> {
         .collect()
 }
 
+/// Returns the running processes of a user.
+pub(crate) fn of_user(user: u32) -> Vec<i32> {
+    let owner = |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        field(&status, "Uid:")
+    };
+    all()
+        .into_iter()
+        .filter(|pid| alive(*pid) && owner(pid) == Some(user.into()))
+        .collect()
+}
+
 /// Memory of a process, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
