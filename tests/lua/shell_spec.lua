@@ -437,35 +437,6 @@ describe('the shell buffer', function()
     same('two\nthree\n', nvim:sent('run')[1].stdin)
   end)
 
-  it('expands % and # as :! does', function()
-    local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
-    nvim:lua(
-      [[
-        vim.cmd('cd ' .. ...)
-        vim.cmd('edit first.txt') vim.cmd('write') vim.cmd('edit second.txt') vim.cmd('write')
-        vim.cmd('Co! cat % #') vim.cmd('Co! echo %:r #:p:t \\% 100\\%') vim.cmd('Co! echo plain')
-      ]],
-      dir
-    )
-    local runs = vim.tbl_map(function(run)
-      return run.command
-    end, nvim:sent('run'))
-    same({ 'cat second.txt first.txt', 'echo second first.txt % 100%', 'echo plain' }, runs)
-    nvim:lua([[
-      vim.cmd('args first.txt second.txt')
-      vim.cmd('Co! wc ## %:s?st.?ST.?:r %:gs/t/T/ %:s?x')
-      vim.cmd('argdelete *')
-    ]])
-    same('wc first.txt second.txt firST firsT.TxT first.txt:s?x', nvim:sent('run')[4].command)
-    nvim:lua("vim.cmd('enew!') vim.cmd('Co! cat %')")
-    nvim:wait("return table.concat(_G.notices):find('current file, and there is none') ~= nil")
-    nvim:lua("vim.cmd('Co! cat ##')")
-    nvim:wait("return table.concat(_G.notices):find('argument list, and there is none') ~= nil")
-    same(4, #nvim:sent('run'))
-  end)
-
   it('repeats nothing before the first run', function()
     local nvim = neovim.start()
     nvim:lua("vim.cmd('Co!')")

@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local callbacks = require('co.chat.callbacks')
 local directory = require('co.ui.directory')
+local file_names = require('co.user_command.file_names')
 local notify = require('co.ui.notify')
 local windows = require('co.ui.windows')
 
@@ -17,67 +18,6 @@ local function range_lines(opts)
   return api.nvim_buf_get_lines(0, opts.line1 - 1, opts.line2, false)
 end
 
---- Returns the file name modifier that begins at `at`, such as `:r` or `:s?from?to?`.
----@param command string
----@param at integer
----@return string?
-local function modifier(command, at)
-  return command:match('^:[8~.hpretS]', at) or command:match('^(:g?s([^%w%s]).-%2.-%2)', at) --[[@as string?]]
-end
-
---- Returns the meaning of `%`, `#` or `##` for an error message.
----@param mark string
----@return string
-local function meaning_of(mark)
-  if mark:sub(1, 2) == '##' then
-    return 'argument list'
-  end
-  return mark:sub(1, 1) == '%' and 'current file' or 'alternate file'
-end
-
---- Expands `%`, `#` and `##` as `:!` does. A backslash before one prevents this.
----@param command string
----@return string? expanded
----@return string? problem
-function M.expand(command)
-  local problem
-  local function replace(escape, mark)
-    if #escape % 2 == 1 then
-      return escape:sub(2) .. mark:sub(1, 1), mark:sub(2)
-    end
-    local plain = vim.fn.expand(mark)
-    if plain == '' then
-      problem = ('%s stands for the %s, and there is none'):format(mark, meaning_of(mark))
-    end
-    return escape .. plain, ''
-  end
-  local out, at = {}, 1
-  while true do
-    local start, stop, escape, mark = command:find('(\\*)([%%#])', at)
-    if not start or not stop then
-      break
-    end
-    local numbered = mark == '#' and command:match('^%d+', stop + 1)
-      or mark == '#' and command:match('^#', stop + 1)
-      or ''
-    local rest = stop + 1 + #numbered
-    local modifiers = ''
-    local next = modifier(command, rest)
-    while next do
-      modifiers = modifiers .. next
-      rest = rest + #next
-      next = modifier(command, rest)
-    end
-    local text, kept = replace(escape, mark .. numbered .. modifiers)
-    out[#out + 1] = command:sub(at, start - 1) .. text .. kept
-    at = rest
-  end
-  if problem then
-    return nil, problem
-  end
-  return table.concat(out) .. command:sub(at)
-end
-
 --- Carries out what a person typed into a chat: `!cmd` runs a command, `/name` is a slash command, other text is a prompt.
 ---@param chat co.Chat
 ---@param text string
@@ -88,7 +28,12 @@ function M.submit(chat, text, cwd, context)
   local send = require('co.chat.send')
   local command = text:match('^!%s*(.-)%s*$')
   if command then
-    return send.run(chat, command, cwd)
+    local expanded, problem = file_names.expand(command, cwd)
+    if not expanded then
+      notify.error(problem --[[@as string]])
+      return false
+    end
+    return send.run(chat, expanded, cwd)
   end
   local name, args = text:match('^/(%S*)%s*(.-)%s*$')
   if name then
@@ -137,13 +82,13 @@ local function run_command(opts)
     )
     return
   end
-  local command, problem = M.expand(plain)
-  if not command then
-    notify.error(problem --[[@as string]])
-    return
-  end
   local cwd = directory.existing()
   if not cwd then
+    return
+  end
+  local command, problem = file_names.expand(plain, cwd)
+  if not command then
+    notify.error(problem --[[@as string]])
     return
   end
   local lines = range_lines(opts)

@@ -368,8 +368,10 @@ fn the_name_of_the_file_is_put_in() {
     let scene = Scene::new();
     scene.workspace.write("notes one.txt", "kept\n");
     scene.nvim.type_keys(":edit notes\\ one.txt<CR>");
-    scene.run("cat '%'; echo 100\\%");
-    scene.wait_shell("$ cat 'notes one.txt'; echo 100%\nkept\n100%\nexit 0");
+    scene.run("cat '%'; date -d @0 +%F");
+    scene.wait_shell("$ cat 'notes one.txt'; date -d @0 +%F\nkept\n1970-01-01\nexit 0");
+    scene.nvim.type_keys(":Co<CR>i!wc -l '%' #one<C-s>");
+    scene.wait_chat("1 notes one.txt");
 }
 
 #[test]

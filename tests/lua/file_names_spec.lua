@@ -1,0 +1,93 @@
+-- `%`, `#` and `##` in commands: `:Co!` and the `!` of a chat follow one rule.
+
+local neovim = require('neovim')
+
+--- A Neovim in a directory of its own, with `first.txt` behind `second.txt`.
+local function start()
+  local nvim = neovim.start()
+  local dir = vim.fn.resolve(vim.fn.tempname())
+  vim.fn.mkdir(dir .. '/below', 'p')
+  nvim:lua(
+    [[
+      vim.cmd('cd ' .. ...)
+      vim.cmd('edit first.txt') vim.cmd('write') vim.cmd('edit second.txt') vim.cmd('write')
+    ]],
+    dir
+  )
+  return nvim, dir
+end
+
+--- Types the command for `:Co!` and for the `!` of a chat, and returns both as they were sent.
+local function typed(nvim, command)
+  local keys = command:gsub('<', '<lt>')
+  nvim:keys((':Co! %s<CR>:Co<CR>'):format(keys))
+  nvim:wait("return vim.bo.filetype == 'co-prompt'")
+  nvim:keys(('i!%s<C-s>'):format(keys))
+  nvim:wait('return #_G.sent == 2')
+  local run, sent = nvim:sent('run'), nvim:sent('command')
+  return run[#run].command, sent[#sent].args
+end
+
+local function check(command, expected)
+  local nvim = start()
+  local run, line = typed(nvim, command)
+  same(expected, run, ':Co!')
+  same(expected, line, 'the ! of a chat')
+end
+
+--- Types a command that both refuse.
+local function refused(nvim, command, why)
+  nvim:keys((':Co! %s<CR>'):format(command))
+  nvim:wait('return table.concat(_G.notices):find(..., 1, true) ~= nil', why)
+  nvim:lua('_G.notices = {}')
+  nvim:keys((':Co<CR>i!%s<C-s><Esc>'):format(command))
+  nvim:wait('return table.concat(_G.notices):find(..., 1, true) ~= nil', why)
+  same({}, nvim:sent('run'))
+  same({}, nvim:sent('command'))
+end
+
+describe('the names of files in commands', function()
+  it('stand for whole words', function()
+    check('cat % #', 'cat second.txt first.txt')
+    check('wc "%" \'%\';cat<%|sort', 'wc "second.txt" \'second.txt\';cat<second.txt|sort')
+  end)
+
+  it('may have modifiers', function()
+    check('cp % below/%:t.%:e', 'cp second.txt below/second.txt.txt')
+    check('echo %:r %:s?sec?SEC?:r %:gs/t/T/ %:s?x', 'echo second SECond second.TxT %:s?x')
+  end)
+
+  it('leave other words of the shell alone', function()
+    check('date +%F', 'date +%F')
+    check('date "+%H:%M:%S %d" 100%', 'date "+%H:%M:%S %d" 100%')
+    check("printf '%s%%' $# ${#x} fg %1", "printf '%s%%' $# ${#x} fg %1")
+  end)
+
+  it('do not stand for what a backslash protects', function()
+    check('echo \\% \\%:r 100\\%', 'echo % %:r 100\\%')
+  end)
+
+  it('stand for the argument list', function()
+    local nvim = start()
+    nvim:lua("vim.cmd('args first.txt second.txt')")
+    local run, line = typed(nvim, 'wc ##')
+    same('wc first.txt second.txt', run)
+    same('wc first.txt second.txt', line)
+  end)
+
+  it('are whole paths where the chat is in another directory', function()
+    local nvim, dir = start()
+    nvim:keys(':Co<CR>:lcd below<CR>')
+    nvim:keys('i!cat %<C-s>')
+    nvim:wait('return #_G.sent == 1')
+    same(('cat %s/second.txt'):format(dir), nvim:sent('command')[1].args)
+  end)
+
+  it('are missing in a buffer without one', function()
+    local nvim = start()
+    nvim:lua("vim.cmd('enew!')")
+    refused(nvim, 'cat %', 'current file, and there is none')
+    nvim = start()
+    refused(nvim, 'cat ##', 'argument list, and there is none')
+  end)
+end)
