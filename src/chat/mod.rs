@@ -45,7 +45,7 @@ use self::questions::OpenQuestions;
 use self::record::Recorder;
 use self::services::Services;
 use self::turn::{
-    CUT_OFF, NEOVIM_CLOSED, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent,
+    CLOSED, CUT_OFF, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent,
 };
 use self::typed_commands::TypedCommands;
 use crate::config::ModelChoice;
@@ -393,7 +393,12 @@ impl Chat {
         self.answer_calls(&ended.unanswered).await;
         self.tell_job_ends().await;
         self.tell_typed().await;
-        self.end_turn(ended.end, ended.fault).await;
+        let end = match ended.end {
+            // Nobody cancelled it.
+            End::Cancelled if self.app.is_cancelled() && !self.cancel_pressed => End::Interrupted,
+            end => end,
+        };
+        self.end_turn(end, ended.fault).await;
     }
 
     /// Records an outcome for each call that has none: providers reject a request with such a call.
@@ -406,7 +411,7 @@ impl Chat {
         let closed = self.app.is_cancelled();
         let result = |id: &String| match let_run(id) {
             true => UNKNOWN,
-            false if closed && unanswered.contains(id) => NEOVIM_CLOSED,
+            false if closed && unanswered.contains(id) => CLOSED,
             false => CUT_OFF,
         };
         let outcomes: Vec<_> = transcript::unanswered(items)

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::call::{CUT_OFF, NEOVIM_CLOSED};
+pub(super) use self::call::{CLOSED, CUT_OFF};
 use self::event::Halt;
 pub(super) use self::event::{Snapshot, TurnEvent};
 pub(super) use self::permissions::{Allowance, Permissions, Reply};

@@ -4,7 +4,7 @@ use super::chat::{Chat, calls, done, eventually, says, told, tool};
 use crate::config::SandboxBackend;
 use crate::protocol::{Answer, Scope, ToEditor};
 use co_llm::scripted::Scripted;
-use co_llm::transcript::{Decision, Item};
+use co_llm::transcript::{Decision, End, Item};
 
 fn decisions(chat: &Chat) -> Vec<Decision> {
     let disk = chat.disk().into_iter();
@@ -238,15 +238,25 @@ async fn the_end_of_neovim_is_no_denial() {
     chat.close().await;
     let disk = chat.disk();
     for (call, text) in [
-        ("1", "not answered: Neovim was closed"),
+        ("1", "not answered: co was closed"),
         (
             "2",
             "cut off: the turn ended before this call was carried out",
         ),
-        ("3", "not answered: Neovim was closed"),
+        ("3", "not answered: co was closed"),
     ] {
         assert_eq!(told(&disk, call), text);
     }
+    let interrupted = |item: &Item| {
+        matches!(
+            item,
+            Item::End {
+                reason: End::Interrupted,
+                ..
+            }
+        )
+    };
+    assert!(disk.iter().any(interrupted), "{disk:?}");
 }
 
 #[tokio::test]

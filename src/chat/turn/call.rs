@@ -16,8 +16,8 @@ pub(super) const CANCELLED: &str = "Cancelled before it was run.";
 pub(in crate::chat) const CUT_OFF: &str =
     "cut off: the turn ended before this call was carried out";
 
-/// The result of a call whose question was open when Neovim was closed.
-pub(in crate::chat) const NEOVIM_CLOSED: &str = "not answered: Neovim was closed";
+/// The result of a call whose question was open when the backend was asked to end: with Neovim, or for `/restart!`.
+pub(in crate::chat) const CLOSED: &str = "not answered: co was closed";
 
 /// A call that the model asked for.
 pub(super) struct ProposedCall {

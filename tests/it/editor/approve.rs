@@ -278,7 +278,23 @@ fn quitting_asks_first_and_is_no_denial() {
     scene.assert_outcomes(1);
     let items = scene.items();
     let outcome = items.iter().find(|item| item["item"] == "outcome");
-    assert_eq!(outcome.unwrap()["text"], "not answered: Neovim was closed");
+    assert_eq!(outcome.unwrap()["text"], "not answered: co was closed");
+    let last = items.last().unwrap();
+    assert_eq!(last["reason"], "interrupted", "nobody cancelled the turn");
+}
+
+#[test]
+fn a_restart_is_told_as_such() {
+    let scene = makes_out();
+    scene.server.reply(Reply::text("All through."));
+    scene.co("/restart!");
+    scene.nvim.wait_text("co: a new backend runs");
+    let text = scene.wait_chat("*not answered; nothing was run*");
+    assert!(text.contains("> interrupted; "), "{text}");
+    scene.co("go on");
+    scene.wait_chat("All through.");
+    let told = scene.server.wait_requests(2)[1].last("tool").unwrap();
+    assert_eq!(told, "not answered: co was closed");
 }
 
 #[test]

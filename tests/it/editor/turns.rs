@@ -333,7 +333,7 @@ fn a_neovim_that_is_killed_leaves_each_call_its_outcome() {
     scene.nvim.kill9();
     wait_gone(&all);
     scene.assert_outcomes(1);
-    assert_eq!(scene.items().last().unwrap()["reason"], "cancelled");
+    assert_eq!(scene.items().last().unwrap()["reason"], "interrupted");
 }
 
 #[test]
