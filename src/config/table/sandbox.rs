@@ -15,8 +15,10 @@ pub(super) static SETTINGS: &[Setting] = &[
             set: |c, v| c.sandbox_backend = SandboxBackend::from_word(v).unwrap_or(SandboxBackend::Subprocess),
         },
         "The way approved commands run: as plain processes (subprocess), or confined to the workspace by the \
-         kernel (landlock). Landlock also protects git's hooks and configuration, so `git init` and `git \
-         config` fail. Commands so confined cannot open secret files, see |co-secret-files|. If the chosen way \
+         kernel (landlock). Landlock also protects the hooks and the configuration of the workspace's git \
+         repository, so `git init` and `git config` fail there. It does not protect those of other repositories \
+         in the workspace: `git -C sub config` works in one that a command has made. \
+         Commands so confined cannot open secret files, see |co-secret-files|. If the chosen way \
          cannot work here, co refuses every such command with the reason; \
          auto takes the strongest that can. docker is not in this version: with it, no approved command runs. \
          :Co /sandbox chooses another until :Co /restart or the end of Neovim.",
