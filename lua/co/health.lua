@@ -20,7 +20,7 @@ local function check_backend()
   local path, problem = executable.find()
   if not path then
     health.error(problem --[[@as string]], {
-      'cargo build --release in the directory of the plugin',
+      'run `make build` in the directory of the plugin',
       'or set "bin" to the path of co-nvim',
     })
     return nil

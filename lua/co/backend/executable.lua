@@ -42,7 +42,7 @@ function M.find()
   if config.get().bin then
     return nil, ('the setting "bin" names %s, which cannot be executed'):format(config.get().bin)
   end
-  return nil, ('no co-nvim found: run `cargo build --release` in %s'):format(plugin_root())
+  return nil, ('no co-nvim found: run `make build` in %s'):format(plugin_root())
 end
 
 return M

@@ -206,7 +206,7 @@ M.commands = {
       local path = require('co.backend.executable').find()
       notify.info(
         path and ('co-nvim is at %s'):format(path)
-          or 'build it with `cargo build --release` in the plugin, or set "bin" to its path'
+          or 'run `make build` in the plugin, or set "bin" to its path'
       )
       return true
     end,
