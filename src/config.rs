@@ -123,7 +123,7 @@ impl Default for Config {
             hide_secrets: true,
             max_steps: 50,
             redact: true,
-            show_reasoning: false,
+            show_reasoning: true,
             chat_prune_days: None,
             stall_timeout: Duration::from_secs(120),
         }

@@ -279,6 +279,7 @@ impl LiveEntry {
                     Target::Block { chat, block } => ToEditor::Block {
                         chat,
                         block,
+                        fold: false,
                         patch: Some(patch),
                         done: false,
                     },

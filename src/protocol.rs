@@ -170,6 +170,8 @@ pub enum ToEditor {
     Block {
         chat: u64,
         block: u64,
+        /// It is folded if it is short too.
+        fold: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         patch: Option<Patch>,
         done: bool,

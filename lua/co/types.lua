@@ -148,6 +148,7 @@
 ---@field type 'block'
 ---@field chat integer
 ---@field block integer
+---@field fold boolean it is folded if it is short too
 ---@field patch? co.Patch
 ---@field done boolean
 

@@ -280,7 +280,7 @@ impl Chat {
                 // They belong to the chat that the person leaves.
                 self.end_jobs().await;
                 self.jobs = Jobs::new(Arc::clone(&self.services), self.id, &loaded.items);
-                let resumed = retell::resumed(&loaded.items);
+                let resumed = retell::resumed(&loaded.items, self.services.config.show_reasoning);
                 self.usage = transcript::used(&loaded.items);
                 self.turn_usage = transcript::used_last(&loaded.items);
                 // The permissions belong to the other chat.

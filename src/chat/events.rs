@@ -31,8 +31,19 @@ pub enum ChatEvent {
     AnswerStarted,
     /// A piece of the model's text.
     Text(String),
-    /// A part of the model's reasoning; sent only if the settings show it.
-    Reasoning(String),
+    /// The model starts to think. Sent only if the settings show it, as the next two events.
+    ThinkingStarted,
+    /// From line `from` on, the thought is now `lines`.
+    Thinking {
+        block: u64,
+        from: usize,
+        lines: Vec<String>,
+    },
+    /// A complete thought.
+    Thought {
+        block: u64,
+        text: String,
+    },
     /// A call that runs a command, or a command that the person typed.
     Command {
         command: String,

@@ -11,9 +11,12 @@ use crate::tool::shell::{self, ExecMode};
 use co_exec::Caller;
 use co_llm::transcript::{Call, Decision, INTERRUPTED, Item, Outcome, Shown};
 
-/// Returns the event that shows the items of a transcript.
-pub(super) fn resumed(items: &[Item]) -> ChatEvent {
-    let mut retelling = Retelling::default();
+/// Returns the event that shows the items of a transcript, with the model's thoughts or without.
+pub(super) fn resumed(items: &[Item], thoughts: bool) -> ChatEvent {
+    let mut retelling = Retelling {
+        thoughts,
+        ..Retelling::default()
+    };
     for item in items {
         retelling.item(item);
     }
@@ -77,6 +80,8 @@ fn shown_before(outcome: &Outcome, reads_files: bool) -> Shown {
 #[derive(Default)]
 struct Retelling<'a> {
     events: Vec<ChatEvent>,
+    /// The thoughts of the model are shown.
+    thoughts: bool,
     /// A turn follows, or runs.
     prompted: bool,
     in_turn: bool,
@@ -160,7 +165,17 @@ impl<'a> Retelling<'a> {
                 }
                 self.prompted = true;
             }
-            Item::Surroundings(_) | Item::Reasoning { .. } => self.start_turn(),
+            Item::Reasoning { text, .. } => {
+                self.start_turn();
+                if self.thoughts && !text.trim().is_empty() {
+                    self.events.push(ChatEvent::ThinkingStarted);
+                    self.events.push(ChatEvent::Thought {
+                        block: 0,
+                        text: text.trim().to_owned(),
+                    });
+                }
+            }
+            Item::Surroundings(_) => self.start_turn(),
             Item::Shortened { .. } => self.events.push(ChatEvent::TextsShortened),
             Item::JobStarted { .. } | Item::JobEnded { .. } | Item::Unknown => {}
         }

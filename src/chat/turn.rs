@@ -14,6 +14,7 @@ mod question;
 mod queue;
 mod run;
 mod step;
+mod thought;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -126,7 +126,8 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
                         .push([first, (all.rows + 1).saturating_sub(page.breaks)]);
                 }
             }
-            ChatEvent::Output { text, .. } => all.output(page, text),
+            ChatEvent::Output { text, .. } => all.output(page, text, UNFOLDED),
+            ChatEvent::Thought { text, .. } => all.output(page, text, 0),
             event => all.push(&page.add(event)),
         }
     }
@@ -139,8 +140,8 @@ impl TranscriptText {
         self.text.push_str(text);
     }
 
-    /// Adds a block of output. A long one is folded.
-    fn output(&mut self, page: &mut Page, text: &str) {
+    /// Adds a block of output. It is folded if it has more lines than `unfolded`.
+    fn output(&mut self, page: &mut Page, text: &str, unfolded: usize) {
         let inside = text.lines().map(|line| {
             let line = line.trim_start();
             line.len() - line.trim_start_matches('`').len()
@@ -148,7 +149,7 @@ impl TranscriptText {
         let fence = "`".repeat(inside.max().map_or(0, |run| run + 1).max(OUTPUT_FENCE));
         self.push(&page.gap());
         let lines = text.lines().count();
-        if lines > UNFOLDED {
+        if lines > unfolded {
             self.folds.push([self.rows + 1, self.rows + lines]);
         }
         let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -175,7 +176,7 @@ fn speaker(event: &ChatEvent) -> Caller {
 fn paragraph(event: &ChatEvent) -> Option<String> {
     Some(match event {
         ChatEvent::Prompt { text, context } => prompt(text, context),
-        ChatEvent::Reasoning(text) => format!("> {}", text.replace('\n', "\n> ")),
+        ChatEvent::ThinkingStarted => "*thinks*".to_owned(),
         ChatEvent::Command {
             command, mode, ..
         } => self::command(command, *mode),

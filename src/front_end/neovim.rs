@@ -66,17 +66,33 @@ impl FrontEnd for NeovimChat {
                 let Some((showing, caller)) = outputs.remove(&block) else {
                     return;
                 };
-                showing.finish(self.block(block, None));
+                showing.finish(self.block(block, None, false));
                 if caller == Caller::Agent && !empty {
                     page.block();
                 }
             }
             ChatEvent::Output { block, text } => {
+                self.editor
+                    .tell(self.block(block, Some(whole(&text)), false));
+                page.block();
+            }
+            ChatEvent::Thinking { block, from, lines } => {
                 let patch = Patch {
-                    lines: text.lines().map(str::to_owned).collect(),
+                    from,
+                    lines,
                     ..Patch::default()
                 };
-                self.editor.tell(self.block(block, Some(patch)));
+                self.editor.tell(ToEditor::Block {
+                    chat,
+                    block,
+                    fold: true,
+                    patch: Some(patch),
+                    done: false,
+                });
+            }
+            ChatEvent::Thought { block, text } => {
+                self.editor
+                    .tell(self.block(block, Some(whole(&text)), true));
                 page.block();
             }
             ChatEvent::ProviderFailed(fault) => self.editor.tell(ToEditor::Notice {
@@ -106,13 +122,22 @@ impl NeovimChat {
         }
     }
 
-    /// Returns the message that completes a block.
-    fn block(&self, block: u64, patch: Option<Patch>) -> ToEditor {
+    /// Returns the message that completes a block. It is folded if it is long, or in any case.
+    fn block(&self, block: u64, patch: Option<Patch>, fold: bool) -> ToEditor {
         ToEditor::Block {
             chat: self.chat,
             block,
+            fold,
             patch,
             done: true,
         }
+    }
+}
+
+/// Returns a patch that shows a whole text.
+fn whole(text: &str) -> Patch {
+    Patch {
+        lines: text.lines().map(str::to_owned).collect(),
+        ..Patch::default()
     }
 }

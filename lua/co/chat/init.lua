@@ -274,6 +274,7 @@ function M.block(message)
   windows.follow(chat.buf, function()
     local block = chat.text:patch(message.block, message.patch, message.done)
     if message.done and block then
+      block.always_folded = message.fold
       window.fold(block)
     end
   end)

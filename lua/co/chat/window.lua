@@ -7,12 +7,12 @@ local folds = require('co.ui.folds')
 local pair = require('co.chat.pair')
 local windows = require('co.ui.windows')
 
---- Folds a block of output if it is long.
+--- Folds a block of output if it is long, or is always folded.
 ---@param block co.Block
 ---@param win? integer the only window to fold it in; all windows by default
 function M.fold(block, win)
   local first, tail = block:content()
-  if not first or not tail or tail - first <= folds.LONG then
+  if not first or not tail or tail - first <= (block.always_folded and 1 or folds.LONG) then
     return
   end
   if win then

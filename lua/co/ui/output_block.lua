@@ -15,6 +15,7 @@ local notes = api.nvim_create_namespace('co.skipped')
 ---@field head integer extmark of the line above the first line
 ---@field tail integer extmark of the line below the last one
 ---@field skipped integer lines of the output before the first line that is shown
+---@field always_folded? boolean it is folded if it is short too
 local Block = {}
 Block.__index = Block
 

@@ -1,6 +1,7 @@
 //! What is kept of an answer that broke off, and when a model is asked again.
 
 use super::chat::{Chat, call, calls, done, says, text, tool, unread};
+use crate::protocol::ToEditor;
 use co_llm::scripted::{Part, Scripted};
 use co_llm::transcript::Item;
 use co_llm::{Delta, Fault, Stop};
@@ -57,15 +58,30 @@ async fn thoughts_are_shown_where_that_is_set() {
     for show in [false, true] {
         // One that came encrypted has no text.
         let sealed = Delta::Signature("sealed".into()).into();
-        let answer = vec![sealed, thought("so\nit is "), text("Yes."), done()];
+        let answer = vec![sealed, thought("\nso\nit is"), text("Yes."), done()];
         let mut chat = Chat::with(Scripted::new([answer]), |config| {
             config.show_reasoning = show;
         });
         assert_eq!(chat.turn("go").await, "done");
         let screen = chat.screen();
-        let shown = "## Co\n\n> so\n> it is\n\nYes.";
-        assert_eq!(screen.contains(shown), show, "{screen}");
-        assert_eq!(screen.contains("it is"), show, "{screen}");
+        assert_eq!(screen.contains("*thinks*"), show, "{screen}");
+        let thoughts: Vec<_> = chat.seen.iter().filter_map(thought_shown).collect();
+        let live = (vec!["so".to_owned(), "it is".to_owned()], false);
+        let whole = (vec!["so".to_owned(), "it is".to_owned()], true);
+        assert_eq!(thoughts, if show { vec![live, whole] } else { vec![] });
+    }
+}
+
+/// Returns the lines of a thought on the screen, and true if it is complete.
+fn thought_shown(message: &ToEditor) -> Option<(Vec<String>, bool)> {
+    match message {
+        ToEditor::Block {
+            fold: true,
+            patch: Some(patch),
+            done,
+            ..
+        } => Some((patch.lines.clone(), *done)),
+        _ => None,
     }
 }
 

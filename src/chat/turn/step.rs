@@ -10,6 +10,7 @@ use super::super::prompt;
 use super::Turn;
 use super::call::ProposedCall;
 use super::event::{Halt, TurnEvent};
+use super::thought::LiveThought;
 use crate::protocol::State;
 use crate::tool;
 use co_llm::retry::Backoff;
@@ -41,6 +42,8 @@ struct StepProgress {
     /// A part is in the transcript: another try would repeat it.
     kept: bool,
     speaking: bool,
+    /// The thought that is on the screen, but not complete.
+    thought: Option<LiveThought>,
     calls: Vec<ProposedCall>,
     usage: Usage,
     stop: Option<Stop>,
@@ -84,6 +87,7 @@ impl Turn {
                 && !heard.kept
                 && let Some(pause) = backoff.next(fault)
             {
+                self.end_thought(&mut heard).await?;
                 self.used(heard.usage).await?;
                 self.wait(fault, pause).await?;
                 continue;
@@ -193,7 +197,29 @@ impl Turn {
                     ));
                 }
             }
-            Delta::Reasoning(_) | Delta::Signature(_) | Delta::Call(_) => {}
+            Delta::Reasoning(text) => self.think(&text, heard).await?,
+            Delta::Signature(_) | Delta::Call(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Shows a piece of a thought, if the settings show thoughts.
+    async fn think(&self, piece: &str, heard: &mut StepProgress) -> Result<(), Halt> {
+        if !self.services.config.show_reasoning {
+            return Ok(());
+        }
+        let new = || LiveThought::new(self.services.id());
+        let thought = heard.thought.get_or_insert_with(new);
+        for event in thought.push(piece) {
+            self.show(event).await?;
+        }
+        Ok(())
+    }
+
+    /// Completes the thought on the screen.
+    async fn end_thought(&self, heard: &mut StepProgress) -> Result<(), Halt> {
+        for event in heard.thought.take().map_or_else(Vec::new, LiveThought::end) {
+            self.show(event).await?;
         }
         Ok(())
     }
@@ -211,12 +237,8 @@ impl Turn {
                 self.record(Item::Call(call)).await
             }
             Item::Reasoning { text, signature } => {
-                let shown = text.trim().to_owned();
                 self.record(Item::Reasoning { text, signature }).await?;
-                match self.services.config.show_reasoning && !shown.is_empty() {
-                    true => self.show(ChatEvent::Reasoning(shown)).await,
-                    false => Ok(()),
-                }
+                self.end_thought(heard).await
             }
             other => self.record(other).await,
         }

@@ -18,9 +18,9 @@ pub(super) static SETTINGS: &[Setting] = &[
     ),
     setting(
         "show_reasoning",
-        "false",
+        "true",
         Kind::Flag(|c, v| c.show_reasoning = v),
-        "Show what the model thinks before it answers, where its provider tells.",
+        "Show what the model thinks while it thinks, where its provider tells, and fold it then.",
     ),
     setting(
         "redact",

@@ -423,7 +423,9 @@ const FOLDS: &str = "local found, line = {}, 1
 #[test]
 fn a_resumed_chat_looks_as_it_did() {
     let mut scene = Scene::scripted([
-        Reply::text("I look first.")
+        Reply::new()
+            .think("A long\nthought")
+            .say("I look first.")
             .call("c1", "run_shell_command", &json!({ "cmd": "cat numbers" }))
             .call(
                 "c2",
@@ -471,7 +473,7 @@ fn a_resumed_chat_looks_as_it_did() {
     scene.wait_turns(3);
     let shown = scene.chat();
     let folds = scene.nvim.lua(FOLDS, json!([]));
-    assert_eq!(folds.as_array().map(Vec::len), Some(1), "{folds}\n{shown}");
+    assert_eq!(folds.as_array().map(Vec::len), Some(2), "{folds}\n{shown}");
     let id = scene.chats()[0]
         .file_stem()
         .unwrap()
