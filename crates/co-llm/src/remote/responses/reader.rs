@@ -7,7 +7,9 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::provider::Stop;
 use crate::remote::answer::{Answer, RawCall};
-use crate::remote::protocol::{FrameReader, count, stopped_with, text, unknown_reason};
+use crate::remote::protocol::{
+    FrameReader, arguments_text, count, stopped_with, text, unknown_reason,
+};
 use crate::remote::request_info::RequestInfo;
 use crate::transcript::Usage;
 
@@ -131,7 +133,11 @@ fn call(item: &Value) -> RawCall {
     RawCall {
         id: text(item, "call_id").to_owned(),
         name: text(item, "name").to_owned(),
-        arguments: text(item, "arguments").to_owned(),
+        arguments: match &item["arguments"] {
+            Value::String(text) => text.clone(),
+            // Some servers send an object.
+            object => arguments_text(object),
+        },
         signature: None,
     }
 }
