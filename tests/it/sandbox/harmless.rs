@@ -86,6 +86,7 @@ const SAME_IF_THERE: &[(&str, &str)] = &[
         "node",
         "node -e 'require(\"child_process\").execSync(\"cat one.txt\", { stdio: \"inherit\" })'",
     ),
+    ("man", "man ls; git commit --help"),
     ("tree", "tree"),
     ("fd", "fd txt"),
     ("cargo", "cargo --version"),
