@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // Helpers outside `#[test]` fail a test as well.
 
 mod cli;
+mod looks;
 mod repositories;
 mod rules;
 mod tables;
