@@ -1,4 +1,4 @@
-//! Hostile repositories: each makes a command that only looks run a program, and the sandbox holds that program.
+//! Hostile repositories: each makes a harmless command run a program, and the sandbox holds that program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use super::world::World;
 use crate::support::BACKEND;
 
 /// A command, and the shell text that prepares its repository. `$TRAP` is a program of the workspace that leaves marks.
-const SCENES: [(&str, &str); 21] = [
+const SCENES: [(&str, &str); 29] = [
     ("git status", "git config core.fsmonitor $TRAP"),
     ("git diff", "git config diff.external $TRAP"),
     (
@@ -54,6 +54,38 @@ const SCENES: [(&str, &str); 21] = [
     (
         "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=diff.external GIT_CONFIG_VALUE_0=$PWD/trap git diff",
         "",
+    ),
+    (
+        "git status",
+        "cp $TRAP .git/hooks/post-index-change; touch b.txt",
+    ),
+    (
+        "git status",
+        "mkdir hooks; cp $TRAP hooks/post-index-change; git config core.hooksPath hooks; touch b.txt",
+    ),
+    (
+        "git log -1 --show-signature",
+        r"git config gpg.program $TRAP; git update-ref HEAD $(git cat-file commit HEAD | sed '/^committer/a gpgsig -----BEGIN PGP SIGNATURE-----\n \n -----END PGP SIGNATURE-----' | git hash-object -t commit -w --stdin)",
+    ),
+    (
+        "git submodule update",
+        "git -c protocol.file.allow=always submodule -q add ./. sub; git -C sub checkout -q HEAD~1; git config submodule.sub.update \"!$TRAP\"",
+    ),
+    (
+        "cargo tree --offline",
+        "printf '[package]\nname = \"x\"\nversion = \"1.0.0\"\n[workspace]\n' > Cargo.toml; mkdir .cargo; echo \"build.rustc = '$TRAP'\" > .cargo/config.toml",
+    ),
+    (
+        "cargo check --offline",
+        "printf '[package]\nname = \"x\"\nversion = \"1.0.0\"\n[workspace]\n' > Cargo.toml; mkdir .cargo; echo \"build.rustc-wrapper = '$TRAP'\" > .cargo/config.toml",
+    ),
+    (
+        "npm run x",
+        "echo '{\"scripts\": {\"x\": \"./trap\"}}' > package.json",
+    ),
+    (
+        "npm run x",
+        "echo '{\"scripts\": {\"x\": \"ls\"}}' > package.json; echo script-shell=$TRAP > .npmrc",
     ),
     ("git grep -O./trap one", ""),
     ("rg --pre ./trap one", ""),
@@ -125,6 +157,6 @@ fn no_program_of_a_repository_has_an_effect() {
         scene.run(Command::new(BACKEND).args(["exec", "--read-only", command]));
         assert!(!scene.is_marked(), "`{command}` after `{prepare}`");
     }
-    // Some versions of git run fewer of these programs.
-    assert!(sprang >= 15, "only {sprang} traps spring by themselves");
+    // Some versions of git run fewer of these programs, and cargo, npm or rg may be missing.
+    assert!(sprang >= 20, "only {sprang} traps spring by themselves");
 }
