@@ -245,6 +245,24 @@ describe('the size of a chat', function()
     same({ text, prompt }, nvim:lua(PLACES))
   end)
 
+  it('shows the end of the text while the prompt grows and shrinks', function()
+    local nvim = chat()
+    nvim:receive(append(('a line of the answer\n'):rep(100) .. 'its end'))
+    nvim:keys('i')
+    for count = 2, 9 do
+      nvim:keys('<CR>more')
+      neovim.wait('a row more', function()
+        return nvim:lua(PLACES)[2].height >= math.max(4, count)
+      end)
+      nvim:wait(END)
+    end
+    nvim:keys('<Esc>:%d<CR>')
+    neovim.wait('few rows', function()
+      return nvim:lua(PLACES)[2].height < 9
+    end)
+    nvim:wait(END)
+  end)
+
   it('is kept when the screen becomes small and large again', function()
     for _, split_keep in ipairs({ 'cursor', 'screen', 'topline' }) do
       local nvim = chat()

@@ -17,6 +17,9 @@ local LEAST, MOST = 0.1, 0.4
 -- The rows of the border of a float.
 local BORDER = 2
 
+-- Both windows of a chat close together: neither is left behind.
+local closing = false
+
 --- Returns the two windows in a tab page.
 ---@param chat co.Chat
 ---@param tab? integer the current one by default
@@ -47,10 +50,25 @@ end
 ---@param chat co.Chat
 ---@param tab? integer the current one by default
 function M.close(chat, tab)
-  for _, buf in ipairs({ chat.prompt.buf, chat.buf }) do
-    for _, win in ipairs(windows.showing(buf, tab)) do
-      windows.hide(win)
+  closing = true
+  local closed, problem = pcall(function()
+    for _, buf in ipairs({ chat.prompt.buf, chat.buf }) do
+      for _, win in ipairs(windows.showing(buf, tab)) do
+        windows.hide(win)
+      end
     end
+  end)
+  closing = false
+  if not closed then
+    error(problem, 0)
+  end
+end
+
+--- Scrolls a text to its end if its cursor is there: Neovim keeps its first line when the height changes.
+---@param text integer
+local function show_end(text)
+  if api.nvim_win_get_cursor(text)[1] == api.nvim_buf_line_count(api.nvim_win_get_buf(text)) then
+    folds.scroll_back(text)
   end
 end
 
@@ -67,6 +85,7 @@ function M.fit(chat)
   local least, most = math.floor(room * LEAST), math.floor(room * MOST)
   local wanted = api.nvim_win_text_height(prompt, {}).all
   wanted = math.max(1, least, math.min(wanted, most)) --[[@as integer]]
+  local before = api.nvim_win_get_height(text)
   windows.follow(chat.buf, function()
     if float then
       local height = math.max(1, room - wanted)
@@ -87,6 +106,9 @@ function M.fit(chat)
       windows.options(prompt, { winfixheight = true })
     end
   end)
+  if api.nvim_win_get_height(text) ~= before then
+    show_end(text)
+  end
 end
 
 --- Puts the window without the cursor beside the other one: the person moved the other one.
@@ -226,11 +248,12 @@ function M.watch(chat, group)
   on('WinClosed', both, function(event)
     local win = tonumber(event.match) --[[@as integer]]
     -- A window that another one closes, such as with `:only`, opens again.
-    left[win] = win == api.nvim_get_current_win() and api.nvim_get_current_tabpage() or nil
+    local by_person = win == api.nvim_get_current_win() and not closing
+    left[win] = by_person and api.nvim_get_current_tabpage() or nil
     settle()
   end)
   on('BufLeave', text, function()
-    left[api.nvim_get_current_win()] = api.nvim_get_current_tabpage()
+    left[api.nvim_get_current_win()] = not closing and api.nvim_get_current_tabpage() or nil
     settle()
   end)
   on({ 'TextChanged', 'TextChangedI' }, prompt, function()
@@ -250,9 +273,7 @@ function M.watch(chat, group)
   everywhere({ 'VimResized', 'TabEnter' }, function(text_win, prompt_win)
     window_size.restore(text_win, prompt_win)
     M.fit(chat)
-    if api.nvim_win_get_cursor(text_win)[1] == api.nvim_buf_line_count(chat.buf) then
-      folds.scroll_back(text_win)
-    end
+    show_end(text_win)
   end)
   everywhere('WinResized', function(text_win, prompt_win)
     if together(chat) then
