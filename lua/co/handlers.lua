@@ -154,6 +154,10 @@ function M.receive(messages)
       end, output_key(message), type(patch) == 'table' and patch.from == 0)
     end
   end
+  local question = package.loaded['co.question']
+  if question then
+    pcall(question.make_room)
+  end
   pcall(windows.redraw)
 end
 

@@ -2,14 +2,17 @@
 local M = {}
 
 local api = vim.api
+local float_place = require('co.question.float_place')
 
 local spans = api.nvim_create_namespace('co.approval')
+-- The most columns of a float that is not large.
+local WIDTH = 80
 
 ---@class (exact) co.float.View
 ---@field win integer the window, if it is open
----@field wide boolean it may be as wide as the screen
----@field tall boolean it may be as high as the screen
----@field share number the most of the screen's height if it is not tall
+---@field large boolean it may be as wide and as high as the screen
+---@field whole boolean all lines must be visible
+---@field share number the most of the screen's height, if neither holds
 ---@field title fun(hidden: number): string gets the number of lines that do not fit
 ---@field footer fun(width: integer): string
 
@@ -25,29 +28,49 @@ local function estimate(lines, width)
   return height
 end
 
+--- Returns the place for the lines, and the most rows that they may take.
+---@param lines string[]
+---@param view co.float.View
+---@return co.float.Place
+---@return integer most
+local function place_for(lines, view)
+  local corner = float_place.corner()
+  local widest = vim.fn.strdisplaywidth(view.title(1000))
+  for _, line in ipairs(lines) do
+    widest = math.max(widest, vim.fn.strdisplaywidth(line))
+  end
+  if view.large then
+    corner.width = math.min(widest, corner.width)
+    return corner, corner.height
+  end
+  local most = view.whole and corner.height or math.max(1, math.floor(corner.height * view.share)) --[[@as integer]]
+  corner.width = math.min(widest, corner.width, WIDTH)
+  local place, fits = float_place.free(corner.width, function(width)
+    return math.min(most, estimate(lines, width))
+  end)
+  if not place or view.whole and not fits then
+    place = corner
+  end
+  return place, math.min(most, place.height)
+end
+
 --- Returns the position and the size for the lines.
 ---@param lines string[]
 ---@param view co.float.View
 ---@return vim.api.keyset.win_config
 function M.geometry(lines, view)
-  local room = vim.o.columns - 2
-  local widest = vim.fn.strdisplaywidth(view.title(1000))
-  for _, line in ipairs(lines) do
-    widest = math.max(widest, vim.fn.strdisplaywidth(line))
-  end
-  local width = math.max(1, math.min(widest, room, view.wide and room or 80)) --[[@as integer]]
-  local screen = vim.o.lines - vim.o.cmdheight - 3
-  local most = math.max(1, view.tall and screen or math.floor(screen * view.share))
+  local place, most = place_for(lines, view)
+  local width = math.max(1, place.width) --[[@as integer]]
   local wanted = estimate(lines, width)
-  if api.nvim_win_is_valid(view.win) then
+  if api.nvim_win_is_valid(view.win) and api.nvim_win_get_width(view.win) == width then
     wanted = api.nvim_win_text_height(view.win, {}).all
   end
   local height = math.max(1, math.min(wanted, most)) --[[@as integer]]
   return {
     relative = 'editor',
     anchor = 'SE',
-    row = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0),
-    col = vim.o.columns,
+    row = place.bottom,
+    col = place.right,
     width = width,
     height = height,
     title = view.title(wanted - height),

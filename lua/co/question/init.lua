@@ -279,6 +279,11 @@ function M.pending()
   return vim.list_slice(questions)
 end
 
+--- Keeps the float away from the prompts and the last lines of chats. Call it after a chat has changed.
+function M.make_room()
+  textlock.when_unlocked(float.make_room, 'the room for the float', true)
+end
+
 --- Moves the float into the current tab page.
 local function follow_tab()
   vim.schedule(function()

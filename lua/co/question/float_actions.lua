@@ -1,0 +1,88 @@
+--- The actions of the keys of the approval float: those of the kind of its question, and those of every kind.
+local M = {}
+
+--- What the float shows.
+---@class (exact) co.float.State
+---@field question? co.Question
+---@field page co.QuestionPage
+---@field large boolean it may take the whole screen
+---@field total integer the questions that wait
+---@field approved integer[] the ids of the questions that `y` approves in the list
+---@field held? { id: integer, command: string } the question that the person answered with a command of their own
+---@field finishing boolean the last question was answered, and the float still has the focus
+
+--- The functions that actions need.
+---@class (exact) co.float.Functions
+---@field show_page fun(page: co.QuestionPage)
+---@field redraw fun()
+---@field callbacks co.float.Callbacks
+
+--- Returns the ids of the questions about commands. `gN` does not answer others: a no to a file holds longer.
+---@param questions co.Question[]
+---@return integer[]
+local function command_ids(questions)
+  local ids = {}
+  for _, question in ipairs(questions) do
+    if question.kind.holds_turn then
+      ids[#ids + 1] = question.id
+    end
+  end
+  return ids
+end
+
+---@type table<string, fun(state: co.float.State, float: co.float.Functions)>
+local actions = {
+  ['g?'] = function(state, float)
+    float.show_page(state.page == 'help' and 'question' or 'help')
+  end,
+  q = function(state, float)
+    if state.page == 'question' then
+      float.callbacks.hide()
+    else
+      float.show_page('question')
+    end
+  end,
+  d = function(state, float)
+    if state.page == 'question' or state.page == 'list' then
+      state.large = not state.large
+      float.redraw()
+    end
+  end,
+  Y = function(state, float)
+    if state.page == 'question' then
+      float.show_page('list')
+    end
+  end,
+  y = function(state, float)
+    if state.page == 'list' and #state.approved > 0 then
+      state.page = 'question'
+      float.callbacks.answer_all(state.approved, 'once')
+    end
+  end,
+  gN = function(state, float)
+    local ids = command_ids(float.callbacks.pending())
+    if (state.page == 'question' or state.page == 'list') and #ids > 0 then
+      state.page = 'question'
+      float.callbacks.answer_all(ids, 'deny')
+    end
+  end,
+}
+
+--- Does what a key means on the page that is shown.
+---@param key string
+---@param state co.float.State
+---@param float co.float.Functions
+function M.act(key, state, float)
+  local question = state.question
+  if not question then
+    return
+  end
+  local own = (question.kind.keys[state.page] or {})[key]
+  if own then
+    own(question)
+  elseif actions[key] then
+    actions[key](state, float)
+  end
+end
+
+return M

@@ -1,0 +1,70 @@
+--- The keys of the approval float. They are answers only some time after the float has shown something new: the person
+--- may have typed them for something else.
+local M = {}
+
+local api = vim.api
+local textlock = require('co.ui.textlock')
+
+local IGNORED_NS = 250 * 1000000
+
+local KEYS = { 'y', 'n', 'N', 'a', 'e', 'd', 'c', 'p', 's', 'E', 'Y', 'gN', 'g?', 'q', '<CR>' }
+
+local since = 0
+
+--- Ignores keys from now on, for a while.
+function M.ignore()
+  since = vim.uv.hrtime()
+end
+
+--- Returns the milliseconds until keys are answers.
+---@return integer
+local function ignored_for()
+  local left = IGNORED_NS - (vim.uv.hrtime() - since)
+  return math.max(0, math.ceil(left / 1000000)) --[[@as integer]]
+end
+
+--- Returns whether keys are ignored now.
+---@return boolean
+function M.ignored()
+  return ignored_for() > 0
+end
+
+--- Calls `act` as soon as keys are not ignored any more.
+---@param act fun()
+function M.when_quiet(act)
+  local left = ignored_for()
+  if left == 0 then
+    act()
+    return
+  end
+  vim.defer_fn(function()
+    textlock.when_unlocked(function()
+      M.when_quiet(act)
+    end)
+  end, left)
+end
+
+--- Drops keys that Neovim has not read yet.
+function M.drop_typed()
+  if api.nvim_get_mode().mode == 'n' then
+    while vim.fn.getchar(0) ~= 0 do
+    end
+  end
+end
+
+--- Maps the keys in the buffer of the float.
+---@param buf integer
+---@param press fun(key: string)
+function M.map(buf, press)
+  local function map(lhs, key, description)
+    vim.keymap.set('n', lhs, function()
+      press(key)
+    end, { buffer = buf, nowait = true, silent = true, desc = 'co: ' .. description })
+  end
+  for _, key in ipairs(KEYS) do
+    map(key, key, 'answer')
+  end
+  map('<Esc>', 'q', 'hide')
+end
+
+return M

@@ -1,0 +1,141 @@
+--- The place of the approval float: beside the prompts of chats and the last lines of their texts.
+local M = {}
+
+local api = vim.api
+local windows = require('co.ui.windows')
+
+-- The rows at the end of a chat's text that stay visible: at most this many, and half of the window.
+local LAST_ROWS = 8
+-- A float with less room is of no use.
+local LEAST_WIDTH, LEAST_HEIGHT = 20, 3
+local BORDER = 2
+
+--- An area of the screen; `bottom` and `right` are the first row and column after it.
+---@class (exact) co.Area
+---@field top integer
+---@field left integer
+---@field bottom integer
+---@field right integer
+
+--- The lower right corner of a float, and the room above and left of it, without the border.
+---@class (exact) co.float.Place
+---@field bottom integer
+---@field right integer
+---@field width integer
+---@field height integer
+
+--- Returns the area of a window.
+---@param win integer
+---@return co.Area
+local function area_of(win)
+  local place = api.nvim_win_get_position(win)
+  local top, left = place[1], place[2]
+  return {
+    top = top,
+    left = left,
+    bottom = top + api.nvim_win_get_height(win),
+    right = left + api.nvim_win_get_width(win),
+  }
+end
+
+--- Returns the area of the last rows of a window's text, if they are visible.
+---@param win integer
+---@return co.Area?
+local function last_rows(win)
+  local last = api.nvim_buf_line_count(api.nvim_win_get_buf(win))
+  if vim.fn.line('w$', win) < last then
+    return nil
+  end
+  local area = area_of(win)
+  local top = area.top + vim.fn.getwininfo(win)[1].winbar
+  local rows = { start_row = vim.fn.line('w0', win) - 1, end_row = last - 1 }
+  area.bottom = math.min(area.bottom, top + api.nvim_win_text_height(win, rows).all)
+  local kept = math.min(LAST_ROWS, math.ceil((api.nvim_win_get_height(win)) / 2))
+  area.top = math.max(top, area.bottom - kept)
+  return area
+end
+
+--- Returns the areas that the float must not cover.
+---@return co.Area[]
+local function reserved()
+  ---@type co.Area[]
+  local areas = {}
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    local filetype = vim.bo[api.nvim_win_get_buf(win)].filetype
+    if filetype == 'co-prompt' then
+      local area = area_of(win)
+      -- The line above the prompt says which chat it is.
+      area.top = windows.is_float(win) and area.top or area.top - 1
+      areas[#areas + 1] = area
+    elseif filetype == 'co-chat' then
+      areas[#areas + 1] = last_rows(win)
+    end
+  end
+  return areas
+end
+
+--- Returns the place with a lower right corner. Its height ends below the next area above it.
+---@param bottom integer
+---@param right integer
+---@param wanted integer the width
+---@param areas co.Area[]
+---@return co.float.Place
+local function place_at(bottom, right, wanted, areas)
+  local width = math.min(wanted, right - BORDER)
+  local top = 0
+  for _, area in ipairs(areas) do
+    if area.top < bottom and area.left < right and area.right > right - width - BORDER then
+      top = math.max(top, area.bottom)
+    end
+  end
+  return { bottom = bottom, right = right, width = width, height = bottom - top - BORDER }
+end
+
+--- Returns the lower right corner of the screen.
+---@return co.float.Place
+function M.corner()
+  local bottom = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
+  return {
+    bottom = bottom,
+    right = vim.o.columns,
+    width = math.max(1, vim.o.columns - BORDER),
+    height = math.max(1, bottom - BORDER),
+  }
+end
+
+--- Returns a place that covers nothing of what the person types or reads; nil if there is no room for one.
+---
+--- It takes the first place with enough room, from the lower right; without one, the place with the most room.
+---@param width integer the width that the float wants
+---@param height_for fun(width: integer): integer the height that it wants
+---@return co.float.Place?
+---@return boolean? fits
+function M.free(width, height_for)
+  local corner, areas = M.corner(), reserved()
+  local bottoms, rights = { corner.bottom }, { corner.right }
+  for _, area in ipairs(areas) do
+    bottoms[#bottoms + 1], rights[#rights + 1] = area.top, area.left
+  end
+  local function descending(a, b)
+    return a > b
+  end
+  table.sort(bottoms, descending)
+  table.sort(rights, descending)
+  ---@type co.float.Place?
+  local best
+  for _, right in ipairs(rights) do
+    for _, bottom in ipairs(bottoms) do
+      local place = place_at(bottom, right, width, areas)
+      if place.width >= math.min(width, LEAST_WIDTH) then
+        if place.height >= height_for(place.width) then
+          return place, true
+        elseif place.height >= LEAST_HEIGHT and (not best or place.height > best.height) then
+          best = place
+        end
+      end
+    end
+  end
+  return best, false
+end
+
+return M
