@@ -322,6 +322,19 @@ pub struct Question {
     /// The person answered with a command that a deny rule forbids, so co asks again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_edit: Option<RefusedEdit>,
+    /// The change of a file that the question is about; none if it is about a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+}
+
+/// A change of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    pub path: String,
+    pub added: usize,
+    pub removed: usize,
+    /// The unified diff, printable.
+    pub diff: String,
 }
 
 /// A command of the person that a deny rule forbids.

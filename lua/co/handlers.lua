@@ -59,7 +59,7 @@ local handlers = {
     require('co.chat').choose(message)
   end,
   question = function(message)
-    message.kind = require('co.question.command')
+    message.kind = require(message.change and 'co.question.change' or 'co.question.command')
     require('co.question').add(message)
   end,
   trust = function(message)

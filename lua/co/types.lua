@@ -228,6 +228,13 @@
 ---@field prefix? string
 ---@field alone? string the reason why the list does not approve it
 ---@field refused_edit? { question: integer, command: string, why: string } the person's command that a deny rule forbids
+---@field change? co.Change the change of a file that the question is about
+
+---@class (exact) co.Change
+---@field path string
+---@field added integer lines
+---@field removed integer lines
+---@field diff string
 
 --- A question about sending the text of a file to the model. Lua sets `command` and `destructive`.
 ---@class (exact) co.TrustQuestion: co.Question

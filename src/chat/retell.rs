@@ -6,6 +6,7 @@ use super::commands::GO_ON;
 use super::events::ChatEvent;
 use super::text::command_of;
 use crate::tool::ToolCall;
+use crate::tool::edits;
 use crate::tool::files;
 use crate::tool::shell::{self, ExecMode};
 use co_exec::Caller;
@@ -31,9 +32,15 @@ fn proposed(call: &Call) -> ChatEvent {
     match ToolCall::parse(call) {
         Ok(ToolCall::File(asked)) => ChatEvent::FileCall(co_policy::printable(&asked.line())),
         Ok(ToolCall::Job(asked)) => ChatEvent::JobCall(asked),
+        Ok(ToolCall::Edit(request)) => edit(&request),
         Ok(ToolCall::Shell(request)) => command(&request),
         Err(_) => unread(call),
     }
+}
+
+/// Returns the event that shows a call to change files.
+pub(super) fn edit(request: &edits::EditRequest) -> ChatEvent {
+    ChatEvent::FileCall(co_policy::printable(&request.line()))
 }
 
 /// Returns the event that shows a call to run a command.

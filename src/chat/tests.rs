@@ -5,6 +5,7 @@ mod cancel;
 mod chat;
 mod commands;
 mod compact;
+mod edits;
 mod faults;
 mod file_calls;
 mod idle;

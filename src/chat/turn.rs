@@ -6,6 +6,7 @@ mod call;
 mod calls;
 mod compact;
 mod edit;
+mod edits;
 mod event;
 mod file_calls;
 mod jobs;

@@ -8,6 +8,7 @@ mod proposal;
 mod request;
 
 pub use proposal::{EditPlace, Proposal, propose};
+pub(super) use request::specs;
 pub use request::{EditRequest, NAMES};
 
 /// A change that cannot be made. The text says why and what to do next, without a final period.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::edits::{EditPlace, EditRefused};
+use super::edits::{EditPlace, EditRefused, EditRequest};
 use super::facts::{Sandbox, WorkspaceFacts};
 use super::files::{self, FileQuery};
 use super::tracked::TrackedFiles;
@@ -17,7 +17,9 @@ use co_policy::facts::{Facts, LocalFacts, PathFact};
 use co_policy::paths::PathUse;
 use co_policy::saved::WorkspaceRules;
 use co_policy::secret_names::is_secret;
-use co_policy::{Assessed, Assessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, paths};
+use co_policy::{
+    Assessed, Assessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, obeyed, paths,
+};
 
 /// The configuration of a [`Judge`].
 pub struct JudgeConfig {
@@ -170,10 +172,50 @@ impl Judge {
             (Some(reason), _) => Err(refuse(&reason.text)),
             (None, None) => Err(refuse(&format!("`{path}` is outside the workspace"))),
             (None, Some(inside)) => Ok(EditPlace {
-                shown: inside.written.display().to_string(),
+                shown: inside.real.display().to_string(),
                 real: self.facts.root().join(inside.real),
                 is_link: cwd.join(path).is_symlink(),
             }),
+        }
+    }
+
+    /// Judges a change of files. It asks unless a rule names the tool and the files. A file that others run or co obeys
+    /// asks each time.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn judge_edit(
+        &self,
+        request: &EditRequest,
+        places: &[EditPlace],
+        chat_rules: &[Pattern],
+    ) -> Verdict {
+        let words = request.words(places);
+        let found = self.add_workspace_rules(Assessment {
+            command: co_policy::rules::join(&words),
+            commands: vec![Assessed {
+                sort: Sort::Changes,
+                does: request.does().to_owned(),
+                name: words.clone(),
+                words: words.clone(),
+                ..Assessed::default()
+            }],
+            literal: Some(vec![RuleCommand {
+                words,
+                uncovered: None,
+            }]),
+            ..Assessment::default()
+        });
+        let obeyed = places
+            .iter()
+            .find_map(|it| obeyed::reason(Path::new(&it.shown)));
+        match (self.verdict(&found, chat_rules), obeyed) {
+            (Verdict::Allow(_) | Verdict::Ask(_), Some(why)) => {
+                Verdict::Ask(co_policy::ApprovalQuestion {
+                    unread: true,
+                    ..co_policy::ApprovalQuestion::because(why)
+                })
+            }
+            (verdict, _) => verdict,
         }
     }
 

@@ -30,6 +30,7 @@ pub enum ToolCall {
     Shell(shell::CommandRequest),
     File(files::FileQuery),
     Job(jobs::JobRequest),
+    Edit(edits::EditRequest),
 }
 
 impl ToolCall {
@@ -44,13 +45,17 @@ impl ToolCall {
         if let Some(job) = jobs::JobRequest::parse(call) {
             return job.map(Self::Job);
         }
+        if let Some(edit) = edits::EditRequest::parse(call) {
+            return edit.map(Self::Edit);
+        }
         match call.name.as_str() {
             shell::NAME => shell::CommandRequest::parse(arguments(call)?).map(Self::Shell),
             other => Err(BadCall(format!(
-                "There is no tool called {other}. The tools are: {}, {}, {}.",
+                "There is no tool called {other}. The tools are: {}, {}, {}, {}.",
                 shell::NAME,
                 jobs::NAMES.join(", "),
-                files::NAMES.join(", ")
+                files::NAMES.join(", "),
+                edits::NAMES.join(", ")
             ))),
         }
     }
@@ -62,7 +67,9 @@ impl ToolCall {
 pub fn specs() -> Arc<[ToolSpec]> {
     let [read, list, search] = files::specs();
     let [output, write, cancel] = jobs::specs();
-    Arc::from([shell::spec(), output, write, cancel, read, list, search])
+    let mut specs = vec![shell::spec(), output, write, cancel, read, list, search];
+    specs.extend(edits::specs());
+    Arc::from(specs)
 }
 
 #[cfg(test)]
@@ -96,6 +103,13 @@ mod tests {
             Some("boolean") => json!(true),
             Some("integer") => schema.get("minimum").cloned().unwrap_or(json!(1)),
             Some("array") => json!([sample(&schema["items"])]),
+            Some("object") => {
+                let properties = schema["properties"].as_object().unwrap();
+                properties
+                    .iter()
+                    .map(|(name, it)| (name.clone(), sample(it)))
+                    .collect()
+            }
             other => panic!("{other:?} has no sample"),
         }
     }

@@ -7,7 +7,7 @@ use crate::facts::LocalFacts;
 use crate::paths;
 use crate::wrappers::base_name;
 
-mod glob;
+pub(crate) mod glob;
 mod root;
 
 /// Names of the rules, for the setting that lifts them.

@@ -4,6 +4,7 @@ mod assess;
 pub mod bash;
 mod deny;
 pub mod facts;
+pub mod obeyed;
 pub mod paths;
 mod plain;
 pub mod programs;

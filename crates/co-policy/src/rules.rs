@@ -3,7 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::deny::glob::Glob;
 use crate::text::has_word;
+
+/// The tools that change files. Their rules may have globs of paths: `edit_file src/**`.
+pub const EDIT_TOOLS: [&str; 4] = ["edit_file", "write_file", "delete_file", "move_file"];
 
 /// The person's settings of the policy. Rules are patterns of words: `cargo test` covers `cargo test --lib`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,15 +55,22 @@ impl Pattern {
         Self(Form::Prefix(words.into_iter().map(Into::into).collect()))
     }
 
-    /// True if the words of a simple command start with the pattern. `*` matches any one word.
+    /// True if the words of a simple command start with the pattern. `*` matches any one word. In a rule about a tool
+    /// that changes files, words may be globs of paths.
     pub fn covers(&self, words: &[String]) -> bool {
         match &self.0 {
             Form::Prefix(prefix) => {
+                let paths = prefix
+                    .first()
+                    .is_some_and(|it| EDIT_TOOLS.contains(&it.as_str()));
+                let covers = |want: &str, word: &str| {
+                    want == "*" || want == word || paths && path_matches(want, word)
+                };
                 prefix.len() <= words.len()
                     && prefix
                         .iter()
                         .zip(words)
-                        .all(|(want, word)| want == "*" || want == word)
+                        .all(|(want, word)| covers(want, word))
             }
             Form::Exact(_) => false,
         }
@@ -97,6 +108,24 @@ impl FromStr for Pattern {
         }
         Ok(Self(Form::Prefix(words)))
     }
+}
+
+/// True if a glob matches a path. `**` matches any number of directories and what is in them; `*` and `?` match within
+/// a name.
+fn path_matches(glob: &str, path: &str) -> bool {
+    fn matches(globs: &[&str], names: &[&str]) -> bool {
+        match (globs, names) {
+            ([], []) => true,
+            (["**"], names) => !names.is_empty(),
+            (["**", rest @ ..], names) => (0..=names.len()).any(|at| matches(rest, &names[at..])),
+            ([glob, globs @ ..], [name, names @ ..]) => {
+                Glob::new(glob).matches(name) && matches(globs, names)
+            }
+            _ => false,
+        }
+    }
+    let parts = |text| str::split(text, '/').collect::<Vec<_>>();
+    matches(&parts(glob), &parts(path))
 }
 
 /// Splits a rule into words. It knows the quotes of a shell and refuses its operators.
@@ -258,6 +287,32 @@ mod tests {
         for text in ["", "  ", "ls; rm", "ls | wc", "echo 'x"] {
             assert!(text.parse::<Pattern>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn rules_about_files_are_globs_of_paths() {
+        let check = |rule: &str, words_of: &str, expected: bool| {
+            let rule: Pattern = rule.parse().unwrap();
+            assert_eq!(
+                rule.covers(&words(words_of)),
+                expected,
+                "{rule}: {words_of}"
+            );
+        };
+        check("edit_file", "edit_file src/a.rs", true);
+        check("edit_file src/**", "edit_file src/a.rs", true);
+        check("edit_file src/**", "edit_file src/deep/a.rs", true);
+        check("edit_file src/**", "edit_file src", false);
+        check("edit_file src/**", "edit_file srcs/a.rs", false);
+        check("edit_file src/**", "write_file src/a.rs", false);
+        check("edit_file src/*.rs", "edit_file src/a.rs", true);
+        check("edit_file src/*.rs", "edit_file src/deep/a.rs", false);
+        check("edit_file **/*.rs", "edit_file a.rs", true);
+        check("edit_file **/*.rs", "edit_file src/deep/a.rs", true);
+        check("edit_file src/a.rs", "edit_file src/a.rs", true);
+        check("move_file src/** src/**", "move_file src/a src/b", true);
+        check("move_file src/** src/**", "move_file src/a b", false);
+        check("rm *.o", "rm a.o", false);
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub struct ApprovalQuestion {
     pub destructive: bool,
     /// The prefix that the answer `always` may allow, besides this exact command.
     pub prefix: Option<Pattern>,
-    /// True if a part could not be read, so that deny rules cannot match it. No permission skips such a question.
+    /// True if a part could not be read, so that deny rules cannot match it, or if a file is changed that others run. No
+    /// permission skips such a question.
     pub unread: bool,
 }
 

@@ -105,18 +105,20 @@ end
 ---@return { key: string, scope: co.Scope, about: string }[]
 function M.scopes(question)
   local about = question.job and ('whatever is typed into job %d'):format(question.job)
+    or question.change and 'this file with this tool, in this chat'
     or 'this command, in this chat'
+  local what = question.change and '`%s`' or 'what starts with `%s`'
   local scopes = { { key = 'c', scope = 'command', about = about } }
   if question.prefix then
     scopes[#scopes + 1] = {
       key = 'p',
       scope = 'prefix',
-      about = ('what starts with `%s`, in this chat'):format(question.prefix),
+      about = (what .. ', in this chat'):format(question.prefix),
     }
     scopes[#scopes + 1] = {
       key = 's',
       scope = 'prefix_saved',
-      about = ('what starts with `%s`, saved for this workspace'):format(question.prefix),
+      about = (what .. ', saved for this workspace'):format(question.prefix),
     }
   end
   scopes[#scopes + 1] = {
@@ -157,10 +159,11 @@ function M.key_list(entries)
   return text
 end
 
---- Returns the help page of a question about a command.
+--- Returns the help page of a question of a turn.
+---@param editable boolean the person may write another command
 ---@return co.QuestionText
-function M.help()
-  return M.key_list({
+function M.help(editable)
+  local keys = {
     { 'y', 'yes, once' },
     { 'n', 'no' },
     { 'N', 'no, with a reason for the model' },
@@ -171,7 +174,11 @@ function M.help()
     { 'gN', 'no to all questions about commands' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },
-  })
+  }
+  if not editable then
+    table.remove(keys, 5)
+  end
+  return M.key_list(keys)
 end
 
 return M

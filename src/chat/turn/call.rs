@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::jobs::JobView;
+use crate::tool::edits::{EditRequest, Proposal};
 use crate::tool::files::FileQuery;
 use crate::tool::jobs;
 use crate::tool::shell::{self, Run};
@@ -46,6 +47,8 @@ pub(super) struct ReviewedCommand {
 pub(super) enum ParsedCall {
     Command(ReviewedCommand),
     File(FileCall),
+    /// A change of files.
+    Edit(ReviewedEdit),
     /// Text for a running job.
     JobInput(JobInput),
     /// Another call about a job. It needs no approval.
@@ -56,6 +59,13 @@ pub(super) enum ParsedCall {
 pub(super) struct FileCall {
     pub call: Call,
     pub look: FileQuery,
+    pub judged: JudgedCall,
+}
+
+/// A change of files, with its verdict.
+pub(super) struct ReviewedEdit {
+    pub request: EditRequest,
+    pub proposal: Proposal,
     pub judged: JudgedCall,
 }
 

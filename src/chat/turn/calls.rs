@@ -100,6 +100,7 @@ impl Turn {
             Ok(ParsedCall::Command(reviewed)) => retell::command(&reviewed.request),
             Ok(ParsedCall::JobInput(input)) => ChatEvent::JobCall(input.request.clone()),
             Ok(ParsedCall::Job(request)) => ChatEvent::JobCall(request.clone()),
+            Ok(ParsedCall::Edit(edit)) => retell::edit(&edit.request),
             Ok(ParsedCall::File(_)) | Err(_) => return Ok(()),
         };
         next.shown = true;
@@ -122,6 +123,7 @@ impl Turn {
             }
             Ok(ParsedCall::Job(request)) => self.job(next.call, request).await,
             Ok(ParsedCall::JobInput(input)) => self.type_to(next.call, input, decision).await,
+            Ok(ParsedCall::Edit(edit)) => self.change_files(next.call, edit, decision).await,
             Ok(ParsedCall::Command(reviewed)) => match reviewed.no_room {
                 Some(why) => self.not_run(&next.call, why).await,
                 None => self.command(reviewed, decision).await,
@@ -187,6 +189,7 @@ impl Turn {
                     .map(ParsedCall::File);
             }
             ToolCall::Job(request) => return self.review_job(request).await,
+            ToolCall::Edit(request) => return self.review_edit(request).await,
         };
         let request = match &waiting.edited {
             None => request,

@@ -391,6 +391,7 @@ impl Turn {
             prefix: None,
             alone: None,
             refused_edit: None,
+            change: None,
         }
     }
 }

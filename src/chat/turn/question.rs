@@ -76,6 +76,18 @@ impl Turn {
                 let always = Allowance::Job(input.job.number);
                 (self.input(input, &asking), asking, false, always)
             }
+            ParsedCall::Edit(edit) => {
+                let Resolution::Ask(asking) = self.resolve_edit(edit) else {
+                    return None;
+                };
+                let always = Allowance::Rule(Pattern::exact(&edit.judged.command));
+                (
+                    self.question_about_edit(edit, &asking),
+                    asking,
+                    false,
+                    always,
+                )
+            }
             ParsedCall::Command(_) | ParsedCall::File(_) | ParsedCall::Job(_) => return None,
         };
         Some(CallQuestion {
@@ -96,6 +108,7 @@ impl Turn {
         let resolution = match &next.known {
             Ok(ParsedCall::Command(reviewed)) => self.resolve(reviewed),
             Ok(ParsedCall::JobInput(input)) => self.resolve_typing(input),
+            Ok(ParsedCall::Edit(edit)) => self.resolve_edit(edit),
             // These calls have no question.
             Ok(ParsedCall::File(_) | ParsedCall::Job(_)) | Err(_) => {
                 Resolution::Refuse(Decision::Withdrawn)
@@ -120,7 +133,7 @@ impl Turn {
                 Decision::Approved
             }
             Reply::Deny(reason) => Decision::Denied { reason },
-            // The person cannot edit text for a job, so nobody has seen this text.
+            // The person can edit commands only, so nobody has seen this text.
             Reply::Edited(_) => Decision::Denied { reason: None },
         })
     }
@@ -157,6 +170,7 @@ impl Turn {
                 .or_else(|| reviewed.judged.reach.clone())
                 .map(|reason| one_line(&reason)),
             refused_edit: None,
+            change: None,
         }
     }
 

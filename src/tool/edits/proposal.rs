@@ -14,7 +14,7 @@ pub struct EditPlace {
     pub shown: String,
     /// The file that the path leads to.
     pub real: PathBuf,
-    /// Whether the path names a link to that file.
+    /// Whether the path is a link to that file.
     pub is_link: bool,
 }
 
@@ -215,7 +215,7 @@ fn movement(from: &EditPlace, to: &EditPlace) -> Result<Proposal, EditRefused> {
 
 fn refuse_link(place: &EditPlace) -> Result<(), EditRefused> {
     match place.is_link {
-        true => Err(place.refuse("it is a link: name the file that it leads to")),
+        true => Err(place.refuse("the path is a link to it: name the file itself")),
         false => Ok(()),
     }
 }

@@ -1,10 +1,12 @@
 //! The arguments of the tools that change files.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::tool::schema::{BadCall, arguments};
+use super::EditPlace;
+use crate::tool::schema::{self, BadCall, arguments};
 use co_edit::Edit;
+use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
 const EDIT: &str = "edit_file";
@@ -49,6 +51,59 @@ struct DeleteArguments {
 struct MoveArguments {
     from: String,
     to: String,
+}
+
+/// Returns the descriptions of these tools for a model.
+pub(in crate::tool) fn specs() -> [ToolSpec; 4] {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    let path = text("The file. A relative path starts at the working directory.");
+    let edit = json!({
+        "type": "object",
+        "properties": {
+            "old": text("The text to replace, copied exactly from the file, with enough lines around it to stand once."),
+            "new": text("The text in its place."),
+            "all": { "type": "boolean", "description": "Replaces each place. Default: false." },
+        },
+        "required": ["old", "new"],
+        "additionalProperties": false,
+    });
+    let edits = json!({
+        "type": "array",
+        "items": edit,
+        "description": "The replacements, in order. Each applies to the text that the ones before it left.",
+    });
+    [
+        schema::spec(
+            EDIT,
+            "Replaces texts in one file of the workspace: all of them or none. The person sees the difference and is \
+             asked. Line breaks, encoding and mode stay as they are. Read the file first."
+                .to_owned(),
+            json!({ "path": path, "edits": edits }),
+            &["path", "edits"],
+        ),
+        schema::spec(
+            WRITE,
+            "Writes a new file of the workspace with its directories, or replaces the whole text of one. The person sees \
+             the difference and is asked. To change parts of a file, use edit_file."
+                .to_owned(),
+            json!({ "path": path, "text": text("The whole text of the file.") }),
+            &["path", "text"],
+        ),
+        schema::spec(
+            DELETE,
+            "Deletes one file of the workspace. The person is asked.".to_owned(),
+            json!({ "path": path }),
+            &["path"],
+        ),
+        schema::spec(
+            MOVE,
+            "Gives one file of the workspace another name, and makes the directories of that name. Never replaces a file. \
+             The person is asked."
+                .to_owned(),
+            json!({ "from": path, "to": text("The new name. No file may have it.") }),
+            &["from", "to"],
+        ),
+    ]
 }
 
 impl EditRequest {
@@ -108,6 +163,29 @@ impl EditRequest {
             Self::Write { .. } => WRITE,
             Self::Delete { .. } => DELETE,
             Self::Move { .. } => MOVE,
+        }
+    }
+
+    /// Returns the call in a line, for a person.
+    pub fn line(&self) -> String {
+        format!("{} {}", self.name(), self.paths().join(" "))
+    }
+
+    /// Returns the words that rules match: the name of the tool and the files.
+    pub fn words(&self, places: &[EditPlace]) -> Vec<String> {
+        let files = places.iter().map(|place| place.shown.clone());
+        std::iter::once(self.name().to_owned())
+            .chain(files)
+            .collect()
+    }
+
+    /// Returns what the call does, in words for the person.
+    pub fn does(&self) -> &'static str {
+        match self {
+            Self::Edit { .. } => "changes a file",
+            Self::Write { .. } => "writes a whole file",
+            Self::Delete { .. } => "deletes a file",
+            Self::Move { .. } => "moves a file",
         }
     }
 

@@ -300,7 +300,7 @@ fn what_is_not_a_text_of_the_workspace_is_refused() {
     refused(
         &scene,
         &link,
-        "cannot change out2: it is a link: name the file that it leads to",
+        "cannot change names: the path is a link to it: name the file itself",
     );
     let onto = call("move_file", json!({ "from": "binary", "to": "large" }));
     refused(

@@ -5,6 +5,7 @@ mod backend;
 mod chat;
 mod conversation;
 mod drill;
+mod edits;
 mod endurance;
 mod harness;
 mod idle;

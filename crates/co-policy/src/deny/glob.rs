@@ -2,7 +2,7 @@
 
 /// A parsed glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Glob {
+pub(crate) struct Glob {
     tokens: Vec<Token>,
 }
 
@@ -19,7 +19,7 @@ enum Token {
 
 impl Glob {
     /// Parses a glob. A `[` without `]` is a plain character, as in bash.
-    pub(super) fn new(source: &str) -> Self {
+    pub(crate) fn new(source: &str) -> Self {
         let chars: Vec<char> = source.chars().collect();
         let mut tokens = Vec::new();
         let mut at = 0;
@@ -46,7 +46,7 @@ impl Glob {
     }
 
     /// True if the glob matches the whole name.
-    pub(super) fn matches(&self, name: &str) -> bool {
+    pub(crate) fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut t, mut n) = (0, 0);
         let mut star: Option<(usize, usize)> = None;

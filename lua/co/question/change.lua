@@ -1,0 +1,66 @@
+--- The kind of question about a change of a file.
+local command = require('co.question.command')
+local question_text = require('co.question.text')
+local add = question_text.add
+
+--- The highlight group for the first character of a line in a diff.
+---@type table<string, string>
+local groups = { ['+'] = 'CoDiffAdded', ['-'] = 'CoDiffRemoved', ['@'] = 'CoApprovalLabel' }
+
+--- Returns the numbers of lines that the change adds and removes.
+---@param change co.Change
+---@return string
+local function counts(change)
+  return ('+%d -%d'):format(change.added, change.removed)
+end
+
+--- Returns the question: the file, the reasons and the difference.
+---@param question co.CommandQuestion
+---@return co.QuestionText
+local function text_of(question)
+  local change = question.change --[[@as co.Change]]
+  ---@type co.QuestionText
+  local text = { lines = {}, spans = {} }
+  add(text, ('%s  %s'):format(question.command, counts(change)), 'CoApprovalCommand')
+  for index, reason in ipairs(question.reasons) do
+    add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
+  end
+  add(text, '')
+  -- The first line of the text names the file.
+  local diff = change.diff:gsub('^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n', ''):gsub('\n$', '')
+  for _, line in ipairs(vim.split(diff, '\n', { plain = true })) do
+    add(text, line, groups[line:sub(1, 1)])
+  end
+  return text
+end
+
+---@type table<co.QuestionPage, table<string, fun(question: any)>>
+local keys = { question = vim.deepcopy(command.keys.question), menu = command.keys.menu }
+keys.question.e = nil
+
+---@type co.QuestionKind
+return {
+  holds_turn = true,
+  keys = keys,
+  title = command.title,
+  text = function(question, page)
+    if page == 'menu' then
+      return question_text.menu(question)
+    elseif page == 'help' then
+      return question_text.help(false)
+    end
+    return text_of(question)
+  end,
+  footer = function()
+    return 'y once · n no · N no, because · a always', 'y n N a'
+  end,
+  entry = function(question)
+    return {
+      lines = { question.command },
+      about = ('chat %d · %s'):format(question.chat, counts(question.change)),
+      not_approved_because = question.alone,
+    }
+  end,
+  scopes = command.scopes,
+  reply = command.reply,
+}

@@ -1,0 +1,192 @@
+//! The calls that change files.
+
+use serde_json::{Value, json};
+
+use super::chat::{Chat, done, says, tool};
+use crate::protocol::{Answer, Scope, ToEditor};
+use co_llm::scripted::Scripted;
+
+fn edit(path: &str, old: &str, new: &str) -> Value {
+    json!({ "path": path, "edits": [{ "old": old, "new": new }] })
+}
+
+fn read(chat: &Chat, path: &str) -> String {
+    std::fs::read_to_string(chat.work.join(path)).unwrap()
+}
+
+#[tokio::test]
+async fn a_change_is_shown_asked_and_made() {
+    let mut chat = Chat::new([
+        vec![tool("1", "edit_file", edit("src/a", "two", "2\n3")), done()],
+        says("Changed."),
+    ]);
+    chat.write("src/a", "one\ntwo\n");
+    chat.say("change it");
+    let ask = chat.asked().await;
+    assert!(chat.screen().contains("`edit_file src/a`"), "shown first");
+    assert_eq!(ask.command, "edit_file src/a");
+    assert_eq!(ask.reasons, ["changes a file"]);
+    assert_eq!(ask.prefix.as_deref(), Some("edit_file src/**"));
+    let change = ask.change.unwrap();
+    assert_eq!(
+        (change.path.as_str(), change.added, change.removed),
+        ("src/a", 2, 1)
+    );
+    assert!(change.diff.contains("\n-two\n+2\n+3\n"), "{}", change.diff);
+    assert_eq!(read(&chat, "src/a"), "one\ntwo\n", "nothing before the yes");
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "src/a"), "one\n2\n3\n");
+    let told = chat.told("1");
+    assert!(
+        told.starts_with("Done: src/a +2 -1.\nIts hash is "),
+        "{told}"
+    );
+    assert!(told.ends_with("-two\n+2\n+3\n"), "{told}");
+    assert!(chat.screen().contains("*+2 -1*"), "{}", chat.screen());
+    // Resumed, it reads the same.
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", &id);
+    let resumed = chat
+        .until(|message| match message {
+            ToEditor::Replace { text, .. } => Some(text.clone()),
+            _ => None,
+        })
+        .await;
+    for piece in ["`edit_file src/a`", "+2\n+3\n", "*+2 -1*"] {
+        assert!(resumed.contains(piece), "{resumed}");
+    }
+}
+
+#[tokio::test]
+async fn a_no_changes_nothing() {
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "write_file", json!({ "path": "new", "text": "x\n" })),
+            tool("2", "delete_file", json!({ "path": "src/a" })),
+            done(),
+        ],
+        says("I see."),
+    ]);
+    chat.write("src/a", "mine\n");
+    chat.say("tidy up");
+    let ask = chat.asked().await;
+    chat.deny(ask.id, "not yet");
+    let ask = chat.asked().await;
+    assert!(ask.destructive);
+    chat.answer(ask.id, Answer::Deny);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.told("1"), "User denied this action: not yet");
+    assert!(!chat.work.join("new").exists());
+    assert_eq!(read(&chat, "src/a"), "mine\n");
+}
+
+#[tokio::test]
+async fn what_cannot_be_changed_is_told_and_not_asked() {
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "edit_file", edit("src/a", "let two = 3;", "x")),
+            tool("2", "edit_file", edit(".env", "A", "B")),
+            tool("3", "write_file", json!({ "path": "../out", "text": "x" })),
+            done(),
+        ],
+        says("I see."),
+    ]);
+    chat.write("src/a", "let one = 1;\nlet two = 2;\n");
+    chat.write(".env", "A=1\n");
+    assert_eq!(chat.turn("change it").await, "done");
+    assert_eq!(chat.asks(), 0);
+    let told = chat.told("1");
+    assert!(
+        told.starts_with("Refused: cannot change src/a: `old` does not stand in the file"),
+        "{told}"
+    );
+    assert!(told.contains("     2\tlet two = 2;"), "{told}");
+    assert_eq!(
+        chat.told("2"),
+        "Refused: `.env` looks like a secret, so co does not change it."
+    );
+    assert_eq!(
+        chat.told("3"),
+        "Refused: `../out` is outside the workspace, so co does not change it."
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_changed_during_the_question_is_not_written() {
+    let mut chat = Chat::new([
+        vec![tool("1", "edit_file", edit("src/a", "two", "2")), done()],
+        says("I see."),
+    ]);
+    chat.write("src/a", "one two\n");
+    chat.say("change it");
+    let ask = chat.asked().await;
+    chat.write("src/a", "mine two\n");
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "src/a"), "mine two\n");
+    assert_eq!(
+        chat.told("1"),
+        "Nothing was changed: cannot change src/a: it has changed meanwhile: read it again."
+    );
+}
+
+#[tokio::test]
+async fn always_holds_for_the_directory_and_not_for_files_that_others_run() {
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "edit_file", edit("src/a", "one", "1")),
+            tool("2", "edit_file", edit("src/deep/b", "one", "1")),
+            tool("3", "edit_file", edit("src/build.rs", "one", "1")),
+            done(),
+        ],
+        says("Changed."),
+    ]);
+    for path in ["src/a", "src/deep/b", "src/build.rs"] {
+        chat.write(path, "one\n");
+    }
+    chat.say("change them");
+    let ask = chat.asked().await;
+    chat.always(ask.id, Scope::Prefix);
+    let obeyed = loop {
+        let ask = chat.asked().await;
+        if ask.command == "edit_file src/build.rs" {
+            break ask;
+        }
+    };
+    assert_eq!(
+        obeyed.reasons[0],
+        "programs or agents run or obey `build.rs` without asking"
+    );
+    assert_eq!(obeyed.prefix, None);
+    chat.answer(obeyed.id, Answer::Deny);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "src/a"), "1\n");
+    assert_eq!(read(&chat, "src/deep/b"), "1\n");
+    assert_eq!(read(&chat, "src/build.rs"), "one\n");
+}
+
+#[tokio::test]
+async fn auto_confirm_does_not_change_files_that_others_run() {
+    let answers = Scripted::new([
+        vec![
+            tool("1", "write_file", json!({ "path": "src/a", "text": "x\n" })),
+            tool(
+                "2",
+                "write_file",
+                json!({ "path": "AGENTS.md", "text": "x\n" }),
+            ),
+            done(),
+        ],
+        says("Changed."),
+    ]);
+    let mut chat = Chat::with(answers, |config| config.auto_confirm = true);
+    chat.say("write them");
+    let ask = chat.asked().await;
+    assert_eq!(ask.command, "write_file AGENTS.md");
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "src/a"), "x\n");
+    assert_eq!(read(&chat, "AGENTS.md"), "x\n");
+}

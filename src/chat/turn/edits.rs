@@ -1,0 +1,240 @@
+//! The calls that change files. Each is proposed before the question about it, and again before it is applied: the person
+//! approves the difference that they saw.
+
+use std::sync::Arc;
+
+use super::super::events::ChatEvent;
+use super::super::text::one_line;
+use super::Turn;
+use super::audit_records::CallOutcome;
+use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
+use super::event::Halt;
+use super::question::Resolution;
+use super::run::CallResult;
+use crate::protocol::{Change, Question, State};
+use crate::tool::edits::{EditRequest, Proposal, propose};
+use crate::tool::judge::Judge;
+use co_exec::secrets::redact::Redacted;
+use co_llm::transcript::{Call, Decision, Item, Shown};
+use co_policy::{Grant, Pattern, Verdict};
+
+/// The longest diff that the model gets back and the chat shows, in bytes.
+const LONGEST_DIFF: usize = 16 << 10;
+
+impl Turn {
+    /// Proposes and judges a change of files. The error is a text for the model.
+    pub(super) async fn review_edit(&self, request: EditRequest) -> Result<ParsedCall, String> {
+        let (judge, cwd) = (Arc::clone(&self.judge), self.cwd.clone());
+        let rules = self.permissions.rules.clone();
+        let reviewed = tokio::task::spawn_blocking(move || review(&judge, request, &cwd, &rules));
+        let reviewed = tokio::select! {
+            () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
+            reviewed = reviewed => reviewed.map_err(|error| {
+                format!("The change could not be judged ({error}), so it was not made.")
+            })?,
+        };
+        match reviewed {
+            Ok(reviewed) => Ok(ParsedCall::Edit(reviewed)),
+            // It shows lines of the file.
+            Err(why) => Err(self.redact_for_model(&why).await.text),
+        }
+    }
+
+    /// Applies the permissions of the person to the verdict on a change.
+    pub(super) fn resolve_edit(&self, edit: &ReviewedEdit) -> Resolution {
+        let question = match &edit.judged.verdict {
+            Verdict::Deny { why, .. } => {
+                return Resolution::Refuse(Decision::Forbidden { why: why.clone() });
+            }
+            Verdict::Allow(Grant::Rule { rule }) => {
+                return Resolution::Run(Decision::Rule { rule: rule.clone() });
+            }
+            Verdict::Allow(Grant::ReadOnly | Grant::Unconfined | Grant::InProcess) => {
+                co_policy::ApprovalQuestion::because("nothing else allows it")
+            }
+            Verdict::Ask(question) => question.clone(),
+        };
+        match self.confirms(&question) {
+            true => Resolution::Run(Decision::AutoConfirm),
+            false => Resolution::Ask(question),
+        }
+    }
+
+    pub(super) fn question_about_edit(
+        &self,
+        edit: &ReviewedEdit,
+        question: &co_policy::ApprovalQuestion,
+    ) -> Question {
+        let ReviewedEdit {
+            proposal, judged, ..
+        } = edit;
+        let reasons = question.reasons.iter().map(|reason| &reason.text);
+        Question {
+            id: 0,
+            chat: self.chat,
+            command: co_policy::printable(&judged.command),
+            cwd: one_line(&self.cwd.display().to_string()),
+            timeout: None,
+            terminal: false,
+            background: false,
+            job: None,
+            backend: String::new(),
+            reasons: reasons
+                .chain(&proposal.notes)
+                .map(|reason| one_line(reason))
+                .collect(),
+            span: None,
+            destructive: matches!(edit.request, EditRequest::Delete { .. }),
+            prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
+            // Nothing but a look at the difference tells what it does.
+            alone: Some("read the difference first".to_owned()),
+            refused_edit: None,
+            change: Some(Change {
+                path: co_policy::printable(&proposal.path),
+                added: proposal.added,
+                removed: proposal.removed,
+                diff: co_policy::printable(&proposal.diff),
+            }),
+        }
+    }
+
+    /// Changes the files, if the decision allows it.
+    pub(super) async fn change_files(
+        &mut self,
+        call: Call,
+        edit: ReviewedEdit,
+        decision: Decision,
+    ) -> Result<(), Halt> {
+        let ReviewedEdit {
+            request,
+            proposal,
+            judged,
+        } = edit;
+        if !decision.lets_run() {
+            return self.refuse(&call, &judged, decision).await;
+        }
+        self.state(State::Running, request.line()).await?;
+        self.record(Item::Decision {
+            call: call.id.clone(),
+            decision: decision.clone(),
+        })
+        .await?;
+        if self.cancel.is_cancelled() {
+            self.answer(&call, CANCELLED.to_owned()).await?;
+            return Err(Halt::Cancelled);
+        }
+        self.audit_decision(&call, &judged, (&decision, "co itself"))
+            .await;
+        self.show(ChatEvent::Decision(decision.clone())).await?;
+        let applying = tokio::task::spawn_blocking(move || {
+            let applied = proposal.apply();
+            (proposal, applied)
+        });
+        let (proposal, applied) = match applying.await {
+            Ok(applied) => applied,
+            Err(error) => {
+                let why = format!("The change failed: {error}.");
+                return self.not_run(&call, why).await;
+            }
+        };
+        let summary = match &applied {
+            Ok(()) => format!("+{} -{}", proposal.added, proposal.removed),
+            Err(why) => format!("not changed: {why}"),
+        };
+        self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
+        match applied {
+            Ok(()) => self.tell_change(&call, &proposal, summary).await,
+            Err(why) => {
+                self.not_run(&call, format!("Nothing was changed: {why}."))
+                    .await
+            }
+        }
+    }
+
+    /// Tells the person and the model what was changed.
+    async fn tell_change(
+        &mut self,
+        call: &Call,
+        proposal: &Proposal,
+        summary: String,
+    ) -> Result<(), Halt> {
+        let mut lead = format!("Done: {} {summary}.\n", proposal.path);
+        if let Some(hash) = &proposal.hash {
+            lead.push_str(&format!("Its hash is {hash}.\n"));
+        }
+        for note in &proposal.notes {
+            lead.push_str(&format!("Note: {note}.\n"));
+        }
+        let diff = match proposal.diff.len() <= LONGEST_DIFF {
+            true => co_policy::printable(&proposal.diff),
+            false => String::new(),
+        };
+        let Redacted { text, hidden } = self.redact_for_model(&diff).await;
+        if !text.is_empty() {
+            let block = self.services.id();
+            self.show(ChatEvent::Output {
+                block,
+                text: text.clone(),
+            })
+            .await?;
+        }
+        let output = [lead.len(), lead.len() + text.len()];
+        let result = CallResult {
+            ok: true,
+            shown: Shown {
+                output,
+                ..Shown::line(summary)
+            },
+            ..Redacted {
+                text: lead + &text,
+                hidden,
+            }
+            .into()
+        };
+        self.conclude(call, result).await?;
+        match self.cancel.is_cancelled() {
+            true => Err(Halt::Cancelled),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Proposes and judges a change. The error is a text for the model.
+fn review(
+    judge: &Judge,
+    request: EditRequest,
+    cwd: &std::path::Path,
+    rules: &[Pattern],
+) -> Result<ReviewedEdit, String> {
+    let refuse = |why: crate::tool::edits::EditRefused| format!("Refused: {why}.");
+    let places = request.paths().into_iter();
+    let places: Result<Vec<_>, _> = places.map(|path| judge.edit_place(path, cwd)).collect();
+    let places = places.map_err(refuse)?;
+    let proposal = propose(&request, &places).map_err(refuse)?;
+    let mut verdict = judge.judge_edit(&request, &places, rules);
+    if let Verdict::Ask(question) = &mut verdict
+        && !question.unread
+    {
+        question.prefix = directory_rule(&request, &proposal.path);
+    }
+    Ok(ReviewedEdit {
+        judged: JudgedCall {
+            command: co_policy::rules::join(&request.words(&places)),
+            segments: Vec::new(),
+            words: Vec::new(),
+            computes: false,
+            reach: None,
+            verdict,
+        },
+        request,
+        proposal,
+    })
+}
+
+/// Returns the rule that allows the same tool in the directory of a file.
+fn directory_rule(request: &EditRequest, path: &str) -> Option<Pattern> {
+    let (directory, _) = path.rsplit_once('/')?;
+    let plain = !directory.contains(['*', '?', '[', '\\']);
+    let single = request.paths().len() == 1;
+    (plain && single).then(|| Pattern::prefix([request.name(), &format!("{directory}/**")]))
+}

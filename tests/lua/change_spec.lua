@@ -1,0 +1,93 @@
+local messages = require('messages')
+local questions = require('questions')
+local ask = messages.ask
+local editor = questions.editor
+local reach = questions.reach
+local wait_answers = questions.wait_answers
+
+--- A question about a change of a file.
+local function ask_change(id, fields)
+  return ask(
+    id,
+    vim.tbl_extend('force', {
+      command = 'edit_file src/a.rs',
+      prefix = 'edit_file src/**',
+      timeout = vim.NIL,
+      backend = '',
+      reasons = { 'changes a file' },
+      alone = 'read the difference first',
+      change = {
+        path = 'src/a.rs',
+        added = 2,
+        removed = 1,
+        diff = '--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+--- 3\n',
+      },
+    }, fields or {})
+  )
+end
+
+describe('a question about a change', function()
+  it('shows the file and the difference', function()
+    local nvim = editor()
+    nvim:receive(ask_change(1))
+    for _, text in ipairs({
+      'edit_file src/a.rs  +2 -1',
+      'why  changes a file',
+      '@@ -1,2 +1,3 @@',
+      '-two',
+      '+--- 3',
+    }) do
+      nvim:wait_screen(text)
+    end
+    local found = nvim:lua([[
+      local namespace = vim.api.nvim_get_namespaces()['co.approval']
+      for _, win in ipairs(vim.api.nvim_list_wins()) do
+        local buf = vim.api.nvim_win_get_buf(win)
+        if vim.bo[buf].filetype == 'co-approval' then
+          local lines = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+          local marks = vim.api.nvim_buf_get_extmarks(buf, namespace, 0, -1, { details = true })
+          local groups = {}
+          for _, mark in ipairs(marks) do
+            groups[lines[mark[2] + 1] ] = mark[4].hl_group
+          end
+          return { groups['-two'], groups['+2'], groups['+--- 3'], groups[' one'] or 'none' }
+        end
+      end
+    ]])
+    same({ 'CoDiffRemoved', 'CoDiffAdded', 'CoDiffAdded', 'none' }, found)
+  end)
+
+  it('takes yes, no and always, and cannot be edited', function()
+    local nvim = editor()
+    nvim:receive(ask_change(1), ask_change(2), ask_change(3))
+    nvim:wait_screen('co 1/3')
+    reach(nvim)
+    nvim:wait_screen('y n N a Y d g?')
+    nvim:keys('ey')
+    wait_answers(nvim, { { 1, 'once' } })
+    nvim:settle()
+    nvim:keys('n')
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'deny' } })
+    nvim:settle()
+    nvim:keys('a')
+    nvim:wait_screen('c  this file with this tool, in this chat')
+    nvim:wait_screen('p  `edit_file src/**`, in this chat')
+    nvim:keys('p')
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'deny' }, { 3, 'always' } })
+    same('prefix', nvim:sent('answer')[3].scope)
+  end)
+
+  it('is not approved by the list', function()
+    local nvim = editor()
+    nvim:receive(ask_change(1), ask(2))
+    nvim:wait_screen('co 1/2')
+    reach(nvim)
+    nvim:keys('Y')
+    nvim:wait_screen('! edit_file src/a.rs')
+    nvim:wait_screen('chat 1 · +2 -1')
+    nvim:wait_screen('read the difference first')
+    nvim:settle()
+    nvim:keys('y')
+    wait_answers(nvim, { { 2, 'once' } })
+  end)
+end)
