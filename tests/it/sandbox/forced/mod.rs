@@ -50,8 +50,9 @@ fn check(older: &[&str], number: u32) {
     let mut place = place(number);
     let inside = place.run_confined(older, "readlink /proc/self/ns/user");
     let outside = std::fs::read_link("/proc/self/ns/user").unwrap();
-    let alike = inside.output.trim() == outside.to_str().unwrap();
-    assert_eq!(alike, older.contains(&"--no-namespaces"), "{inside:?}");
+    let other = inside.output.trim() != outside.to_str().unwrap();
+    let expected = support().namespaces && !older.contains(&"--no-namespaces");
+    assert_eq!(other, expected, "{inside:?}");
 
     let mut wrong = Vec::new();
     for command in sample(number, cases(SAMPLE).div_ceil(KERNELS)) {
@@ -112,6 +113,7 @@ fn each_deed_does_harm_where_nothing_confines_it() {
     for command in commands::deeds() {
         let ran = place.run_free(&command);
         match harm_in_time(&place, &ran) {
+            Some(_) if ran.has_secret() => {}
             Some(_) => place = place.renewed(),
             None => idle.push(format!("{command}: {}", ran.start())),
         }

@@ -6,7 +6,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::super::hostile::python;
@@ -63,6 +63,7 @@ const OLDER: &str = include_str!("../older.py");
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) output: String,
+    errors: String,
     /// The reason why it did not start, if it did not.
     pub(super) refused: Option<String>,
     took: Duration,
@@ -71,14 +72,27 @@ pub(super) struct Ran {
 }
 
 impl Ran {
+    fn new(command: &mut Command, grace: Duration) -> Self {
+        let began = Instant::now();
+        let done = command.output().unwrap();
+        Self {
+            output: text(&done.stdout),
+            errors: text(&done.stderr),
+            refused: None,
+            took: began.elapsed(),
+            grace,
+        }
+    }
+
     /// Returns the first characters of its output.
     pub(super) fn start(&self) -> String {
         self.output.chars().take(500).collect()
     }
 
-    fn has_secret(&self) -> bool {
-        let output: String = self.output.split_whitespace().collect();
-        FORMS.iter().any(|form| output.contains(form))
+    pub(super) fn has_secret(&self) -> bool {
+        let said: String = [&*self.output, &self.errors].concat();
+        let said: String = said.split_whitespace().collect();
+        FORMS.iter().any(|form| said.contains(form))
     }
 }
 
@@ -87,7 +101,7 @@ pub(super) struct Place {
     scene: Scene,
     user: Option<u32>,
     pids: Pids,
-    /// Marks what belongs to this place in the environment, and in shared directories.
+    /// The name of the scene's directory. Each process of the place has it in its environment.
     token: String,
     victim: Child,
     tcp: TcpListener,
@@ -117,11 +131,7 @@ impl Place {
             before: scene.snapshot(),
             stale: Vec::new(),
             calm: manner(&victim).unwrap(),
-            token: format!(
-                "co-test-forced-{}-{}",
-                user.unwrap_or(0),
-                std::process::id()
-            ),
+            token: name(scene.root()),
             victim,
             scene,
             user,
@@ -155,22 +165,18 @@ impl Place {
             .env("XDG_STATE_HOME", self.state())
             .env("CO_CLI_UNASKED_MEMORY", "512MiB")
             .env("CO_CLI_SHELL_TMP_SIZE", "64MiB");
-        let (done, took) = timed(&mut run);
-        let Ok(told) = serde_json::from_slice::<serde_json::Value>(&done.stdout) else {
-            return Ran {
-                output: text(&done.stdout),
-                refused: Some(text(&done.stderr)),
-                took,
-                grace: GRACE,
-            };
+        let mut ran = Ran::new(&mut run, GRACE);
+        let Ok(told) = serde_json::from_str::<serde_json::Value>(&ran.output) else {
+            ran.refused = Some(std::mem::take(&mut ran.errors));
+            return ran;
         };
         assert_eq!(told["level"], "read-only", "{command}: {told}");
-        Ran {
-            output: told["output"].as_str().unwrap().to_owned(),
-            refused: None,
-            took,
-            grace: GRACE,
+        told["output"].as_str().unwrap().clone_into(&mut ran.output);
+        if let Some(spill) = told["spill"].as_str() {
+            ran.output += &text(&fs::read(spill).unwrap());
+            fs::remove_file(spill).unwrap();
         }
+        ran
     }
 
     /// Runs a command that nothing confines.
@@ -179,13 +185,7 @@ impl Place {
         run.args(["10", "bash", "--noprofile", "--norc", "-c"])
             .arg(self.filled(command))
             .env("TMPDIR", self.state());
-        let (done, took) = timed(&mut run);
-        Ran {
-            output: text(&done.stdout) + &text(&done.stderr),
-            refused: None,
-            took,
-            grace: Duration::ZERO,
-        }
+        Ran::new(&mut run, Duration::ZERO)
     }
 
     fn command(&self, program: &str) -> Command {
@@ -193,7 +193,6 @@ impl Place {
         command
             .env_clear()
             .envs(self.scene.env())
-            .env("LC_CO_TEST", &self.token)
             .current_dir(&self.scene.ws);
         command
     }
@@ -206,7 +205,7 @@ impl Place {
             .replace("{tcp}", &port(self.tcp.local_addr()).to_string())
             .replace("{udp}", &port(self.udp.local_addr()).to_string())
             .replace("{unix}", &unix.to_string_lossy())
-            .replace("{token}", &self.token)
+            .replace("{token}", &format!("left-{}", self.token))
     }
 
     /// Returns the harm that a command did, if it did any.
@@ -245,7 +244,7 @@ impl Place {
     /// Returns the living processes of the place, without the victim.
     fn processes(&self) -> Vec<i32> {
         let own = |pid: &i32| u32::try_from(*pid) != Ok(self.victim.id());
-        let number = |path: PathBuf| path.file_name()?.to_str()?.parse().ok();
+        let number = |path: PathBuf| name(&path).parse().ok();
         let marked = holding(&self.token).into_iter().filter_map(number);
         let user = self.user.map(proc::of_user).unwrap_or_default();
         marked.chain(user).filter(own).collect()
@@ -257,7 +256,7 @@ impl Place {
         let is_ours = |path: &Path| {
             let named = path.to_string_lossy().contains(&self.token);
             let owner = path.symlink_metadata().ok().map(|facts| facts.uid());
-            named || self.user.is_some() && owner == self.user && path != root
+            path != root && (named || self.user.is_some() && owner == self.user)
         };
         let shared = SHARED.iter().flat_map(|dir| entries(Path::new(dir)));
         let shared = shared.filter(|path| is_ours(path) && !self.stale.contains(path));
@@ -349,10 +348,8 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     found.map(|entry| entry.path()).collect()
 }
 
-fn timed(command: &mut Command) -> (Output, Duration) {
-    let began = Instant::now();
-    let done = command.output().unwrap();
-    (done, began.elapsed())
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
 fn text(bytes: &[u8]) -> String {
