@@ -161,7 +161,7 @@ async fn the_state_says_how_full_the_window_is() {
     };
     let answer = vec![text("yes"), Delta::Usage(counted).into(), done()];
     let mut chat = Chat::with(Scripted::with_window([answer], 10_000), |_| {});
-    assert_eq!(chat.turn(&"x".repeat(7_000)).await, "done");
+    assert_eq!(chat.turn(&"x".repeat(4_000)).await, "done");
     let mut told: Vec<u64> = chat
         .seen
         .iter()
