@@ -127,7 +127,10 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
                 }
             }
             ChatEvent::Output { text, .. } => all.output(page, text, UNFOLDED),
-            ChatEvent::Thought { text, .. } => all.output(page, text, 0),
+            ChatEvent::Thought { text, .. } => {
+                all.output(page, text, 0);
+                all.push(&page.gap());
+            }
             event => all.push(&page.add(event)),
         }
     }

@@ -94,6 +94,7 @@ impl FrontEnd for NeovimChat {
                 self.editor
                     .tell(self.block(block, Some(whole(&text)), true));
                 page.block();
+                self.append(page.gap());
             }
             ChatEvent::ProviderFailed(fault) => self.editor.tell(ToEditor::Notice {
                 level: Level::Error,
