@@ -1,6 +1,7 @@
-//! Text that is typed into a running command, as the commands that a shell might read from it.
+//! Text that is typed into a running command, as the lines that a shell would read from it.
 //!
-//! Deny rules know commands only, so each possible reading is tried on them.
+//! Deny rules know commands only, so each line is tried on them as if a shell read it. Another program may read the
+//! text in another way.
 
 /// The most bytes that are kept of a line: as many characters as a command may have.
 const LINE: usize = 4 * co_policy::MAX_CHARS;
@@ -31,47 +32,29 @@ impl Line {
     }
 }
 
-/// Returns all commands that a shell could read from `text`, typed after `before`.
+/// Returns the lines that a shell reads of `text`, typed after `before`, as far as they may be commands.
 ///
-/// The text is read by itself and as the end of its line. Control characters count as ends of lines, or act on the text
-/// as keys do. Each line is returned, because one that is not understood hides the others, and the whole text too.
-pub fn readings(before: &str, text: &str) -> Vec<String> {
-    let joined = format!("{before}{text}");
-    let mut all: Vec<String> = Vec::new();
-    for lines in [
-        controls_as_newlines(text),
-        controls_as_newlines(&joined),
-        apply_controls(&joined, is_end),
-        apply_controls(&joined, |it| is_end(it) || CANCELS.contains(&it)),
-    ] {
-        let each = split(&lines).into_iter().map(str::to_owned);
-        let mut each: Vec<String> = each.filter(|line| !line.trim().is_empty()).collect();
-        if each.len() > 1 && lines.chars().count() <= co_policy::MAX_CHARS {
-            each.push(lines);
-        }
-        all.extend(each);
-    }
-    all.sort_unstable();
-    all.dedup();
-    all
+/// Each line stands by itself, because one that is not understood would hide the others.
+pub fn lines(before: &str, text: &str) -> Vec<String> {
+    let typed = apply_controls(&format!("{before}{text}"));
+    let mut lines: Vec<String> = split(&typed).into_iter().map(str::to_owned).collect();
+    lines.retain(|line| !line.trim().is_empty());
+    lines.sort_unstable();
+    lines.dedup();
+    lines
 }
 
 fn is_end(typed: char) -> bool {
     matches!(typed, '\n' | '\r')
 }
 
-/// Replaces each control character except the tab by an end of line.
-fn controls_as_newlines(typed: &str) -> String {
-    typed.replace(|it: char| it.is_control() && it != '\t', "\n")
-}
-
 /// Returns the text after control characters had their effect: end a line, delete a character, or nothing.
-fn apply_controls(typed: &str, ends: impl Fn(char) -> bool) -> String {
+fn apply_controls(typed: &str) -> String {
     let mut left = String::with_capacity(typed.len());
     for it in typed.chars() {
         if RUBOUTS.contains(&it) {
             left.pop();
-        } else if ends(it) {
+        } else if is_end(it) || CANCELS.contains(&it) {
             left.push('\n');
         } else if !it.is_control() || it == '\t' {
             left.push(it);
@@ -105,14 +88,14 @@ fn split(lines: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// Checks whether some reading holds `git push` as a line of its own.
+    /// Checks whether `git push` is a line of its own.
     fn pushes(pieces: &[&str]) -> bool {
         let mut line = Line::default();
         let (last, first) = pieces.split_last().unwrap();
         for piece in first {
             line.push(piece);
         }
-        readings(line.text(), last)
+        lines(line.text(), last)
             .iter()
             .any(|it| it.trim().replace("\\\n", "") == "git push")
     }
@@ -140,7 +123,9 @@ mod tests {
         for pieces in [
             &["git push\n", "ls\n"][..],
             &["git pu\n", "sh\n"],
-            &["x", "git push x"],
+            &["x", "git push"],
+            &["echo pus\u{8}\u{8}", "git push"],
+            &["git\u{5}\u{1}push"],
         ] {
             assert!(!pushes(pieces), "{pieces:?}");
         }
@@ -158,7 +143,7 @@ mod tests {
     #[test]
     fn a_long_text_is_read_line_by_line() {
         let text = "line\n".repeat(co_policy::MAX_CHARS);
-        assert_eq!(readings("", &text), ["line\n"]);
-        assert_eq!(readings("", "\n"), [""; 0]);
+        assert_eq!(lines("", &text), ["line\n"]);
+        assert_eq!(lines("", "\n"), [""; 0]);
     }
 }

@@ -239,14 +239,14 @@ impl Judge {
     }
 
     /// Judges text that is typed into a job. It asks unless a rule names the tool `job_write`, or the person `allowed`
-    /// input for this job. The job may be a shell, so deny rules apply to the text as to a command: by itself, and after
-    /// the part of its line that was typed `before`.
+    /// input for this job. The job may be a shell, so deny rules apply to each line as to a command. `before` is the part of
+    /// its first line that was typed already.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn judge_input(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
         let (mut destructive, mut unread) = (false, false);
-        for lines in job_input::readings(before, text) {
-            let shell = co_policy::assess(&lines, cwd, &self.facts);
+        for line in job_input::lines(before, text) {
+            let shell = co_policy::assess(&line, cwd, &self.facts);
             destructive |= shell.destructive;
             unread |= shell.unread;
             if let denied @ Verdict::Deny { .. } =
