@@ -292,8 +292,11 @@ impl Judge {
         let (judge, survey) = (Arc::clone(self), self.survey());
         Arc::new(move |path| {
             let named = path.file_name().and_then(|name| name.to_str());
-            let secret = named.is_some_and(is_secret) || content::is_secret(path);
-            !secret && !survey.covers(path) && !judge.facts.is_own(path)
+            // A complete survey has looked into the files already.
+            let secret = named.is_some_and(is_secret)
+                || !survey.complete && content::is_secret(path)
+                || survey.covers(path);
+            !secret && !judge.facts.is_own(path)
         })
     }
 

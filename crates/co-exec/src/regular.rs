@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use nix::libc;
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Mode, OFlags, openat};
 
 /// The most bytes of a small file, such as one of settings.
 pub const SMALL: u64 = 1 << 20;
@@ -86,6 +86,20 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         true => Err(too_large(most)),
         false => Ok(bytes),
     }
+}
+
+/// Fills a buffer with the contents of a regular file in an open directory, and returns how many bytes they are. Follows
+/// no link. This takes fewer system calls than [`read`].
+///
+/// # Errors
+/// It cannot be read, is not a regular file, or does not fit into the buffer.
+pub(crate) fn fill(dir: &OwnedFd, name: &Path, buffer: &mut [u8]) -> io::Result<usize> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(openat(dir, name, flags | OFlags::CLOEXEC, Mode::empty())?);
+    let meta = file.metadata()?;
+    fits(&meta, buffer.len() as u64)?;
+    let size = usize::try_from(meta.len()).unwrap_or(buffer.len());
+    (&file).read(&mut buffer[..size])
 }
 
 /// Returns the text of a regular file of at most [`SMALL`] bytes.

@@ -1,9 +1,9 @@
-//! Finds files that are secret by their contents, because other files have the same names.
+//! Finds files that are secret by their contents, because other files have the same or any names.
 
 use std::path::Path;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Regex, bytes};
 use serde_json::Value;
 
 use super::extract;
@@ -11,7 +11,16 @@ use crate::regular;
 use co_policy::secret_names as names;
 
 /// The most bytes of a file of credentials. Larger files are data.
-const MAX: u64 = regular::SMALL;
+const MAX: u64 = 16 << 20;
+
+/// The most bytes of a file with any name that is searched for a private key.
+pub(super) const MAX_KEY: usize = 64 << 10;
+
+/// Extensions of files that are no keys. They are not read, because there are many of them.
+const NO_KEYS: [&str; 26] = [
+    "a", "avif", "bin", "class", "d", "dll", "exe", "gif", "gz", "ico", "jar", "jpeg", "jpg",
+    "lock", "map", "mp3", "mp4", "o", "pdf", "png", "pyc", "so", "svg", "webp", "woff2", "zip",
+];
 
 /// Directories of translations, in which "password" is the label of a field.
 const LOCALES: [&str; 8] = [
@@ -25,33 +34,63 @@ const LOCALES: [&str; 8] = [
     "translations",
 ];
 
-static PRIVATE_KEY: LazyLock<Regex> = LazyLock::new(|| {
+/// A private key in a file of any name, also within a string that has `\n` for its line breaks.
+static KEY_HEADER: LazyLock<bytes::Regex> = LazyLock::new(|| {
+    bytes::Regex::new(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:\r?\n|\\[nr]|\z)")
+        .expect("the tests compile this expression")
+});
+
+/// A private key in source text. A header alone may belong to a program that reads keys.
+static KEY_LINES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----\r?\n(?:[^\n]*: [^\n]*\n|\r?\n)*[A-Za-z0-9+/=]{16,}\r?$")
         .expect("the tests compile this expression")
 });
 
-/// Returns whether a file contains credentials although its name does not show it: a service account, an `auth.json`,
-/// a private key in a file that is named like source text. Reads only files that may be one of these.
+/// Returns whether a file contains credentials although its name does not show it: a service account, an `auth.json`, a
+/// private key. Reads only files that may be one of these.
 pub fn is_secret(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if !decides(&name) {
-        return false;
-    }
-    let name = name.to_ascii_lowercase();
-    let key = names::is_key(&name);
-    let bytes = regular::read(path, MAX).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    match key {
-        true => PRIVATE_KEY.is_match(&text),
-        false if name == "auth.json" => is_auth(path, &text),
-        false => is_service_account(&text),
+    match decides(&name) {
+        true => is_telling(path, &name),
+        false => {
+            may_hold_key(&name)
+                && regular::read(path, MAX_KEY as u64).is_ok_and(|bytes| holds_key(&bytes))
+        }
     }
 }
 
-/// True for the name of a file that may be secret by its content.
+/// True for the name of a file that is often secret by its content.
 pub(super) fn decides(name: &str) -> bool {
+    names::is_key(name) || is_json(name)
+}
+
+/// Returns whether a file whose name [`decides`] is secret.
+pub(super) fn is_telling(path: &Path, name: &str) -> bool {
+    let bytes = regular::read(path, MAX).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    match is_json(name) {
+        false => KEY_LINES.is_match(&text),
+        true if name.eq_ignore_ascii_case("auth.json") => is_auth(path, &text),
+        true => is_service_account(&text) || bytes.len() <= MAX_KEY && holds_key(&bytes),
+    }
+}
+
+/// True for the name of a file in which a private key is looked for if it is small.
+pub(super) fn may_hold_key(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    names::is_key(&lower) || lower.ends_with(".json")
+    let extension = lower
+        .rsplit_once('.')
+        .map_or("", |(_, extension)| extension);
+    !names::is_source(&lower) && !NO_KEYS.contains(&extension)
+}
+
+/// Returns whether a text contains a private key.
+pub(super) fn holds_key(bytes: &[u8]) -> bool {
+    KEY_HEADER.is_match(bytes)
+}
+
+fn is_json(name: &str) -> bool {
+    name.len() > 5 && name.as_bytes()[name.len() - 5..].eq_ignore_ascii_case(b".json")
 }
 
 fn is_service_account(text: &str) -> bool {
@@ -109,11 +148,13 @@ mod tests {
         check(
             "data.json",
             &account.replace("service_account", "other"),
-            false,
+            true,
         );
         check("readme.md", &account, false);
-        let large = format!("{}{account}", " ".repeat(100 << 10));
-        check("large.json", &large, true);
+        for kib in [100, 3_000] {
+            let large = format!("{}{account}", " ".repeat(kib << 10));
+            check("large.json", &large, true);
+        }
         check(
             "auth.json",
             r#"{"http-basic": {"h": {"username": "u", "password": "hunterhunter"}}}"#,
@@ -142,5 +183,33 @@ mod tests {
         check("id_rsa.py", "x = 1\n", false);
         check("id_rsa.py", KEY, true);
         check("id_map.py", "ids = {}\n", false);
+    }
+
+    #[test]
+    fn a_private_key_is_secret_in_a_file_of_any_name() {
+        let openssh = KEY.replace("PRIVATE", "OPENSSH PRIVATE");
+        check("deploy", &openssh, true);
+        check("public.key", KEY, true);
+        check(
+            "notes.txt",
+            &format!("the key:\r\n{}", KEY.replace('\n', "\r\n")),
+            true,
+        );
+        check("settings.yml", &format!("key: {KEY:?}\n"), true);
+        check("mail.asc", &KEY.replace("KEY", "KEY BLOCK"), true);
+        let large = format!("{KEY}{}", "x".repeat(MAX_KEY));
+        for (name, text) in [
+            ("public.key", &*KEY.replace("PRIVATE", "PUBLIC")),
+            (
+                "about.txt",
+                "A key starts with -----BEGIN PRIVATE KEY----- in PEM.",
+            ),
+            ("key_test.go", KEY),
+            ("logo.png", KEY),
+            ("log.txt", &large),
+            ("empty", ""),
+        ] {
+            check(name, text, false);
+        }
     }
 }

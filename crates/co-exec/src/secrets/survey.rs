@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 
 use super::content;
-use crate::regular::Stamp;
+use crate::regular::{self, Stamp};
 use crate::repository;
 use co_policy::secret_names as names;
 
@@ -23,7 +23,7 @@ const MAX: usize = 2_000_000;
 /// The most entries of each private path that are looked at.
 const MAX_PRIVATE: usize = 2_000;
 
-/// Directories with many generated files, which are walked last.
+/// Directories with many generated files. They are walked last, and not searched for private keys.
 const MADE: [&str; 8] = [
     "node_modules",
     "target",
@@ -75,6 +75,8 @@ struct Directory {
     stamp: Option<Stamp>,
     /// Its files and directories, if all of them could be read.
     entries: Option<Entries>,
+    /// Its files that contain a private key, though their names do not show it.
+    keys: Arc<[PathBuf]>,
 }
 
 type Entries = Arc<[(PathBuf, FileType)]>;
@@ -127,6 +129,8 @@ impl Survey {
             ordinary: Vec::new(),
             sources: Vec::new(),
             links: Vec::new(),
+            keys: HashSet::new(),
+            buffer: vec![0; content::MAX_KEY],
         };
         walk.tree(&root, false);
         walk.follow(&root);
@@ -186,6 +190,10 @@ struct Walk<'a> {
     sources: Vec<PathBuf>,
     /// Links that have the name of a secret.
     links: Vec<PathBuf>,
+    /// Files that contain a private key, though their names do not show it.
+    keys: HashSet<PathBuf>,
+    /// Room for a file in which a private key is looked for.
+    buffer: Vec<u8>,
 }
 
 impl Walk<'_> {
@@ -231,14 +239,14 @@ impl Walk<'_> {
     /// Returns whether a file is secret by its content. Reads it only if it has changed.
     fn is_secret(&mut self, path: &Path, name: &str) -> bool {
         if !content::decides(name) {
-            return false;
+            return self.keys.contains(path);
         }
         let stamp = Stamp::of(path);
         let before = self.before.looked.get(path);
         let before = before.filter(|file| file.stamp.is_some() && file.stamp == stamp);
         // Before it is read: it may change meanwhile.
         let stamp = stamp.filter(Stamp::is_settled);
-        let secret = before.map_or_else(|| content::is_secret(path), |file| file.secret);
+        let secret = before.map_or_else(|| content::is_telling(path, name), |file| file.secret);
         let looked = Looked { stamp, secret };
         self.survey.looked.insert(path.to_owned(), looked);
         secret
@@ -253,16 +261,22 @@ impl Walk<'_> {
         let before = self.before.read.get(dir);
         let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
         let stamp = stamp.filter(Stamp::is_settled);
-        let known = before.and_then(|dir| dir.entries.clone());
-        let (entries, whole) = match known {
-            Some(entries) => (entries, true),
+        let known = before.and_then(|dir| Some((dir.entries.clone()?, Arc::clone(&dir.keys))));
+        let (entries, keys, whole) = match known {
+            Some((entries, keys)) => (entries, keys, true),
             None if self.left == 0 => return self.cut_short(),
-            None => self.read(dir),
+            None => {
+                let (entries, whole) = self.read(dir);
+                let keys = self.find_keys(dir, &entries);
+                (entries, keys, whole)
+            }
         };
         self.entries += entries.len();
+        self.keys.extend(keys.iter().cloned());
         let read = Directory {
             stamp,
             entries: whole.then(|| Arc::clone(&entries)),
+            keys,
         };
         self.survey.read.insert(dir.to_owned(), read);
         entries
@@ -307,6 +321,35 @@ impl Walk<'_> {
             }
         }
         (found.into(), whole)
+    }
+
+    /// Returns the files of a directory that contain a private key.
+    ///
+    /// This is cached with the directory. To check each such file before each command would take too long.
+    fn find_keys(&mut self, dir: &Path, entries: &[(PathBuf, FileType)]) -> Arc<[PathBuf]> {
+        let below = dir.strip_prefix(&self.survey.root).unwrap_or(dir);
+        if below
+            .iter()
+            .any(|part| MADE.iter().any(|made| part == *made))
+        {
+            return Arc::default();
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(dir) = rustix::fs::open(dir, flags, Mode::empty()) else {
+            return Arc::default();
+        };
+        let buffer = &mut self.buffer;
+        let files = entries.iter().filter(|(_, kind)| kind.is_file());
+        let keys = files.map(|(path, _)| path).filter(|path| {
+            let file = Path::new(path.file_name().unwrap_or_default());
+            let name = file.to_string_lossy();
+            let unknown = !content::decides(&name) && !names::is_secret(&name);
+            unknown
+                && content::may_hold_key(&name)
+                && regular::fill(&dir, file, buffer)
+                    .is_ok_and(|size| content::holds_key(&buffer[..size]))
+        });
+        keys.cloned().collect()
     }
 
     /// Finds the targets of links with secret names.

@@ -164,6 +164,29 @@ fn a_survey_notices_a_secret_that_is_written_into_a_file() {
 }
 
 #[test]
+fn a_private_key_is_found_by_its_content() {
+    let names = ["a/b/deploy", "a/notes.txt", "node_modules/x/key", "c/d"];
+    let dir = workspace(&names);
+    let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n";
+    for name in &names[..3] {
+        fs::write(dir.path().join(name), key).unwrap();
+    }
+    let files = ["a/b/deploy", "a/notes.txt"];
+    check(dir.path(), &files, &[]);
+    let found = settled(dir.path());
+    fs::write(dir.path().join("c/new"), key).unwrap();
+    let found = again(&found, dir.path(), 2);
+    assert_eq!(
+        relative(&found.files, dir.path()),
+        ["a/b/deploy", "a/notes.txt", "c/new"]
+    );
+    fs::write(dir.path().join("a/notes.txt"), "").unwrap();
+    fs::write(dir.path().join("a/other"), "").unwrap();
+    let found = again(&found, dir.path(), 10);
+    assert_eq!(relative(&found.files, dir.path()), ["a/b/deploy", "c/new"]);
+}
+
+#[test]
 fn only_changed_directories_are_read_again() {
     let dir = workspace(&["a/b/.env", "c/d/e.txt", "c/f/g.pem"]);
     let top = dir.path().canonicalize().unwrap();
