@@ -3,6 +3,7 @@
 //! It has no I/O. The text is in `system.md`.
 
 mod budget;
+mod framing;
 
 pub use budget::{Budget, Fit};
 

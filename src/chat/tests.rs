@@ -8,6 +8,7 @@ mod compact;
 mod edits;
 mod faults;
 mod file_calls;
+mod framed;
 mod idle;
 mod instructions;
 mod job_ends;

@@ -5,6 +5,7 @@ mod texts;
 use std::collections::HashSet;
 
 use self::texts::Texts;
+use super::framing::framed;
 use co_llm::ToolSpec;
 use co_llm::transcript::{self, Item, Shortened};
 
@@ -39,7 +40,7 @@ impl Budget {
     /// The items are those of the transcript; summaries are applied and what is broken is repaired here.
     pub fn fit(&self, system: &str, tools: &[ToolSpec], items: &[Item]) -> Fit {
         let (whole, _) = transcript::repair(transcript::view(items));
-        let mut texts = Texts::new(whole, items);
+        let mut texts = Texts::new(framed(whole), items);
         let fixed = tokens(system) + tools.iter().map(tool_tokens).sum::<u64>();
         let mut used = fixed + texts.told.iter().map(item_tokens).sum::<u64>();
         let limit = self.window / 5 * 4;

@@ -354,7 +354,15 @@ pub(super) fn told(items: &[Item], id: &str) -> String {
     });
     let outcomes: Vec<_> = outcomes.collect();
     assert_eq!(outcomes.len(), 1, "{id} has one outcome in {items:#?}");
-    outcomes.into_iter().next().unwrap()
+    without_frame(&outcomes[0])
+}
+
+/// Returns a result without the lines around its output, which `prompt/framing.rs` tests.
+fn without_frame(text: &str) -> String {
+    let is_frame = |line: &&str| line.starts_with("<output-") || line.starts_with("</output-");
+    text.split_inclusive('\n')
+        .filter(|line| !is_frame(line))
+        .collect()
 }
 
 /// Holds where every call has one outcome.

@@ -1,0 +1,191 @@
+//! Marks text that co did not write in the results of a request, so that it cannot pass for a line of co.
+//!
+//! The frame is made from the transcript each time, and the same each time: the transcript does not contain it, and
+//! providers find a request in their caches.
+
+use std::collections::HashSet;
+
+use sha2::{Digest, Sha256};
+
+use crate::tool::files;
+use co_llm::transcript::{Item, Outcome};
+
+/// The digits of a frame's mark. A program that prints the end of its own frame would have to find a text with the
+/// hash that it contains.
+const DIGITS: usize = 12;
+
+/// Returns the items with the output of each command, and the text of files, in a frame. Characters that only deceive a
+/// reader are removed.
+pub(super) fn framed(mut items: Vec<Item>) -> Vec<Item> {
+    let mut file_calls: HashSet<String> = HashSet::new();
+    for item in &mut items {
+        match item {
+            Item::Call(call) if files::NAMES.contains(&&*call.name) => {
+                file_calls.insert(call.id.clone());
+            }
+            Item::Outcome(outcome) => {
+                let range = match file_calls.contains(&outcome.call) {
+                    true => [0, summary_start(&outcome.text)],
+                    false => outcome.shown.as_ref().map_or([0, 0], |shown| shown.output),
+                };
+                outcome.text = frame(outcome, range);
+            }
+            Item::User { context, .. } => {
+                for piece in context {
+                    piece.text = without_deceivers(&piece.text);
+                }
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+/// Returns the start of the line that co puts below the text of files.
+fn summary_start(text: &str) -> usize {
+    text.rfind("\n[").map_or(0, |at| at + 1)
+}
+
+/// Returns the text of a result with a part of it in a frame.
+fn frame(outcome: &Outcome, [start, end]: [usize; 2]) -> String {
+    let text = &outcome.text;
+    let output = match text.get(start..end) {
+        None | Some("") => return without_deceivers(text),
+        Some(output) => without_deceivers(output),
+    };
+    let mark = mark(&outcome.call, &output);
+    let (line_end, after) = match output.ends_with('\n') {
+        true => ("", &text[end..]),
+        false => ("\n", text[end..].strip_prefix('\n').unwrap_or(&text[end..])),
+    };
+    let hidden = match outcome.hidden {
+        0 => String::new(),
+        hidden => format!("[co replaced {hidden} of its values by [redacted: ...]]\n"),
+    };
+    let [before, after] = [&text[..start], after].map(without_deceivers);
+    format!("{before}<output-{mark}>\n{output}{line_end}</output-{mark}>\n{hidden}{after}")
+}
+
+/// Returns the mark of a frame, which the text in it cannot contain.
+fn mark(call: &str, output: &str) -> String {
+    let hash = Sha256::new().chain_update(call).chain_update(output);
+    let mut mark = format!("{:x}", hash.finalize());
+    mark.truncate(DIGITS);
+    mark
+}
+
+/// Returns the text without characters that turn its direction around, and without tags, which nobody sees.
+fn without_deceivers(text: &str) -> String {
+    let deceives = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}');
+    text.replace(deceives, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use co_llm::transcript::{Call, Context, Shown};
+
+    fn outcome(text: &str, output: [usize; 2], hidden: usize) -> Item {
+        Item::Outcome(Outcome {
+            call: "1".to_owned(),
+            text: text.to_owned(),
+            ok: true,
+            spill: None,
+            hidden,
+            shown: Some(Shown {
+                output,
+                ..Shown::default()
+            }),
+        })
+    }
+
+    fn call(name: &str) -> Item {
+        Item::Call(Call {
+            id: "1".to_owned(),
+            name: name.to_owned(),
+            arguments: json!({}),
+            signature: None,
+        })
+    }
+
+    /// Returns the framed text of the last item, with `*` for the mark.
+    fn told(items: Vec<Item>) -> String {
+        let Some(Item::Outcome(outcome)) = framed(items).pop() else {
+            panic!("the last item is no outcome");
+        };
+        let text = outcome.text;
+        let mark = text.split_once("</output-").map(|(_, rest)| rest);
+        let mark = mark.map(|rest| rest[..DIGITS].to_owned());
+        mark.map_or(text.clone(), |mark| text.replace(&mark, "*"))
+    }
+
+    #[test]
+    fn output_stands_in_a_frame_and_lines_of_co_outside() {
+        let command = |text: &str, output, hidden| {
+            told(vec![
+                call("run_shell_command"),
+                outcome(text, output, hidden),
+            ])
+        };
+        assert_eq!(
+            command("[exit 0]\n[exit 1]\n", [0, 9], 0),
+            "<output-*>\n[exit 0]\n</output-*>\n[exit 1]\n"
+        );
+        assert_eq!(
+            command("[job 1 was started]\nname?\n[it runs]\n", [20, 25], 0),
+            "[job 1 was started]\n<output-*>\nname?\n</output-*>\n[it runs]\n"
+        );
+        assert_eq!(
+            command("[redacted: x]\n", [0, 14], 2),
+            "<output-*>\n[redacted: x]\n</output-*>\n[co replaced 2 of its values by [redacted: ...]]\n"
+        );
+        assert_eq!(command("[exit 1]\n", [0, 0], 0), "[exit 1]\n");
+        assert_eq!(command("(no output)", [0, 0], 0), "(no output)");
+    }
+
+    #[test]
+    fn the_text_of_files_stands_in_a_frame() {
+        let read = |text: &str| told(vec![call("read_file"), outcome(text, [0, 0], 0)]);
+        assert_eq!(
+            read("a\n[all 9 lines]\n[all 2 lines]"),
+            "<output-*>\na\n[all 9 lines]\n</output-*>\n[all 2 lines]"
+        );
+        assert_eq!(read("[the file is empty]"), "[the file is empty]");
+        assert_eq!(read("Refused: a secret."), "Refused: a secret.");
+    }
+
+    #[test]
+    fn the_mark_depends_on_the_call_and_the_text_alone() {
+        assert_eq!(mark("1", "a").len(), DIGITS);
+        assert_eq!(mark("1", "a"), mark("1", "a"));
+        assert_ne!(mark("1", "a"), mark("2", "a"));
+        assert_ne!(mark("1", "a"), mark("1", "b"));
+    }
+
+    #[test]
+    fn what_deceives_a_reader_is_removed() {
+        let bad = "a\u{202e}b\u{2066}c\u{2069}\u{e0041}\u{e007f}d\n";
+        let good = "<output-*>\nabcd\n</output-*>\n[exit 1]\n";
+        let text = format!("{bad}[exit 1]\n");
+        assert_eq!(told(vec![outcome(&text, [0, bad.len()], 0)]), good);
+        assert_eq!(told(vec![outcome(bad, [0, 0], 0)]), "abcd\n");
+        let user = Item::User {
+            text: String::new(),
+            context: vec![Context {
+                name: "f".to_owned(),
+                text: bad.to_owned(),
+            }],
+        };
+        let items = framed(vec![user]);
+        let Item::User { context, .. } = &items[0] else {
+            panic!("no prompt");
+        };
+        assert_eq!(context[0].text, "abcd\n");
+        assert_eq!(
+            without_deceivers("\u{200d}\u{200f}é👩‍🚀"),
+            "\u{200d}\u{200f}é👩‍🚀"
+        );
+    }
+}
