@@ -160,20 +160,20 @@ async fn the_state_says_how_full_the_window_is() {
         ..Usage::default()
     };
     let answer = vec![text("yes"), Delta::Usage(counted).into(), done()];
-    let mut chat = Chat::with(Scripted::with_window([answer], 10_000), |_| {});
-    assert_eq!(chat.turn(&"x".repeat(4_000)).await, "done");
-    let mut told: Vec<u64> = chat
-        .seen
-        .iter()
-        .filter_map(|message| match message {
-            ToEditor::State { window_used, .. } => *window_used,
-            _ => None,
-        })
-        .collect();
-    told.dedup();
-    let [estimated, 70] = told[..] else {
-        panic!("{told:?}");
+    let answers = [vec![Part::Hang], answer];
+    let mut chat = Chat::with(Scripted::with_window(answers, 10_000), |_| {});
+    let window_used = |message: &ToEditor| match message {
+        ToEditor::State { window_used, .. } => *window_used,
+        _ => None,
     };
+    // A newer state takes the place of one that waits, so the model waits until the estimate was seen.
+    chat.say(&"x".repeat(4_000));
+    let estimated = chat.until(window_used).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    assert_eq!(chat.turn("go on").await, "done");
+    let counted = chat.seen.iter().rev().find_map(window_used);
+    assert_eq!(counted, Some(70));
     assert!((20..60).contains(&estimated), "{estimated}");
 }
 
