@@ -115,14 +115,37 @@ local function map(run, buf)
   end, 'end the program')
 end
 
---- Opens a terminal for a run and goes to it; returns nil and the reason if no window can be opened.
+--- Returns a window of this tab page whose terminal has ended.
+---@return integer?
+local function ended_window()
+  for _, terminal in pairs(terminals) do
+    local win = terminal.ended and buffer.alive(terminal.buf) and windows.in_tabpage(terminal.buf)
+    if win then
+      return win
+    end
+  end
+end
+
+--- Shows the buffer in the window of a terminal that has ended, else in a new one.
+---@param buf integer
+---@return integer win
+local function show_buffer(buf)
+  local win = ended_window()
+  if win then
+    api.nvim_win_set_buf(win, buf)
+    return win
+  end
+  return windows.split(buf, { side = 'below', size = vim.o.lines })
+end
+
+--- Opens a terminal for a run and enters it, so that keys go to the program; returns nil and the reason if no window can be opened.
 ---@param run integer
 ---@return co.Size?
 ---@return string? problem
 function M.open(run)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'hide'
-  local fits, win = pcall(windows.split, buf, { side = 'below', size = vim.o.lines })
+  local fits, win = pcall(show_buffer, buf)
   if not fits then
     local locked = tostring(win):find('E565:', 1, true)
     -- While text is locked, the buffer cannot be deleted.
@@ -153,6 +176,9 @@ function M.open(run)
   terminals[run] = { run = run, buf = buf, channel = channel, size = size, ended = false }
   watch(run, buf)
   map(run, buf)
+  if api.nvim_get_current_buf() == buf then
+    vim.cmd.startinsert()
+  end
   return size
 end
 

@@ -72,7 +72,6 @@ fn a_terminal_is_one_is_typed_to_and_follows_its_window() {
         nvim.lua(code, json!([])).as_str().unwrap().to_owned()
     };
     nvim.wait_text(&size(&nvim));
-    nvim.type_keys("i");
     nvim.wait_mode("t");
     nvim.type_keys("some 漢字<CR>");
     nvim.wait_text("<some 漢字>");
@@ -99,7 +98,7 @@ fn a_terminal_that_is_wiped_hangs_up() {
     let lines = nvim.wait_screen(|lines| pid_on(lines).is_some(), "the program's id");
     let pid = pid_on(&lines).unwrap();
     assert!(proc::alive(pid));
-    nvim.type_keys(":bwipeout!<CR>");
+    nvim.type_keys("<C-\\><C-n>:bwipeout!<CR>");
     proc::wait_until(DEADLINE, "the end of the program", || {
         (!proc::alive(pid)).then_some(())
     });

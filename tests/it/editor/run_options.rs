@@ -88,11 +88,11 @@ fn the_ceiling_is_named_where_it_ends_a_run() {
         .nvim
         .type_keys(":Co! ++pty ++timeout=0 sleep 2; echo pty l$((0))ves<CR>");
     scene.nvim.wait_text("pty l0ves");
-    scene.nvim.type_keys(":Co! ++pty sleep 1002<CR>");
+    scene.nvim.type_keys("<C-\\><C-n>:Co! ++pty sleep 1002<CR>");
     scene
         .nvim
         .wait_text("run_timeout or :Co! ++timeout= sets another");
-    scene.nvim.type_keys(":Co<CR>i!sleep 1003<C-s>");
+    scene.nvim.type_keys("<C-\\><C-n>:Co<CR>i!sleep 1003<C-s>");
     scene.wait_chat(said);
 }
 
@@ -130,6 +130,7 @@ fn git_has_an_editor_in_a_terminal_alone() {
     }
     scene.nvim.type_keys(":Co! ++pty git commit<CR>");
     scene.nvim.wait_text("[exit 0, after");
+    scene.nvim.type_keys("<C-\\><C-n>");
     scene.run("git log");
     scene.wait_shell("\n    from the editor\nexit 0");
 }
