@@ -150,6 +150,7 @@ async fn begin(services: &Services, run: Run) -> Result<(Job, RunConditions), St
         cwd: run.cwd,
         stdin: run.stdin,
         terminal: matches!(run.streams, Streams::Terminal(_)),
+        open: matches!(run.streams, Streams::Open),
         options: run.options,
         confinement,
     };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::services::Services;
+use super::wants_terminal;
 use crate::config::Network;
 use crate::protocol::{RunEnvironment, RunOptions};
 use crate::tool::confinement;
@@ -20,13 +21,17 @@ pub struct PersonCommand {
     pub stdin: Option<Vec<u8>>,
     /// The command runs in a terminal.
     pub terminal: bool,
+    /// The person can write to the command.
+    pub open: bool,
     pub options: RunOptions,
     pub confinement: Confinement,
 }
 
 /// The conditions of a command that its status names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunConditions {
+    /// The command, if it has neither a terminal nor an input.
+    alone: Option<String>,
     /// The time limit that `shell_max_timeout` sets, if the person gave no other one.
     limit: Option<Duration>,
     /// The confinement in a few words.
@@ -60,7 +65,9 @@ impl PersonCommand {
             true => Vec::new(),
             false => ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map(no_editor).into(),
         };
+        let has_input = self.terminal || self.open || self.stdin.is_some();
         let conditions = RunConditions {
+            alone: (!has_input).then(|| self.command.clone()),
             limit: ceiling,
             confinement: confinement::words(&self.confinement),
             network: services.config.sandbox_network,
@@ -81,9 +88,13 @@ impl PersonCommand {
 
 impl RunConditions {
     /// Returns a line about the command's end, with its confinement. If the time limit ended it, the line names the
-    /// settings that change it.
-    pub fn status(self, outcome: &Outcome) -> String {
-        let line = confinement::status(outcome, self.confinement, self.network);
+    /// settings that change it. If the command wanted a terminal, the line says so.
+    pub fn status(&self, outcome: &Outcome) -> String {
+        let mut line = confinement::status(outcome, self.confinement, self.network);
+        let alone = self.alone.as_deref();
+        if let Some(hint) = alone.and_then(|command| wants_terminal::hint(command, outcome)) {
+            line = format!("{line}; {hint}");
+        }
         match self.limit.filter(|_| outcome.timed_out) {
             Some(limit) => format!(
                 "{line}; shell_max_timeout ({} s) is the limit, run_timeout or :Co! ++timeout= sets another, 0 none",
@@ -106,6 +117,7 @@ mod tests {
             ..Outcome::default()
         };
         let unconfined = |limit| RunConditions {
+            alone: None,
             limit,
             confinement: None,
             network: Network::None,

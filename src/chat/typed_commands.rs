@@ -117,6 +117,7 @@ impl Chat {
             cwd: self.dirs.cwd.clone(),
             stdin: None,
             terminal: false,
+            open: false,
             options,
             confinement,
         };

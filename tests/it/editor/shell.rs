@@ -375,6 +375,16 @@ fn the_name_of_the_file_is_put_in() {
 }
 
 #[test]
+fn a_command_that_wanted_a_terminal_gets_a_hint() {
+    let scene = Scene::new();
+    let hint = "; python3 wants a terminal: :Co! ++pty gives it one";
+    scene.run("python3");
+    scene.wait_shell(hint);
+    scene.nvim.type_keys(":Co<CR>i!python3<C-s>");
+    scene.wait_chat(hint);
+}
+
+#[test]
 fn every_statusline_counts_a_run_until_its_end() {
     let scene = Scene::new();
     let statusline =
