@@ -472,6 +472,7 @@ fn warn(editor: &Editor, message: String) {
     editor.tell(ToEditor::Notice {
         level: Level::Warn,
         message,
+        answer: false,
     });
 }
 

@@ -163,7 +163,13 @@ pub enum ToEditor {
     /// Plugin and backend do not fit, or the backend could not start. It ends.
     Refused { message: String },
     /// A notice for the person.
-    Notice { level: Level, message: String },
+    Notice {
+        level: Level,
+        message: String,
+        /// The person typed a command that this answers: it is shown whole.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        answer: bool,
+    },
     /// Text at the end of a chat's transcript, above its prompt.
     Append { chat: u64, text: String },
     /// A block of raw output in a chat: made by its first patch, folded past 20 lines when `done`.

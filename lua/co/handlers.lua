@@ -31,8 +31,12 @@ local handlers = {
     backend.on_refused(message)
   end,
   notice = function(message)
-    local say = notify[message.level] or notify.info
-    say(message.message)
+    if message.answer then
+      notify.answer(message.message, message.level)
+    else
+      local say = notify[message.level] or notify.info
+      say(message.message)
+    end
   end,
   append = function(message)
     require('co.chat').append(message)

@@ -126,6 +126,7 @@
 ---@field type 'notice'
 ---@field level 'info'|'warn'|'error'
 ---@field message string
+---@field answer? boolean the person typed a command that this answers
 
 ---@class (exact) co.Append
 ---@field type 'append'

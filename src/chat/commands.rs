@@ -62,11 +62,11 @@ impl Chat {
     }
 
     pub(super) fn say(&self, message: impl Into<String>) {
-        self.services.notice(Level::Info, message);
+        self.services.answer(Level::Info, message);
     }
 
     pub(super) fn complain(&self, message: impl Into<String>) {
-        self.services.notice(Level::Error, message);
+        self.services.answer(Level::Error, message);
     }
 
     async fn switch_model(&mut self, model: &str) {

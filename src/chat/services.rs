@@ -311,6 +311,16 @@ impl Services {
         self.editor.tell(ToEditor::Notice {
             level,
             message: message.into(),
+            answer: false,
+        });
+    }
+
+    /// Answers a command that the person typed.
+    pub fn answer(&self, level: Level, message: impl Into<String>) {
+        self.editor.tell(ToEditor::Notice {
+            level,
+            message: message.into(),
+            answer: true,
         });
     }
 }

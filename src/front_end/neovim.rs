@@ -99,6 +99,7 @@ impl FrontEnd for NeovimChat {
             ChatEvent::ProviderFailed(fault) => self.editor.tell(ToEditor::Notice {
                 level: Level::Error,
                 message: error::text_of(&fault).plain(),
+                answer: false,
             }),
             ChatEvent::Resumed { events, answered } => {
                 *page = Page::default();

@@ -168,6 +168,7 @@ impl Inbox {
         self.editor.tell(ToEditor::Notice {
             level,
             message: message.to_owned(),
+            answer: false,
         });
     }
 }

@@ -50,6 +50,20 @@ describe('what the person is told', function()
     end
   end)
 
+  it('is shown whole where it answers a typed command', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })")
+    local answer = ('some words '):rep(20) .. 'and the end'
+    nvim:receive({ type = 'notice', level = 'info', message = answer, answer = true })
+    nvim:wait_screen('and the end')
+    same('n', nvim:mode())
+    nvim:keys('j')
+    nvim:wait_gone('and the end')
+    nvim:receive({ type = 'notice', level = 'info', message = 'a short one', answer = true })
+    nvim:wait_screen('co: a short one')
+    same(1, nvim:lua('return #vim.api.nvim_list_wins()'))
+  end)
+
   it('is visible in insert mode too, until the next key', function()
     local nvim = neovim.start({ screen = true })
     nvim:keys_to('i', 'i')

@@ -1,10 +1,17 @@
---- Notices for the person: one line each, so that Neovim does not ask for a key.
+--- Notices for the person: one line each, so that Neovim does not ask for a key. A long answer to a typed command opens
+--- in a float.
 local M = {}
 
 local log = require('co.ui.log')
+local popup = require('co.ui.popup')
 local textlock = require('co.ui.textlock')
 
----@type { level: integer, message: string }[]
+---@class (exact) co.NoticeEntry
+---@field level integer
+---@field message string
+---@field answer boolean the person typed a command that it answers
+
+---@type co.NoticeEntry[]
 local waiting = {}
 
 --- Cuts a message to one line of the screen.
@@ -70,14 +77,37 @@ local function hide_mode()
   })
 end
 
---- Shows the first of the notices that wait.
+--- Shows the answers that are too long for a line in a float, and returns the other notices.
+---@param batch co.NoticeEntry[]
+---@return co.NoticeEntry[]
+local function show_long_answers(batch)
+  ---@type co.NoticeEntry[]
+  local others = {}
+  ---@type string[]
+  local lines = {}
+  for _, notice in ipairs(batch) do
+    if notice.answer and shorten(notice.message) ~= notice.message then
+      local text = notice.message:gsub('^co: ', '')
+      vim.list_extend(lines, vim.split(text, '\n', { plain = true }))
+    else
+      others[#others + 1] = notice
+    end
+  end
+  if #lines > 0 then
+    local shown = pcall(popup.show, lines, ' co ')
+    return shown and others or batch
+  end
+  return others
+end
+
+--- Shows the first of the notices that wait, and all long answers.
 function flush()
   local mode = vim.api.nvim_get_mode().mode
   if would_disturb(mode) then
     flush_later(mode)
     return
   end
-  local batch = waiting
+  local batch = show_long_answers(waiting)
   waiting = {}
   table.sort(batch, function(a, b)
     return a.level > b.level
@@ -102,12 +132,20 @@ end
 --- Adds a notice to those that wait and to the log.
 ---@param level integer
 ---@param message string
-local function add(level, message)
+---@param answer? boolean the person typed a command that it answers
+local function add(level, message, answer)
   log.add('notice', message)
-  waiting[#waiting + 1] = { level = level, message = 'co: ' .. message }
+  waiting[#waiting + 1] = { level = level, message = 'co: ' .. message, answer = answer or false }
   if #waiting == 1 then
     vim.schedule(flush)
   end
+end
+
+--- Shows the answer to a command that the person typed: whole, in a float if it is long.
+---@param message string
+---@param level? 'info'|'warn'|'error'
+function M.answer(message, level)
+  add(vim.log.levels[(level or 'info'):upper()], message, true)
 end
 
 --- Shows a notice.

@@ -4,7 +4,10 @@ local M = {}
 local api = vim.api
 local buffer = require('co.ui.buffer')
 
---- Opens a float.
+-- The most columns of text that is to be read.
+local WIDTH = 80
+
+--- Opens a float, with long lines wrapped.
 ---@param lines string[]
 ---@param title string
 ---@param focus boolean
@@ -19,19 +22,26 @@ local function open(lines, title, focus)
   for _, line in ipairs(lines) do
     width = math.max(width, vim.fn.strdisplaywidth(line))
   end
-  return api.nvim_open_win(buf, focus, {
+  width = math.max(1, math.min(width, vim.o.columns - 2, WIDTH)) --[[@as integer]]
+  local win = api.nvim_open_win(buf, focus, {
     relative = 'editor',
     anchor = 'SE',
     row = vim.o.lines - vim.o.cmdheight - 1,
     col = vim.o.columns,
-    width = math.max(1, math.min(width, vim.o.columns - 2)),
-    height = math.max(1, math.min(#lines, vim.o.lines - vim.o.cmdheight - 4)),
+    width = width,
+    height = 1,
     border = 'rounded',
     style = 'minimal',
     title = title,
     focusable = focus,
     zindex = 65,
   })
+  for _, name in ipairs({ 'wrap', 'linebreak' }) do
+    api.nvim_set_option_value(name, true, { win = win, scope = 'local' })
+  end
+  local wanted = api.nvim_win_text_height(win, {}).all
+  api.nvim_win_set_height(win, math.max(1, math.min(wanted, vim.o.lines - vim.o.cmdheight - 4)))
+  return win
 end
 
 --- Closes a float, if it is open.
@@ -48,7 +58,7 @@ end
 function M.show(lines, title)
   local win = open(lines, title, false)
   local here, at = api.nvim_get_current_win(), api.nvim_win_get_cursor(0)
-  api.nvim_create_autocmd({ 'CursorMoved', 'InsertEnter', 'WinEnter' }, {
+  api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'InsertEnter', 'WinEnter' }, {
     callback = function(event)
       local still = here == api.nvim_get_current_win()
         and vim.deep_equal(at, api.nvim_win_get_cursor(0))

@@ -261,7 +261,7 @@ impl Chat {
 
     pub(super) async fn noticed(&mut self) -> (Level, String) {
         self.until(|message| match message {
-            ToEditor::Notice { level, message } => Some((*level, message.clone())),
+            ToEditor::Notice { level, message, .. } => Some((*level, message.clone())),
             _ => None,
         })
         .await

@@ -11,7 +11,7 @@ use co_llm::transcript::{Decision, Item};
 /// The notice that says `wanted`.
 async fn said(chat: &mut Chat, wanted: &str) -> Level {
     chat.until(|message| match message {
-        ToEditor::Notice { level, message } if message.contains(wanted) => Some(*level),
+        ToEditor::Notice { level, message, .. } if message.contains(wanted) => Some(*level),
         _ => None,
     })
     .await
