@@ -45,16 +45,17 @@ const PATCH: &[&str] = &["-p", "--patch", "--interactive"];
 /// A command that needed a terminal ends in this time.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// Returns the hint for a command without a terminal and without an input, if it is one that wants a terminal and it
-/// ended at once.
+/// Returns the hint for a command without a terminal and without an input, if it is one that wants a terminal: it ended
+/// at once, or it is a program for the whole screen that failed or was cancelled.
 pub(super) fn hint(command: &str, outcome: &Outcome) -> Option<String> {
-    let at_once = outcome.wall < AT_ONCE && !outcome.timed_out && !outcome.cancelled;
-    let name = wants(command, outcome.exit != Some(0)).filter(|_| at_once)?;
-    Some(format!("{name} wants a terminal: :Co! ++pty gives it one"))
+    let name = wants(command, outcome)?;
+    Some(format!(
+        "{name} may want a terminal: :Co! ++pty gives it one"
+    ))
 }
 
 /// Returns the program of a command that wants a terminal. A command of several parts has none: one may feed the other.
-fn wants(command: &str, failed: bool) -> Option<String> {
+fn wants(command: &str, outcome: &Outcome) -> Option<String> {
     let script = bash::parse(command);
     let [simple] = &script.commands[..] else {
         return None;
@@ -62,13 +63,15 @@ fn wants(command: &str, failed: bool) -> Option<String> {
     let words = simple.texts();
     let (program, arguments) = words.split_first()?;
     let name = program.rsplit('/').next()?;
+    let at_once = outcome.wall < AT_ONCE && outcome.exit.is_some();
     let wants = simple.redirects.is_empty()
         && match name {
-            "git" => [ASKING, PATCH]
-                .iter()
-                .all(|names| arguments.iter().any(|it| names.contains(&it.as_str()))),
-            _ if SCREEN.contains(&name) => failed,
-            _ => PROMPT.contains(&name) && arguments.is_empty(),
+            "git" => {
+                let has = |names: &[&str]| arguments.iter().any(|it| names.contains(&it.as_str()));
+                at_once && has(ASKING) && has(PATCH)
+            }
+            _ if SCREEN.contains(&name) => outcome.exit != Some(0),
+            _ => at_once && PROMPT.contains(&name) && arguments.is_empty(),
         };
     wants.then(|| name.to_owned())
 }
@@ -117,6 +120,17 @@ mod tests {
         ] {
             check(command, exit, None);
         }
+    }
+
+    #[test]
+    fn a_program_for_the_screen_that_was_cancelled_has_one() {
+        let outcome = Outcome {
+            cancelled: true,
+            wall: Duration::from_secs(60),
+            ..Outcome::default()
+        };
+        assert!(hint("vim a.txt", &outcome).is_some());
+        assert_eq!(hint("python3", &outcome), None);
     }
 
     #[test]

@@ -377,7 +377,7 @@ fn the_name_of_the_file_is_put_in() {
 #[test]
 fn a_command_that_wanted_a_terminal_gets_a_hint() {
     let scene = Scene::new();
-    let hint = "; python3 wants a terminal: :Co! ++pty gives it one";
+    let hint = "; python3 may want a terminal: :Co! ++pty gives it one";
     scene.run("python3");
     scene.wait_shell(hint);
     scene.nvim.type_keys(":Co<CR>i!python3<C-s>");
