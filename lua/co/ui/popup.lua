@@ -52,13 +52,14 @@ local function close(win)
   end
 end
 
---- Shows a few lines until the cursor moves. The focus stays.
+--- Shows a few lines until the cursor moves or a command line opens. The focus stays.
 ---@param lines string[]
 ---@param title string
 function M.show(lines, title)
   local win = open(lines, title, false)
   local here, at = api.nvim_get_current_win(), api.nvim_win_get_cursor(0)
-  api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'InsertEnter', 'WinEnter' }, {
+  local events = { 'CursorMoved', 'CursorMovedI', 'InsertEnter', 'WinEnter', 'CmdlineEnter' }
+  api.nvim_create_autocmd(events, {
     callback = function(event)
       local still = here == api.nvim_get_current_win()
         and vim.deep_equal(at, api.nvim_win_get_cursor(0))
