@@ -336,7 +336,10 @@ pub struct Question {
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
+    /// The path in the workspace, as it is shown.
     pub path: String,
+    /// The whole path of the file that changes.
+    pub file: String,
     pub added: usize,
     pub removed: usize,
     /// The unified diff, printable.

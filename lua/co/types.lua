@@ -232,7 +232,8 @@
 ---@field change? co.Change the change of a file that the question is about
 
 ---@class (exact) co.Change
----@field path string
+---@field path string as it is shown
+---@field file string the whole path
 ---@field added integer lines
 ---@field removed integer lines
 ---@field diff string

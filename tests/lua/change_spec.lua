@@ -18,6 +18,7 @@ local function ask_change(id, fields)
       alone = 'read the difference first',
       change = {
         path = 'src/a.rs',
+        file = '/nowhere/src/a.rs',
         added = 2,
         removed = 1,
         diff = '--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+--- 3\n',
@@ -55,6 +56,20 @@ describe('a question about a change', function()
       end
     ]])
     same({ 'CoDiffRemoved', 'CoDiffAdded', 'CoDiffAdded', 'none' }, found)
+  end)
+
+  it('says that the buffer of the file has unsaved changes', function()
+    local nvim = editor()
+    local file = vim.fn.resolve(vim.fn.fnamemodify(vim.fn.tempname(), ':h')) .. '/a.rs'
+    vim.fn.writefile({ 'one' }, file)
+    local change = { path = 'a.rs', file = file, added = 1, removed = 1, diff = '-one\n+two\n' }
+    nvim:receive(ask_change(1, { change = change }))
+    nvim:wait_screen('+two')
+    same(false, nvim:shows('unsaved'))
+    nvim:receive({ type = 'settled', id = 1, decision = 'deny' })
+    nvim:lua('vim.cmd.edit(...) vim.api.nvim_buf_set_lines(0, 0, 0, true, { "typed" })', { file })
+    nvim:receive(ask_change(2, { change = change }))
+    nvim:wait_screen('note its buffer has unsaved changes')
   end)
 
   it('takes yes, no and always, and cannot be edited', function()

@@ -91,6 +91,7 @@ impl Turn {
             refused_edit: None,
             change: Some(Change {
                 path: co_policy::printable(&proposal.path),
+                file: proposal.file().display().to_string(),
                 added: proposal.added,
                 removed: proposal.removed,
                 diff: co_policy::printable(&proposal.diff),

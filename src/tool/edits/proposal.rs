@@ -1,6 +1,6 @@
 //! Changes that are made but not applied.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::EditRefused;
 use super::disk;
@@ -87,6 +87,16 @@ pub fn propose(request: &EditRequest, places: &[EditPlace]) -> Result<Proposal, 
 }
 
 impl Proposal {
+    /// Returns the file that changes; of a move, the one that is moved.
+    pub fn file(&self) -> &Path {
+        match &self.change {
+            Change::Create { path, .. }
+            | Change::Replace { path, .. }
+            | Change::Delete { path, .. } => path,
+            Change::Move { from, .. } => from,
+        }
+    }
+
     /// Applies the change, if the files still are as they were.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
