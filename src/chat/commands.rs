@@ -19,9 +19,6 @@ use crate::tool::judge::workspace_of;
 use co_llm::transcript::{self, Item};
 use co_llm::{Effort, UnknownEffort};
 
-/// Asks the model to continue its answer.
-pub(super) const GO_ON: &str = "Go on from where you stopped. You can call tools.";
-
 impl Chat {
     /// Carries out `/name args`.
     pub(super) async fn command(&mut self, name: &str, args: &str) {
@@ -181,7 +178,7 @@ impl Chat {
         }
         let ready = match transcript::may_go_on(self.recorder.items()) {
             true => {
-                let text = GO_ON.to_owned();
+                let text = transcript::GO_ON.to_owned();
                 let recorded = self.recorder.record(Item::Note { text, once: true }).await;
                 if recorded {
                     self.show(ChatEvent::AskedToGoOn);

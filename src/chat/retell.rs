@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::commands::GO_ON;
 use super::events::ChatEvent;
 use super::text::command_of;
 use crate::tool::ToolCall;
@@ -10,7 +9,7 @@ use crate::tool::edits;
 use crate::tool::files;
 use crate::tool::shell::{self, ExecMode};
 use co_exec::Caller;
-use co_llm::transcript::{Call, Decision, INTERRUPTED, Item, Outcome, Shown};
+use co_llm::transcript::{Call, Decision, GO_ON, INTERRUPTED, Item, Outcome, Shown};
 
 /// Returns the event that shows the items of a transcript, with the model's thoughts or without.
 pub(super) fn resumed(items: &[Item], thoughts: bool) -> ChatEvent {

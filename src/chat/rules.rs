@@ -28,7 +28,9 @@ impl Chat {
         if let Some(job) = value.strip_prefix("job:") {
             self.permissions.jobs.retain(|kept| kept.to_string() != job);
             self.revoked();
-            return self.say(format!("what is typed into job {job} asks again"));
+            return self.say(format!(
+                "co asks again before the model types into job {job}"
+            ));
         }
         if let Some(rule) = value.strip_prefix("saved:") {
             return self.remove_saved(rule).await;

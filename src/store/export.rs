@@ -52,6 +52,9 @@ fn item_text(item: &Item) -> Option<String> {
         }
         Item::Summary { text, .. } => format!("_Summed up:_\n\n{}", quoted(text)),
         Item::Notice { text } | Item::JobEnded { text, .. } => format!("_{text}_"),
+        Item::Note { text, .. } if text == transcript::GO_ON => {
+            "_Asked the model to go on._".to_owned()
+        }
         Item::Note { text, .. } => format!("_The model was told:_\n\n{}", quoted(text)),
         Item::Retried => "_Asked again: the model no longer sees the answer above._".to_owned(),
         Item::JobStarted { .. } | Item::Surroundings(_) | Item::Shortened { .. } => return None,
@@ -112,6 +115,15 @@ mod tests {
 
     use super::*;
     use co_llm::transcript::{Call, Outcome};
+
+    #[test]
+    fn a_request_to_go_on_is_in_the_words_of_the_chat() {
+        let note = Item::Note {
+            text: transcript::GO_ON.to_owned(),
+            once: true,
+        };
+        assert!(export_markdown(&[note]).contains("_Asked the model to go on._"));
+    }
 
     #[test]
     fn a_conversation_reads_as_one() {

@@ -20,7 +20,7 @@ pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
 pub use surroundings::Surroundings;
 pub use turns::{used, used_last};
 pub use usage::{Cost, Usage};
-pub use view::{has_answer, joined, may_go_on, view};
+pub use view::{GO_ON, has_answer, joined, may_go_on, view};
 
 /// Returns a text as items that each hold a piece of it, cut at these characters.
 #[cfg(test)]

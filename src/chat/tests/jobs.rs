@@ -192,7 +192,7 @@ async fn what_is_typed_asks_until_the_job_is_allowed() {
         .await;
     chat.command("rules", &choice);
     let (_, said) = chat.noticed().await;
-    assert_eq!(said, "what is typed into job 1 asks again");
+    assert_eq!(said, "co asks again before the model types into job 1");
     assert_eq!(chat.told("2"), "User denied this action: not that");
     let told = heard(&chat, &["3", "4", "5", "6"]);
     let places = ["<second>", "<third>", "over", "[job 1 ended: exit 0"];

@@ -27,6 +27,9 @@ pub fn has_answer(items: &[Item]) -> bool {
     is_answered(&view(items))
 }
 
+/// The note with which a person asks a model to continue its answer.
+pub const GO_ON: &str = "Go on from where you stopped. You can call tools.";
+
 /// Returns true if the model said or did something since the last prompt, so that it can continue.
 pub fn may_go_on(items: &[Item]) -> bool {
     let told = view(items);
