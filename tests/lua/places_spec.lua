@@ -112,7 +112,7 @@ describe('an odd Neovim', function()
   end)
 
   it('in visual mode opens the chat and a terminal out of it', function()
-    for _, case in ipairs({ { 'Co', 'co-prompt' }, { 'Co! ++pty cat', 'co-terminal' } }) do
+    for _, case in ipairs({ { 'Co', 'co-prompt', 'n' }, { 'Co! ++pty cat', 'co-terminal', 't' } }) do
       local nvim = neovim.start()
       nvim:lua(
         [[
@@ -124,7 +124,7 @@ describe('an odd Neovim', function()
       nvim:keys_to('vj', 'v')
       nvim:keys('<F4>')
       nvim:wait('return vim.bo.filetype == ...', case[2])
-      yes(nvim:mode():match('^n'), nvim:mode())
+      nvim:wait_mode(case[3])
       same(2, nvim:lua("return vim.api.nvim_buf_get_mark(1, '>')[1]"))
     end
   end)

@@ -148,7 +148,7 @@ fn the_bar_and_the_health_check_say_that_nothing_confines() {
         "the winbar",
     );
     chat.co(" /sandbox");
-    chat.nvim.wait_text("nearly every command asks");
+    chat.nvim.wait_text("because nothing can confine it");
     chat.nvim.type_keys("<CR>");
     chat.nvim.command("checkhealth co");
     let said = chat.nvim.lua(
