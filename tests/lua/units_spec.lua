@@ -261,6 +261,8 @@ describe('completion', function()
     nvim:keys(' /ne')
     nvim:keys('<Esc>cc/ne<C-x><C-o>')
     nvim:wait("return vim.api.nvim_get_current_line() == '/new'")
+    nvim:keys('<Esc>cc/sandbox la<C-x><C-o>')
+    nvim:wait("return vim.api.nvim_get_current_line() == '/sandbox landlock'")
   end)
 end)
 

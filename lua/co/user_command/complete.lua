@@ -140,7 +140,10 @@ function M.omnifunc(findstart, base)
     end
     return start and start - 1 or column
   end
-  if base:sub(1, 1) == '@' then
+  local slash = line:sub(1, column):match('^%s*/([%w_-]+)%s')
+  if slash then
+    return arguments(slash, base)
+  elseif base:sub(1, 1) == '@' then
     return contexts(base)
   elseif base:sub(1, 1) == '/' and line:match('^%s*/?%S*$') then
     return slashes(base)
