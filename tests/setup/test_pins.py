@@ -45,6 +45,18 @@ class PinsTest(unittest.TestCase):
         for name in ("README.md", ".github/workflows/ci.yml"):
             self.assertIn(oldest, (ROOT / name).read_text(), name)
 
+    def test_plugin_and_backend_have_the_same_versions(self) -> None:
+        workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+        for file in (ROOT / "Cargo.toml", *sorted(ROOT.glob("crates/*/Cargo.toml"))):
+            package = tomllib.loads(file.read_text())["package"]
+            self.assertEqual(package["version"], {"workspace": True}, file)
+        protocol = re.search(r"PROTOCOL: u32 = (\d+);", (ROOT / "src" / "protocol.rs").read_text())
+        assert protocol is not None
+        self.assertIn(
+            f"version = '{workspace['package']['version']}', protocol = {protocol[1]} ",
+            (ROOT / "lua" / "co" / "version.lua").read_text(),
+        )
+
     def test_licenses_that_are_named_are_there(self) -> None:
         for name in re.findall(r"licenses/[\w.-]+|LICENSE-\w+", (ROOT / "LICENSE").read_text()):
             self.assertGreater((ROOT / name).stat().st_size, 1000, name)
