@@ -81,14 +81,9 @@ pub fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
         Err(why) => return fail(&format!("{why}\n{USAGE}")),
     };
     let cwd = arguments.cwd.unwrap_or_else(|| PathBuf::from("."));
-    let cwd = match cwd.canonicalize() {
-        Ok(cwd) if cwd.is_dir() => cwd,
-        _ => {
-            return fail(&format!(
-                "{} is not a directory; name one that exists\n",
-                cwd.display()
-            ));
-        }
+    let cwd = match super::real_directory(&cwd) {
+        Ok(cwd) => cwd,
+        Err(why) => return fail(&format!("{why}\n")),
     };
     let confined = setup.launcher.check().is_ok();
     let judge = setup.judge(workspace_of(&cwd));

@@ -71,21 +71,13 @@ fn parse(args: Vec<OsString>) -> Result<Option<EditArguments>, String> {
 
 /// Reads the request and applies it.
 fn change(arguments: &EditArguments, setup: Setup) -> Result<Proposal, String> {
-    let cwd = arguments.cwd.as_deref().unwrap_or(Path::new("."));
-    let cwd = match cwd.canonicalize() {
-        Ok(real) if real.is_dir() => real,
-        _ => {
-            let cwd = cwd.display();
-            return Err(format!("{cwd} is not a directory: name one that exists"));
-        }
-    };
+    let cwd = super::real_directory(arguments.cwd.as_deref().unwrap_or(Path::new(".")))?;
     let mut text = String::new();
     let read = io::stdin().lock().read_to_string(&mut text);
     read.map_err(|error| format!("standard input cannot be read: {error}"))?;
     let request = EditRequest::from_json(&text).map_err(|error| error.to_string())?;
     let judge = setup.judge(cwd.clone());
-    let places = request.paths().into_iter();
-    let places: Result<Vec<_>, _> = places.map(|path| judge.edit_place(path, &cwd)).collect();
+    let places = judge.edit_places(&request, &cwd);
     let places = places.map_err(|error| error.to_string())?;
     let proposal = propose(&request, &places).map_err(|error| error.to_string())?;
     if !arguments.dry_run {

@@ -56,7 +56,11 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
             format!("cannot tell the working directory ({error}): go to one that exists")
         })
         .and_then(|cwd| request::parse(args, &cwd, machine.settings.max_timeout));
-    let request = match request.and_then(in_real_directory) {
+    let request = request.and_then(|request| {
+        let cwd = super::real_directory(&request.cwd)?;
+        Ok(ExecRequest { cwd, ..request })
+    });
+    let request = match request {
         Ok(request) => request,
         Err(message) => return fail(&message),
     };
@@ -105,17 +109,6 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         executor.finish_removals(REMOVAL).await;
     }
     code
-}
-
-/// Resolves links and `..` in the working directory, because the workspace depends on the real path.
-fn in_real_directory(request: ExecRequest) -> Result<ExecRequest, String> {
-    match request.cwd.canonicalize() {
-        Ok(cwd) if cwd.is_dir() => Ok(ExecRequest { cwd, ..request }),
-        _ => Err(format!(
-            "{} is not a directory; name one that exists",
-            request.cwd.display()
-        )),
-    }
 }
 
 /// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.

@@ -9,6 +9,7 @@ pub mod exec;
 use std::ffi::OsString;
 use std::future::Future;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -251,6 +252,15 @@ fn probe() -> doctor::SandboxReport {
             landlock: None,
         },
     }
+}
+
+/// Resolves links and `..` in a working directory, because the workspace depends on the real path.
+fn real_directory(cwd: &Path) -> Result<PathBuf, String> {
+    let real = cwd.canonicalize().ok().filter(|real| real.is_dir());
+    real.ok_or_else(|| {
+        let cwd = cwd.display();
+        format!("{cwd} is not a directory; name one that exists")
+    })
 }
 
 fn print(text: &str) -> ExitCode {

@@ -149,13 +149,22 @@ impl Judge {
         }
     }
 
-    /// Returns the file that an edit of a path would change.
+    /// Returns the files that an edit would change.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// The path is outside the workspace, a secret, a file of co's own, or no file.
-    pub fn edit_place(&self, path: &str, cwd: &Path) -> Result<EditPlace, EditRefused> {
+    /// A path is outside the workspace, a secret, a file of co's own, or no file.
+    pub fn edit_places(
+        &self,
+        request: &EditRequest,
+        cwd: &Path,
+    ) -> Result<Vec<EditPlace>, EditRefused> {
+        let paths = request.paths().into_iter();
+        paths.map(|path| self.edit_place(path, cwd)).collect()
+    }
+
+    fn edit_place(&self, path: &str, cwd: &Path) -> Result<EditPlace, EditRefused> {
         let refuse = |why: &str| EditRefused(format!("{why}, so co does not change it"));
         if path.is_empty() || path.ends_with('/') {
             return Err(refuse(&format!("`{path}` does not name a file")));

@@ -9,14 +9,13 @@ use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
-use super::question::Resolution;
 use super::run::CallResult;
 use crate::protocol::{Change, Question, State};
 use crate::tool::edits::{EditRequest, Proposal, propose};
 use crate::tool::judge::Judge;
 use co_exec::secrets::redact::Redacted;
 use co_llm::transcript::{Call, Decision, Item, Shown};
-use co_policy::{Grant, Pattern, Verdict};
+use co_policy::{Pattern, Verdict};
 
 /// The longest diff that the model gets back and the chat shows, in bytes.
 const LONGEST_DIFF: usize = 16 << 10;
@@ -37,26 +36,6 @@ impl Turn {
             Ok(reviewed) => Ok(ParsedCall::Edit(reviewed)),
             // It shows lines of the file.
             Err(why) => Err(self.redact_for_model(&why).await.text),
-        }
-    }
-
-    /// Applies the permissions of the person to the verdict on a change.
-    pub(super) fn resolve_edit(&self, edit: &ReviewedEdit) -> Resolution {
-        let question = match &edit.judged.verdict {
-            Verdict::Deny { why, .. } => {
-                return Resolution::Refuse(Decision::Forbidden { why: why.clone() });
-            }
-            Verdict::Allow(Grant::Rule { rule }) => {
-                return Resolution::Run(Decision::Rule { rule: rule.clone() });
-            }
-            Verdict::Allow(Grant::ReadOnly | Grant::Unconfined | Grant::InProcess) => {
-                co_policy::ApprovalQuestion::because("nothing else allows it")
-            }
-            Verdict::Ask(question) => question.clone(),
-        };
-        match self.confirms(&question) {
-            true => Resolution::Run(Decision::AutoConfirm),
-            false => Resolution::Ask(question),
         }
     }
 
@@ -208,9 +187,7 @@ fn review(
     rules: &[Pattern],
 ) -> Result<ReviewedEdit, String> {
     let refuse = |why: crate::tool::edits::EditRefused| format!("Refused: {why}.");
-    let places = request.paths().into_iter();
-    let places: Result<Vec<_>, _> = places.map(|path| judge.edit_place(path, cwd)).collect();
-    let places = places.map_err(refuse)?;
+    let places = judge.edit_places(&request, cwd).map_err(refuse)?;
     let proposal = propose(&request, &places).map_err(refuse)?;
     let mut verdict = judge.judge_edit(&request, &places, rules);
     if let Verdict::Ask(question) = &mut verdict

@@ -334,25 +334,12 @@ impl Turn {
     /// Applies the permissions of the person to the verdict on a text.
     pub(super) fn resolve_typing(&self, input: &JobInput) -> Resolution {
         let number = input.job.number;
-        let question = match &input.judged.verdict {
-            Verdict::Deny { why, .. } => {
-                return Resolution::Refuse(Decision::Forbidden { why: why.clone() });
-            }
+        match &input.judged.verdict {
             Verdict::Allow(Grant::Rule { .. }) if self.permissions.jobs.contains(&number) => {
                 let rule = format!("job_write {number}");
-                return Resolution::Run(Decision::Rule { rule });
+                Resolution::Run(Decision::Rule { rule })
             }
-            Verdict::Allow(Grant::Rule { rule }) => {
-                return Resolution::Run(Decision::Rule { rule: rule.clone() });
-            }
-            Verdict::Allow(Grant::ReadOnly | Grant::Unconfined | Grant::InProcess) => {
-                co_policy::ApprovalQuestion::because("nothing else allows it")
-            }
-            Verdict::Ask(question) => question.clone(),
-        };
-        match self.confirms(&question) {
-            true => Resolution::Run(Decision::AutoConfirm),
-            false => Resolution::Ask(question),
+            verdict => self.resolve_verdict(verdict, None),
         }
     }
 

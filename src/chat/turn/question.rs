@@ -25,34 +25,41 @@ pub(super) enum Resolution {
 }
 
 impl Turn {
-    /// Returns true if the person has already allowed what the question asks.
-    pub(super) fn confirms(&self, question: &co_policy::ApprovalQuestion) -> bool {
-        self.permissions.confirms(&self.services) && !question.unread
-    }
-
     /// Applies the permissions of the person to the verdict on a command.
     pub(super) fn resolve(&self, reviewed: &ReviewedCommand) -> Resolution {
-        let question = match &reviewed.judged.verdict {
+        let verdict = &reviewed.judged.verdict;
+        // The person wrote the command.
+        if reviewed.approved && !matches!(verdict, Verdict::Deny { .. }) {
+            return Resolution::Run(Decision::Approved);
+        }
+        match (verdict, self.why_ask_unasked(reviewed)) {
+            (Verdict::Allow(Grant::ReadOnly | Grant::Unconfined), None) => {
+                Resolution::Run(Decision::Unasked)
+            }
+            (verdict, why) => self.resolve_verdict(verdict, why),
+        }
+    }
+
+    /// Applies the permissions of the person to a verdict. An allowed call that no rule names asks, with the reason `why`.
+    pub(super) fn resolve_verdict(
+        &self,
+        verdict: &Verdict,
+        why: Option<&'static str>,
+    ) -> Resolution {
+        let question = match verdict {
             Verdict::Deny { why, .. } => {
                 return Resolution::Refuse(Decision::Forbidden { why: why.clone() });
             }
-            // The person wrote the command.
-            _ if reviewed.approved => return Resolution::Run(Decision::Approved),
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Resolution::Run(Decision::Rule { rule: rule.clone() });
             }
-            Verdict::Allow(Grant::InProcess) => {
-                co_policy::ApprovalQuestion::because("nothing else allows it")
-            }
-            Verdict::Allow(Grant::ReadOnly | Grant::Unconfined) => {
-                match self.why_ask_unasked(reviewed) {
-                    None => return Resolution::Run(Decision::Unasked),
-                    Some(why) => co_policy::ApprovalQuestion::because(why),
-                }
+            Verdict::Allow(Grant::ReadOnly | Grant::Unconfined | Grant::InProcess) => {
+                let why = why.unwrap_or("nothing else allows it");
+                co_policy::ApprovalQuestion::because(why)
             }
             Verdict::Ask(question) => question.clone(),
         };
-        match self.confirms(&question) {
+        match self.permissions.confirms(&self.services) && !question.unread {
             true => Resolution::Run(Decision::AutoConfirm),
             false => Resolution::Ask(question),
         }
@@ -77,7 +84,8 @@ impl Turn {
                 (self.input(input, &asking), asking, false, always)
             }
             ParsedCall::Edit(edit) => {
-                let Resolution::Ask(asking) = self.resolve_edit(edit) else {
+                let Resolution::Ask(asking) = self.resolve_verdict(&edit.judged.verdict, None)
+                else {
                     return None;
                 };
                 let always = Allowance::Rule(Pattern::exact(&edit.judged.command));
@@ -108,7 +116,7 @@ impl Turn {
         let resolution = match &next.known {
             Ok(ParsedCall::Command(reviewed)) => self.resolve(reviewed),
             Ok(ParsedCall::JobInput(input)) => self.resolve_typing(input),
-            Ok(ParsedCall::Edit(edit)) => self.resolve_edit(edit),
+            Ok(ParsedCall::Edit(edit)) => self.resolve_verdict(&edit.judged.verdict, None),
             // These calls have no question.
             Ok(ParsedCall::File(_) | ParsedCall::Job(_)) | Err(_) => {
                 Resolution::Refuse(Decision::Withdrawn)

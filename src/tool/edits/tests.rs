@@ -49,10 +49,7 @@ impl Scene {
 
     fn propose(&self, request: &Value) -> Result<Proposal, String> {
         let request = EditRequest::from_json(&request.to_string()).map_err(|it| it.to_string())?;
-        let places = request.paths().into_iter();
-        let places: Result<Vec<_>, _> = places
-            .map(|path| self.judge.edit_place(path, &self.work))
-            .collect();
+        let places = self.judge.edit_places(&request, &self.work);
         propose(&request, &places.map_err(|it| it.to_string())?).map_err(|it| it.to_string())
     }
 
