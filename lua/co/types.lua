@@ -185,8 +185,9 @@
 ---@field lines string[]
 ---@field spans { row: integer, from: integer, to: integer, group: string }[]
 
---- A page of the float: `question`, `menu` and `help` are about one question; `list` shows all questions.
----@alias co.QuestionPage 'question'|'menu'|'help'|'list'
+--- A page of the float: `question`, `menu` and `help` are about one question; `list` shows all questions, and
+--- `list_help` the keys of the list.
+---@alias co.QuestionPage 'question'|'menu'|'help'|'list'|'list_help'
 
 --- An entry of the list of all questions.
 ---@class (exact) co.ListEntry

@@ -52,10 +52,18 @@ function M.focused()
   return open() and api.nvim_get_current_win() == win
 end
 
+--- Returns whether the page is about all questions.
+---@return boolean
+local function about_all()
+  return state.page == 'list' or state.page == 'list_help'
+end
+
 --- Forgets the question that was shown. The list stays, because it shows all questions.
 function M.forget_question()
   state.question, state.large = nil, false
-  state.page = state.page == 'list' and 'list' or 'question'
+  if not about_all() then
+    state.page = 'question'
+  end
 end
 
 --- Returns the position and the size for the lines.
@@ -83,7 +91,7 @@ end
 ---@param question? co.Question
 ---@param lines string[]
 local function update_window(question, lines)
-  float_window.set_options(win, question ~= nil and question.destructive and state.page ~= 'list')
+  float_window.set_options(win, question ~= nil and question.destructive and not about_all())
   api.nvim_win_set_config(win, geometry(lines))
   -- The height depends on the width, so compute it again.
   api.nvim_win_set_config(win, geometry(lines))
@@ -110,7 +118,9 @@ end
 ---@param question co.Question
 ---@return co.QuestionText
 local function text_of(question)
-  if state.page ~= 'list' then
+  if state.page == 'list_help' then
+    return question_text.list_help()
+  elseif state.page ~= 'list' then
     list, state.approved = nil, {}
     return question.kind.text(question, state.page)
   end
@@ -125,7 +135,7 @@ end
 
 --- Notes the rows of the list that the window shows. `y` approves only questions that were visible.
 local function note_displayed()
-  if not state.question or not list or not open() then
+  if not state.question or not list or state.page ~= 'list' or not open() then
     return
   end
   question_list.note_displayed(list, win)

@@ -30,16 +30,26 @@ local function command_ids(questions)
   return ids
 end
 
+-- The page that `g?` opens on a page, and the page that it goes back to.
+---@type table<co.QuestionPage, co.QuestionPage>
+local help_pages = {
+  question = 'help',
+  menu = 'help',
+  help = 'question',
+  list = 'list_help',
+  list_help = 'list',
+}
+
 ---@type table<string, fun(state: co.float.State, float: co.float.Functions)>
 local actions = {
   ['g?'] = function(state, float)
-    float.show_page(state.page == 'help' and 'question' or 'help')
+    float.show_page(help_pages[state.page])
   end,
   q = function(state, float)
     if state.page == 'question' then
       float.callbacks.hide()
     else
-      float.show_page('question')
+      float.show_page(state.page == 'list_help' and 'list' or 'question')
     end
   end,
   d = function(state, float)

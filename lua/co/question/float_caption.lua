@@ -69,7 +69,7 @@ function M.title(state, hidden)
     return (' co · %d more '):format(state.total)
   elseif state.finishing then
     return ' co · nothing waits '
-  elseif state.page == 'list' then
+  elseif state.page == 'list' or state.page == 'list_help' then
     local text = (' co · %d questions '):format(state.total)
     return hidden > 0 and ('%s· %d more lines '):format(text, hidden) or text
   end

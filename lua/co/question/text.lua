@@ -181,4 +181,16 @@ function M.help(editable)
   return M.key_list(keys)
 end
 
+--- Returns the help page of the list of questions.
+---@return co.QuestionText
+function M.list_help()
+  return M.key_list({
+    { 'y', 'yes, once, to all that was on the screen, except those with !' },
+    { 'gN', 'no to all questions about commands' },
+    { 'd', 'the list in a larger window' },
+    { 'q', 'back to the question' },
+    { 'g?', 'back to the list' },
+  })
+end
+
 return M
