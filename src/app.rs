@@ -401,6 +401,12 @@ impl App {
             FromEditor::RunResize { run, size } => self.runs.resize(run, size),
             FromEditor::CancelRun { run } => self.runs.cancel(run),
             FromEditor::KeepRun { run, keep } => self.runs.keep(run, keep),
+            FromEditor::Buffers { request, buffers } => {
+                self.services.buffers.read_reply(request, buffers);
+            }
+            FromEditor::BufferChanged { request, changed } => {
+                self.services.buffers.change_reply(request, changed);
+            }
         }
     }
 

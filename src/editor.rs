@@ -345,6 +345,8 @@ fn is_urgent(message: &ToEditor) -> bool {
             | ToEditor::Settled { .. }
             | ToEditor::RunEnded { .. }
             | ToEditor::Choose { .. }
+            | ToEditor::ReadBuffers { .. }
+            | ToEditor::ChangeBuffer { .. }
             | ToEditor::State {
                 state: State::Idle,
                 ..

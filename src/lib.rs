@@ -11,6 +11,7 @@
 //! | [`chat`] | one conversation: turns, steps, calls, questions, jobs |
 //! | [`tool`] | the tools of the model, and the policy's facts about this machine |
 //! | [`nvim`] | the connection to Neovim |
+//! | [`buffers`] | the texts of Neovim's buffers |
 //! | [`editor`] | the queue of messages to Neovim |
 //! | [`protocol`] | the messages between Lua and the backend |
 //! | [`error`] | error texts for a person |
@@ -25,6 +26,7 @@
 
 pub mod app;
 pub mod audit;
+pub mod buffers;
 pub mod chat;
 pub mod cli;
 pub mod config;

@@ -1,8 +1,8 @@
 //! The messages between Lua and the backend.
 //!
 //! Lua sends `vim.rpcnotify(channel, 'co', message)`, one map with a `type`; the backend answers with
-//! batches of such maps, handed to `require('co.handlers').receive(messages)` in order. Neither side ever
-//! waits for the other. `docs/PROTOCOL.md` describes each message.
+//! batches of such maps, handed to `require('co.handlers').receive(messages)` in order. No side blocks until the other
+//! answers. `docs/PROTOCOL.md` describes each message.
 
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,51 @@ pub enum FromEditor {
     CancelRun { run: u64 },
     /// A model's job outlives its chat, or no longer does.
     KeepRun { run: u64, keep: bool },
+    /// The answer to a [`ToEditor::ReadBuffers`].
+    Buffers {
+        request: u64,
+        buffers: Vec<BufferText>,
+    },
+    /// The answer to a [`ToEditor::ChangeBuffer`].
+    BufferChanged {
+        request: u64,
+        #[serde(flatten)]
+        changed: BufferChanged,
+    },
+}
+
+/// The text of a loaded buffer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct BufferText {
+    /// The real path of its file, as it was asked for.
+    pub file: String,
+    /// The text with a line break after each line, except perhaps the last one.
+    #[serde(default, deserialize_with = "bytes")]
+    pub text: Vec<u8>,
+    /// Its 'changedtick'.
+    #[serde(default)]
+    pub tick: u64,
+    /// It has unsaved changes.
+    #[serde(default)]
+    pub modified: bool,
+    /// The reason why co cannot read or change it.
+    #[serde(default)]
+    pub problem: Option<String>,
+}
+
+/// The result of a change of a buffer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct BufferChanged {
+    /// The buffer no longer has the tick of the request, so nothing was changed.
+    pub moved: bool,
+    /// The reason why nothing was changed.
+    pub problem: Option<String>,
+    /// The reason why the file does not have the change: the buffer is not saved.
+    pub unsaved: Option<String>,
+    /// The text that autocommands made of it when it was written; none if they changed nothing.
+    #[serde(deserialize_with = "some_bytes")]
+    pub text: Option<Vec<u8>>,
 }
 
 /// Options of a person's own command.
@@ -265,11 +310,42 @@ pub enum ToEditor {
         title: String,
         choices: Vec<Choice>,
     },
+    /// Asks for the texts of the buffers of these files, which are real paths. Lua answers with [`FromEditor::Buffers`].
+    ReadBuffers { request: u64, files: Vec<String> },
+    /// Changes a buffer. Lua answers with [`FromEditor::BufferChanged`].
+    ChangeBuffer {
+        request: u64,
+        #[serde(flatten)]
+        change: BufferChange,
+    },
     /// A `User` autocommand, e.g. `CoTurnDone`.
     Event {
         name: String,
         data: serde_json::Value,
     },
+}
+
+/// A change of a buffer's text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BufferChange {
+    /// The real path of its file.
+    pub file: String,
+    /// The 'changedtick' of the text that the change is made for.
+    pub tick: u64,
+    /// The lines to replace, in order.
+    pub replacements: Vec<Replacement>,
+    /// The text ends with a line break.
+    pub final_newline: bool,
+}
+
+/// New lines in the place of others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Replacement {
+    /// The lines that are replaced, from 0, without the one at `end`.
+    pub start: usize,
+    pub end: usize,
+    /// The new lines, without line breaks.
+    pub lines: Vec<String>,
 }
 
 /// Numbers of tokens and their cost.
@@ -338,8 +414,8 @@ pub struct Question {
 pub struct Change {
     /// The path in the workspace, as it is shown.
     pub path: String,
-    /// The whole path of the file that changes.
-    pub file: String,
+    /// Its buffer has unsaved changes.
+    pub unsaved: bool,
     pub added: usize,
     pub removed: usize,
     /// The unified diff, printable.

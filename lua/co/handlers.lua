@@ -89,6 +89,12 @@ local handlers = {
   left_ended = function(message)
     require('co.run').left_ended(message)
   end,
+  read_buffers = function(message)
+    require('co.buffers').read(message)
+  end,
+  change_buffer = function(message)
+    require('co.buffers').change(message)
+  end,
   event = function(message)
     events.raise(message.name, message.data)
   end,

@@ -107,7 +107,29 @@
 ---@field run integer
 ---@field keep boolean
 
----@alias co.FromEditor co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun
+--- The answer to `co.ReadBuffers`.
+---@class (exact) co.Buffers
+---@field type 'buffers'
+---@field request integer
+---@field buffers co.BufferText[]
+
+---@class (exact) co.BufferText
+---@field file string the real path, as it was asked for
+---@field text string with a line break after each line, except perhaps the last one
+---@field tick integer 'changedtick'
+---@field modified boolean
+---@field problem? string why co cannot read or change it
+
+--- The answer to `co.ChangeBuffer`.
+---@class (exact) co.BufferChanged
+---@field type? 'buffer_changed'
+---@field request? integer
+---@field moved? boolean it no longer has the tick, so nothing was changed
+---@field problem? string why nothing was changed
+---@field unsaved? string why the file does not have the change
+---@field text? string what autocommands made of it when it was written
+
+---@alias co.FromEditor co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Buffers|co.BufferChanged
 
 ---@class (exact) co.Ready
 ---@field type 'ready'
@@ -232,9 +254,29 @@
 ---@field refused_edit? { question: integer, command: string, why: string } the person's command that a deny rule forbids
 ---@field change? co.Change the change of a file that the question is about
 
+--- Asks for the texts of the buffers of files.
+---@class (exact) co.ReadBuffers
+---@field type 'read_buffers'
+---@field request integer
+---@field files string[] real paths
+
+--- Asks for a change of a buffer.
+---@class (exact) co.ChangeBuffer
+---@field type 'change_buffer'
+---@field request integer
+---@field file string its real path
+---@field tick integer the 'changedtick' that it must still have
+---@field replacements co.Replacement[] in order
+---@field final_newline boolean
+
+---@class (exact) co.Replacement
+---@field start integer the first line, from 0
+---@field end integer the line after the last one
+---@field lines string[]
+
 ---@class (exact) co.Change
 ---@field path string as it is shown
----@field file string the whole path
+---@field unsaved boolean its buffer has unsaved changes
 ---@field added integer lines
 ---@field removed integer lines
 ---@field diff string

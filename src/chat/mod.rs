@@ -51,6 +51,7 @@ use self::turn::{
 use self::typed_commands::TypedCommands;
 use crate::config::ModelChoice;
 use crate::protocol::{Level, State};
+use crate::tool::edits::SeenTexts;
 use co_llm::transcript::{self, Context, End, Item, Outcome, Shown, Usage};
 use co_llm::{Fault, Provider};
 
@@ -90,6 +91,8 @@ struct Chat {
     cancel_pressed: bool,
     running: Option<RunningTurn>,
     permissions: Permissions,
+    /// The texts of files that the model has read.
+    seen_texts: SeenTexts,
     /// The instructions that the last turn got.
     instructions: WorkspaceInstructions,
     /// Receives the files that the person no longer trusts.
@@ -134,6 +137,7 @@ impl Chat {
             cancel_pressed: false,
             running: None,
             permissions: Permissions::default(),
+            seen_texts: SeenTexts::default(),
             instructions: WorkspaceInstructions::None,
             revoked: services.instructions.revoked(),
             usage: Usage::default(),
@@ -275,6 +279,7 @@ impl Chat {
             instructions: self.instructions.text(),
             purpose,
             permissions: self.permissions.clone(),
+            seen_texts: self.seen_texts.clone(),
             events,
             cancel: cancel.clone(),
             limits: loop_limits::LoopLimits::new(self.services.config.max_steps),

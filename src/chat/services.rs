@@ -12,6 +12,7 @@ use super::foreground::Foreground;
 use super::instruction_answers::InstructionAnswers;
 use super::running_jobs::RunningJobs;
 use crate::audit::{self, Audit};
+use crate::buffers::Buffers;
 use crate::config::{Applies, Config, Given, ModelChoice, SandboxBackend};
 use crate::editor::Editor;
 use crate::protocol::{Level, ToEditor};
@@ -29,6 +30,7 @@ use co_llm::{Fault, Provider};
 #[derive(Clone)]
 pub struct Services {
     pub editor: Editor,
+    pub buffers: Buffers,
     pub config: Config,
     /// The values that `config` is made of.
     given: Given,
@@ -97,6 +99,7 @@ pub struct ServiceParts {
 impl Services {
     pub fn new(parts: ServiceParts) -> Self {
         Self {
+            buffers: Buffers::new(parts.editor.clone()),
             editor: parts.editor,
             config: parts.config,
             given: parts.given,

@@ -33,7 +33,7 @@ use super::loop_limits::{LoopLimits, StepVerdict};
 use super::prompt::Budget;
 use super::services::Services;
 use crate::protocol::State;
-use crate::tool::{confinement::Isolation, judge::Judge};
+use crate::tool::{confinement::Isolation, edits::SeenTexts, judge::Judge};
 use co_exec::Caller;
 use co_llm::transcript::{self, End, Item, Surroundings, Usage};
 use co_llm::{Fault, Provider, Stop};
@@ -54,6 +54,8 @@ pub(super) struct Turn {
     pub instructions: Option<String>,
     pub purpose: Purpose,
     pub permissions: Permissions,
+    /// The texts of files that the model has read.
+    pub seen_texts: SeenTexts,
     pub events: mpsc::Sender<TurnEvent>,
     pub cancel: CancellationToken,
     pub limits: LoopLimits,

@@ -9,7 +9,8 @@ use lexopt::{Arg::*, Parser};
 use serde_json::json;
 
 use super::check::Setup;
-use crate::tool::edits::{EditRequest, Proposal, propose};
+use crate::buffers::OpenBuffers;
+use crate::tool::edits::{EditRequest, Proposal, SeenTexts, propose};
 
 const USAGE: &str = r#"usage: co-nvim edit [--cwd DIR] [--dry-run] [--json]
 Reads one call of a tool from standard input, in JSON, changes the file as co would after your yes,
@@ -79,9 +80,17 @@ fn change(arguments: &EditArguments, setup: Setup) -> Result<Proposal, String> {
     let judge = setup.judge(cwd.clone());
     let places = judge.edit_places(&request, &cwd);
     let places = places.map_err(|error| error.to_string())?;
-    let proposal = propose(&request, &places).map_err(|error| error.to_string())?;
+    let proposal = propose(
+        &request,
+        &places,
+        &OpenBuffers::new(),
+        &SeenTexts::default(),
+    )
+    .map_err(|error| error.to_string())?;
     if !arguments.dry_run {
-        proposal.apply().map_err(|error| error.to_string())?;
+        proposal
+            .apply_to_disk()
+            .map_err(|error| error.to_string())?;
     }
     Ok(proposal)
 }

@@ -3,13 +3,18 @@
 //! A request becomes a [`Proposal`], which shows what would change and changes nothing. `tool::judge` decides which files
 //! may be changed. The person decides about the proposal.
 
+mod apply;
 mod disk;
 mod proposal;
 mod request;
+mod seen;
+mod source;
 
+pub use apply::{Applied, Reformatted, apply};
 pub use proposal::{EditPlace, Proposal, propose};
 pub(super) use request::specs;
 pub use request::{EditRequest, NAMES};
+pub use seen::SeenTexts;
 
 /// A change that cannot be made. The text says why and what to do next, without a final period.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ local LAYERS = {
   { 'ui', 'version', 'types' },
   { 'config' },
   { 'backend' },
-  { 'question', 'run' },
+  { 'buffers', 'question', 'run' },
   { 'chat' },
   { 'user_command' },
   { 'init', 'handlers', 'health' },

@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use memchr::memmem;
 
-use crate::diff::hunks;
+use crate::diff::{Hunk, hunks};
 use crate::lines;
 
 const UTF8_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
@@ -140,8 +140,13 @@ impl FileText {
             self.text = new;
             return;
         }
+        self.apply_hunks(&hunks(&self.text, &new));
+    }
+
+    /// Replaces lines. The hunks must be in order and must not overlap.
+    pub fn apply_hunks(&mut self, hunks: &[Hunk]) {
         let starts = line_starts(&self.text);
-        for hunk in hunks(&self.text, &new).into_iter().rev() {
+        for hunk in hunks.iter().rev() {
             self.replace(starts[hunk.at.start]..starts[hunk.at.end], &hunk.text);
         }
     }

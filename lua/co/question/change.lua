@@ -14,21 +14,6 @@ local function counts(change)
   return ('+%d -%d'):format(change.added, change.removed)
 end
 
---- Returns whether a buffer has unsaved changes of a file.
----@param file string
----@return boolean
-local function is_unsaved(file)
-  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
-    local name = vim.api.nvim_buf_is_loaded(buf)
-      and vim.bo[buf].modified
-      and vim.api.nvim_buf_get_name(buf)
-    if name and name ~= '' and vim.fn.resolve(name) == file then
-      return true
-    end
-  end
-  return false
-end
-
 --- Returns the question: the file, the reasons and the difference.
 ---@param question co.CommandQuestion
 ---@return co.QuestionText
@@ -40,14 +25,8 @@ local function text_of(question)
   for index, reason in ipairs(question.reasons) do
     add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
   end
-  if is_unsaved(change.file) then
-    add(
-      text,
-      'note its buffer has unsaved changes, which this does not show',
-      'CoApprovalDestructive',
-      5
-    )
-    add(text, '     a yes changes the file; the buffer keeps your text', 'CoApprovalDestructive', 5)
+  if change.unsaved then
+    add(text, 'note its buffer has unsaved changes: a yes does not save it', 'CoApprovalReason', 5)
   end
   add(text, '')
   -- The first line of the text names the file.

@@ -217,6 +217,12 @@ impl Chat {
         });
         let frame = seen.await;
         let frame = frame.unwrap_or_else(|_| panic!("nothing came after {:#?}", self.seen.last()));
+        for message in &frame {
+            // No file is in a buffer.
+            if let ToEditor::ReadBuffers { request, .. } = message {
+                self.services.buffers.read_reply(*request, Vec::new());
+            }
+        }
         self.seen.extend(frame);
     }
 

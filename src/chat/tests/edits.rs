@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::chat::{Chat, done, says, tool};
+use super::chat::{Chat, call, done, says, tool};
 use crate::protocol::{Answer, Scope, ToEditor};
 use co_llm::scripted::Scripted;
 
@@ -128,8 +128,56 @@ async fn a_file_that_changed_during_the_question_is_not_written() {
     assert_eq!(read(&chat, "src/a"), "mine two\n");
     assert_eq!(
         chat.told("1"),
-        "Nothing was changed: cannot change src/a: it has changed meanwhile: read it again."
+        "Nothing was changed: cannot change src/a: the lines to change have changed meanwhile: read it again."
     );
+}
+
+#[tokio::test]
+async fn a_change_moves_with_what_was_written_elsewhere_during_the_question() {
+    let mut chat = Chat::new([
+        vec![tool("1", "edit_file", edit("src/a", "two", "2")), done()],
+        says("I see."),
+    ]);
+    chat.write("src/a", "one\ntwo\n");
+    chat.say("change it");
+    let ask = chat.asked().await;
+    chat.write("src/a", "mine\none\ntwo\n");
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "src/a"), "mine\none\n2\n");
+}
+
+#[tokio::test]
+async fn an_edit_of_a_text_that_changed_since_it_was_read_is_refused_with_what_changed() {
+    let hash = co_edit::hash("one\ntwo\nthree\n");
+    let with_hash = |old: &str, new: &str| {
+        let mut arguments = edit("src/a", old, new);
+        arguments["hash"] = hash.clone().into();
+        arguments
+    };
+    let answers = Scripted::new([
+        vec![tool("1", "read_file", json!({ "path": "src/a" })), done()],
+        vec![
+            tool("2", "edit_file", with_hash("one", "1")),
+            tool("3", "edit_file", with_hash("two", "2")),
+            call("4", "echo four >> src/a"),
+            done(),
+        ],
+        vec![tool("5", "edit_file", with_hash("three", "3")), done()],
+        says("I see."),
+    ]);
+    let mut chat = Chat::with(answers, |config| config.auto_confirm = true);
+    chat.write("src/a", "one\ntwo\nthree\n");
+    assert_eq!(chat.turn("change it").await, "done");
+    assert!(
+        chat.told("1").ends_with(&format!("; hash {hash}]")),
+        "{}",
+        chat.told("1")
+    );
+    // The model's own changes are not held against it.
+    assert_eq!(read(&chat, "src/a"), "1\n2\nthree\nfour\n");
+    let told = chat.told("5");
+    assert!(told.contains("it has changed since you read it"), "{told}");
 }
 
 #[tokio::test]

@@ -21,7 +21,10 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
     chat.write("src/main.rs", "fn main() {}\n");
     assert_eq!(chat.turn("look around").await, "done");
     assert_eq!(chat.asks(), 0);
-    assert_eq!(chat.told("1"), "fn main() {}\n[all 1 lines]");
+    assert_eq!(
+        chat.told("1"),
+        "fn main() {}\n[all 1 lines; hash 536e506bb90914c2]"
+    );
     assert!(chat.told("2").contains("between"));
     assert_eq!(chat.told("3"), "src/\nsrc/main.rs\n[2 entries]");
     assert_eq!(

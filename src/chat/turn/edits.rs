@@ -10,8 +10,9 @@ use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
+use crate::buffers::OpenBuffers;
 use crate::protocol::{Change, Question, State};
-use crate::tool::edits::{EditRequest, Proposal, propose};
+use crate::tool::edits::{self, Applied, EditPlace, EditRefused, EditRequest, SeenTexts, propose};
 use crate::tool::judge::Judge;
 use co_exec::secrets::redact::Redacted;
 use co_llm::transcript::{Call, Decision, Item, Shown};
@@ -23,20 +24,35 @@ const LONGEST_DIFF: usize = 16 << 10;
 impl Turn {
     /// Proposes and judges a change of files. The error is a text for the model.
     pub(super) async fn review_edit(&self, request: EditRequest) -> Result<ParsedCall, String> {
-        let (judge, cwd) = (Arc::clone(&self.judge), self.cwd.clone());
-        let rules = self.permissions.rules.clone();
-        let reviewed = tokio::task::spawn_blocking(move || review(&judge, request, &cwd, &rules));
         let reviewed = tokio::select! {
             () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
-            reviewed = reviewed => reviewed.map_err(|error| {
-                format!("The change could not be judged ({error}), so it was not made.")
-            })?,
+            reviewed = self.propose_and_judge(request) => reviewed,
         };
         match reviewed {
             Ok(reviewed) => Ok(ParsedCall::Edit(reviewed)),
             // It shows lines of the file.
             Err(why) => Err(self.redact_for_model(&why).await.text),
         }
+    }
+
+    async fn propose_and_judge(&self, request: EditRequest) -> Result<ReviewedEdit, String> {
+        let failed = |error: tokio::task::JoinError| {
+            format!("The change could not be judged ({error}), so it was not made.")
+        };
+        let (judge, cwd) = (Arc::clone(&self.judge), self.cwd.clone());
+        let located = tokio::task::spawn_blocking(move || {
+            let places = judge.edit_places(&request, &cwd).map_err(refuse)?;
+            Ok::<_, String>((request, places))
+        });
+        let (request, places) = located.await.map_err(failed)??;
+        let files = places.iter().map(|place| place.real.as_path());
+        let open = self.services.buffers.read(files).await;
+        let (judge, rules) = (Arc::clone(&self.judge), self.permissions.rules.clone());
+        let seen_texts = self.seen_texts.clone();
+        let reviewed = tokio::task::spawn_blocking(move || {
+            review(&judge, request, &places, &open, &seen_texts, &rules)
+        });
+        reviewed.await.map_err(failed)?
     }
 
     pub(super) fn question_about_edit(
@@ -70,7 +86,7 @@ impl Turn {
             refused_edit: None,
             change: Some(Change {
                 path: co_policy::printable(&proposal.path),
-                file: proposal.file().display().to_string(),
+                unsaved: proposal.unsaved,
                 added: proposal.added,
                 removed: proposal.removed,
                 diff: co_policy::printable(&proposal.diff),
@@ -106,24 +122,17 @@ impl Turn {
         self.audit_decision(&call, &judged, (&decision, "co itself"))
             .await;
         self.show(ChatEvent::Decision(decision.clone())).await?;
-        let applying = tokio::task::spawn_blocking(move || {
-            let applied = proposal.apply();
-            (proposal, applied)
-        });
-        let (proposal, applied) = match applying.await {
-            Ok(applied) => applied,
-            Err(error) => {
-                let why = format!("The change failed: {error}.");
-                return self.not_run(&call, why).await;
+        let (summary, applied) = match edits::apply(proposal, &self.services.buffers).await {
+            Ok(applied) => {
+                let proposal = &applied.proposal;
+                let summary = format!("+{} -{}", proposal.added, proposal.removed);
+                (summary, Ok(applied))
             }
-        };
-        let summary = match &applied {
-            Ok(()) => format!("+{} -{}", proposal.added, proposal.removed),
-            Err(why) => format!("not changed: {why}"),
+            Err(why) => (format!("not changed: {why}"), Err(why)),
         };
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
         match applied {
-            Ok(()) => self.tell_change(&call, &proposal, summary).await,
+            Ok(applied) => self.tell_change(&call, &applied, summary).await,
             Err(why) => {
                 self.not_run(&call, format!("Nothing was changed: {why}."))
                     .await
@@ -135,18 +144,37 @@ impl Turn {
     async fn tell_change(
         &mut self,
         call: &Call,
-        proposal: &Proposal,
-        summary: String,
+        applied: &Applied,
+        mut summary: String,
     ) -> Result<(), Halt> {
+        let proposal = &applied.proposal;
         let mut lead = format!("Done: {} {summary}.\n", proposal.path);
-        if let Some(hash) = &proposal.hash {
+        let reformatted = applied.reformatted.as_ref();
+        let text = reformatted.map(|it| it.text.as_str());
+        if let Some(text) = text.or(proposal.new_text()) {
+            let hash = self.seen_texts.add(text.to_owned());
+            if let Some(before) = proposal.old_text() {
+                self.seen_texts.changed(co_edit::hash(before), hash.clone());
+            }
             lead.push_str(&format!("Its hash is {hash}.\n"));
+        }
+        if let Some(why) = &applied.unsaved {
+            lead.push_str(&format!(
+                "The change is in the buffer only: {why}. Commands see the file without it until the person saves it.\n"
+            ));
+            summary.push_str(&format!(", not saved: {why}"));
         }
         for note in &proposal.notes {
             lead.push_str(&format!("Note: {note}.\n"));
         }
-        let diff = match proposal.diff.len() <= LONGEST_DIFF {
-            true => co_policy::printable(&proposal.diff),
+        let mut diff = proposal.diff.clone();
+        if let Some(reformatted) = reformatted {
+            summary.push_str(", then changed by the editor when it was saved");
+            diff.push_str("Then the editor changed the text when it was saved:\n");
+            diff.push_str(&reformatted.diff);
+        }
+        let diff = match diff.len() <= LONGEST_DIFF {
+            true => co_policy::printable(&diff),
             false => String::new(),
         };
         let Redacted { text, hidden } = self.redact_for_model(&diff).await;
@@ -179,17 +207,21 @@ impl Turn {
     }
 }
 
+fn refuse(why: EditRefused) -> String {
+    format!("Refused: {why}.")
+}
+
 /// Proposes and judges a change. The error is a text for the model.
 fn review(
     judge: &Judge,
     request: EditRequest,
-    cwd: &std::path::Path,
+    places: &[EditPlace],
+    open: &OpenBuffers,
+    seen_texts: &SeenTexts,
     rules: &[Pattern],
 ) -> Result<ReviewedEdit, String> {
-    let refuse = |why: crate::tool::edits::EditRefused| format!("Refused: {why}.");
-    let places = judge.edit_places(&request, cwd).map_err(refuse)?;
-    let proposal = propose(&request, &places).map_err(refuse)?;
-    let mut verdict = judge.judge_edit(&request, &places, rules);
+    let proposal = propose(&request, places, open, seen_texts).map_err(refuse)?;
+    let mut verdict = judge.judge_edit(&request, places, rules);
     if let Verdict::Ask(question) = &mut verdict
         && !question.unread
     {
@@ -197,7 +229,7 @@ fn review(
     }
     Ok(ReviewedEdit {
         judged: JudgedCall {
-            command: co_policy::rules::join(&request.words(&places)),
+            command: co_policy::rules::join(&request.words(places)),
             segments: Vec::new(),
             words: Vec::new(),
             computes: false,

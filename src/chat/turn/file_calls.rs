@@ -102,18 +102,29 @@ impl Turn {
         let asked: PathBuf = self.cwd.join(look.path());
         let end = Deadline::new(self.cancel.clone());
         let bytes = self.services.executor.settings().max_output;
+        let buffers = self.services.buffers.clone();
         let look = look.clone();
-        tokio::task::spawn_blocking(move || {
-            let path = asked.canonicalize();
+        tokio::spawn(async move {
+            let path = tokio::fs::canonicalize(&asked).await;
             let path = path.map_err(|error| {
                 FileQueryError(format!("Cannot look at {}: {error}.", look.path()))
             })?;
-            look.run(&FileScope {
-                path,
-                allowed: judge.readable(),
-                bytes,
-                end,
-            })
+            let buffer = match look {
+                FileQuery::Read(_) => buffers.read([path.as_path()]).await.remove(&path),
+                FileQuery::List(_) | FileQuery::Search(_) => None,
+            };
+            let looking = tokio::task::spawn_blocking(move || {
+                look.run(&FileScope {
+                    path,
+                    buffer,
+                    allowed: judge.readable(),
+                    bytes,
+                    end,
+                })
+            });
+            looking
+                .await
+                .unwrap_or_else(|error| Err(FileQueryError(format!("The look failed: {error}."))))
         })
     }
 
@@ -138,13 +149,22 @@ impl Turn {
         };
         self.state(State::Running, look.line()).await?;
         let seen = self.seen(seen).await;
-        let (text, summary, ok) = match seen {
-            Ok(FileFacts { text, summary }) => (text, summary, true),
-            Err(FileQueryError(why)) => (String::new(), why, false),
+        let (
+            FileFacts {
+                text,
+                summary,
+                whole,
+            },
+            ok,
+        ) = match seen {
+            Ok(facts) => (facts, true),
+            Err(FileQueryError(why)) => (FileFacts::failed(why), false),
         };
+        let hash = whole.map(|whole| self.seen_texts.add(whole));
+        let hash = hash.map_or_else(String::new, |hash| format!("; hash {hash}"));
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
         let Redacted { text, hidden } = self.redact_for_model(&text).await;
-        let text = format!("{text}[{summary}]");
+        let text = format!("{text}[{summary}{hash}]");
         let result = CallResult {
             ok,
             shown: Shown::line(co_policy::printable(&summary)),

@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use super::EditRefused;
 use super::disk;
 use super::request::EditRequest;
-use co_edit::{FileText, Names, apply, hash, hunks, unified};
+use super::seen::SeenTexts;
+use super::source::{Source, Text};
+use crate::buffers::OpenBuffers;
+use crate::protocol::BufferChange;
+use co_edit::{FileText, Names, Rebased, apply, hash, hunks, rebase, unified};
 
 /// A file that may be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +35,8 @@ pub struct Proposal {
     pub notes: Vec<String>,
     /// The hash of the new text; none if there is none.
     pub hash: Option<String>,
+    /// The buffer of the file has unsaved changes.
+    pub unsaved: bool,
     change: Change,
 }
 
@@ -38,12 +44,12 @@ pub struct Proposal {
 enum Change {
     Create {
         path: PathBuf,
-        text: Vec<u8>,
+        text: String,
     },
     Replace {
-        path: PathBuf,
-        before: Vec<u8>,
-        after: Vec<u8>,
+        place: EditPlace,
+        old: Text,
+        new: FileText,
     },
     Delete {
         path: PathBuf,
@@ -55,27 +61,41 @@ enum Change {
     },
 }
 
-/// Returns what a request would change. `places` are its files. Changes nothing.
+/// Returns what a request would change. `places` are its files, `open` the buffers of those that are loaded, and `seen`
+/// has the texts that the model has read. Changes nothing.
 ///
 /// It blocks on files: call it from `spawn_blocking`.
 ///
 /// # Errors
 /// The request cannot be applied to the files as they are.
-pub fn propose(request: &EditRequest, places: &[EditPlace]) -> Result<Proposal, EditRefused> {
-    match (request, places) {
-        (EditRequest::Edit { edits, .. }, [place]) => {
-            let (bytes, file) = text_of(place)?
-                .ok_or_else(|| place.refuse("it does not exist: create it with write_file"))?;
-            let edited = apply(&file, edits).map_err(|error| place.refuse(error))?;
-            let notes = edited.notes.iter().map(ToString::to_string).collect();
-            replacement(place, bytes, &file, &edited.file, notes)
+pub fn propose(
+    request: &EditRequest,
+    places: &[EditPlace],
+    open: &OpenBuffers,
+    seen: &SeenTexts,
+) -> Result<Proposal, EditRefused> {
+    let check = |place: &EditPlace, old: &Text| match request.hash() {
+        Some(given) => {
+            (seen.check(&place.shown, given, old.text.as_str())).map_err(|why| place.refuse(why))
         }
-        (EditRequest::Write { text, .. }, [place]) => match text_of(place)? {
+        None => Ok(()),
+    };
+    let proposal = match (request, places) {
+        (EditRequest::Edit { edits, .. }, [place]) => {
+            let old = Text::of(place, open)?
+                .ok_or_else(|| place.refuse("it does not exist: create it with write_file"))?;
+            check(place, &old)?;
+            let edited = apply(&old.text, edits).map_err(|error| place.refuse(error))?;
+            let notes = edited.notes.iter().map(ToString::to_string).collect();
+            replacement(place, old, edited.file, notes)
+        }
+        (EditRequest::Write { text, .. }, [place]) => match Text::of(place, open)? {
             None => creation(place, text),
-            Some((bytes, file)) => {
-                let mut new = file.clone();
+            Some(old) => {
+                check(place, &old)?;
+                let mut new = old.text.clone();
                 new.rewrite(text);
-                replacement(place, bytes, &file, &new, Vec::new())
+                replacement(place, old, new, Vec::new())
             }
         },
         (EditRequest::Delete { .. }, [place]) => deletion(place),
@@ -83,34 +103,105 @@ pub fn propose(request: &EditRequest, places: &[EditPlace]) -> Result<Proposal, 
         _ => Err(EditRefused(
             "the request does not name its files".to_owned(),
         )),
-    }
+    }?;
+    let unsaved = places
+        .iter()
+        .any(|place| open.get(&place.real).is_some_and(|it| it.modified));
+    Ok(Proposal {
+        unsaved,
+        ..proposal
+    })
 }
 
 impl Proposal {
     /// Returns the file that changes; of a move, the one that is moved.
     pub fn file(&self) -> &Path {
         match &self.change {
-            Change::Create { path, .. }
-            | Change::Replace { path, .. }
-            | Change::Delete { path, .. } => path,
+            Change::Replace { place, .. } => &place.real,
+            Change::Create { path, .. } | Change::Delete { path, .. } => path,
             Change::Move { from, .. } => from,
         }
     }
 
-    /// Applies the change, if the files still are as they were.
+    /// Returns the text before the change; none if the file is created, deleted or moved.
+    pub fn old_text(&self) -> Option<&str> {
+        match &self.change {
+            Change::Replace { old, .. } => Some(old.text.as_str()),
+            _ => None,
+        }
+    }
+
+    /// Returns the text after the change; none if the file is deleted or moved.
+    pub fn new_text(&self) -> Option<&str> {
+        match &self.change {
+            Change::Create { text, .. } => Some(text),
+            Change::Replace { new, .. } => Some(new.as_str()),
+            Change::Delete { .. } | Change::Move { .. } => None,
+        }
+    }
+
+    /// Returns the same change of the text that the file has now.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    ///
+    /// # Errors
+    /// The lines that it changes have changed, or the file cannot be read.
+    pub(super) fn rebased(self, open: &OpenBuffers) -> Result<Self, EditRefused> {
+        let Change::Replace { place, old, new } = &self.change else {
+            return Ok(self);
+        };
+        let now = Text::of(place, open)?.ok_or_else(|| place.refuse("it no longer exists"))?;
+        if now == *old {
+            return Ok(self);
+        }
+        let (base, proposed) = (old.text.as_str(), new.as_str());
+        let moved = rebase(base, &hunks(base, proposed), now.text.as_str());
+        let hunks: Option<Vec<_>> = moved
+            .into_iter()
+            .map(|one| match one {
+                Rebased::Moved(hunk) => Some(hunk),
+                Rebased::Stale(_) => None,
+            })
+            .collect();
+        let hunks = hunks.ok_or_else(|| {
+            place.refuse("the lines to change have changed meanwhile: read it again")
+        })?;
+        let mut new = now.text.clone();
+        new.apply_hunks(&hunks);
+        let notes = self.notes.clone();
+        Ok(Self {
+            unsaved: self.unsaved,
+            ..replacement(place, now, new, notes)?
+        })
+    }
+
+    /// Returns the change of the file's buffer; none if no buffer has the file.
+    pub(super) fn buffer_change(&self) -> Result<Option<BufferChange>, EditRefused> {
+        match &self.change {
+            Change::Replace { place, old, new } => {
+                let change = old.buffer_change(&place.real, new);
+                change.map_err(|error| place.refuse(error))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Applies the change to the disk, if the files still are as they were.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     ///
     /// # Errors
     /// A file has changed meanwhile or cannot be written. Then nothing is written.
-    pub fn apply(&self) -> Result<(), EditRefused> {
+    pub fn apply_to_disk(&self) -> Result<(), EditRefused> {
         let applied = match &self.change {
-            Change::Create { path, text } => disk::create(path, text),
-            Change::Replace {
-                path,
-                before,
-                after,
-            } => disk::replace(path, before, after),
+            Change::Create { path, text } => disk::create(path, text.as_bytes()),
+            Change::Replace { place, old, new } => {
+                let after = new.encode().map_err(|error| place.refuse(error))?;
+                match &old.source {
+                    Source::Disk(before) => disk::replace(&place.real, before, &after),
+                    Source::Buffer { .. } => Err(std::io::Error::other("its buffer has the text")),
+                }
+            }
             Change::Delete { path, before } => disk::remove(path, before),
             Change::Move { from, to } => disk::rename(from, to),
         };
@@ -119,19 +210,9 @@ impl Proposal {
 }
 
 impl EditPlace {
-    fn refuse(&self, why: impl std::fmt::Display) -> EditRefused {
+    pub(super) fn refuse(&self, why: impl std::fmt::Display) -> EditRefused {
         EditRefused(format!("cannot change {}: {why}", self.shown))
     }
-}
-
-/// Returns the bytes and the text of a file that may be written; none if there is no file.
-fn text_of(place: &EditPlace) -> Result<Option<(Vec<u8>, FileText)>, EditRefused> {
-    let Some(bytes) = disk::read(&place.real).map_err(|error| place.refuse(error))? else {
-        return Ok(None);
-    };
-    disk::check_writable(&place.real).map_err(|error| place.refuse(error))?;
-    let file = FileText::decode(&bytes).map_err(|error| place.refuse(error))?;
-    Ok(Some((bytes, file)))
 }
 
 fn creation(place: &EditPlace, text: &str) -> Result<Proposal, EditRefused> {
@@ -142,38 +223,40 @@ fn creation(place: &EditPlace, text: &str) -> Result<Proposal, EditRefused> {
     };
     let change = Change::Create {
         path: place.real.clone(),
-        text: text.as_bytes().to_vec(),
+        text: text.to_owned(),
     };
     Ok(Proposal {
         hash: Some(hash(file.as_str())),
-        ..proposal(place, ("", file.as_str()), names, change)
+        ..proposal(place, Difference::of("", file.as_str(), names), change)
     })
 }
 
 fn replacement(
     place: &EditPlace,
-    before: Vec<u8>,
-    old: &FileText,
-    new: &FileText,
+    old: Text,
+    new: FileText,
     notes: Vec<String>,
 ) -> Result<Proposal, EditRefused> {
-    let after = new.encode().map_err(|error| place.refuse(error))?;
-    if after == before {
+    // Its encoding may not have all characters.
+    new.encode().map_err(|error| place.refuse(error))?;
+    if new == old.text {
         return Err(place.refuse("it already has this text"));
     }
     let names = Names {
         old: Some(&place.shown),
         new: Some(&place.shown),
     };
+    let difference = Difference::of(old.text.as_str(), new.as_str(), names);
+    let hash = Some(hash(new.as_str()));
     let change = Change::Replace {
-        path: place.real.clone(),
-        before,
-        after,
+        place: place.clone(),
+        old,
+        new,
     };
     Ok(Proposal {
-        hash: Some(hash(new.as_str())),
+        hash,
         notes,
-        ..proposal(place, (old.as_str(), new.as_str()), names, change)
+        ..proposal(place, difference, change)
     })
 }
 
@@ -191,13 +274,11 @@ fn deletion(place: &EditPlace) -> Result<Proposal, EditRefused> {
         path: place.real.clone(),
         before,
     };
-    Ok(match old {
-        Ok(old) => proposal(place, (old.as_str(), ""), names, change),
-        Err(_) => Proposal {
-            diff: format!("Binary file a/{} is deleted\n", place.shown),
-            ..proposal(place, ("", ""), names, change)
-        },
-    })
+    let difference = match old {
+        Ok(old) => Difference::of(old.as_str(), "", names),
+        Err(_) => Difference::told(format!("Binary file a/{} is deleted\n", place.shown)),
+    };
+    Ok(proposal(place, difference, change))
 }
 
 fn movement(from: &EditPlace, to: &EditPlace) -> Result<Proposal, EditRefused> {
@@ -209,18 +290,12 @@ fn movement(from: &EditPlace, to: &EditPlace) -> Result<Proposal, EditRefused> {
         return Err(to.refuse("it exists: choose another name, or delete it first"));
     }
     disk::check_writable(&from.real).map_err(|error| from.refuse(error))?;
-    let names = Names {
-        old: None,
-        new: None,
-    };
     let change = Change::Move {
         from: from.real.clone(),
         to: to.real.clone(),
     };
-    Ok(Proposal {
-        diff: format!("rename from {}\nrename to {}\n", from.shown, to.shown),
-        ..proposal(to, ("", ""), names, change)
-    })
+    let renamed = format!("rename from {}\nrename to {}\n", from.shown, to.shown);
+    Ok(proposal(to, Difference::told(renamed), change))
 }
 
 fn refuse_link(place: &EditPlace) -> Result<(), EditRefused> {
@@ -230,20 +305,42 @@ fn refuse_link(place: &EditPlace) -> Result<(), EditRefused> {
     }
 }
 
-fn proposal(
-    place: &EditPlace,
-    (old, new): (&str, &str),
-    names: Names<'_>,
-    change: Change,
-) -> Proposal {
-    let hunks = hunks(old, new);
+/// The difference of two texts of a file.
+struct Difference {
+    diff: String,
+    added: usize,
+    removed: usize,
+}
+
+impl Difference {
+    fn of(old: &str, new: &str, names: Names<'_>) -> Self {
+        let hunks = hunks(old, new);
+        Self {
+            diff: unified(old, new, names),
+            added: hunks.iter().map(co_edit::Hunk::added).sum(),
+            removed: hunks.iter().map(co_edit::Hunk::removed).sum(),
+        }
+    }
+
+    /// Returns a difference without lines, told in words.
+    fn told(diff: String) -> Self {
+        Self {
+            diff,
+            added: 0,
+            removed: 0,
+        }
+    }
+}
+
+fn proposal(place: &EditPlace, difference: Difference, change: Change) -> Proposal {
     Proposal {
         path: place.shown.clone(),
-        diff: unified(old, new, names),
-        added: hunks.iter().map(co_edit::Hunk::added).sum(),
-        removed: hunks.iter().map(co_edit::Hunk::removed).sum(),
+        diff: difference.diff,
+        added: difference.added,
+        removed: difference.removed,
         notes: Vec::new(),
         hash: None,
+        unsaved: false,
         change,
     }
 }

@@ -20,10 +20,23 @@ pub const NAMES: [&str; 4] = [EDIT, WRITE, DELETE, MOVE];
 /// A call of one of these tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditRequest {
-    Edit { path: String, edits: Vec<Edit> },
-    Write { path: String, text: String },
-    Delete { path: String },
-    Move { from: String, to: String },
+    Edit {
+        path: String,
+        edits: Vec<Edit>,
+        hash: Option<String>,
+    },
+    Write {
+        path: String,
+        text: String,
+        hash: Option<String>,
+    },
+    Delete {
+        path: String,
+    },
+    Move {
+        from: String,
+        to: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -31,6 +44,8 @@ pub enum EditRequest {
 struct EditArguments {
     path: String,
     edits: Vec<Edit>,
+    #[serde(default)]
+    hash: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -38,6 +53,8 @@ struct EditArguments {
 struct WriteArguments {
     path: String,
     text: String,
+    #[serde(default)]
+    hash: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +74,9 @@ struct MoveArguments {
 pub(in crate::tool) fn specs() -> [ToolSpec; 4] {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let path = text("The file. A relative path starts at the working directory.");
+    let hash = text(
+        "The hash that read_file or the last change of the file told. If the text has changed since, nothing is changed.",
+    );
     let edit = json!({
         "type": "object",
         "properties": {
@@ -78,7 +98,7 @@ pub(in crate::tool) fn specs() -> [ToolSpec; 4] {
             "Replaces texts in one file of the workspace: all of them or none. The person sees the difference and is \
              asked. Line breaks, encoding and mode stay as they are. Read the file first."
                 .to_owned(),
-            json!({ "path": path, "edits": edits }),
+            json!({ "path": path, "edits": edits, "hash": hash }),
             &["path", "edits"],
         ),
         schema::spec(
@@ -86,7 +106,7 @@ pub(in crate::tool) fn specs() -> [ToolSpec; 4] {
             "Writes a new file of the workspace with its directories, or replaces the whole text of one. The person sees \
              the difference and is asked. To change parts of a file, use edit_file."
                 .to_owned(),
-            json!({ "path": path, "text": text("The whole text of the file.") }),
+            json!({ "path": path, "text": text("The whole text of the file."), "hash": hash }),
             &["path", "text"],
         ),
         schema::spec(
@@ -110,10 +130,16 @@ impl EditRequest {
     /// Parses a call; none if it is of a tool that is not in [`NAMES`].
     pub(in crate::tool) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
         Some(match call.name.as_str() {
-            EDIT => arguments(call).map(|EditArguments { path, edits }| Self::Edit { path, edits }),
-            WRITE => {
-                arguments(call).map(|WriteArguments { path, text }| Self::Write { path, text })
-            }
+            EDIT => arguments(call).map(|EditArguments { path, edits, hash }| Self::Edit {
+                path,
+                edits,
+                hash,
+            }),
+            WRITE => arguments(call).map(|WriteArguments { path, text, hash }| Self::Write {
+                path,
+                text,
+                hash,
+            }),
             DELETE => arguments(call).map(|DeleteArguments { path }| Self::Delete { path }),
             MOVE => arguments(call).map(|MoveArguments { from, to }| Self::Move { from, to }),
             _ => return None,
@@ -186,6 +212,14 @@ impl EditRequest {
             Self::Write { .. } => "writes a whole file",
             Self::Delete { .. } => "deletes a file",
             Self::Move { .. } => "moves a file",
+        }
+    }
+
+    /// Returns the hash of the text that the model has read.
+    pub fn hash(&self) -> Option<&str> {
+        match self {
+            Self::Edit { hash, .. } | Self::Write { hash, .. } => hash.as_deref(),
+            Self::Delete { .. } | Self::Move { .. } => None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::buffers::OpenBuffers;
 use crate::tool::judge::{Judge, JudgeConfig};
 
 struct Scene {
@@ -50,12 +51,19 @@ impl Scene {
     fn propose(&self, request: &Value) -> Result<Proposal, String> {
         let request = EditRequest::from_json(&request.to_string()).map_err(|it| it.to_string())?;
         let places = self.judge.edit_places(&request, &self.work);
-        propose(&request, &places.map_err(|it| it.to_string())?).map_err(|it| it.to_string())
+        let places = places.map_err(|it| it.to_string())?;
+        propose(
+            &request,
+            &places,
+            &OpenBuffers::new(),
+            &SeenTexts::default(),
+        )
+        .map_err(|it| it.to_string())
     }
 
     fn apply(&self, request: &Value) -> Result<Proposal, String> {
         let proposal = self.propose(request)?;
-        proposal.apply().map_err(|it| it.to_string())?;
+        proposal.apply_to_disk().map_err(|it| it.to_string())?;
         Ok(proposal)
     }
 
@@ -170,7 +178,7 @@ fn a_file_that_changed_meanwhile_is_not_overwritten() {
     let refused = |request: &Value, meanwhile: &dyn Fn()| {
         let proposal = scene.propose(request).unwrap();
         meanwhile();
-        proposal.apply().unwrap_err().to_string()
+        proposal.apply_to_disk().unwrap_err().to_string()
     };
     let changed = "cannot change f: it has changed meanwhile: read it again";
     let edited = refused(&edit("f", "one", "two"), &|| scene.write("f", b"mine"));

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use tokio_util::sync::CancellationToken;
 
+use crate::protocol::BufferText;
 use crate::tool::schema::BadCall;
 use co_llm::transcript::Call;
 
@@ -23,6 +24,8 @@ pub type PathFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 pub struct FileScope {
     /// The real path of the file or directory.
     pub path: PathBuf,
+    /// The buffer of the file, if it is loaded.
+    pub buffer: Option<BufferText>,
     pub allowed: PathFilter,
     /// The most bytes of the result.
     pub bytes: usize,
@@ -42,12 +45,25 @@ pub struct FileFacts {
     pub text: String,
     /// One line about the amount of text and the parts left out.
     pub summary: String,
+    /// The whole text of the file that was read; none if it is too large or is not text.
+    pub whole: Option<String>,
 }
 
 /// A failed query. The text goes back to the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FileQueryError(pub String);
+
+impl FileFacts {
+    /// Returns the result of a query that failed.
+    pub fn failed(why: String) -> Self {
+        Self {
+            text: String::new(),
+            summary: why,
+            whole: None,
+        }
+    }
+}
 
 impl Deadline {
     /// Returns a deadline that is [`LONGEST`] away, or at the cancellation if that is sooner.

@@ -117,6 +117,10 @@ impl ListQuery {
             summary.push_str(&format!("; {closed} at level {} not opened", self.depth));
         }
         summary.push_str(&walk.left_out());
-        Ok(FileFacts { text, summary })
+        Ok(FileFacts {
+            text,
+            summary,
+            whole: None,
+        })
     }
 }

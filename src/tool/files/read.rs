@@ -1,13 +1,13 @@
 //! The tool `read_file`: lines of one file.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use serde::Deserialize;
 use serde_json::json;
 
 use super::limits::{Deadline, FileFacts, FileQueryError, FileScope, number, open, shorten};
 use crate::tool::schema::{self, BadCall, arguments};
+use co_edit::FileText;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -17,6 +17,8 @@ const DEFAULT_LINES: usize = 2_000;
 const MOST_LINES: usize = 20_000;
 /// Bytes of one line.
 const LONGEST_LINE: usize = 2_000;
+/// The largest file that is decoded, in bytes. Of a larger one, lines are read as UTF-8.
+const LARGEST: u64 = 16 << 20;
 /// A file with a NUL byte among its first bytes is not text.
 const PEEK: usize = 8 << 10;
 
@@ -42,8 +44,8 @@ pub struct ReadQuery {
 /// Returns the tool's description for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = format!(
-        "Returns lines of one text file of the workspace. The last line of the result says in brackets which lines they \
-        are and how to go on. A line of more than {LONGEST_LINE} bytes is cut. Runs at once. Files outside the \
+        "Returns lines of one text file of the workspace, with what the person has typed there and not saved. The last \
+        line of the result says in brackets which lines they are, how to go on, and the hash of the whole text. A line of more than {LONGEST_LINE} bytes is cut. Runs at once. Files outside the \
         workspace and files that look like secrets are refused."
     );
     let properties = json!({
@@ -86,19 +88,27 @@ impl ReadQuery {
     pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
         let fail =
             |error: io::Error| FileQueryError(format!("Cannot read {}: {error}.", self.path));
-        let file = open(&scope.path).map_err(fail)?;
-        let size = file.metadata().map_err(fail)?.len();
+        let text = Text::open(scope).map_err(fail)?;
+        let (size, whole, unsaved) = (text.size, text.whole, text.unsaved);
         let mut lines = Lines {
-            reader: BufReader::with_capacity(64 << 10, file),
+            reader: text.reader,
             end: &scope.end,
         };
         if lines.binary().map_err(fail)? {
             return Ok(FileFacts {
                 text: String::new(),
                 summary: format!("{} is not text: {size} bytes, not shown", self.path),
+                whole: None,
             });
         }
-        self.window(&mut lines, scope).map_err(fail)?
+        let mut facts = self.window(&mut lines, scope).map_err(fail)??;
+        facts.whole = whole;
+        if unsaved {
+            facts
+                .summary
+                .push_str("; from its buffer, which has unsaved changes");
+        }
+        Ok(facts)
     }
 
     fn window(
@@ -128,6 +138,7 @@ impl ReadQuery {
         Ok(Ok(FileFacts {
             summary: self.summary(shown, whole),
             text,
+            whole: None,
         }))
     }
 
@@ -146,9 +157,60 @@ impl ReadQuery {
     }
 }
 
+/// The text of a file, from its buffer or else from the disk.
+struct Text {
+    reader: BufReader<Box<dyn Read>>,
+    /// Bytes of the file.
+    size: u64,
+    /// None if the file is too large or is not text.
+    whole: Option<String>,
+    unsaved: bool,
+}
+
+impl Text {
+    fn open(scope: &FileScope) -> io::Result<Self> {
+        if let Some(buffer) = scope.buffer.as_ref().filter(|it| it.problem.is_none()) {
+            return Ok(Self::decoded(buffer.text.clone(), buffer.modified));
+        }
+        let file = open(&scope.path)?;
+        let size = file.metadata()?.len();
+        if size > LARGEST {
+            return Ok(Self::new(Box::new(file), size, None, false));
+        }
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes)?;
+        Ok(Self::decoded(bytes, false))
+    }
+
+    fn decoded(bytes: Vec<u8>, unsaved: bool) -> Self {
+        let size = bytes.len() as u64;
+        match FileText::decode(&bytes) {
+            Ok(text) => {
+                let text = text.as_str().to_owned();
+                Self::new(
+                    Box::new(Cursor::new(text.clone())),
+                    size,
+                    Some(text),
+                    unsaved,
+                )
+            }
+            Err(_) => Self::new(Box::new(Cursor::new(bytes)), size, None, unsaved),
+        }
+    }
+
+    fn new(reader: Box<dyn Read>, size: u64, whole: Option<String>, unsaved: bool) -> Self {
+        Self {
+            reader: BufReader::with_capacity(64 << 10, reader),
+            size,
+            whole,
+            unsaved,
+        }
+    }
+}
+
 /// Reads lines of any length in little memory.
 struct Lines<'a> {
-    reader: BufReader<File>,
+    reader: BufReader<Box<dyn Read>>,
     end: &'a Deadline,
 }
 

@@ -272,6 +272,7 @@ impl<'a> Hits<'a> {
         FileFacts {
             text: self.text,
             summary,
+            whole: None,
         }
     }
 }

@@ -75,6 +75,7 @@ impl Place {
         let judge = Arc::clone(&self.judge);
         let path = self.work.join(look.path()).canonicalize().unwrap();
         let scope = FileScope {
+            buffer: None,
             path,
             allowed: judge.readable(),
             bytes: self.bytes,

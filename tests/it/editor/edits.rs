@@ -58,12 +58,83 @@ fn no_changes_nothing() {
     assert_eq!(told, "User denied this action");
 }
 
+const BUFFER: &str = "table.concat(vim.fn.getbufline('notes.txt', 1, '$'), '|')";
+
 #[test]
-fn a_clean_buffer_shows_the_new_text() {
+fn a_clean_buffer_is_changed_and_written() {
     let scene = changes_a_file();
     scene.nvim.command("split notes.txt");
     scene.answer("y");
     scene.wait_chat("All through.");
-    let shown = "table.concat(vim.fn.getbufline('notes.txt', 1, '$'), '|') == 'one|2|3'";
-    scene.nvim.wait_for(shown, "the buffer is read again");
+    let shown = format!("{BUFFER} == 'one|2|3' and not vim.bo[vim.fn.bufnr('notes.txt')].modified");
+    scene.nvim.wait_for(&shown, "the buffer has the change");
+    assert_eq!(
+        scene.workspace.read("notes.txt").unwrap(),
+        "one\r\n2\r\n3\r\n"
+    );
+}
+
+#[test]
+fn what_the_person_types_during_the_question_stays() {
+    let scene = changes_a_file();
+    scene.nvim.command("split notes.txt");
+    scene.nvim.command("call append(0, 'typed above')");
+    scene.nvim.command("call append('$', 'typed below')");
+    scene.answer("y");
+    let text = scene.wait_chat("All through.");
+    let shown = format!("{BUFFER} == 'typed above|one|2|3|typed below'");
+    scene.nvim.wait_for(&shown, "the buffer has both");
+    assert_eq!(
+        scene.workspace.read("notes.txt").unwrap(),
+        "one\r\ntwo\r\n",
+        "the person saves what they typed"
+    );
+    assert!(
+        text.contains("*+2 -1, not saved: it had unsaved changes*"),
+        "{text}"
+    );
+    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert!(told.contains("The change is in the buffer only"), "{told}");
+}
+
+#[test]
+fn a_change_of_lines_that_the_person_changed_is_refused() {
+    let scene = changes_a_file();
+    scene.nvim.command("split notes.txt");
+    scene.nvim.command("call setline(2, 'mine')");
+    scene.answer("y");
+    scene.wait_chat("All through.");
+    scene
+        .nvim
+        .wait_for(&format!("{BUFFER} == 'one|mine'"), "only the person's");
+    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert_eq!(
+        told,
+        "Nothing was changed: cannot change notes.txt: the lines to change have changed meanwhile: read it again."
+    );
+}
+
+#[test]
+fn the_model_reads_and_changes_what_the_person_has_not_saved() {
+    let read = json!({ "path": "notes.txt" });
+    let edit = json!({ "path": "notes.txt", "edits": [{ "old": "unsaved", "new": "changed" }] });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "read_file", &read),
+        Reply::new().call("c2", "edit_file", &edit),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("notes.txt", "one\n");
+    scene.nvim.command("edit notes.txt");
+    scene.nvim.command("call setline(1, 'unsaved')");
+    scene.co("change it");
+    scene.wait_ask("1/1");
+    scene.nvim.wait_text("note its buffer has unsaved changes");
+    scene.answer("y");
+    scene.wait_chat("All through.");
+    scene
+        .nvim
+        .wait_for(&format!("{BUFFER} == 'changed'"), "the change");
+    assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
+    let seen = scene.server.requests()[1].last("tool").unwrap();
+    assert!(seen.contains("unsaved\n"), "{seen}");
 }

@@ -1,0 +1,234 @@
+--- Reads and changes buffers for the backend.
+local M = {}
+
+local api = vim.api
+local backend = require('co.backend')
+local log = require('co.ui.log')
+local reload = require('co.ui.reload')
+
+--- The largest text that is read, in bytes. A message has at most 16 MiB.
+local LARGEST = 8 * 1024 * 1024
+
+--- Returns the loaded buffer of a file.
+---@param file string its real path
+---@return integer?
+local function loaded(file)
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    local name = api.nvim_buf_is_loaded(buf)
+      and vim.bo[buf].buftype == ''
+      and api.nvim_buf_get_name(buf)
+    if name and name ~= '' and (name == file or vim.fn.resolve(name) == file) then
+      return buf
+    end
+  end
+end
+
+--- Returns the text of a buffer, with a line break after each line, except perhaps the last one.
+---@param buf integer
+---@return string
+local function text_of(buf)
+  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+  if #lines == 1 and lines[1] == '' then
+    return ''
+  end
+  return table.concat(lines, '\n') .. (vim.bo[buf].endofline and '\n' or '')
+end
+
+--- Returns the reason why a buffer cannot be read or changed.
+---@param buf integer
+---@return string?
+local function problem_of(buf)
+  if not vim.bo[buf].modifiable or vim.bo[buf].readonly then
+    return "its buffer is 'readonly' or not 'modifiable'"
+  end
+  local last = api.nvim_buf_line_count(buf)
+  if api.nvim_buf_get_offset(buf, last) > LARGEST then
+    return 'its buffer has more than 8 MiB'
+  end
+end
+
+--- Returns what the backend gets to know of a buffer.
+---@param buf integer
+---@param file string
+---@return co.BufferText
+local function describe(buf, file)
+  local problem = problem_of(buf)
+  return {
+    file = file,
+    text = problem and '' or text_of(buf),
+    tick = api.nvim_buf_get_changedtick(buf),
+    modified = vim.bo[buf].modified,
+    problem = problem,
+  }
+end
+
+--- Sends the texts of buffers.
+---@param message co.ReadBuffers
+function M.read(message)
+  local buffers = {}
+  for _, file in ipairs(message.files) do
+    buffers[file] = loaded(file)
+  end
+  -- A file may have changed on the disk since its buffer was read.
+  reload.changed_files(vim.tbl_values(buffers))
+  local found = {}
+  for file, buf in pairs(buffers) do
+    found[#found + 1] = describe(buf, file)
+  end
+  backend.send_if_running({ type = 'buffers', request = message.request, buffers = found })
+end
+
+--- Returns the number of bytes that two strings have in common at their starts.
+---@param one string
+---@param other string
+---@return integer
+local function common(one, other)
+  local length = 0
+  while length < #one and one:byte(length + 1) == other:byte(length + 1) do
+    length = length + 1
+  end
+  return length
+end
+
+--- Returns the edit of a line that replaces only the characters that differ, so that marks and the cursor stay.
+---@param buf integer
+---@param row integer
+---@param new string
+---@return lsp.TextEdit
+local function edit_in_line(buf, row, new)
+  local old = api.nvim_buf_get_lines(buf, row, row + 1, true)[1]
+  local start = common(old, new)
+  if start < #old then
+    start = start + vim.str_utf_start(old, start + 1)
+  end
+  local old_rest, new_rest = old:sub(start + 1), new:sub(start + 1)
+  local kept = common(old_rest:reverse(), new_rest:reverse())
+  -- Only whole characters are kept.
+  while kept > 0 and vim.str_utf_start(old_rest, #old_rest - kept + 1) ~= 0 do
+    kept = kept - 1
+  end
+  return {
+    range = {
+      start = { line = row, character = start },
+      ['end'] = { line = row, character = #old - kept },
+    },
+    newText = new_rest:sub(1, #new_rest - kept),
+  }
+end
+
+--- Returns the edits that replace lines.
+---@param buf integer
+---@param replacement co.Replacement
+---@return lsp.TextEdit[]
+local function edits_of(buf, replacement)
+  local first, last, lines = replacement.start, replacement['end'], replacement.lines
+  local edits = {}
+  if last - first == #lines then
+    for index, line in ipairs(lines) do
+      edits[index] = edit_in_line(buf, first + index - 1, line)
+    end
+  else
+    edits[1] = {
+      range = {
+        start = { line = first, character = 0 },
+        ['end'] = { line = last, character = 0 },
+      },
+      newText = table.concat(lines, '\n') .. (lines[1] and '\n' or ''),
+    }
+  end
+  return edits
+end
+
+--- Returns the reason why the file of a buffer cannot have some new lines.
+---@param buf integer
+---@param replacements co.Replacement[]
+---@return string?
+local function encoding_problem(buf, replacements)
+  local encoding = vim.bo[buf].fileencoding
+  if encoding == '' or encoding == 'utf-8' then
+    return nil
+  end
+  for _, replacement in ipairs(replacements) do
+    for _, line in ipairs(replacement.lines) do
+      local stored = vim.iconv(line, 'utf-8', encoding)
+      if not stored or vim.iconv(stored, encoding, 'utf-8') ~= line then
+        return ('its encoding, %s, has not all characters of the new text'):format(encoding)
+      end
+    end
+  end
+end
+
+--- Ends the block of changes that `u` takes back at once.
+---@param buf integer
+local function break_undo(buf)
+  vim.bo[buf].undolevels = vim.bo[buf].undolevels
+end
+
+--- Writes a buffer with its autocommands. A final line break is not added.
+---@param buf integer
+---@return boolean ok
+---@return string? problem
+local function write(buf)
+  local fix = vim.bo[buf].fixendofline
+  vim.bo[buf].fixendofline = false
+  local ok, problem = pcall(api.nvim_buf_call, buf, function()
+    vim.cmd({ cmd = 'write', mods = { silent = true } })
+  end)
+  vim.bo[buf].fixendofline = fix
+  return ok, problem and tostring(problem):gsub('^.-%f[EW]([EW]%d+:)', '%1')
+end
+
+--- Changes a buffer in one block of undo, and writes it if it had no unsaved changes.
+---@param message co.ChangeBuffer
+---@return co.BufferChanged reply without its type and request
+local function change(message)
+  local buf = loaded(message.file)
+  if not buf or api.nvim_buf_get_changedtick(buf) ~= message.tick then
+    return { moved = true }
+  end
+  local problem = problem_of(buf) or encoding_problem(buf, message.replacements)
+  if problem then
+    return { problem = problem }
+  end
+  local modified = vim.bo[buf].modified
+  break_undo(buf)
+  if text_of(buf) == '' then
+    -- A buffer without text has one line all the same.
+    local lines = message.replacements[1] and message.replacements[1].lines or {}
+    api.nvim_buf_set_lines(buf, 0, -1, true, lines)
+  else
+    local edits = {}
+    for _, replacement in ipairs(message.replacements) do
+      vim.list_extend(edits, edits_of(buf, replacement))
+    end
+    vim.lsp.util.apply_text_edits(edits, buf, 'utf-8')
+  end
+  break_undo(buf)
+  if vim.bo[buf].endofline ~= message.final_newline then
+    vim.bo[buf].endofline = message.final_newline
+  end
+  if modified then
+    return { unsaved = 'it had unsaved changes' }
+  end
+  local before = text_of(buf)
+  local ok, why = write(buf)
+  local after = text_of(buf)
+  return {
+    unsaved = not ok and why or nil,
+    text = after ~= before and #after <= LARGEST and after or nil,
+  }
+end
+
+--- Changes a buffer and sends the result.
+---@param message co.ChangeBuffer
+function M.change(message)
+  local ok, reply = xpcall(change, debug.traceback, message)
+  if not ok then
+    log.add('buffers', tostring(reply))
+    reply = { problem = 'Neovim refused the change: see :Co /log' }
+  end
+  reply.type, reply.request = 'buffer_changed', message.request
+  backend.send_if_running(reply)
+end
+
+return M

@@ -1,0 +1,87 @@
+//! Applies proposals: to the buffer of the file, if there is one, or else to the disk.
+
+use super::{EditRefused, Proposal};
+use crate::buffers::Buffers;
+use co_edit::{Names, unified};
+
+/// The number of times that a buffer may change while a change of it is on its way.
+const TRIES: usize = 5;
+
+/// A change that was made.
+#[derive(Debug)]
+pub struct Applied {
+    /// The change as it was made, which may be at other lines than it was proposed for.
+    pub proposal: Proposal,
+    /// The reason why the buffer is not saved, so that the file does not have the change.
+    pub unsaved: Option<String>,
+    /// The change that autocommands such as formatters made after it.
+    pub reformatted: Option<Reformatted>,
+}
+
+/// A change that autocommands made when a buffer was written.
+#[derive(Debug)]
+pub struct Reformatted {
+    /// The unified diff.
+    pub diff: String,
+    /// The text after it.
+    pub text: String,
+}
+
+/// Applies a change to the text that the file has now.
+///
+/// # Errors
+/// The lines that it changes have changed meanwhile, or the file cannot be changed. Then nothing is changed.
+pub async fn apply(mut proposal: Proposal, buffers: &Buffers) -> Result<Applied, EditRefused> {
+    for _ in 0..TRIES {
+        let open = buffers.read([proposal.file()]).await;
+        proposal = blocking(move || proposal.rebased(&open)).await?;
+        let Some(change) = proposal.buffer_change()? else {
+            return blocking(move || {
+                proposal.apply_to_disk()?;
+                Ok(Applied {
+                    proposal,
+                    unsaved: None,
+                    reformatted: None,
+                })
+            })
+            .await;
+        };
+        let changed = buffers.change(change).await;
+        if changed.moved {
+            continue;
+        }
+        if let Some(problem) = changed.problem {
+            return Err(refused(&proposal, &problem));
+        }
+        let reformatted = changed.text.map(|text| reformatted(&proposal, &text));
+        return Ok(Applied {
+            proposal,
+            unsaved: changed.unsaved,
+            reformatted,
+        });
+    }
+    Err(refused(&proposal, "its buffer keeps changing"))
+}
+
+fn refused(proposal: &Proposal, why: &str) -> EditRefused {
+    EditRefused(format!("cannot change {}: {why}", proposal.path))
+}
+
+fn reformatted(proposal: &Proposal, text: &[u8]) -> Reformatted {
+    let text = String::from_utf8_lossy(text).into_owned();
+    let names = Names {
+        old: Some(&proposal.path),
+        new: Some(&proposal.path),
+    };
+    Reformatted {
+        diff: unified(proposal.new_text().unwrap_or_default(), &text, names),
+        text,
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, EditRefused> + Send + 'static,
+) -> Result<T, EditRefused> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(EditRefused(format!("the change failed: {error}"))))
+}

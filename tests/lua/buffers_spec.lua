@@ -1,0 +1,188 @@
+local neovim = require('neovim')
+local questions = require('questions')
+local editor = questions.editor
+
+--- Starts Neovim with a file in a buffer. Returns it, the real path of the file, and the bytes on the disk.
+---@param bytes string
+---@param commands? string[] Ex commands for the buffer
+local function open(bytes, commands)
+  local nvim = editor()
+  local dir = vim.fn.tempname()
+  vim.fn.mkdir(dir)
+  local file = vim.fn.resolve(dir) .. '/a file.txt'
+  local handle = assert(io.open(file, 'wb'))
+  handle:write(bytes)
+  handle:close()
+  nvim:lua('vim.cmd.edit(vim.fn.fnameescape(...))', file)
+  for _, command in ipairs(commands or {}) do
+    nvim:lua('vim.cmd(...)', command)
+  end
+  return nvim, file
+end
+
+--- Returns the bytes of a file.
+local function bytes_of(file)
+  local handle = assert(io.open(file, 'rb'))
+  local bytes = handle:read('*a')
+  handle:close()
+  return bytes
+end
+
+--- Asks for the text of a file. Returns the answer about its buffer.
+local function read(nvim, file)
+  local count = #nvim:sent('buffers')
+  nvim:receive({ type = 'read_buffers', request = count + 1, files = { '/nowhere', file } })
+  neovim.wait('an answer', function()
+    return #nvim:sent('buffers') > count
+  end)
+  local reply = nvim:sent('buffers')[count + 1]
+  same(count + 1, reply.request)
+  return reply.buffers[1]
+end
+
+--- Asks for a change of lines. Returns the answer.
+local function change(nvim, file, replacements, fields)
+  local count = #nvim:sent('buffer_changed')
+  nvim:receive(vim.tbl_extend('force', {
+    type = 'change_buffer',
+    request = count + 1,
+    file = file,
+    tick = read(nvim, file).tick,
+    replacements = replacements,
+    final_newline = true,
+  }, fields or {}))
+  neovim.wait('an answer', function()
+    return #nvim:sent('buffer_changed') > count
+  end)
+  local reply = nvim:sent('buffer_changed')[count + 1]
+  reply.type, reply.request = nil, nil
+  return reply
+end
+
+local function lines(from, to, text)
+  return { { start = from, ['end'] = to, lines = text } }
+end
+
+describe('the buffers', function()
+  it('are read as the person sees them', function()
+    local nvim, file = open('one\r\ntwo\r\n')
+    local found = read(nvim, file)
+    same({ 'one\ntwo\n', false, file }, { found.text, found.modified, found.file })
+    nvim:keys('otyped<Esc>')
+    found = read(nvim, file)
+    same({ 'one\ntyped\ntwo\n', true }, { found.text, found.modified })
+    nvim:lua('vim.cmd("enew!")')
+    nvim:lua('vim.cmd("bdelete! " .. vim.fn.fnameescape(...))', file)
+    same(nil, read(nvim, file))
+  end)
+
+  it('keep how the file is stored', function()
+    for _, case in ipairs({
+      { 'one\ntwo\n', 'one\n2\n' },
+      { 'one\r\ntwo\r\n', 'one\r\n2\r\n' },
+      { 'one\ntwo', 'one\n2', false },
+      { '\xef\xbb\xbfone\ntwo\n', '\xef\xbb\xbfone\n2\n' },
+      { 'on\xe9\ntwo\n', 'on\xe9\n2\n' },
+    }) do
+      local nvim, file = open(case[1])
+      local fields = { final_newline = case[3] ~= false }
+      same({}, change(nvim, file, lines(1, 2, { '2' }), fields))
+      same(case[2], bytes_of(file))
+      nvim:keys('u:set nofixendofline | write<CR>')
+      neovim.wait('the old bytes', function()
+        return bytes_of(file) == case[1]
+      end)
+    end
+  end)
+
+  it('are changed in one block of undo of their own, also while the person types', function()
+    local nvim, file = open('one\ntwo\nthree\nfour\n')
+    nvim:keys('Gofive')
+    local tick = read(nvim, file).tick
+    local both = vim.list_extend(lines(0, 1, { '1' }), lines(2, 3, { '3', '3b' }))
+    same({ unsaved = 'it had unsaved changes' }, change(nvim, file, both, { tick = tick }))
+    same('1\ntwo\n3\n3b\nfour\nfive\n', read(nvim, file).text)
+    same('one\ntwo\nthree\nfour\n', bytes_of(file))
+    nvim:keys(' and six<Esc>u')
+    neovim.wait('the last typed words are undone', function()
+      return read(nvim, file).text == '1\ntwo\n3\n3b\nfour\nfive\n'
+    end)
+    nvim:keys('u')
+    neovim.wait('the change is undone', function()
+      return read(nvim, file).text == 'one\ntwo\nthree\nfour\nfive\n'
+    end)
+  end)
+
+  it('are not changed if the text has moved', function()
+    local nvim, file = open('one\n')
+    local tick = read(nvim, file).tick
+    nvim:keys('x')
+    same({ moved = true }, change(nvim, file, lines(0, 1, { '1' }), { tick = tick }))
+    same('ne\n', read(nvim, file).text)
+  end)
+
+  it('keep marks and the cursor in lines that change', function()
+    local nvim, file = open('héllo wörld\nend\n')
+    nvim:keys('majfn')
+    local id = nvim:lua([[
+      vim.api.nvim_buf_set_extmark(0, vim.api.nvim_create_namespace('test'), 0, 7, {})
+      return vim.api.nvim_create_namespace('test')
+    ]])
+    change(nvim, file, lines(0, 1, { 'hällo my wörld' }))
+    same('hällo my wörld\nend\n', bytes_of(file))
+    same({ 0, 10 }, nvim:lua('return vim.api.nvim_buf_get_extmark_by_id(0, ..., 1, {})', id))
+    same(1, nvim:lua('return vim.api.nvim_buf_get_mark(0, "a")[1]'))
+    same({ 2, 1 }, nvim:lua('return vim.api.nvim_win_get_cursor(0)'))
+  end)
+
+  it('may be empty before or after', function()
+    local nvim, file = open('')
+    same('', read(nvim, file).text)
+    same({}, change(nvim, file, lines(0, 0, { 'one', 'two' })))
+    same('one\ntwo\n', bytes_of(file))
+    same({}, change(nvim, file, lines(0, 2, {})))
+    same('', read(nvim, file).text)
+  end)
+
+  it('tell what a formatter made of the text', function()
+    local nvim, file = open('one\n', { 'autocmd BufWritePre <buffer> %s/ *$//' })
+    same({ text = 'two\n' }, change(nvim, file, lines(0, 1, { 'two   ' })))
+    same('two\n', bytes_of(file))
+  end)
+
+  it('stay unsaved if they cannot be written', function()
+    local nvim, file = open('one\n', { 'autocmd BufWritePre <buffer> throw "not now"' })
+    local reply = change(nvim, file, lines(0, 1, { '1' }))
+    yes(reply.unsaved:find('not now', 1, true), vim.inspect(reply))
+    same('one\n', bytes_of(file))
+    same('1\n', read(nvim, file).text)
+  end)
+
+  it('are not changed to what their encoding has not', function()
+    local nvim, file = open('on\xe9\n')
+    same({
+      problem = 'its encoding, latin1, has not all characters of the new text',
+    }, change(nvim, file, lines(0, 1, { 'on☃' })))
+    same('oné\n', read(nvim, file).text)
+  end)
+
+  it('are not changed if they are read-only', function()
+    for _, command in ipairs({ 'set readonly', 'set nomodifiable' }) do
+      local nvim, file = open('one\n', { command })
+      local found = read(nvim, file)
+      same({ "its buffer is 'readonly' or not 'modifiable'", '' }, { found.problem, found.text })
+    end
+  end)
+
+  it('take what changed on the disk before they are read', function()
+    for _, option in ipairs({ 'set autoread', 'set noautoread' }) do
+      local nvim, file = open('one\n', { option })
+      local handle = assert(io.open(file, 'wb'))
+      handle:write('another text\n')
+      handle:close()
+      same('another text\n', read(nvim, file).text)
+      same({}, change(nvim, file, lines(0, 1, { 'mine' })))
+      same('mine\n', bytes_of(file))
+    end
+  end)
+end)
