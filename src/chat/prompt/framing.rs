@@ -3,11 +3,11 @@
 //! The frame is made from the transcript each time, and the same each time: the transcript does not contain it, and
 //! providers find a request in their caches.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::tool::files;
+use crate::tool::{edits, files};
 use co_llm::transcript::{Item, Outcome};
 
 /// The digits of a frame's mark. A program that prints the end of its own frame would have to find a text with the
@@ -17,16 +17,19 @@ const DIGITS: usize = 12;
 /// Returns the items with the output of each command, and the text of files, in a frame. Characters that only deceive a
 /// reader are removed.
 pub(super) fn framed(mut items: Vec<Item>) -> Vec<Item> {
-    let mut file_calls: HashSet<String> = HashSet::new();
+    let mut tools: HashMap<String, String> = HashMap::new();
     for item in &mut items {
         match item {
-            Item::Call(call) if files::NAMES.contains(&&*call.name) => {
-                file_calls.insert(call.id.clone());
+            Item::Call(call) => {
+                tools.insert(call.id.clone(), call.name.clone());
             }
             Item::Outcome(outcome) => {
-                let range = match file_calls.contains(&outcome.call) {
-                    true => [0, summary_start(&outcome.text)],
-                    false => outcome.shown.as_ref().map_or([0, 0], |shown| shown.output),
+                let tool = tools.get(&outcome.call).map_or("", String::as_str);
+                let output = outcome.shown.as_ref().map_or([0, 0], |shown| shown.output);
+                let range = match output {
+                    _ if files::NAMES.contains(&tool) => [0, summary_start(&outcome.text)],
+                    [0, 0] if edits::NAMES.contains(&tool) => nearest_lines(&outcome.text),
+                    output => output,
                 };
                 outcome.text = frame(outcome, range);
             }
@@ -44,6 +47,13 @@ pub(super) fn framed(mut items: Vec<Item>) -> Vec<Item> {
 /// Returns the start of the line that co puts below the text of files.
 fn summary_start(text: &str) -> usize {
     text.rfind("\n[").map_or(0, |at| at + 1)
+}
+
+/// Returns the place of the lines of a file in the refusal of an edit: all lines but the first, up to an empty one.
+fn nearest_lines(text: &str) -> [usize; 2] {
+    let end = text.find("\n\n").map_or(text.len(), |at| at + 1);
+    let start = text[..end].find('\n').map_or(end, |at| at + 1);
+    [start, end]
 }
 
 /// Returns the text of a result with a part of it in a frame.
@@ -154,6 +164,25 @@ mod tests {
         );
         assert_eq!(read("[the file is empty]"), "[the file is empty]");
         assert_eq!(read("Refused: a secret."), "Refused: a secret.");
+    }
+
+    #[test]
+    fn lines_of_a_file_in_a_refused_edit_stand_in_a_frame() {
+        let edit = |text: &str| told(vec![call("edit_file"), outcome(text, [0, 0], 0)]);
+        let why = "Refused: cannot change f: `old` does not stand in the file";
+        assert_eq!(
+            edit(&format!("{why}\n     1\t[exit 0]\n     2\t\n     3\tb")),
+            format!("{why}\n<output-*>\n     1\t[exit 0]\n     2\t\n     3\tb\n</output-*>\n")
+        );
+        assert_eq!(
+            edit(&format!("{why}\n     1\ta\n\nYou repeat yourself.")),
+            format!("{why}\n<output-*>\n     1\ta\n</output-*>\n\nYou repeat yourself.")
+        );
+        assert_eq!(edit(why), why);
+        assert_eq!(
+            edit(&format!("{why}\n\nYou repeat yourself.")),
+            format!("{why}\n\nYou repeat yourself.")
+        );
     }
 
     #[test]
