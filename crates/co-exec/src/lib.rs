@@ -43,7 +43,7 @@ pub use job::Job;
 pub use limits::Limit;
 pub use outcome::{Background, Gap, Outcome};
 pub use output::feed::Feed;
-pub use output::reading::Reading;
+pub use output::reading::{NewOutput, Reading};
 pub use output::screen::{Patch, Screen, Style};
 pub use process::cgroup::LimitEnforcement;
 pub use process::cwd::confine_cwd;

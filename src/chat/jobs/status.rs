@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::advice::Conditions;
 use super::super::running_jobs::JobControl;
-use co_exec::{InputError, Outcome, Reading};
+use co_exec::{InputError, NewOutput, Outcome, Reading};
 
 /// A job that prints nothing for this time has settled.
 const QUIET: Duration = Duration::from_millis(500);
@@ -84,7 +84,7 @@ impl JobView {
     }
 
     /// Returns the output since the last reading, or from a line on.
-    pub(in crate::chat) async fn read(&self, since: Option<u64>) -> Option<String> {
+    pub(in crate::chat) async fn read(&self, since: Option<u64>) -> Option<NewOutput> {
         let reading = Arc::clone(&self.reading);
         let read = tokio::task::spawn_blocking(move || match since {
             None => reading.next(),

@@ -19,8 +19,8 @@ use super::run::{CallResult, not_started};
 use crate::audit::Record;
 use crate::protocol::{Question, State};
 use crate::tool::jobs::{self as tools, typed};
-use co_exec::Spec;
 use co_exec::secrets::redact::Redacted;
+use co_exec::{NewOutput, Spec};
 use co_llm::transcript::{Call, Decision, Item, Shown};
 use co_policy::{Grant, Verdict};
 
@@ -174,25 +174,25 @@ impl Turn {
     async fn tell(&mut self, call: &Call, job: &JobView, told: JobReport) -> Result<(), Halt> {
         // Take the outcome first: then the output is complete if the job has ended.
         let outcome = job.outcome();
-        let new = match job.read(told.since).await {
-            Some(new) => Some(self.redact_for_model(&new).await),
-            None => None,
+        let NewOutput { text, notes } = job.read(told.since).await.unwrap_or_default();
+        let Redacted { text: new, hidden } = self.redact_for_model(&text).await;
+        let mut text = match new.is_empty() && notes.is_empty() {
+            true => NOTHING_NEW.to_owned(),
+            false => new.clone(),
         };
-        let hidden = new.as_ref().map_or(0, |new| new.hidden);
-        let new = new.map(|new| new.text);
-        let mut text = new.clone().unwrap_or_else(|| NOTHING_NEW.to_owned());
-        if !text.ends_with('\n') {
+        if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
+        text.extend(notes.iter().map(|note| format!("[{note}]\n")));
         let status = job.status(outcome.as_deref());
         let spill = outcome.as_ref().and_then(|outcome| outcome.spill.clone());
         let from = told.lead.len();
         let stands = status.lines().next().unwrap_or_default();
         let stands = stands.trim_start_matches('[').trim_end_matches(']');
         let shown = Shown {
-            output: new.as_ref().map_or([0, 0], |new| [from, from + new.len()]),
+            output: [from, from + new.len()],
             status: stands.to_owned(),
-            notice: None,
+            notice: (!notes.is_empty()).then(|| notes.join("; ")),
         };
         let text = format!("{}{text}{status}", told.lead);
         let result = CallResult {
@@ -205,9 +205,9 @@ impl Turn {
         if outcome.is_some() {
             self.heard(job).await?;
         }
-        if let Some(text) = new {
+        if !new.is_empty() {
             let block = self.services.id();
-            self.show(ChatEvent::Output { block, text }).await?;
+            self.show(ChatEvent::Output { block, text: new }).await?;
         }
         for event in retell::below(hidden, &shown) {
             self.show(event).await?;

@@ -102,13 +102,21 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns the first `most` bytes of a line as text, with a note about the rest.
+/// Returns the first `most` bytes of a line as text, with a mark for the rest.
 pub(super) fn shorten(line: &[u8], most: usize, whole: u64) -> String {
     let kept = &line[..line.len().min(most)];
     let text = String::from_utf8_lossy(kept);
     match whole.saturating_sub(kept.len() as u64) {
         0 => text.into_owned(),
         more => format!("{text}… [{more} more bytes in this line]"),
+    }
+}
+
+/// Returns the part of a summary about lines that [`shorten`] cut.
+pub(super) fn cut_lines(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!("; {} cut", plural(count, "line", "lines")),
     }
 }
 

@@ -5,7 +5,9 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::limits::{Deadline, FileFacts, FileQueryError, FileScope, number, open, shorten};
+use super::limits::{
+    Deadline, FileFacts, FileQueryError, FileScope, cut_lines, number, open, shorten,
+};
 use crate::tool::schema::{self, BadCall, arguments};
 use co_edit::FileText;
 use co_llm::ToolSpec;
@@ -123,20 +125,21 @@ impl ReadQuery {
             }
         }
         let mut text = String::new();
-        let mut shown = 0;
+        let (mut shown, mut cut) = (0, 0);
         let mut whole = false;
         while shown < self.limit && text.len() < scope.bytes {
             let Some((line, length)) = lines.next(LONGEST_LINE)? else {
                 whole = true;
                 break;
             };
+            cut += usize::from(length > line.len() as u64);
             text.push_str(&shorten(&line, LONGEST_LINE, length));
             text.push('\n');
             shown += 1;
         }
         whole = whole || lines.at_end()?;
         Ok(Ok(FileFacts {
-            summary: self.summary(shown, whole),
+            summary: self.summary(shown, whole) + &cut_lines(cut),
             text,
             whole: None,
         }))

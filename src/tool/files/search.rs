@@ -10,7 +10,9 @@ use ignore::overrides::{Override, OverrideBuilder};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::limits::{FileFacts, FileQueryError, FileScope, number, open, plural, shorten};
+use super::limits::{
+    FileFacts, FileQueryError, FileScope, cut_lines, number, open, plural, shorten,
+};
 use super::walk::{Walk, shown};
 use crate::tool::schema::{self, BadCall, arguments};
 use co_llm::ToolSpec;
@@ -211,6 +213,8 @@ struct Hits<'a> {
     files: usize,
     in_file: bool,
     shown: usize,
+    /// The shown lines that are cut.
+    cut: usize,
     more: usize,
     large: usize,
     binary: usize,
@@ -227,6 +231,7 @@ impl<'a> Hits<'a> {
             files: 0,
             in_file: false,
             shown: 0,
+            cut: 0,
             more: 0,
             large: 0,
             binary: 0,
@@ -244,6 +249,7 @@ impl<'a> Hits<'a> {
             .rposition(|byte| !matches!(byte, b'\n' | b'\r'));
         let bytes = &bytes[..end.map_or(0, |end| end + 1)];
         let line = line.unwrap_or_default();
+        self.cut += usize::from(bytes.len() > LONGEST_LINE);
         let text = shorten(bytes, LONGEST_LINE, bytes.len() as u64);
         self.text
             .push_str(&format!("{}{mark}{line}{mark}{text}\n", self.path));
@@ -268,6 +274,7 @@ impl<'a> Hits<'a> {
                 summary.push_str(&format!("; {count} {what}"));
             }
         }
+        summary.push_str(&cut_lines(self.cut));
         summary.push_str(left_out);
         FileFacts {
             text: self.text,

@@ -181,6 +181,7 @@ fn a_large_file_is_read_in_bounds() {
         seen.text
             .ends_with("x… [1046576 more bytes in this line]\n")
     );
+    assert_eq!(seen.summary, "all 1 lines; 1 line cut");
 }
 
 #[test]

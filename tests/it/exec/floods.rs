@@ -5,29 +5,40 @@ use std::time::Duration;
 
 use super::{BINARY, Bench, eventually};
 use crate::support::proc;
+use co_exec::Outcome;
+
+/// Returns the part of the output for a model that the command printed, and co's lines below it.
+fn parts(outcome: &Outcome) -> (&str, &str) {
+    outcome.output.split_at(outcome.printed)
+}
 
 #[tokio::test]
 async fn ten_thousand_lines_are_ten_thousand() {
     let outcome = Bench::new().run("seq 1 10000").await;
     assert_eq!((outcome.lines, outcome.bytes), (10_000, 48_894));
-    assert!(outcome.output.starts_with("1\n2\n") && outcome.output.ends_with("\n10000\n"));
-    assert!(outcome.output.len() <= 30_000);
+    let (printed, notes) = parts(&outcome);
+    assert!(printed.starts_with("1\n2\n") && printed.ends_with("\n10000\n"));
+    assert!(printed.len() <= 30_000);
+    let file = outcome.spill.as_ref().unwrap().display();
+    assert!(!printed.contains(&file.to_string()));
+    assert!(notes.starts_with("[co left out "), "{notes}");
+    assert!(
+        notes.ends_with(&format!(" bytes; all of it: {file}]\n")),
+        "{notes}"
+    );
 }
 
 #[tokio::test]
 async fn fifty_megabytes_keep_their_end_and_their_counts() {
     let bench = Bench::new();
     let outcome = bench.run("yes 'a line of fifty bytes, the newline being the last' | head -c 50000000; echo; echo ERROR last").await;
-    assert!(
-        outcome.output.ends_with("ERROR last\n"),
-        "{}",
-        &outcome.output[outcome.output.len() - 300..]
-    );
+    let (printed, notes) = parts(&outcome);
+    assert!(printed.ends_with("ERROR last\n"), "{notes}");
     let bytes = 50_000_000 + "\nERROR last\n".len() as u64;
     assert_eq!(outcome.bytes, bytes);
-    let spill = outcome.spill.unwrap();
-    assert!(outcome.output.contains(spill.to_str().unwrap()));
-    let whole = std::fs::read(&spill).unwrap();
+    let spill = outcome.spill.as_ref().unwrap();
+    assert!(notes.contains(spill.to_str().unwrap()));
+    let whole = std::fs::read(spill).unwrap();
     assert_eq!(whole.len() as u64, bytes);
     assert!(whole.ends_with(b"ERROR last\n"));
     assert_eq!(
@@ -35,7 +46,7 @@ async fn fifty_megabytes_keep_their_end_and_their_counts() {
         whole.iter().filter(|it| **it == b'\n').count() as u64
     );
     assert_eq!(
-        std::fs::metadata(&spill).unwrap().permissions().mode() & 0o777,
+        std::fs::metadata(spill).unwrap().permissions().mode() & 0o777,
         0o600
     );
 }
@@ -45,13 +56,10 @@ async fn the_model_reads_as_much_as_is_set() {
     for max in [1_000, 30_000, 200_000, 4 << 20] {
         let bench = Bench::with(|setup| setup.settings.max_output = max);
         let outcome = bench.run("seq 1 1000000").await;
-        assert!(outcome.output.len() <= max, "{max}");
-        assert!(
-            outcome.output.len() + 100 > max,
-            "{max}: {}",
-            outcome.output.len()
-        );
-        assert!(outcome.output.starts_with("1\n") && outcome.output.ends_with("\n1000000\n"));
+        let (printed, _) = parts(&outcome);
+        assert!(printed.len() <= max, "{max}");
+        assert!(printed.len() + 100 > max, "{max}: {}", printed.len());
+        assert!(printed.starts_with("1\n") && printed.ends_with("\n1000000\n"));
         let line = bench.run("head -c 150000 /dev/zero | tr '\\0' x").await;
         assert_eq!(line.output.contains("left out"), max < 150_000, "{max}");
         bench.executor.shutdown().await;
@@ -79,7 +87,7 @@ async fn what_is_beyond_the_cap_is_missing_in_the_middle_and_counted() {
     );
     assert_eq!(first.len() as u64 + gap.lines + last.len() as u64, 100_000);
     assert_eq!(outcome.lines, 100_000);
-    let told = format!("left out; all but {missing} of its middle: /");
+    let told = format!(" bytes; all but {missing} of its middle: /");
     assert!(outcome.output.contains(&told), "{}", outcome.output);
     let line = outcome.status();
     assert!(
@@ -156,7 +164,7 @@ async fn what_is_folded_away_is_in_the_spill() {
     assert!(
         outcome
             .output
-            .contains("[46 more lines alike but for digits]"),
+            .contains("[46 more lines alike but for digits left out]"),
         "{}",
         outcome.output
     );

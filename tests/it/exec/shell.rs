@@ -241,8 +241,17 @@ async fn text_of_any_kind_arrives() {
     check("printf '\\346'; sleep 0.1; printf '\\274\\242'", "漢", 0).await;
     check("printf '10%%\\r50%%\\r100%%\\n'", "100%\n", 0).await;
     check("printf '\\033[31mred\\033[0m \\033]0;t\\007x'", "red x", 0).await;
-    check("printf 'a\\0b'", "binary output, 3 bytes\n", 0).await;
     check("printf '\\377\\376h\\0i\\0'", "hi", 0).await;
+}
+
+#[tokio::test]
+async fn binary_output_is_in_the_file_alone() {
+    let bench = Bench::new();
+    let outcome = bench.run("printf 'a\\0b'").await;
+    let file = outcome.spill.unwrap();
+    let told = format!("[binary output, 3 bytes; all of it: {}]\n", file.display());
+    assert_eq!((outcome.output, outcome.printed), (told, 0));
+    assert_eq!(std::fs::read(file).unwrap(), b"a\0b");
 }
 
 #[tokio::test]

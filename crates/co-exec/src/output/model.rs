@@ -1,4 +1,4 @@
-//! The output of a command as text for a model: bounded, plain, and with exact notes about missing parts.
+//! The output of a command as text for a model: bounded, plain, and with marks at missing parts.
 
 use crate::output::capture::HeadAndTail;
 use crate::output::text::{Encoding, LONGEST, Line, Text};
@@ -7,19 +7,22 @@ use crate::output::text::{Encoding, LONGEST, Line, Text};
 const RUN: usize = 16;
 const SHOWN: usize = 2;
 
-/// The text, and whether parts of the output are missing in it.
+/// The text, and the line about the parts of the output that are missing in it.
+///
+/// A program can print all that the text has. So the amounts, and the file with the whole output, are in the line alone.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ModelText {
     pub(crate) text: String,
-    pub(crate) lossy: bool,
+    pub(crate) left_out: Option<String>,
 }
 
-/// A line, or a note in place of lines.
+/// A line, or a mark in place of lines.
 #[derive(Debug, Default)]
 struct Fragment {
     text: String,
     bytes: u64,
     lines: u64,
+    is_mark: bool,
 }
 
 /// Returns at most `max` bytes of text: a fifth from the beginning, the rest from the end.
@@ -28,8 +31,11 @@ struct Fragment {
 pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> ModelText {
     if ends.binary {
         return ModelText {
-            text: format!("binary output, {} bytes\n", ends.bytes),
-            lossy: true,
+            text: String::new(),
+            left_out: Some(with_place(
+                format!("binary output, {} bytes", ends.bytes),
+                place,
+            )),
         };
     }
     let encoding = ends.encoding;
@@ -37,14 +43,9 @@ pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> Model
         let (all, folded) = fold(pieces(&[&ends.head, &ends.tail], encoding, true));
         let size: usize = all.iter().map(|piece| piece.text.len()).sum();
         if size <= max {
-            let note = folded
-                .then(|| place.map(|place| format!("[{place}]\n")))
-                .flatten()
-                .unwrap_or_default();
-            let text = all.iter().map(|piece| piece.text.as_str());
             return ModelText {
-                text: text.chain([note.as_str()]).collect(),
-                lossy: folded,
+                text: all.iter().map(|piece| piece.text.as_str()).collect(),
+                left_out: folded.then(|| left_out(ends, &all, place)),
             };
         }
         (all, Vec::new())
@@ -53,10 +54,34 @@ pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> Model
         let (back, _) = fold(pieces(&[&ends.tail], encoding, true));
         (front, back)
     };
+    let shown = cut(ends, front, back, max);
     ModelText {
-        text: cut(ends, front, back, max, place.unwrap_or("not kept")),
-        lossy: true,
+        text: shown.iter().map(|piece| piece.text.as_str()).collect(),
+        left_out: Some(left_out(ends, &shown, place)),
     }
+}
+
+/// Returns the line about all that is missing in the shown fragments.
+fn left_out(ends: &HeadAndTail, shown: &[Fragment], place: Option<&str>) -> String {
+    let (lines, bytes) = missing(ends, shown.iter().filter(|piece| !piece.is_mark));
+    with_place(format!("co left out {lines} lines, {bytes} bytes"), place)
+}
+
+fn with_place(text: String, place: Option<&str>) -> String {
+    match place {
+        Some(place) => format!("{text}; {place}"),
+        None => text,
+    }
+}
+
+/// Returns the numbers of lines and bytes that the shown fragments do not have.
+fn missing<'a>(ends: &HeadAndTail, shown: impl Iterator<Item = &'a Fragment>) -> (u64, u64) {
+    shown.fold((ends.lines, ends.bytes), |(lines, bytes), piece| {
+        (
+            lines.saturating_sub(piece.lines),
+            bytes.saturating_sub(piece.bytes),
+        )
+    })
 }
 
 /// Returns the lines of a part of the output. Leaves out an unfinished last line, unless the part ends the output or
@@ -75,6 +100,7 @@ fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Fragment
         text: line.text + "\n",
         bytes: line.raw,
         lines: 1,
+        is_mark: false,
     };
     let mut found: Vec<Fragment> = text.take().into_iter().map(whole).collect();
     if to_end || found.is_empty() {
@@ -82,6 +108,7 @@ fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Fragment
             text: line.text,
             bytes: line.raw,
             lines: u64::from(to_end),
+            is_mark: false,
         }));
     }
     found
@@ -112,9 +139,13 @@ fn close(run: &mut Vec<Fragment>, folded: &mut Vec<Fragment>) -> bool {
         let middle = run.split_off(SHOWN);
         folded.append(run);
         folded.push(Fragment {
-            text: format!("[{} more lines alike but for digits]\n", middle.len()),
+            text: format!(
+                "[{} more lines alike but for digits left out]\n",
+                middle.len()
+            ),
             bytes: middle.iter().map(|piece| piece.bytes).sum(),
             lines: middle.len() as u64,
+            is_mark: true,
         });
         folded.extend(last);
     } else {
@@ -140,19 +171,21 @@ fn without_digits(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// Returns the beginning of `front`, a note about the missing part, and the end of `back`, or of `front` if `back` is
+/// Returns the beginning of `front`, a mark for the missing part, and the end of `back`, or of `front` if `back` is
 /// empty.
 fn cut(
     ends: &HeadAndTail,
     mut front: Vec<Fragment>,
     mut back: Vec<Fragment>,
     max: usize,
-    place: &str,
-) -> String {
-    let gap =
-        |lines: u64, bytes: u64| format!("[{lines} lines, {bytes} bytes left out; {place}]\n");
-    // The longest possible note; a cut line needs one more newline.
-    let room = max.saturating_sub(gap(ends.lines, ends.bytes).len() + 1);
+) -> Vec<Fragment> {
+    let mark = |(lines, bytes)| Fragment {
+        text: format!("[{lines} lines, {bytes} bytes left out]\n"),
+        is_mark: true,
+        ..Fragment::default()
+    };
+    // The longest possible mark; a cut line needs one more newline.
+    let room = max.saturating_sub(mark((ends.lines, ends.bytes)).text.len() + 1);
     let mut taken = 0;
     let fits = front
         .iter()
@@ -184,24 +217,16 @@ fn cut(
     if let (true, Some(piece)) = (kept.is_empty(), back.pop()) {
         kept.push(end(piece, left));
     }
-    let shown = || front.iter().chain(&kept);
-    let bytes = ends.bytes
-        - shown()
-            .map(|piece| piece.bytes)
-            .sum::<u64>()
-            .min(ends.bytes);
-    let lines = ends.lines
-        - shown()
-            .map(|piece| piece.lines)
-            .sum::<u64>()
-            .min(ends.lines);
-    let mut text: String = front.iter().map(|piece| piece.text.as_str()).collect();
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
+    let mark = mark(missing(ends, front.iter().chain(&kept)));
+    if let Some(last) = front.last_mut()
+        && !last.text.is_empty()
+        && !last.text.ends_with('\n')
+    {
+        last.text.push('\n');
     }
-    text.push_str(&gap(lines, bytes));
-    text.extend(kept.iter().map(|piece| piece.text.as_str()));
-    text
+    front.push(mark);
+    front.append(&mut kept);
+    front
 }
 
 /// Returns the first bytes of a line that is too long.
@@ -223,6 +248,7 @@ fn part(text: &str) -> Fragment {
         bytes: text.len() as u64,
         lines: 0,
         text: text.to_owned(),
+        is_mark: false,
     }
 }
 

@@ -6,10 +6,20 @@ use std::time::Duration;
 
 use crate::outcome::count_lines;
 use crate::output::capture::{HeadAndTail, HeadAndTailSizes};
+use crate::output::model::{self, ModelText};
 use crate::output::reader::SharedOutput;
+use crate::output::spill;
 use crate::output::text::Encoding;
-use crate::output::{model, spill};
 use crate::sandbox::SecretWatch;
+
+/// New output of a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewOutput {
+    /// Text that the command printed.
+    pub text: String,
+    /// Notes about missing output. They do not belong to the text: a command could print them.
+    pub notes: Vec<String>,
+}
 
 /// The most bytes of an unfinished line that is repeated in the next piece.
 const OPEN_LINE: usize = 4 << 10;
@@ -94,7 +104,7 @@ impl Reading {
     /// Returns the output since the last call, if there is any, or the reason for which it is withheld.
     ///
     /// Blocks on files.
-    pub fn next(&self) -> Option<String> {
+    pub fn next(&self) -> Option<NewOutput> {
         let mut place = self.position();
         let end = self.shared.capture().bytes();
         (end > place.seen).then(|| self.read(&mut place))
@@ -103,7 +113,7 @@ impl Reading {
     /// Returns the output from a line on, counted from 0, if there is any. The next call goes on after it.
     ///
     /// Blocks on files.
-    pub fn from_line(&self, line: u64) -> Option<String> {
+    pub fn from_line(&self, line: u64) -> Option<NewOutput> {
         let mut place = self.position();
         let (at, first) = {
             let capture = self.shared.capture();
@@ -114,14 +124,13 @@ impl Reading {
             }
         };
         place.at = at;
-        let text = self.read(&mut place);
-        if first <= line {
-            return Some(text);
+        let mut new = self.read(&mut place);
+        if first > line {
+            let (last, all) = (first - 1, self.file_suffix());
+            let note = format!("lines {line} to {last} are no longer at hand{all}");
+            new.notes.insert(0, note);
         }
-        let (last, all) = (first - 1, self.file_suffix());
-        Some(format!(
-            "[lines {line} to {last} are no longer at hand{all}]\n{text}"
-        ))
+        Some(new)
     }
 
     /// Returns a sentence about the file with the output, if there is one.
@@ -143,7 +152,7 @@ impl Reading {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self, place: &mut Position) -> String {
+    fn read(&self, place: &mut Position) -> NewOutput {
         let (fresh, end, share, encoding, binary) = {
             let capture = self.shared.capture();
             let end = capture.bytes();
@@ -158,15 +167,22 @@ impl Reading {
         };
         // Looked for after the output was taken: no secret in it appeared later.
         if let Some(withheld) = self.secrets.as_ref().and_then(SecretWatch::withheld) {
-            return withheld;
+            return NewOutput {
+                text: String::new(),
+                notes: vec![withheld],
+            };
         }
         let ends = ends(fresh, share, encoding, binary);
-        let text = model::view(&ends, self.max, self.file_note().as_deref()).text;
-        if lost == 0 {
-            return text;
+        let file = self.file_note();
+        let ModelText { text, left_out } = model::view(&ends, self.max, file.as_deref());
+        let lost = (lost > 0).then(|| {
+            let all = self.file_suffix();
+            format!("{lost} bytes before this output are no longer at hand{all}")
+        });
+        NewOutput {
+            text,
+            notes: lost.into_iter().chain(left_out).collect(),
         }
-        let all = self.file_suffix();
-        format!("[{lost} bytes before this are no longer at hand{all}]\n{text}")
     }
 }
 
@@ -228,15 +244,26 @@ mod tests {
         }
     }
 
+    /// Returns new output that is whole.
+    fn whole(new: Option<NewOutput>) -> String {
+        let NewOutput { text, notes } = new.unwrap();
+        assert_eq!(notes, [""; 0]);
+        text
+    }
+
+    fn next(reading: &Reading) -> String {
+        whole(reading.next())
+    }
+
     #[test]
     fn each_piece_is_what_is_new() {
         let reading = reading(10_000);
         assert_eq!(reading.next(), None);
         print(&reading, b"one\ntwo\n");
-        assert_eq!(reading.next().unwrap(), "one\ntwo\n");
+        assert_eq!(next(&reading), "one\ntwo\n");
         assert_eq!(reading.next(), None);
         print(&reading, b"three\r\n");
-        assert_eq!(reading.next().unwrap(), "three\n");
+        assert_eq!(next(&reading), "three\n");
         assert_eq!(reading.lines(), 3);
     }
 
@@ -244,15 +271,15 @@ mod tests {
     fn a_line_that_had_not_ended_is_told_again_with_its_end() {
         let reading = reading(10_000);
         print(&reading, "a\nName \u{6f22}".as_bytes());
-        assert_eq!(reading.next().unwrap(), "a\nName \u{6f22}");
+        assert_eq!(next(&reading), "a\nName \u{6f22}");
         print(&reading, &[0xe6]);
-        assert_eq!(reading.next().unwrap(), "Name \u{6f22}\u{fffd}");
+        assert_eq!(next(&reading), "Name \u{6f22}\u{fffd}");
         print(&reading, &[0xbc, 0xa2, b'\n']);
-        assert_eq!(reading.next().unwrap(), "Name \u{6f22}\u{6f22}\n");
+        assert_eq!(next(&reading), "Name \u{6f22}\u{6f22}\n");
         print(&reading, b"10 %\r20 %");
-        assert_eq!(reading.next().unwrap(), "20 %");
+        assert_eq!(next(&reading), "20 %");
         print(&reading, b"\r\x1b[2K\x1b[31mdone\x1b[m\n");
-        assert_eq!(reading.next().unwrap(), "done\n");
+        assert_eq!(next(&reading), "done\n");
     }
 
     #[test]
@@ -260,9 +287,9 @@ mod tests {
         let reading = reading(10_000);
         assert_eq!(reading.from_line(0), None);
         print(&reading, b"a\nb\nc");
-        assert_eq!(reading.next().unwrap(), "a\nb\nc");
-        assert_eq!(reading.from_line(1).unwrap(), "b\nc");
-        assert_eq!(reading.from_line(0).unwrap(), "a\nb\nc");
+        assert_eq!(next(&reading), "a\nb\nc");
+        assert_eq!(whole(reading.from_line(1)), "b\nc");
+        assert_eq!(whole(reading.from_line(0)), "a\nb\nc");
         assert_eq!(reading.from_line(3), None);
         assert_eq!(reading.next(), None);
     }
@@ -272,13 +299,15 @@ mod tests {
         let reading = reading(2_000);
         let lines: String = (0..200_000).map(|n| format!("{n} {n}\n")).collect();
         print(&reading, lines.as_bytes());
-        let piece = reading.next().unwrap();
-        assert!(piece.len() < 2_200, "{}", piece.len());
-        assert!(
-            piece.contains("no longer at hand") && piece.contains("left out"),
-            "{piece}"
-        );
-        assert!(piece.ends_with("199999 199999\n"), "{piece}");
+        let NewOutput { text, notes } = reading.next().unwrap();
+        assert!(text.len() <= 2_000, "{}", text.len());
+        assert!(!text.contains("no longer at hand"), "{text}");
+        assert!(text.ends_with("199999 199999\n"), "{text}");
+        let [lost, left_out] = &notes[..] else {
+            panic!("{notes:?}");
+        };
+        assert!(lost.ends_with("no longer at hand"), "{lost}");
+        assert!(left_out.starts_with("co left out "), "{left_out}");
         assert_eq!(reading.next(), None);
     }
 
@@ -287,19 +316,18 @@ mod tests {
         let reading = reading(4_000_000);
         let lines: String = (0..400_000).map(|n| format!("{n} {n}\n")).collect();
         print(&reading, lines.as_bytes());
-        let text = reading.from_line(1).unwrap();
-        let (said, rest) = text.split_once('\n').unwrap();
-        let last = said.strip_prefix("[lines 1 to ").unwrap();
-        let last: u64 = last.split(' ').next().unwrap().parse().unwrap();
-        assert!(said.ends_with("are no longer at hand]"), "{said}");
+        let NewOutput { text, notes } = reading.from_line(1).unwrap();
+        let last = notes[0].strip_prefix("lines 1 to ").unwrap();
+        let (last, note) = last.split_once(' ').unwrap();
+        let last: u64 = last.parse().unwrap();
+        assert_eq!(note, "are no longer at hand");
         let next = last + 1;
         assert!(
-            rest.starts_with(&format!("{next} {next}\n")),
+            text.starts_with(&format!("{next} {next}\n")),
             "{}",
-            &rest[..40]
+            &text[..40]
         );
-        let whole = reading.from_line(399_999).unwrap();
-        assert_eq!(whole, "399999 399999\n");
+        assert_eq!(whole(reading.from_line(399_999)), "399999 399999\n");
     }
 
     #[test]
@@ -312,8 +340,8 @@ mod tests {
         };
         print(&reading, &[0xff, 0xfe]);
         print(&reading, &units("a\nb"));
-        assert!(reading.next().unwrap().ends_with("a\nb"));
+        assert!(next(&reading).ends_with("a\nb"));
         print(&reading, &units("c\n"));
-        assert_eq!(reading.next().unwrap(), "bc\n");
+        assert_eq!(next(&reading), "bc\n");
     }
 }

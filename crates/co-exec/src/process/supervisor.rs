@@ -17,8 +17,9 @@ use tokio_util::task::TaskTracker;
 use crate::command::Caller;
 use crate::limits::{CommandLimits, Limit};
 use crate::outcome::{Background, Outcome};
+use crate::output::model::{self, ModelText};
 use crate::output::reader::{OutputReader, SharedOutput};
-use crate::output::{model, status};
+use crate::output::status;
 use crate::process::cgroup::Group;
 use crate::process::job_processes::JobProcesses;
 use crate::process::start::Started;
@@ -307,10 +308,10 @@ impl Supervisor {
         let max = self.settings.max_output;
         let mut view = model::view(&ends, max, None);
         if let ReaderTask::Done(Some(reader)) = &mut self.reader
-            && let Some(kept) = reader.finish(view.lossy).await
+            && let Some(kept) = reader.finish(view.left_out.is_some()).await
         {
             let place = kept.note();
-            if view.lossy {
+            if view.left_out.is_some() {
                 view = model::view(&ends, max, Some(&place));
             }
             self.shared.set_file_note(place);
@@ -318,16 +319,19 @@ impl Supervisor {
         }
         let left = status::remaining(outcome, NAMED);
         let how = status::explain(outcome);
-        outcome.output = match self.withheld().await {
-            Some(line) => {
-                (outcome.withheld, outcome.spill) = (true, None);
-                line
-            }
-            None => view.text,
-        };
+        let withheld = self.withheld().await;
+        if withheld.is_some() {
+            (outcome.withheld, outcome.spill) = (true, None);
+            view = ModelText {
+                text: String::new(),
+                left_out: withheld,
+            };
+        }
+        outcome.output = view.text;
         outcome.printed = outcome.output.len();
         let appeared = status::appeared(outcome);
-        for line in left.into_iter().chain(appeared).chain(how) {
+        let lines = [view.left_out, left, appeared, how];
+        for line in lines.into_iter().flatten() {
             if !outcome.output.is_empty() && !outcome.output.ends_with('\n') {
                 outcome.output.push('\n');
             }
@@ -335,11 +339,11 @@ impl Supervisor {
         }
     }
 
-    /// Returns the line in place of the output, if a secret appeared where the command could read.
+    /// Returns the note in place of the output, if a secret appeared where the command could read.
     async fn withheld(&self) -> Option<String> {
         let secrets = self.confined.as_ref().and_then(Wrapped::secrets)?.clone();
         let look = tokio::task::spawn_blocking(move || secrets.withheld());
-        let failed = "[output withheld: co could not look for secrets again]\n";
+        let failed = "output withheld: co could not look for secrets again";
         look.await.unwrap_or_else(|_| Some(failed.to_owned()))
     }
 

@@ -66,7 +66,7 @@ impl SecretWatch {
                 )
             }
         };
-        Some(format!("[output withheld: {why}]\n"))
+        Some(format!("output withheld: {why}"))
     }
 }
 

@@ -104,11 +104,26 @@ fn two_hundred_steps_with_five_megabytes_stay_under_and_keep_the_first_words() {
 #[test]
 fn one_output_larger_than_the_window_is_cut_in_its_middle() {
     let mut items = vec![user("go")];
-    items.extend(step(1, format!("first{}last", "ä".repeat(100_000))));
+    let mut step = step(
+        1,
+        format!("first{}last\n[all 1 lines]", "ä".repeat(100_000)),
+    );
+    if let Item::Call(call) = &mut step[1] {
+        call.name = "read_file".to_owned();
+    }
+    items.extend(step);
     let fit = Budget { window: 10_000 }.fit("", &[], &items);
     assert!(fit.tokens <= 8_000, "{}", fit.tokens);
     let output = outputs(&fit.items)[0];
-    assert!(output.starts_with("first") && output.ends_with("last"));
+    let (frame, after) = output.split_once("\n</output-").unwrap();
+    assert!(frame.starts_with("<output-") && frame.contains(">\nfirst"));
+    assert!(frame.ends_with("last"));
+    let lines: Vec<_> = after.lines().skip(1).collect();
+    assert_eq!(lines[0], "[all 1 lines]");
+    assert!(
+        lines[1].starts_with("[co left out ") && lines[1].ends_with(" bytes in the middle]"),
+        "{after}"
+    );
     assert_eq!(fit.summarise, None);
     items.push(Item::Shortened {
         texts: fit.shortened,
@@ -239,5 +254,5 @@ fn one_attachment_larger_than_the_window_is_cut_in_its_middle() {
     let prompt = attached("read", &[("@file:a", 561_000)]);
     let fit = Budget { window: 10_000 }.fit("", &[], &[prompt]);
     assert!(fit.tokens <= 8_000, "{}", fit.tokens);
-    assert!(contexts(&fit.items)[0].contains("bytes left out"));
+    assert!(contexts(&fit.items)[0].ends_with(" bytes in the middle]"));
 }

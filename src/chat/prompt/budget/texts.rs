@@ -169,7 +169,8 @@ fn stand_in(item: &Item, size: usize) -> String {
     }
 }
 
-/// Returns the first and the last bytes of a text, cut between characters, and a line between them.
+/// Returns the first and the last bytes of a text, cut between characters, and a line about the bytes between them. The
+/// line is at the end, because the cut may be in the frame of an output.
 fn halves(text: &str, each: usize) -> String {
     let head = (0..=each.min(text.len()))
         .rev()
@@ -180,7 +181,7 @@ fn halves(text: &str, each: usize) -> String {
         .unwrap_or(text.len());
     let left_out = tail.saturating_sub(head);
     format!(
-        "{}\n[{left_out} bytes left out]\n{}",
+        "{}\n[... left out]\n{}\n[co left out {left_out} bytes in the middle]",
         &text[..head],
         &text[tail..]
     )

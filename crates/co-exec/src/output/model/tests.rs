@@ -32,7 +32,7 @@ fn check(stream: &str, expected: &str) {
 fn left_out(text: &str) -> (u64, u64, &str, &str) {
     let at = text
         .lines()
-        .position(|line| line.contains("left out"))
+        .position(|line| line.contains("bytes left out"))
         .unwrap();
     let line = text.lines().nth(at).unwrap();
     let (front, back) = text.split_once(line).unwrap();
@@ -68,9 +68,12 @@ fn long_output_is_cut_at_line_ends_and_counted() {
             10_000,
             Some("all of it: /state/spill/1.out"),
         );
-        assert!(view.lossy && view.text.len() <= 10_000 && view.text.len() > 9_800);
+        assert!(view.text.len() <= 10_000 && view.text.len() > 9_800);
         let (lines, bytes, front, back) = left_out(&view.text);
-        assert!(view.text.contains("/state/spill/1.out"));
+        assert_eq!(
+            view.left_out.unwrap(),
+            format!("co left out {lines} lines, {bytes} bytes; all of it: /state/spill/1.out")
+        );
         assert!(stream.starts_with(front) && stream.ends_with(back));
         let shown = front.lines().count() + back.lines().count();
         assert_eq!(lines, count - shown as u64);
@@ -100,17 +103,46 @@ fn runs_alike_but_for_digits_are_folded() {
     let stream: String = (1..=100).map(|n| format!("Fetched {n} of 100\n")).collect();
     check(
         &format!("start\n{stream}end\n"),
-        "start\nFetched 1 of 100\nFetched 2 of 100\n[96 more lines alike but for digits]\n\
+        "start\nFetched 1 of 100\nFetched 2 of 100\n[96 more lines alike but for digits left out]\n\
          Fetched 99 of 100\nFetched 100 of 100\nend\n",
     );
     check(
         &"y\n".repeat(20),
-        "y\ny\n[16 more lines alike but for digits]\ny\ny\n",
+        "y\ny\n[16 more lines alike but for digits left out]\ny\ny\n",
     );
     check(
         &"y\n".repeat(RUN),
-        "y\ny\n[12 more lines alike but for digits]\ny\ny\n",
+        "y\ny\n[12 more lines alike but for digits left out]\ny\ny\n",
     );
+}
+
+#[test]
+fn a_line_counts_all_that_was_left_out() {
+    let words = ["ant", "bee", "cat", "dog"];
+    let alike: String = (0..100).map(|n| format!("row {n:03}\n")).collect();
+    let rest: String = (0..2_000)
+        .map(|n| format!("{n:04} {}\n", words[n % 4]))
+        .collect();
+    let short = view(&ends(alike.as_bytes()), 10_000, None);
+    assert_eq!(short.left_out.unwrap(), "co left out 96 lines, 768 bytes");
+    let long = view(&ends((alike + &rest).as_bytes()), 10_000, None);
+    let shown = long.text.lines().filter(|it| !it.starts_with('[')).count();
+    let (lines, ..) = left_out(&long.text);
+    assert!(long.text.contains("[96 more lines"), "{}", long.text);
+    assert_eq!(lines as usize + 96 + shown, 2_100);
+    assert_eq!(
+        long.left_out.unwrap(),
+        format!(
+            "co left out {} lines, {} bytes",
+            lines + 96,
+            lines * 9 + 96 * 8
+        )
+    );
+}
+
+#[test]
+fn whole_output_has_no_line() {
+    assert_eq!(view(&ends(b"a\nb"), 10_000, None).left_out, None);
 }
 
 #[test]
@@ -127,5 +159,10 @@ fn binary_output_is_named_with_its_size() {
         binary: true,
         ..ends(b"a\0b")
     };
-    assert_eq!(view(&ends, 1_000, None).text, "binary output, 3 bytes\n");
+    let view = view(&ends, 1_000, Some("all of it: /1.out"));
+    assert_eq!(view.text, "");
+    assert_eq!(
+        view.left_out.unwrap(),
+        "binary output, 3 bytes; all of it: /1.out"
+    );
 }
