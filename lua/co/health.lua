@@ -20,7 +20,7 @@ local function check_backend()
   local path, problem = executable.find()
   if not path then
     health.error(problem --[[@as string]], {
-      'run `make build` in the directory of the plugin',
+      'run :Co /install',
       'or set "bin" to the path of co-nvim',
     })
     return nil
@@ -99,12 +99,14 @@ end
 
 --- Runs all checks.
 function M.check()
-  health.start('co: the editor')
-  if vim.fn.has('nvim-0.10') == 1 then
-    health.ok(vim.fn.execute('version'):match('NVIM v%S+') or 'Neovim')
-  else
-    health.error('Neovim 0.10 or later is needed')
+  if vim.fn.has('nvim-0.10') == 0 then
+    ---@diagnostic disable-next-line: undefined-field -- the names of 0.7
+    local report = vim.health and vim.health.error or require('health').report_error
+    report('Neovim 0.10 or later is needed')
+    return
   end
+  health.start('co: the editor')
+  health.ok(vim.fn.execute('version'):match('NVIM v%S+') or 'Neovim')
   for _, problem in ipairs(require('co.config').problems()) do
     health.error(problem)
   end

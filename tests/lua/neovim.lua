@@ -43,14 +43,15 @@ end
 ---@param command string[]
 ---@param columns integer
 ---@param lines integer
+---@param env table<string, string>
 ---@return integer job
 ---@return integer buf
-local function in_terminal(command, columns, lines)
+local function in_terminal(command, columns, lines, env)
   vim.o.laststatus, vim.o.showtabline, vim.o.ruler = 0, 0, false
   vim.o.columns, vim.o.lines = columns, lines + 1
   local buf = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_win_set_buf(0, buf)
-  local env = { TERM = 'xterm-256color', NVIM = '', COLORTERM = 'truecolor' }
+  env = vim.tbl_extend('force', { TERM = 'xterm-256color', COLORTERM = 'truecolor' }, env)
   if vim.fn.has('nvim-0.11') == 1 then
     return vim.fn.jobstart(command, { term = true, env = env }), buf
   end
@@ -68,7 +69,7 @@ function M.wait(what, condition)
 end
 
 --- Starts a Neovim that ends with the test.
----@param opts? { screen?: boolean, columns?: integer, lines?: integer, bare?: boolean }
+---@param opts? { screen?: boolean, columns?: integer, lines?: integer, bare?: boolean, env?: table<string, string>, root?: string|false }
 ---@return co.test.Neovim
 function M.start(opts)
   opts = opts or {}
@@ -79,12 +80,13 @@ function M.start(opts)
     count
   )
   local command = { vim.v.progpath, '--clean', '-n', '-i', 'NONE', '--listen', socket }
+  local env = vim.tbl_extend('force', { NVIM = '' }, opts.env or {})
   local self = setmetatable({}, Neovim)
   if opts.screen then
-    self.job, self.terminal = in_terminal(command, opts.columns or 100, opts.lines or 30)
+    self.job, self.terminal = in_terminal(command, opts.columns or 100, opts.lines or 30, env)
   else
     table.insert(command, '--headless')
-    self.job = vim.fn.jobstart(command, { env = { NVIM = '' } })
+    self.job = vim.fn.jobstart(command, { env = env })
   end
   defer(function()
     self:stop()
@@ -95,10 +97,9 @@ function M.start(opts)
       return #self:request('nvim_list_uis') > 0
     end)
   end
-  if opts.bare then
-    self:lua('vim.opt.rtp:prepend(...)', co_root)
-  else
-    self:lua(PREPARE, co_root)
+  if opts.root ~= false then
+    local prepare = opts.bare and 'vim.opt.rtp:prepend(...)' or PREPARE
+    self:lua(prepare, opts.root or co_root)
   end
   return self
 end

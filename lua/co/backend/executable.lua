@@ -2,15 +2,8 @@
 local M = {}
 
 local config = require('co.config')
+local install = require('co.install')
 local version = require('co.version')
-
---- Returns the directory of the plugin.
----@return string
-local function plugin_root()
-  local source = assert(debug.getinfo(1, 'S')).source:sub(2)
-  -- The file is lua/co/backend/executable.lua below the root.
-  return vim.fn.fnamemodify(source, ':p:h:h:h:h')
-end
 
 --- Returns the paths at which the backend may be, the preferred one first.
 ---@return string[]
@@ -20,8 +13,8 @@ function M.candidates()
     return { vim.fs.normalize(set) }
   end
   local found = {
-    ('%s/co/bin/co-nvim-%s'):format(vim.fn.stdpath('data'), version.version),
-    plugin_root() .. '/target/release/co-nvim',
+    install.path(version.version),
+    install.root() .. '/target/release/co-nvim',
   }
   local on_path = vim.fn.exepath('co-nvim')
   if on_path ~= '' then
@@ -42,7 +35,7 @@ function M.find()
   if config.get().bin then
     return nil, ('the setting "bin" names %s, which cannot be executed'):format(config.get().bin)
   end
-  return nil, ('no co-nvim found: run `make build` in %s'):format(plugin_root())
+  return nil, install.unsupported() or 'no co-nvim found: run :Co /install'
 end
 
 return M

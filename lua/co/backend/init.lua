@@ -268,8 +268,7 @@ function M.on_ready(message)
     return
   end
   if message.protocol ~= version.protocol then
-    local fix = message.protocol < version.protocol and 'run `make build` in the plugin'
-      or 'update the plugin'
+    local fix = message.protocol < version.protocol and 'run :Co /install' or 'update the plugin'
     stop_with_error(
       ('%s speaks protocol %d, the plugin %d: %s'):format(
         process.path,

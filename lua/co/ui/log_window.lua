@@ -4,7 +4,7 @@ local M = {}
 local log = require('co.ui.log')
 local windows = require('co.ui.windows')
 
---- Returns the log files of the backend. Their directory does not depend on NVIM_APPNAME.
+--- Returns the log files of the backend and of the last installation. Their directory does not depend on NVIM_APPNAME.
 ---@return string[]
 local function files()
   local state = vim.fs.dirname(vim.fn.stdpath('state') --[[@as string]])
@@ -19,7 +19,7 @@ function M.open()
     shown[#shown + 1] = 'nothing'
   end
   for _, file in ipairs(files()) do
-    vim.list_extend(shown, { '', "the backend's log file (gf opens it):", file })
+    vim.list_extend(shown, { '', 'a log file (gf opens it):', file })
   end
   local buf = vim.api.nvim_create_buf(false, true)
   vim.bo[buf].modifiable = true

@@ -148,6 +148,15 @@ function M.answer(message, level)
   add(vim.log.levels[(level or 'info'):upper()], message, true)
 end
 
+--- Shows how far something got, in place of the last such line. The log does not get it.
+---@param message string
+function M.progress(message)
+  local mode = vim.api.nvim_get_mode().mode
+  if mode:match('^n') and #waiting == 0 and not would_disturb(mode) then
+    vim.api.nvim_echo({ { shorten('co: ' .. message) } }, false, {})
+  end
+end
+
 --- Shows a notice.
 ---@param message string
 function M.info(message)

@@ -201,13 +201,9 @@ M.commands = {
     end,
   },
   install = {
-    about = 'say how to install the backend',
+    about = 'install the backend of this version',
     run = function()
-      local path = require('co.backend.executable').find()
-      notify.info(
-        path and ('co-nvim is at %s'):format(path)
-          or 'run `make build` in the plugin, or set "bin" to its path'
-      )
+      require('co.user_command.install').run()
       return true
     end,
   },
