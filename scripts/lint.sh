@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/parts.sh
 
-lua=(plugin lua tests/lua demo)
+lua=(build.lua plugin lua tests/lua demo)
 
 stylua() {
   "$node" scripts/stylua.mjs "$stylua" "$@" "${lua[@]}"

@@ -42,7 +42,8 @@ class PinsTest(unittest.TestCase):
     def test_the_oldest_rust_is_the_same_everywhere(self) -> None:
         package = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
         oldest = package["rust-version"]
-        for name in ("README.md", ".github/workflows/ci.yml"):
+        places = ("README.md", "doc/co.txt", "lua/co/install.lua", ".github/workflows/ci.yml")
+        for name in places:
             self.assertIn(oldest, (ROOT / name).read_text(), name)
 
     def test_plugin_and_backend_have_the_same_versions(self) -> None:
@@ -56,6 +57,21 @@ class PinsTest(unittest.TestCase):
             f"version = '{workspace['package']['version']}', protocol = {protocol[1]} ",
             (ROOT / "lua" / "co" / "version.lua").read_text(),
         )
+
+    def test_the_build_has_one_spelling(self) -> None:
+        told = [ROOT / "README.md", ROOT / "doc" / "co.txt", *ROOT.glob("lua/**/*.lua")]
+        told += ROOT.glob("plugin/*.lua")
+        for file in told:
+            self.assertNotIn("make build", file.read_text(), file)
+        naming = ("backend/executable.lua", "backend/init.lua", "health.lua")
+        for file in (ROOT / "README.md", *(ROOT / "lua" / "co" / name for name in naming)):
+            self.assertIn(":Co /install", file.read_text(), file)
+        spelled = [ROOT / "LICENSE", ROOT / "Makefile", *ROOT.glob(".github/workflows/*.yml")]
+        for file in told + spelled:
+            for command in re.findall(r"\bcargo build\b.{0,19}", file.read_text()):
+                self.assertEqual(command, "cargo build --release --locked", file)
+        for name in ("LICENSE", "Makefile", "doc/co.txt", "lua/co/install.lua"):
+            self.assertIn("cargo build --release --locked", (ROOT / name).read_text(), name)
 
     def test_licenses_that_are_named_are_there(self) -> None:
         for name in re.findall(r"licenses/[\w.-]+|LICENSE-\w+", (ROOT / "LICENSE").read_text()):
