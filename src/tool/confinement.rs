@@ -17,14 +17,38 @@ pub fn words(confinement: &Confinement) -> Option<&'static str> {
     }
 }
 
-/// Returns a sentence about the confinement of a command that failed, if that may be the cause and the person can lift
-/// it.
+/// The messages of programs that the workspace level refused something, in lower case.
+const REFUSED: &[&str] = &[
+    "read-only file system",
+    "permission denied",
+    "operation not permitted",
+    "eperm",
+    "device or resource busy",
+];
+
+/// The messages of programs that the network is missing, in lower case.
+const NO_NETWORK: &[&str] = &[
+    "could not resolve",
+    "name resolution",
+    "name or service not known",
+    "eai_again",
+    "couldn't connect",
+    "could not connect",
+    "network is unreachable",
+];
+
+/// Returns a sentence about the confinement of a command that failed, if its output says that something was refused.
 pub fn hint(outcome: &Outcome, network: Network) -> Option<String> {
-    let network = match network {
-        Network::None => ", no network",
-        Network::Host => "",
+    if !outcome.failed() || outcome.level != "workspace" {
+        return None;
+    }
+    let (network, no_network) = match network {
+        Network::None => (", no network", NO_NETWORK),
+        Network::Host => ("", &[][..]),
     };
-    (outcome.failed() && outcome.level == "workspace").then(|| {
+    let output = outcome.output.to_lowercase();
+    let mut messages = REFUSED.iter().chain(no_network);
+    messages.any(|message| output.contains(message)).then(|| {
         format!("{TO_WORKSPACE}: no writes outside{network}; `:Co /sandbox subprocess` lifts it")
     })
 }
@@ -199,6 +223,44 @@ mod tests {
             pid_namespaces: true,
             own_proc: true,
             why: None,
+        }
+    }
+
+    #[test]
+    fn a_hint_follows_output_that_speaks_of_the_confinement() {
+        let hinted = |output: &str, network| {
+            let outcome = Outcome {
+                exit: Some(1),
+                level: "workspace",
+                output: output.to_owned(),
+                ..Outcome::default()
+            };
+            hint(&outcome, network).is_some()
+        };
+        for output in [
+            "touch: cannot touch '/x': Read-only file system",
+            "rm: cannot remove '.git/config': Device or resource busy",
+            "cat: .env: Permission denied",
+            "Error: EROFS: read-only file system, open '/etc/x'",
+            "PermissionError: [Errno 1] Operation not permitted",
+            "Error: connect EPERM 1.1.1.1:80",
+        ] {
+            assert!(hinted(output, Network::None), "{output}");
+            assert!(hinted(output, Network::Host), "{output}");
+        }
+        for output in [
+            "curl: (6) Could not resolve host: example.com",
+            "curl: (7) Failed to connect to 1.1.1.1 port 80: Couldn't connect to server",
+            "connect: Network is unreachable",
+            "ssh: Could not resolve hostname x: Temporary failure in name resolution",
+            "[Errno -2] Name or service not known",
+            "Error: getaddrinfo EAI_AGAIN example.com",
+        ] {
+            assert!(hinted(output, Network::None), "{output}");
+            assert!(!hinted(output, Network::Host), "{output}");
+        }
+        for output in ["", "1c1\n< a\n---\n> b\n[exit 1]\n", "error: no test"] {
+            assert!(!hinted(output, Network::None), "{output}");
         }
     }
 

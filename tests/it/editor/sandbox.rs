@@ -113,7 +113,7 @@ const HINT: &str = "confined to the workspace (landlock): no writes outside, no 
 fn a_confined_command_that_fails_says_so_once_in_a_turn() {
     let scene = Scene::new();
     let held = outside(&scene, "held");
-    for (id, command) in ["touch in; test -e none", &held, &held]
+    for (id, command) in ["touch in && test -e none", &held, &held]
         .into_iter()
         .enumerate()
     {
