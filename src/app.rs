@@ -370,12 +370,14 @@ impl App {
                 reason,
                 scope,
                 command,
+                hunks,
             } => self.answer(&AnswerMessage {
                 id,
                 decision,
                 reason,
                 scope,
                 command,
+                hunks,
             }),
             FromEditor::Run {
                 run,

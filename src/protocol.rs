@@ -11,7 +11,7 @@ use co_exec::{HostEnvironment, Patch, Size};
 use co_llm::transcript::{Context, Cost, Usage};
 
 /// The version of the protocol, which changes with the meaning of a message. Each side refuses another version.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// A message from Lua to the backend.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -68,6 +68,9 @@ pub enum FromEditor {
         /// With `edited`: the command to run instead.
         #[serde(default)]
         command: Option<String>,
+        /// With `reviewed`: the answers to the hunks of the change, in their order.
+        #[serde(default)]
+        hunks: Vec<HunkAnswer>,
     },
     /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. Names and input may be any bytes.
     Run {
@@ -170,6 +173,18 @@ pub enum RunEnvironment {
     Inherit,
 }
 
+/// The person's answer to a hunk of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct HunkAnswer {
+    pub accept: bool,
+    /// The lines that the person wrote in place of the new ones.
+    #[serde(default)]
+    pub lines: Option<Vec<String>>,
+    /// A remark for the model.
+    #[serde(default)]
+    pub comment: Option<String>,
+}
+
 /// The person's answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -179,6 +194,8 @@ pub enum Answer {
     Deny,
     /// Run the command that the person wrote instead, unless a deny rule forbids it.
     Edited,
+    /// Make the parts of a change that the person accepted.
+    Reviewed,
 }
 
 /// The commands that the answer `always` allows.
@@ -420,6 +437,11 @@ pub struct Change {
     pub removed: usize,
     /// The unified diff, printable.
     pub diff: String,
+    /// The text before the change, for a review by hunks; none if it is too long or there are no hunks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The hunks, with printable lines.
+    pub hunks: Vec<Replacement>,
 }
 
 /// A command of the person that a deny rule forbids.

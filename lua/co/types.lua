@@ -53,12 +53,19 @@
 
 ---@alias co.Scope 'command'|'prefix'|'prefix_saved'|'everything'
 
----@alias co.Decision 'once'|'always'|'deny'|'edited'
+---@alias co.Decision 'once'|'always'|'deny'|'edited'|'reviewed'
 
 ---@class (exact) co.AnswerDetails
 ---@field reason? string
 ---@field scope? co.Scope
 ---@field command? string
+---@field hunks? co.HunkAnswer[]
+
+--- The person's answer to a hunk of a change.
+---@class (exact) co.HunkAnswer
+---@field accept boolean
+---@field lines? string[] that the person wrote in place of the new ones
+---@field comment? string for the model
 
 ---@class (exact) co.Answer
 ---@field type 'answer'
@@ -67,6 +74,7 @@
 ---@field reason? string
 ---@field scope? co.Scope
 ---@field command? string
+---@field hunks? co.HunkAnswer[]
 
 ---@class (exact) co.Size
 ---@field columns integer
@@ -280,6 +288,8 @@
 ---@field added integer lines
 ---@field removed integer lines
 ---@field diff string
+---@field text? string the text before the change, if it can be reviewed by hunks
+---@field hunks co.Replacement[] with printable lines
 
 --- A question about sending the text of a file to the model. Lua sets `command` and `destructive`.
 ---@class (exact) co.TrustQuestion: co.Question

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::services::Services;
-use crate::protocol::{Answer, RunOptions, Scope};
+use crate::protocol::{Answer, HunkAnswer, RunOptions, Scope};
 use co_llm::transcript::Context;
 
 /// A message to a chat.
@@ -41,6 +41,7 @@ pub struct AnswerMessage {
     pub reason: Option<String>,
     pub scope: Option<Scope>,
     pub command: Option<String>,
+    pub hunks: Vec<HunkAnswer>,
 }
 
 /// The directories that a chat works in.

@@ -37,6 +37,7 @@ impl OpenQuestions {
             Reply::Always(_) => "always",
             Reply::Deny(_) => "denied",
             Reply::Edited(_) => "edited",
+            Reply::Reviewed(_) => "reviewed",
         };
         let (_, sender) = self.open.swap_remove(index);
         let heard = sender.send(reply).is_ok();
@@ -95,6 +96,7 @@ impl Chat {
             Answer::Once => Reply::Once,
             Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),
             Answer::Deny => Reply::Deny(answered.reason.filter(|reason| !reason.trim().is_empty())),
+            Answer::Reviewed => Reply::Reviewed(answered.hunks),
             Answer::Edited => match answered
                 .command
                 .filter(|command| !command.trim().is_empty())

@@ -7,6 +7,7 @@ mod apply;
 mod disk;
 mod proposal;
 mod request;
+mod review;
 mod seen;
 mod source;
 
@@ -14,6 +15,7 @@ pub use apply::{Applied, Reformatted, apply};
 pub use proposal::{EditPlace, Proposal, propose};
 pub(super) use request::specs;
 pub use request::{EditRequest, NAMES};
+pub use review::{Review, comments, reviewed};
 pub use seen::SeenTexts;
 
 /// A change that cannot be made. The text says why and what to do next, without a final period.

@@ -19,6 +19,7 @@ local function ask_change(id, fields)
       change = {
         path = 'src/a.rs',
         unsaved = false,
+        hunks = {},
         added = 2,
         removed = 1,
         diff = '--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+--- 3\n',
@@ -64,7 +65,8 @@ describe('a question about a change', function()
     nvim:wait_screen('+--- 3')
     same(false, nvim:shows('unsaved'))
     nvim:receive({ type = 'settled', id = 1, decision = 'deny' })
-    local change = { path = 'a.rs', unsaved = true, added = 1, removed = 1, diff = '-one\n+two\n' }
+    local change =
+      { path = 'a.rs', unsaved = true, hunks = {}, added = 1, removed = 1, diff = '-one\n+two\n' }
     nvim:receive(ask_change(2, { change = change }))
     nvim:wait_screen('note its buffer has unsaved changes')
   end)

@@ -124,6 +124,7 @@ return {
       reason = extra.reason,
       scope = extra.scope,
       command = extra.command,
+      hunks = extra.hunks,
     })
   end,
 }

@@ -13,7 +13,7 @@ use crate::chat::services::{ServiceParts, ServicePaths, Services};
 use crate::chat::{AnswerMessage, ChatHandle, Msg, Prompt, WorkDirs};
 use crate::config::{Config, Given};
 use crate::editor::{Editor, Outbox};
-use crate::protocol::{Answer, Level, Question, RunOptions, Scope, State, ToEditor};
+use crate::protocol::{Answer, HunkAnswer, Level, Question, RunOptions, Scope, State, ToEditor};
 use crate::store::Store;
 use crate::tool::confinement::Isolation;
 use crate::tool::sandbox_probe::SandboxProbe;
@@ -194,6 +194,13 @@ impl Chat {
         self.send(Msg::Answer(AnswerMessage {
             reason: Some(reason.to_owned()),
             ..answered(id, Answer::Deny)
+        }));
+    }
+
+    pub(super) fn review(&self, id: u64, hunks: Vec<HunkAnswer>) {
+        self.send(Msg::Answer(AnswerMessage {
+            hunks,
+            ..answered(id, Answer::Reviewed)
         }));
     }
 
@@ -388,6 +395,7 @@ pub(super) fn answered(id: u64, decision: Answer) -> AnswerMessage {
         reason: None,
         scope: None,
         command: None,
+        hunks: Vec::new(),
     }
 }
 

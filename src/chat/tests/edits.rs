@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::chat::{Chat, call, done, says, tool};
-use crate::protocol::{Answer, Scope, ToEditor};
+use crate::protocol::{Answer, HunkAnswer, Scope, ToEditor};
 use co_llm::scripted::Scripted;
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
@@ -57,6 +57,74 @@ async fn a_change_is_shown_asked_and_made() {
     for piece in ["`edit_file src/a`", "+2\n+3\n", "*+2 -1*"] {
         assert!(resumed.contains(piece), "{resumed}");
     }
+}
+
+fn accept(accept: bool, lines: Option<&[&str]>, comment: Option<&str>) -> HunkAnswer {
+    HunkAnswer {
+        accept,
+        lines: lines.map(|lines| lines.iter().map(ToString::to_string).collect()),
+        comment: comment.map(str::to_owned),
+    }
+}
+
+#[tokio::test]
+async fn each_hunk_of_a_change_can_be_answered() {
+    let text = "A\nb\nC\nd\nE\nf";
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "write_file", json!({ "path": "src/a", "text": text })),
+            done(),
+        ],
+        says("I see."),
+    ]);
+    chat.write("src/a", "a\nb\nc\nd\ne\nf");
+    chat.say("write it");
+    let ask = chat.asked().await;
+    let change = ask.change.unwrap();
+    assert_eq!(change.text.as_deref(), Some("a\nb\nc\nd\ne\nf"));
+    let starts: Vec<_> = change.hunks.iter().map(|hunk| hunk.start).collect();
+    assert_eq!(starts, [0, 2, 4]);
+    let hunks = vec![
+        accept(true, None, None),
+        accept(false, None, Some("keep this one")),
+        accept(true, Some(&["mine", "too"]), None),
+    ];
+    chat.review(ask.id, hunks);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "src/a"), "A\nb\nc\nd\nmine\ntoo\nf");
+    let told = chat.told("1");
+    for said in [
+        "Done: src/a +3 -2.",
+        "Note: change 2 of 3, at line 3, was not made; the person says: keep this one.",
+        "Note: change 3 of 3, at line 5, was made with another text.",
+    ] {
+        assert!(told.contains(said), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_review_that_accepts_nothing_is_a_no() {
+    let mut chat = Chat::new([
+        vec![tool("1", "edit_file", edit("src/a", "two", "2")), done()],
+        vec![tool("2", "edit_file", edit("src/a", "two", "2")), done()],
+        says("I see."),
+    ]);
+    chat.write("src/a", "one\ntwo\n");
+    chat.say("change it");
+    let ask = chat.asked().await;
+    chat.review(ask.id, vec![accept(false, None, Some("two is right"))]);
+    let ask = chat.asked().await;
+    chat.review(
+        ask.id,
+        vec![accept(true, None, None), accept(true, None, None)],
+    );
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "src/a"), "one\ntwo\n");
+    assert_eq!(chat.told("1"), "User denied this action: two is right");
+    assert_eq!(
+        chat.told("2"),
+        "Nothing was changed: the review is not one of this change."
+    );
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use super::call::{
 };
 use super::event::Halt;
 use super::file_calls::StartedFileCall;
+use super::permissions::Reply;
 use super::question::Resolution;
 use super::queue::{NextCall, QuestionEnd, Queue, QueuedCall};
 use super::run::{CallResult, StartedCommand};
@@ -113,6 +114,10 @@ impl Turn {
         next: QueuedCall,
         answer: Option<QuestionEnd>,
     ) -> Result<(), Halt> {
+        let hunks = match &answer {
+            Some(QuestionEnd::Reply(Reply::Reviewed(hunks))) => Some(hunks.clone()),
+            _ => None,
+        };
         let decision = self.decision(&next, answer).await?;
         match next.known {
             Err(why) if next.shown => self.not_run(&next.call, why).await,
@@ -123,7 +128,7 @@ impl Turn {
             }
             Ok(ParsedCall::Job(request)) => self.job(next.call, request).await,
             Ok(ParsedCall::JobInput(input)) => self.type_to(next.call, input, decision).await,
-            Ok(ParsedCall::Edit(edit)) => self.change_files(next.call, edit, decision).await,
+            Ok(ParsedCall::Edit(edit)) => self.change_files(next.call, edit, decision, hunks).await,
             Ok(ParsedCall::Command(reviewed)) => match reviewed.no_room {
                 Some(why) => self.not_run(&next.call, why).await,
                 None => self.command(reviewed, decision).await,

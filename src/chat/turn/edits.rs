@@ -10,9 +10,11 @@ use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
-use crate::buffers::OpenBuffers;
-use crate::protocol::{Change, Question, State};
-use crate::tool::edits::{self, Applied, EditPlace, EditRefused, EditRequest, SeenTexts, propose};
+use crate::buffers::{Buffers, OpenBuffers};
+use crate::protocol::{Change, HunkAnswer, Question, Replacement, State};
+use crate::tool::edits::{
+    self, Applied, EditPlace, EditRefused, EditRequest, Proposal, Review, SeenTexts, propose,
+};
 use crate::tool::judge::Judge;
 use co_exec::secrets::redact::Redacted;
 use co_llm::transcript::{Call, Decision, Item, Shown};
@@ -20,6 +22,8 @@ use co_policy::{Pattern, Verdict};
 
 /// The longest diff that the model gets back and the chat shows, in bytes.
 const LONGEST_DIFF: usize = 16 << 10;
+/// The longest text that is reviewed by hunks, in bytes.
+const LONGEST_REVIEW: usize = 4 << 20;
 
 impl Turn {
     /// Proposes and judges a change of files. The error is a text for the model.
@@ -64,6 +68,7 @@ impl Turn {
             proposal, judged, ..
         } = edit;
         let reasons = question.reasons.iter().map(|reason| &reason.text);
+        let (text, hunks) = review_of(proposal);
         Question {
             id: 0,
             chat: self.chat,
@@ -90,6 +95,8 @@ impl Turn {
                 added: proposal.added,
                 removed: proposal.removed,
                 diff: co_policy::printable(&proposal.diff),
+                text,
+                hunks,
             }),
         }
     }
@@ -100,6 +107,7 @@ impl Turn {
         call: Call,
         edit: ReviewedEdit,
         decision: Decision,
+        hunks: Option<Vec<HunkAnswer>>,
     ) -> Result<(), Halt> {
         let ReviewedEdit {
             request,
@@ -122,7 +130,7 @@ impl Turn {
         self.audit_decision(&call, &judged, (&decision, "co itself"))
             .await;
         self.show(ChatEvent::Decision(decision.clone())).await?;
-        let (summary, applied) = match edits::apply(proposal, &self.services.buffers).await {
+        let (summary, applied) = match apply(proposal, hunks, &self.services.buffers).await {
             Ok(applied) => {
                 let proposal = &applied.proposal;
                 let summary = format!("+{} -{}", proposal.added, proposal.removed);
@@ -204,6 +212,34 @@ impl Turn {
             true => Err(Halt::Cancelled),
             false => Ok(()),
         }
+    }
+}
+
+/// Returns the text and the hunks of a proposal, for the review.
+fn review_of(proposal: &Proposal) -> (Option<String>, Vec<Replacement>) {
+    let review = Review::of(proposal).filter(|it| it.text.len() <= LONGEST_REVIEW);
+    let Some(Review { text, mut hunks }) = review else {
+        return (None, Vec::new());
+    };
+    for line in hunks.iter_mut().flat_map(|hunk| &mut hunk.lines) {
+        *line = co_policy::printable(line);
+    }
+    (Some(text), hunks)
+}
+
+/// Applies a proposal, or the hunks of it that the person accepted.
+async fn apply(
+    proposal: Proposal,
+    hunks: Option<Vec<HunkAnswer>>,
+    buffers: &Buffers,
+) -> Result<Applied, EditRefused> {
+    let accepted = match hunks {
+        None => Some(proposal),
+        Some(hunks) => edits::reviewed(proposal, &hunks)?,
+    };
+    match accepted {
+        Some(proposal) => edits::apply(proposal, buffers).await,
+        None => Err(EditRefused("the person accepted no part of it".to_owned())),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::services::Services;
-use crate::protocol::Scope;
+use crate::protocol::{HunkAnswer, Scope};
 
 /// The person's answer to a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +12,7 @@ pub(in crate::chat) enum Reply {
     Always(Scope),
     Deny(Option<String>),
     Edited(String),
+    Reviewed(Vec<HunkAnswer>),
 }
 
 /// A permission that `always` gives.

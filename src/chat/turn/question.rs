@@ -10,6 +10,7 @@ use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
 use super::queue::{CallQuestion, QuestionEnd, QuestionState, QueuedCall};
 use crate::protocol::Question;
+use crate::tool::edits;
 use crate::tool::shell::Run;
 use co_llm::transcript::{Call, Decision};
 use co_policy::{Grant, Pattern, Verdict};
@@ -141,6 +142,10 @@ impl Turn {
                 Decision::Approved
             }
             Reply::Deny(reason) => Decision::Denied { reason },
+            Reply::Reviewed(hunks) if hunks.iter().any(|hunk| hunk.accept) => Decision::Approved,
+            Reply::Reviewed(hunks) => Decision::Denied {
+                reason: edits::comments(&hunks),
+            },
             // The person can edit commands only, so nobody has seen this text.
             Reply::Edited(_) => Decision::Denied { reason: None },
         })

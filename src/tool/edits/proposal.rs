@@ -43,7 +43,7 @@ pub struct Proposal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
     Create {
-        path: PathBuf,
+        place: EditPlace,
         text: String,
     },
     Replace {
@@ -118,9 +118,41 @@ impl Proposal {
     pub fn file(&self) -> &Path {
         match &self.change {
             Change::Replace { place, .. } => &place.real,
-            Change::Create { path, .. } | Change::Delete { path, .. } => path,
+            Change::Create { place, .. } => &place.real,
+            Change::Delete { path, .. } => path,
             Change::Move { from, .. } => from,
         }
+    }
+
+    /// Returns the texts before and after the change; none if the file is deleted or moved.
+    pub(super) fn texts(&self) -> Option<(&str, &str)> {
+        Some((self.old_text().unwrap_or_default(), self.new_text()?))
+    }
+
+    /// Returns a change of the same file that makes another text, with more notes.
+    pub(super) fn with_text(self, text: &str, notes: Vec<String>) -> Result<Self, EditRefused> {
+        let mut all = self.notes;
+        all.extend(notes);
+        let proposal = match self.change {
+            Change::Replace { place, old, .. } => {
+                let mut new = old.text.clone();
+                new.apply_hunks(&hunks(old.text.as_str(), text));
+                replacement(&place, old, new, all)?
+            }
+            Change::Create { place, .. } => Self {
+                notes: all,
+                ..creation(&place, text)?
+            },
+            change => Self {
+                notes: all,
+                change,
+                ..self
+            },
+        };
+        Ok(Self {
+            unsaved: self.unsaved,
+            ..proposal
+        })
     }
 
     /// Returns the text before the change; none if the file is created, deleted or moved.
@@ -194,7 +226,7 @@ impl Proposal {
     /// A file has changed meanwhile or cannot be written. Then nothing is written.
     pub fn apply_to_disk(&self) -> Result<(), EditRefused> {
         let applied = match &self.change {
-            Change::Create { path, text } => disk::create(path, text.as_bytes()),
+            Change::Create { place, text } => disk::create(&place.real, text.as_bytes()),
             Change::Replace { place, old, new } => {
                 let after = new.encode().map_err(|error| place.refuse(error))?;
                 match &old.source {
@@ -222,7 +254,7 @@ fn creation(place: &EditPlace, text: &str) -> Result<Proposal, EditRefused> {
         new: Some(&place.shown),
     };
     let change = Change::Create {
-        path: place.real.clone(),
+        place: place.clone(),
         text: text.to_owned(),
     };
     Ok(Proposal {

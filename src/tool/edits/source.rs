@@ -5,8 +5,9 @@ use std::path::Path;
 use super::EditRefused;
 use super::disk;
 use super::proposal::EditPlace;
+use super::review::replacement;
 use crate::buffers::OpenBuffers;
-use crate::protocol::{BufferChange, Replacement};
+use crate::protocol::BufferChange;
 use co_edit::{FileText, NotText, hunks};
 
 /// The text of a file that may be changed.
@@ -70,15 +71,7 @@ impl Text {
             String::from_utf8_lossy(&before),
             String::from_utf8_lossy(&after),
         );
-        let replacements = hunks(&before, &after).into_iter().map(|hunk| Replacement {
-            start: hunk.at.start,
-            end: hunk.at.end,
-            lines: hunk
-                .text
-                .split_terminator('\n')
-                .map(str::to_owned)
-                .collect(),
-        });
+        let replacements = hunks(&before, &after).into_iter().map(replacement);
         Ok(Some(BufferChange {
             file: file.display().to_string(),
             tick,

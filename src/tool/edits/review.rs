@@ -1,0 +1,110 @@
+//! The answers of the person to the parts of a proposal.
+
+use co_edit::{Hunk, hunks};
+
+use super::EditRefused;
+use super::proposal::Proposal;
+use crate::protocol::{HunkAnswer, Replacement};
+
+/// The text and the hunks of a proposal, for the person.
+pub struct Review {
+    /// The text before the change.
+    pub text: String,
+    pub hunks: Vec<Replacement>,
+}
+
+impl Review {
+    /// Returns the review of a proposal; none if it has no hunks.
+    pub fn of(proposal: &Proposal) -> Option<Self> {
+        let (old, new) = proposal.texts()?;
+        let hunks = hunks(old, new).into_iter();
+        Some(Self {
+            text: old.to_owned(),
+            hunks: hunks.map(replacement).collect(),
+        })
+    }
+}
+
+/// Returns the proposal with the hunks that the person accepted; none if they accepted none.
+///
+/// # Errors
+/// The answers are not those to the hunks of the proposal, or the file cannot have the text of the person.
+pub fn reviewed(
+    proposal: Proposal,
+    answers: &[HunkAnswer],
+) -> Result<Option<Proposal>, EditRefused> {
+    let (old, new) = proposal.texts().unwrap_or_default();
+    let all = hunks(old, new);
+    if all.len() != answers.len() {
+        return Err(EditRefused(
+            "the review is not one of this change".to_owned(),
+        ));
+    }
+    let mut accepted = Vec::new();
+    let mut notes = Vec::new();
+    for (number, (hunk, answer)) in all.iter().zip(answers).enumerate() {
+        let whole = answer.accept && answer.lines.is_none();
+        if !whole || answer.comment.is_some() {
+            notes.push(note(number + 1, answers.len(), hunk, answer));
+        }
+        if answer.accept {
+            accepted.push(Hunk {
+                at: hunk.at.clone(),
+                text: answer
+                    .lines
+                    .as_ref()
+                    .map_or_else(|| hunk.text.clone(), |lines| text_of(lines, hunk)),
+            });
+        }
+    }
+    if accepted.is_empty() {
+        return Ok(None);
+    }
+    let text = co_edit::apply_hunks(old, &accepted);
+    proposal.with_text(&text, notes).map(Some)
+}
+
+/// Returns what the person says about the hunks.
+pub fn comments(answers: &[HunkAnswer]) -> Option<String> {
+    let comments = answers
+        .iter()
+        .filter_map(|answer| answer.comment.as_deref());
+    let comments: Vec<_> = comments.collect();
+    (!comments.is_empty()).then(|| comments.join("; "))
+}
+
+pub(super) fn replacement(hunk: Hunk) -> Replacement {
+    Replacement {
+        start: hunk.at.start,
+        end: hunk.at.end,
+        lines: hunk
+            .text
+            .split_terminator('\n')
+            .map(str::to_owned)
+            .collect(),
+    }
+}
+
+/// Returns the text of a hunk with the lines of the person. It ends as the hunk did.
+fn text_of(lines: &[String], hunk: &Hunk) -> String {
+    let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    if !hunk.text.is_empty() && !hunk.text.ends_with('\n') {
+        text.pop();
+    }
+    text
+}
+
+/// Returns a sentence for the model about a hunk that was not made as proposed, or that has a comment.
+fn note(number: usize, total: usize, hunk: &Hunk, answer: &HunkAnswer) -> String {
+    let outcome = match (answer.accept, &answer.lines) {
+        (false, _) => "was not made",
+        (true, Some(_)) => "was made with another text",
+        (true, None) => "was made",
+    };
+    let line = hunk.at.start + 1;
+    let said = match &answer.comment {
+        Some(comment) => format!("; the person says: {comment}"),
+        None => String::new(),
+    };
+    format!("change {number} of {total}, at line {line}, {outcome}{said}")
+}
