@@ -244,7 +244,9 @@ async fn apply(
 }
 
 fn refuse(why: EditRefused) -> String {
-    format!("Refused: {why}.")
+    // The last line may be one of the file, which the model should copy exactly.
+    let end = if why.0.contains('\n') { "" } else { "." };
+    format!("Refused: {why}{end}")
 }
 
 /// Proposes and judges a change. The error is a text for the model.
