@@ -329,7 +329,7 @@ fn may_wait(message: &ToEditor) -> bool {
         message,
         ToEditor::RunStarted {
             owner: None,
-            confinement: None,
+            detail: None,
             ..
         }
     )

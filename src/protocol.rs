@@ -285,9 +285,9 @@ pub enum ToEditor {
         /// The job of the model; none for a run of the person.
         #[serde(skip_serializing_if = "Option::is_none")]
         owner: Option<Owner>,
-        /// The confinement in a few words.
+        /// The confinement in a few words, and a hint for a command that may want a terminal.
         #[serde(skip_serializing_if = "Option::is_none")]
-        confinement: Option<&'static str>,
+        detail: Option<String>,
     },
     /// New output of a run.
     RunOutput { run: u64, patch: Patch },

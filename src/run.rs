@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::chat::person_command::{PersonCommand, RunConditions};
 use crate::chat::services::Services;
-use crate::chat::{cancellable, secret_access};
+use crate::chat::{cancellable, secret_access, wants_terminal};
 use crate::editor::Target;
 use crate::error;
 use crate::protocol::{Level, RunOptions, ToEditor};
@@ -80,7 +80,7 @@ impl Runs {
             command: String::from_utf8_lossy(&run.command).into_owned(),
             cwd: run.cwd.display().to_string(),
             owner: None,
-            confinement: self.services.probe.words(),
+            detail: detail(&run, self.services.probe.words()),
         });
         tokio::spawn(follow(Arc::clone(&self.services), run, cancel, done));
     }
@@ -133,6 +133,21 @@ impl Runs {
         let running = self.runs.get(&run).ok_or(InputError::Closed)?;
         running.inputs.try_send(input).map_err(|_| InputError::Full)
     }
+}
+
+/// Returns the words behind the line about a run that has started.
+fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
+    let alone = run.streams == Streams::Whole && run.stdin.is_none();
+    let hint = std::str::from_utf8(&run.command)
+        .ok()
+        .filter(|_| alone)
+        .and_then(wants_terminal::hint_at_start);
+    let words: Vec<_> = confinement
+        .map(str::to_owned)
+        .into_iter()
+        .chain(hint)
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 async fn begin(services: &Services, run: Run) -> Result<(Job, RunConditions), String> {

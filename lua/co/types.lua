@@ -316,7 +316,7 @@
 ---@field command string
 ---@field cwd string
 ---@field owner? co.Owner nil if the person started it
----@field confinement? string in a few words
+---@field detail? string the confinement in a few words, and a hint for a command that may want a terminal
 
 ---@class (exact) co.RunOutput
 ---@field type 'run_output'

@@ -165,7 +165,7 @@ impl Jobs {
                 job: started.number,
                 terminal: control.is_terminal(),
             }),
-            confinement: started.conditions.confinement,
+            detail: started.conditions.confinement.map(str::to_owned),
         });
         let showing = self
             .services

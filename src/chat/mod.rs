@@ -29,7 +29,7 @@ mod show;
 pub mod text;
 mod turn;
 mod typed_commands;
-mod wants_terminal;
+pub mod wants_terminal;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -92,7 +92,8 @@ impl RunConditions {
     pub fn status(&self, outcome: &Outcome) -> String {
         let mut line = confinement::status(outcome, self.confinement, self.network);
         let alone = self.alone.as_deref();
-        if let Some(hint) = alone.and_then(|command| wants_terminal::hint(command, outcome)) {
+        if let Some(hint) = alone.and_then(|command| wants_terminal::hint_at_end(command, outcome))
+        {
             line = format!("{line}; {hint}");
         }
         match self.limit.filter(|_| outcome.timed_out) {

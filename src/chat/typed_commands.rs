@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::events::ChatEvent;
 use super::text::{code, short};
-use super::{Chat, cancellable, person_command, secret_access};
+use super::{Chat, cancellable, person_command, secret_access, wants_terminal};
 use crate::error;
 use crate::protocol::RunOptions;
 use crate::tool::shell::ExecMode;
@@ -132,6 +132,10 @@ impl Chat {
                 });
             }
         };
+        if let Some(text) = wants_terminal::hint_at_start(command) {
+            let caller = Caller::Person;
+            self.show(ChatEvent::Notice { text, caller });
+        }
         let block = self.services.id();
         self.show(ChatEvent::OutputStarted {
             block,

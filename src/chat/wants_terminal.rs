@@ -1,4 +1,4 @@
-//! Commands that do nothing useful without a terminal: a run of one ends at once.
+//! Commands that do nothing useful without a terminal.
 
 use std::time::Duration;
 
@@ -38,24 +38,66 @@ const PROMPT: &[&str] = &[
     "zsh",
 ];
 
+/// Arguments with which such programs do not use the screen or only print.
+const NO_SCREEN: &[&str] = &[
+    "--batch",
+    "--filter",
+    "--headless",
+    "--help",
+    "--script",
+    "--version",
+    "-Es",
+    "-b",
+    "-batch",
+    "-es",
+    "-f",
+    "-h",
+    "-l",
+];
+
 /// Commands of git that ask about each change, with one of these options.
 const ASKING: &[&str] = &["add", "checkout", "commit", "reset", "restore", "stash"];
-const PATCH: &[&str] = &["-p", "--patch", "--interactive"];
+const PATCH: &[&str] = &["-p", "--patch"];
+const INTERACTIVE: &str = "--interactive";
+
+/// The start of the answers to git's question about a change.
+const ANSWERS: &str = "[y,n,";
 
 /// A command that needed a terminal ends in this time.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// Returns the hint for a command without a terminal and without an input, if it is one that wants a terminal: it ended
-/// at once, or it is a program for the whole screen that failed or was cancelled.
-pub(super) fn hint(command: &str, outcome: &Outcome) -> Option<String> {
-    let name = wants(command, outcome)?;
-    Some(format!(
-        "{name} may want a terminal: :Co! ++pty gives it one"
-    ))
+/// Returns the hint for a command that starts without a terminal and without an input, if it is a program for the whole
+/// screen. Such a program may never end by itself.
+pub fn hint_at_start(command: &str) -> Option<String> {
+    let (name, arguments) = simple(command)?;
+    let subcommand = matches!(&*name, "screen" | "tmux") && !arguments.is_empty();
+    let prints = arguments.iter().any(|it| NO_SCREEN.contains(&it.as_str()));
+    (SCREEN.contains(&&*name) && !subcommand && !prints).then(|| hint(&name))
 }
 
-/// Returns the program of a command that wants a terminal. A command of several parts has none: one may feed the other.
-fn wants(command: &str, outcome: &Outcome) -> Option<String> {
+/// Returns the hint for a command without a terminal and without an input that has ended, if it wanted a terminal: it
+/// ended at once, or it is a program for the whole screen that failed or was cancelled.
+pub(super) fn hint_at_end(command: &str, outcome: &Outcome) -> Option<String> {
+    let (name, arguments) = simple(command)?;
+    let at_once = outcome.wall < AT_ONCE && outcome.exit.is_some();
+    let has = |names: &[&str]| arguments.iter().any(|it| names.contains(&it.as_str()));
+    let wants = match &*name {
+        "git" if has(ASKING) => {
+            let asked = has(PATCH) && outcome.output.contains(ANSWERS);
+            at_once && (asked || has(&[INTERACTIVE]))
+        }
+        name if SCREEN.contains(&name) => outcome.exit != Some(0),
+        name => at_once && PROMPT.contains(&name) && arguments.is_empty(),
+    };
+    wants.then(|| hint(&name))
+}
+
+fn hint(name: &str) -> String {
+    format!("{name} may want a terminal: :Co! ++pty gives it one")
+}
+
+/// Returns the program and the arguments of a command. One with several parts has none: one may feed the other.
+fn simple(command: &str) -> Option<(String, Vec<String>)> {
     let script = bash::parse(command);
     let [simple] = &script.commands[..] else {
         return None;
@@ -63,17 +105,10 @@ fn wants(command: &str, outcome: &Outcome) -> Option<String> {
     let words = simple.texts();
     let (program, arguments) = words.split_first()?;
     let name = program.rsplit('/').next()?;
-    let at_once = outcome.wall < AT_ONCE && outcome.exit.is_some();
-    let wants = simple.redirects.is_empty()
-        && match name {
-            "git" => {
-                let has = |names: &[&str]| arguments.iter().any(|it| names.contains(&it.as_str()));
-                at_once && has(ASKING) && has(PATCH)
-            }
-            _ if SCREEN.contains(&name) => outcome.exit != Some(0),
-            _ => at_once && PROMPT.contains(&name) && arguments.is_empty(),
-        };
-    wants.then(|| name.to_owned())
+    simple
+        .redirects
+        .is_empty()
+        .then(|| (name.to_owned(), arguments.to_vec()))
 }
 
 #[cfg(test)]
@@ -86,7 +121,7 @@ mod tests {
             exit: Some(exit),
             ..Outcome::default()
         };
-        let hint = hint(command, &outcome);
+        let hint = hint_at_end(command, &outcome);
         let hint = hint.as_deref().and_then(|it| it.split(' ').next());
         assert_eq!(hint, expected, "{command}");
     }
@@ -96,8 +131,7 @@ mod tests {
         for (command, exit, name) in [
             ("python3", 0, "python3"),
             ("/usr/bin/python3", 0, "python3"),
-            ("git add -p", 0, "git"),
-            ("git -C sub stash push --patch", 0, "git"),
+            ("git add --interactive", 0, "git"),
             ("vim a.txt", 1, "vim"),
             ("EDITOR=vi top", 1, "top"),
         ] {
@@ -123,14 +157,56 @@ mod tests {
     }
 
     #[test]
+    fn git_has_one_if_it_asked() {
+        let outcome = |output: &str| Outcome {
+            exit: Some(0),
+            output: output.to_owned(),
+            ..Outcome::default()
+        };
+        let asked = outcome("(1/1) Stage this hunk [y,n,q,a,d,e,p,?]? \n");
+        let unchanged = outcome("No changes.\n");
+        for command in ["git add -p", "git -C sub stash push --patch"] {
+            assert!(hint_at_end(command, &asked).is_some(), "{command}");
+            assert_eq!(hint_at_end(command, &unchanged), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_program_for_the_screen_has_one_at_its_start() {
+        for command in [
+            "vim",
+            "nvim a.txt",
+            "EDITOR=vi /usr/bin/top",
+            "tmux",
+            "htop -d 5",
+        ] {
+            assert!(hint_at_start(command).is_some(), "{command}");
+        }
+        for command in [
+            "nvim --headless +q",
+            "emacs --batch -f x",
+            "top -b -n 1",
+            "vim --version",
+            "tmux ls",
+            "ls | fzf",
+            "vim < keys",
+            "python3",
+            "less a.txt",
+            "cargo test",
+        ] {
+            assert_eq!(hint_at_start(command), None, "{command}");
+        }
+    }
+
+    #[test]
     fn a_program_for_the_screen_that_was_cancelled_has_one() {
         let outcome = Outcome {
             cancelled: true,
             wall: Duration::from_secs(60),
             ..Outcome::default()
         };
-        assert!(hint("vim a.txt", &outcome).is_some());
-        assert_eq!(hint("python3", &outcome), None);
+        assert!(hint_at_end("vim a.txt", &outcome).is_some());
+        assert_eq!(hint_at_end("python3", &outcome), None);
     }
 
     #[test]
@@ -140,6 +216,6 @@ mod tests {
             wall: Duration::from_secs(60),
             ..Outcome::default()
         };
-        assert_eq!(hint("python3", &outcome), None);
+        assert_eq!(hint_at_end("python3", &outcome), None);
     }
 }

@@ -35,7 +35,7 @@ fn started() -> ToEditor {
         command: "true".to_owned(),
         cwd: "/".to_owned(),
         owner: None,
-        confinement: None,
+        detail: None,
     }
 }
 

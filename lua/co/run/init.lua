@@ -20,7 +20,7 @@ local terminal = require('co.run.terminal')
 ---@field block? co.Block nil if it has a terminal
 ---@field running boolean
 ---@field background? boolean a notice tells its end
----@field confinement? string the confinement, in a few words
+---@field detail? string what is shown of it while it runs
 ---@field owner? co.Owner the chat and the job number, if a model started it
 ---@field kept? boolean it goes on after its chat is closed
 ---@field left? boolean it has ended, but processes that it started go on
@@ -164,8 +164,8 @@ end
 ---@param run co.Run
 ---@param more string
 local function show_running(run, more)
-  local confinement = run.confinement and ('; ' .. run.confinement) or ''
-  shell_buffer.status(run, '… running' .. more .. confinement, 'CoRunRunning')
+  local detail = run.detail and ('; ' .. run.detail) or ''
+  shell_buffer.status(run, '… running' .. more .. detail, 'CoRunRunning')
 end
 
 --- Adds a job that a model started. No window opens.
@@ -173,7 +173,7 @@ end
 local function adopt_job(message)
   local run = add(message.run, message.command, message.cwd)
   run.owner, run.background, run.mode = message.owner, true, 'open'
-  run.confinement = message.confinement
+  run.detail = message.detail
   open_block(run)
   show_running(run, (', %s: :Co /jobs lists it'):format(M.label(run)))
   changed()
@@ -192,8 +192,8 @@ function M.started(message)
     run = add(message.run, message.command, message.cwd)
     open_block(run)
   end
-  run.confinement = message.confinement
-  if run.confinement and run.running and not run.background then
+  run.detail = message.detail
+  if run.detail and run.running and not run.background then
     show_running(run, '')
   end
 end

@@ -385,6 +385,24 @@ fn a_command_that_wanted_a_terminal_gets_a_hint() {
 }
 
 #[test]
+fn a_program_for_the_screen_gets_a_hint_while_it_runs() {
+    let scene = Scene::new();
+    let go = gate(&scene.workspace, "go");
+    scene.workspace.write("nvim", "#!/bin/sh\nread x < go\n");
+    scene.run("chmod +x nvim");
+    scene.wait_shell("exit 0");
+    let hint = "nvim may want a terminal: :Co! ++pty gives it one";
+    scene.run("./nvim a.txt");
+    scene.wait_shell(&format!("… running; {hint}"));
+    open_gate(&go);
+    scene.wait_shell("$ ./nvim a.txt\nexit 0");
+    scene.nvim.type_keys(":Co<CR>i!./nvim a.txt<C-s>");
+    scene.wait_chat(hint);
+    open_gate(&go);
+    scene.wait_chat("ended: exit 0");
+}
+
+#[test]
 fn every_statusline_counts_a_run_until_its_end() {
     let scene = Scene::new();
     let statusline =
