@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local backend = require('co.backend')
+local buffer = require('co.ui.buffer')
 local log = require('co.ui.log')
 local reload = require('co.ui.reload')
 
@@ -158,12 +159,6 @@ local function encoding_problem(buf, replacements)
   end
 end
 
---- Ends the block of changes that `u` takes back at once.
----@param buf integer
-local function break_undo(buf)
-  vim.bo[buf].undolevels = vim.bo[buf].undolevels
-end
-
 --- Writes a buffer with its autocommands. A final line break is not added.
 ---@param buf integer
 ---@return boolean ok
@@ -191,7 +186,7 @@ local function change(message)
     return { problem = problem }
   end
   local modified = vim.bo[buf].modified
-  break_undo(buf)
+  buffer.close_undo_block(buf)
   if text_of(buf) == '' then
     -- A buffer without text has one line all the same.
     local lines = message.replacements[1] and message.replacements[1].lines or {}
@@ -203,7 +198,7 @@ local function change(message)
     end
     vim.lsp.util.apply_text_edits(edits, buf, 'utf-8')
   end
-  break_undo(buf)
+  buffer.close_undo_block(buf)
   if vim.bo[buf].endofline ~= message.final_newline then
     vim.bo[buf].endofline = message.final_newline
   end

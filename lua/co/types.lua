@@ -228,7 +228,7 @@
 --- A kind of question. The float gets the text and the keys of its questions from it.
 ---@class (exact) co.QuestionKind
 ---@field holds_turn boolean a turn waits for the answer
----@field keys table<co.QuestionPage, table<string, fun(question: any)>> its own keys for each page
+---@field keys table<co.QuestionPage, table<string, fun(question: any): boolean?>> its own keys for each page; false: the float's own key holds
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.QuestionText
 ---@field footer fun(question: any): string, string its keys with words, and its keys only

@@ -1,6 +1,7 @@
 --- The kind of question about a change of a file.
 local command = require('co.question.command')
 local question_text = require('co.question.text')
+local review = require('co.question.review')
 local add = question_text.add
 
 --- The highlight group for the first character of a line in a diff.
@@ -37,9 +38,16 @@ local function text_of(question)
   return text
 end
 
----@type table<co.QuestionPage, table<string, fun(question: any)>>
+---@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
 local keys = { question = vim.deepcopy(command.keys.question), menu = command.keys.menu }
-keys.question.e = nil
+keys.question.d = function(question)
+  if not review.possible(question) then
+    return false
+  end
+  review.open(question)
+  return true
+end
+keys.question.e = keys.question.d
 
 ---@type co.QuestionKind
 return {
@@ -50,12 +58,16 @@ return {
     if page == 'menu' then
       return question_text.menu(question)
     elseif page == 'help' then
-      return question_text.help(false)
+      return question_text.help(review.possible(question) and 'review' or 'plain')
     end
     return text_of(question)
   end,
-  footer = function()
-    return 'y once · n no · N no, because · a always', 'y n N a'
+  footer = function(question)
+    local long, brief = 'y once · n no · N no, because · a always', 'y n N a'
+    if review.possible(question) then
+      return long .. ' · d review', brief .. ' d'
+    end
+    return long, brief
   end,
   entry = function(question)
     return {

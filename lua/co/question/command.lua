@@ -85,7 +85,7 @@ return {
     if page == 'menu' then
       return question_text.menu(question)
     elseif page == 'help' then
-      return question_text.help(true)
+      return question_text.help('edit')
     end
     return question_text.question(question)
   end,

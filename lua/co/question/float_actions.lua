@@ -88,9 +88,8 @@ function M.act(key, state, float)
     return
   end
   local own = (question.kind.keys[state.page] or {})[key]
-  if own then
-    own(question)
-  elseif actions[key] then
+  local done = own and own(question) ~= false
+  if not done and actions[key] then
     actions[key](state, float)
   end
 end

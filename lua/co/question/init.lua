@@ -237,6 +237,26 @@ function M.hide()
   end
 end
 
+--- Hides a question while its review is open.
+---@param id integer
+function M.put_away(id)
+  local question = find(id)
+  if question then
+    question.hidden = true
+    update_float()
+  end
+end
+
+--- Shows a question that was hidden, if it still waits.
+---@param id integer
+function M.show(id)
+  local question = find(id)
+  if question then
+    question.hidden = nil
+    update_float()
+  end
+end
+
 --- Leaves the present mode, then calls `focus` again: a `y` must not go into a command line.
 ---@param mode string
 local function leave_mode(mode)

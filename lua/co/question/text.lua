@@ -160,9 +160,9 @@ function M.key_list(entries)
 end
 
 --- Returns the help page of a question of a turn.
----@param editable boolean the person may write another command
+---@param kind 'edit'|'review'|'plain' the person may write another command, or review a change
 ---@return co.QuestionText
-function M.help(editable)
+function M.help(kind)
   local keys = {
     { 'y', 'yes, once' },
     { 'n', 'no' },
@@ -175,7 +175,10 @@ function M.help(editable)
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },
   }
-  if not editable then
+  if kind == 'review' then
+    keys[5] = { 'd', 'review: answer each part of the change' }
+    table.remove(keys, 6)
+  elseif kind == 'plain' then
     table.remove(keys, 5)
   end
   return M.key_list(keys)

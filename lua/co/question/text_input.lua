@@ -7,6 +7,7 @@ local api = vim.api
 ---@field title string
 ---@field text string the initial text
 ---@field single boolean one line: `<CR>` submits it in insert mode too
+---@field syntax? string of text that is no command; it is kept as it is, white space too
 
 --- Opens the window and puts the cursor into it. `done` gets the text; it is not called if the person cancels.
 ---@param about co.entry.About
@@ -15,8 +16,8 @@ function M.open(about, done)
   local lines = vim.split(about.text, '\n', { plain = true })
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'wipe'
-  vim.bo[buf].filetype = about.single and 'co-reason' or 'co-command'
-  vim.bo[buf].syntax = about.single and '' or 'sh'
+  vim.bo[buf].filetype = about.single and 'co-reason' or about.syntax and 'co-lines' or 'co-command'
+  vim.bo[buf].syntax = about.single and '' or about.syntax or 'sh'
   vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   local back = api.nvim_get_current_win()
@@ -32,6 +33,7 @@ function M.open(about, done)
     border = 'rounded',
     title = (' %s '):format(about.title),
     footer = about.single and ' <CR> sends · <Esc>q gives up '
+      or about.syntax and ' <C-s> takes it · <Esc>q gives up '
       or ' <C-s> runs it · <Esc>q gives up ',
     footer_pos = 'right',
     zindex = 70,
@@ -57,7 +59,8 @@ function M.open(about, done)
     end
   end
   local function submit()
-    finish(vim.trim(table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), '\n')))
+    local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), '\n')
+    finish(about.syntax and text or vim.trim(text))
   end
   local function map(modes, lhs, action)
     vim.keymap.set(modes, lhs, action, { buffer = buf, nowait = true, silent = true })

@@ -1,0 +1,198 @@
+local messages = require('messages')
+local questions = require('questions')
+local neovim = require('neovim')
+local ask = messages.ask
+local editor = questions.editor
+local reach = questions.reach
+
+local TEXT = 'one\ntwo\nthree\nfour\nfive\n'
+
+--- A question about a change of three places: lines before the first, in the middle, and at the end.
+local function ask_change(id, path)
+  return ask(id, {
+    command = 'edit_file ' .. path,
+    timeout = vim.NIL,
+    backend = '',
+    reasons = { 'changes a file' },
+    alone = 'read the difference first',
+    change = {
+      path = path,
+      unsaved = false,
+      added = 3,
+      removed = 2,
+      diff = '--- a/f\n+++ b/f\n@@ -1 +1 @@\n+zero\n',
+      text = TEXT,
+      hunks = {
+        { start = 0, ['end'] = 0, lines = { 'zero' } },
+        { start = 1, ['end'] = 3, lines = { '2', '3' } },
+        { start = 5, ['end'] = 5, lines = { 'six' } },
+      },
+    },
+  })
+end
+
+--- Opens the review of a change with `d`.
+local function review(...)
+  local nvim = editor()
+  nvim:receive(...)
+  nvim:wait_screen('edit_file src/a.rs')
+  reach(nvim)
+  nvim:settle()
+  nvim:keys('d')
+  nvim:wait_screen('change 1 of 3')
+  return nvim
+end
+
+--- Waits for the answer to the review and returns its hunks.
+local function answers(nvim, count)
+  neovim.wait('the answer', function()
+    return #nvim:sent('answer') == (count or 1)
+  end)
+  local answer = nvim:sent('answer')[count or 1]
+  same('reviewed', answer.decision)
+  return vim.tbl_map(function(hunk)
+    return { hunk.accept, hunk.lines or nil, hunk.comment or nil }
+  end, answer.hunks)
+end
+
+describe('the review of a change', function()
+  it('shows the file in a tab page, with the new lines between its own', function()
+    local nvim = review(ask_change(1, 'src/a.rs'))
+    local screen = table.concat(nvim:screen(), '\n')
+    local at = 0
+    for _, text in ipairs({
+      'src/a.rs  +3 -2 · 0 of 3 answered',
+      'change 1 of 3 · y accepts · n refuses',
+      '+ zero',
+      'one',
+      '- two',
+      '- three',
+      'change 2 of 3',
+      '+ 2',
+      '+ 3',
+      'four',
+      'five',
+      'change 3 of 3',
+      '+ six',
+    }) do
+      local found = screen:find(text, at + 1, true)
+      at = assert(found, text .. ' is not in its place:\n' .. screen)
+    end
+    same(2, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+    same(
+      TEXT,
+      nvim:lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n') .. '\\n'")
+    )
+    same(false, nvim:shows('chat 1'), 'the float is put away')
+  end)
+
+  it('answers each hunk and goes on to the next one', function()
+    local nvim = review(ask_change(1, 'src/a.rs'))
+    nvim:keys('y')
+    nvim:wait_screen('change 1 of 3 · accepted')
+    nvim:keys('n')
+    nvim:wait_screen('change 2 of 3 · refused')
+    same({}, nvim:sent('answer'))
+    nvim:keys('y')
+    same({ { true }, { false }, { true } }, answers(nvim))
+    same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+  end)
+
+  it('takes an answer back, and answers the rest at once', function()
+    local nvim = review(ask_change(1, 'src/a.rs'))
+    nvim:keys('n')
+    nvim:wait_screen('change 1 of 3 · refused')
+    nvim:keys('[cu')
+    nvim:wait_screen('change 1 of 3 · y accepts')
+    nvim:keys('Y')
+    same({ { true }, { true }, { true } }, answers(nvim))
+  end)
+
+  it('refuses the rest with a reason', function()
+    local nvim = review(ask_change(1, 'src/a.rs'))
+    nvim:keys('y')
+    nvim:wait_screen('change 1 of 3 · accepted')
+    nvim:keys('N')
+    nvim:wait_screen('No to the rest, because')
+    nvim:keys('too early<CR>')
+    same({ { true }, { false, nil, 'too early' }, { false } }, answers(nvim))
+  end)
+
+  it('takes another text and a comment for a hunk', function()
+    local nvim = review(ask_change(1, 'src/a.rs'))
+    nvim:keys(']c')
+    nvim:keys('c')
+    nvim:wait_screen('Comment on change 2')
+    nvim:keys('why?<CR>')
+    nvim:wait_screen('change 2 of 3 · y accepts · n refuses · "why?"')
+    nvim:keys('e')
+    nvim:wait_screen('Instead of change 2')
+    nvim:keys('A and more<Esc>o  indented<Esc><C-s>')
+    nvim:wait_screen('change 2 of 3 · accepted with your text · "why?"')
+    nvim:wait_screen('+ 2 and more')
+    nvim:wait_screen('+   indented')
+    nvim:keys('Y')
+    same(
+      { { true }, { true, { '2 and more', '  indented', '3' }, 'why?' }, { true } },
+      answers(nvim)
+    )
+  end)
+
+  it('accepts nothing by :w, by <CR> and by closing', function()
+    local nvim = review(ask_change(1, 'src/a.rs'))
+    nvim:keys('y')
+    nvim:wait_screen('change 1 of 3 · accepted')
+    nvim:keys('<CR>:w<CR>')
+    nvim:wait_screen(':w accepts nothing')
+    nvim:keys(':quit<CR>')
+    nvim:wait_screen('edit_file src/a.rs')
+    same({}, nvim:sent('answer'))
+    reach(nvim)
+    nvim:settle()
+    nvim:keys('d')
+    nvim:wait_screen('change 1 of 3 · accepted')
+    nvim:keys('q')
+    nvim:wait_screen('edit_file src/a.rs')
+    same({}, nvim:sent('answer'))
+  end)
+
+  it('shows both texts side by side', function()
+    local nvim = review(ask_change(1, 'src/a.rs'))
+    nvim:keys('=')
+    nvim:wait_screen('after the change')
+    same(
+      { 'zero', 'one', '2', '3', 'four', 'five', 'six' },
+      nvim:lua([[
+        local wins = vim.api.nvim_tabpage_list_wins(0)
+        return vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(wins[2]), 0, -1, false)
+      ]])
+    )
+    nvim:keys('=')
+    nvim:wait_screen('change 2 of 3')
+    nvim:keys('Y')
+    answers(nvim)
+  end)
+
+  it('goes through all files that wait', function()
+    local nvim = review(ask_change(1, 'src/a.rs'), ask_change(2, 'src/b.rs'))
+    nvim:wait_screen('file 1 of 2 · src/a.rs')
+    nvim:keys('n]f')
+    nvim:wait_screen('file 2 of 2 · src/b.rs')
+    nvim:keys('[f')
+    nvim:wait_screen('change 1 of 3 · refused')
+    nvim:keys('Y')
+    same({ { false }, { true }, { true } }, answers(nvim))
+    nvim:wait_screen('src/b.rs  +3 -2 · 0 of 3 answered')
+    nvim:keys('Y')
+    same({ { true }, { true }, { true } }, answers(nvim, 2))
+    same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+  end)
+
+  it('ends when its question does', function()
+    local nvim = review(ask_change(1, 'src/a.rs'))
+    nvim:receive({ type = 'settled', id = 1, decision = 'withdrawn' })
+    nvim:wait_screen('the review was closed')
+    same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+    same({}, nvim:sent('answer'))
+  end)
+end)
