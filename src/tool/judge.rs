@@ -105,7 +105,7 @@ impl Judge {
     /// Checks that commands can be confined to reading in this workspace.
     fn check_reading(&self) -> Result<(), Refused> {
         match self.facts.sandbox() {
-            Some(sandbox) => sandbox.launcher.check_reading(self.facts.root()),
+            Some(Sandbox { launcher, env }) => launcher.check_reading(self.facts.root(), env),
             None => Ok(()),
         }
     }

@@ -154,11 +154,14 @@ impl Grants {
     ///
     /// # Errors
     /// As for [`Grants::find`] at the read-only level.
-    pub(super) fn check(&self, workspace: &Path, survey: &Survey) -> Result<(), Refused> {
-        let (real, home) = (real(workspace)?, self.real_home());
-        let secrets = self.secrets(&home, &[]);
-        check_place(workspace, &real, (&home, &secrets))?;
-        opened_directories(&real, &secrets, Some(survey)).map(drop)
+    pub(super) fn check(
+        &self,
+        workspace: &Path,
+        env: &[(OsString, OsString)],
+        survey: &Survey,
+    ) -> Result<(), Refused> {
+        let kept = self.workspace_paths(workspace, env)?;
+        kept.opened(Some(survey)).map(drop)
     }
 
     /// Returns whether a command that gets `env` can read a path outside the workspace.

@@ -328,16 +328,20 @@ impl Launcher {
         kept.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that a kernel which can confine commands can confine them to reading in a workspace, as far as its last
-    /// survey tells.
+    /// Checks that a kernel which can confine commands can confine one that gets `env` to reading in a workspace, as far
+    /// as its last survey tells.
     ///
     /// May block on files.
     ///
     /// # Errors
     /// The place does not allow it, or the secrets of the workspace cannot be hidden.
-    pub fn check_reading(&self, workspace: &Path) -> Result<(), Refused> {
+    pub fn check_reading(
+        &self,
+        workspace: &Path,
+        env: &[(OsString, OsString)],
+    ) -> Result<(), Refused> {
         self.grants
-            .check(workspace, &self.surveys.latest(workspace))
+            .check(workspace, env, &self.surveys.latest(workspace))
     }
 
     /// Returns whether a command at the read-only level that gets `env` can read a path outside the workspace. The path

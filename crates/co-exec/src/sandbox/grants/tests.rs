@@ -154,7 +154,9 @@ fn secrets_that_take_too_many_rules_are_a_reason_to_ask() {
     let many = |refused: &Refused| matches!(refused, Refused::Unready(Unready::TooManyRules { rules, .. }) if *rules > MOST_RULES);
     assert!(many(&refused), "{refused}");
     let work = home.real.join("work");
-    let refused = grants.check(&work, &secrets::survey(&work)).unwrap_err();
+    let refused = grants
+        .check(&work, &[], &secrets::survey(&work))
+        .unwrap_err();
     assert!(many(&refused), "{refused}");
     let write = SandboxLevel::Workspace;
     assert!(home.find(&grants, "work", write, true).is_ok());
@@ -164,7 +166,7 @@ fn secrets_that_take_too_many_rules_are_a_reason_to_ask() {
 fn a_workspace_that_was_not_surveyed_whole_is_a_reason_to_ask() {
     let home = Home::new();
     let work = home.real.join("work");
-    let refused = home.grants().check(&work, &Survey::default());
+    let refused = home.grants().check(&work, &[], &Survey::default());
     let unready = Unready::NotSurveyed(work);
     assert_eq!(refused, Err(Refused::Unready(unready)));
 }
