@@ -208,6 +208,8 @@ pub enum Scope {
     Prefix,
     /// Every command that starts with the offered prefix, in this workspace, from now on.
     PrefixSaved,
+    /// Every edit of a file of the workspace, for the chat.
+    Edits,
     /// All commands, for the chat. Deny rules still refuse.
     Everything,
 }
@@ -442,6 +444,15 @@ pub struct Change {
     pub text: Option<String>,
     /// The hunks, with printable lines.
     pub hunks: Vec<Replacement>,
+}
+
+impl Change {
+    /// Returns the lines of the diff that differ, whatever their places are, and whether its buffer is unsaved.
+    pub fn changed_lines(&self) -> (bool, Vec<&str>) {
+        let lines = self.diff.lines();
+        let lines = lines.filter(|line| !line.starts_with([' ', '@']));
+        (self.unsaved, lines.collect())
+    }
 }
 
 /// A command of the person that a deny rule forbids.

@@ -51,7 +51,7 @@
 ---@field type 'close'
 ---@field chat integer
 
----@alias co.Scope 'command'|'prefix'|'prefix_saved'|'everything'
+---@alias co.Scope 'command'|'prefix'|'prefix_saved'|'edits'|'everything'
 
 ---@alias co.Decision 'once'|'always'|'deny'|'edited'|'reviewed'
 

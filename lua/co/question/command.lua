@@ -70,7 +70,7 @@ end
 
 ---@type table<string, fun(question: co.CommandQuestion)>
 local menu_keys = {}
-for _, key in ipairs({ 'c', 'p', 's', 'E' }) do
+for _, key in ipairs({ 'c', 'p', 's', 'f', 'E' }) do
   menu_keys[key] = choose_scope(key)
 end
 

@@ -7,7 +7,7 @@ local textlock = require('co.ui.textlock')
 
 local IGNORED_NS = 250 * 1000000
 
-local KEYS = { 'y', 'n', 'N', 'a', 'e', 'd', 'c', 'p', 's', 'E', 'Y', 'gN', 'g?', 'q', '<CR>' }
+local KEYS = { 'y', 'n', 'N', 'a', 'e', 'd', 'c', 'p', 's', 'f', 'E', 'Y', 'gN', 'g?', 'q', '<CR>' }
 
 local since = 0
 

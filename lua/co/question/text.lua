@@ -121,6 +121,13 @@ function M.scopes(question)
       about = (what .. ', saved for this workspace'):format(question.prefix),
     }
   end
+  if question.change then
+    scopes[#scopes + 1] = {
+      key = 'f',
+      scope = 'edits',
+      about = 'every edit of a file of the workspace, in this chat',
+    }
+  end
   scopes[#scopes + 1] = {
     key = 'E',
     scope = 'everything',

@@ -65,7 +65,7 @@ local function arguments(name, lead)
     local numbered = require('co.user_command.slash').numbered
     local questions = vim.tbl_map(numbered, require('co.question').pending())
     if name == 'always' then
-      vim.list_extend(questions, { 'command', 'prefix', 'prefix_saved', 'everything' })
+      vim.list_extend(questions, { 'command', 'prefix', 'prefix_saved', 'edits', 'everything' })
     end
     return starting(questions, lead)
   elseif name == 'sandbox' then

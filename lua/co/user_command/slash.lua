@@ -139,7 +139,7 @@ M.commands = {
     end,
   },
   always = {
-    about = 'allow for longer: number and command, prefix, prefix_saved or everything',
+    about = 'allow for longer: number and command, prefix, prefix_saved, edits or everything',
     run = always,
   },
   pending = { about = 'list the questions that wait', run = pending },

@@ -284,6 +284,54 @@ async fn always_holds_for_the_directory_and_not_for_files_that_others_run() {
 }
 
 #[tokio::test]
+async fn answers_to_several_changes_of_a_file_hold_while_the_first_moves_its_lines() {
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "edit_file", edit("src/a", "one", "0\n1")),
+            tool("2", "edit_file", edit("src/a", "three", "3")),
+            done(),
+        ],
+        says("Changed."),
+    ]);
+    chat.write("src/a", "one\ntwo\nthree\n");
+    chat.say("change them");
+    let first = chat.asked().await;
+    let second = chat.asked().await;
+    chat.answer(second.id, Answer::Once);
+    chat.answer(first.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.asks(), 2, "no question came again");
+    assert_eq!(read(&chat, "src/a"), "0\n1\ntwo\n3\n");
+}
+
+#[tokio::test]
+async fn every_edit_can_be_allowed_and_deletions_still_ask() {
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "edit_file", edit("src/a", "one", "1")),
+            tool("2", "write_file", json!({ "path": "b", "text": "x\n" })),
+            tool("3", "delete_file", json!({ "path": "src/a" })),
+            done(),
+        ],
+        says("Changed."),
+    ]);
+    chat.write("src/a", "one\n");
+    chat.say("change them");
+    let ask = chat.asked().await;
+    chat.always(ask.id, Scope::Edits);
+    let deletion = loop {
+        let ask = chat.asked().await;
+        if ask.command == "delete_file src/a" {
+            break ask;
+        }
+    };
+    chat.answer(deletion.id, Answer::Deny);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "src/a"), "1\n");
+    assert_eq!(read(&chat, "b"), "x\n");
+}
+
+#[tokio::test]
 async fn auto_confirm_does_not_change_files_that_others_run() {
     let answers = Scripted::new([
         vec![

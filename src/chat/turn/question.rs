@@ -136,8 +136,9 @@ impl Turn {
             Reply::Once => Decision::Approved,
             Reply::Always(scope) => {
                 if let Some(question) = &next.question {
-                    self.allow(question.allowance(scope, &self.workspace))
-                        .await?;
+                    for allowance in question.allowances(scope, &self.workspace) {
+                        self.allow(allowance).await?;
+                    }
                 }
                 Decision::Approved
             }

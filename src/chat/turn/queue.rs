@@ -15,7 +15,8 @@ use super::call::{ParsedCall, ProposedCall};
 use super::edit::Edit;
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
-use crate::protocol::{Question, Scope, State};
+use crate::protocol::{Change, Question, Scope, State};
+use crate::tool::edits::EditRequest;
 use co_llm::transcript::Call;
 use co_policy::Pattern;
 
@@ -82,24 +83,36 @@ pub(super) enum NextCall {
 
 impl CallQuestion {
     /// Returns what `always` allows in a scope.
-    pub(super) fn allowance(&self, scope: Scope, workspace: &Path) -> Allowance {
-        match (scope, &self.prefix) {
+    pub(super) fn allowances(&self, scope: Scope, workspace: &Path) -> Vec<Allowance> {
+        let one = match (scope, &self.prefix) {
             (Scope::Everything, _) => Allowance::Everything,
+            (Scope::Edits, _) if self.question.change.is_some() => {
+                return EditRequest::every_edit().map(Allowance::Rule).to_vec();
+            }
             (Scope::Prefix, Some(prefix)) => Allowance::Rule(prefix.clone()),
             (Scope::PrefixSaved, Some(prefix)) => {
                 Allowance::Saved(workspace.to_owned(), prefix.clone())
             }
-            (Scope::Command | Scope::Prefix | Scope::PrefixSaved, _) => self.always.clone(),
-        }
+            (Scope::Command | Scope::Edits | Scope::Prefix | Scope::PrefixSaved, _) => {
+                self.always.clone()
+            }
+        };
+        vec![one]
     }
 
-    /// Returns true if an answer to this question answers the other one too.
+    /// Returns true if an answer to this question answers the other one too. A change of the same lines is the same if
+    /// these lines only stand elsewhere in the file.
     fn is_same(&self, other: &Self) -> bool {
+        let (mine, theirs) = (&self.question.change, &other.question.change);
         let question = Question {
             id: self.question.id,
+            change: mine.clone(),
             ..other.question.clone()
         };
-        question == self.question && other.computed_at == self.computed_at
+        question == self.question
+            && mine.as_ref().map(Change::changed_lines)
+                == theirs.as_ref().map(Change::changed_lines)
+            && other.computed_at == self.computed_at
     }
 
     /// Returns true if the answer holds after a new review: it is a denial or an edited command.
@@ -349,8 +362,9 @@ impl Turn {
             return Ok(false);
         };
         question.stage = QuestionState::Answered(QuestionEnd::Reply(Reply::Once));
-        let allowance = question.allowance(scope, &self.workspace);
-        self.allow(allowance).await?;
+        for allowance in question.allowances(scope, &self.workspace) {
+            self.allow(allowance).await?;
+        }
         Ok(true)
     }
 }

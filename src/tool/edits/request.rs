@@ -8,6 +8,7 @@ use crate::tool::schema::{self, BadCall, arguments};
 use co_edit::Edit;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+use co_policy::Pattern;
 
 const EDIT: &str = "edit_file";
 const WRITE: &str = "write_file";
@@ -181,6 +182,11 @@ impl EditRequest {
                 "The `name` of the request must be one of {names}."
             )))
         })
+    }
+
+    /// Returns the rules that allow every edit of a file of the workspace.
+    pub fn every_edit() -> [Pattern; 2] {
+        [EDIT, WRITE].map(|tool| Pattern::prefix([tool, "**"]))
     }
 
     pub fn name(&self) -> &'static str {
