@@ -142,10 +142,12 @@ impl Survey {
     ///
     /// Blocks on files.
     pub fn covers(&self, real: &Path) -> bool {
-        let mut files = (self.files.iter()).chain(&self.within).chain(&self.outside);
-        let number = inode(real);
+        let files = || (self.files.iter()).chain(&self.within).chain(&self.outside);
+        // The inode is asked for last, because a walk asks about each of its files.
         self.dirs.iter().any(|dir| real.starts_with(dir))
-            || files.any(|file| file == real || number.is_some() && inode(file) == number)
+            || files().any(|file| file == real)
+            || files().next().is_some()
+                && inode(real).is_some_and(|it| files().any(|file| inode(file) == Some(it)))
     }
 
     /// Returns the files and directories of the workspace that are closed.
