@@ -9,6 +9,7 @@
 //! | [`front_end`] | markdown and messages for Neovim, made from the events of a chat |
 //! | [`run`] | the person's own commands (`:Co!`) |
 //! | [`chat`] | one conversation: turns, steps, calls, questions, jobs |
+//! | [`checkpoint`] | the files before and after each call, to take changes back |
 //! | [`tool`] | the tools of the model, and the policy's facts about this machine |
 //! | [`nvim`] | the connection to Neovim |
 //! | [`buffers`] | the texts of Neovim's buffers |
@@ -28,6 +29,7 @@ pub mod app;
 pub mod audit;
 pub mod buffers;
 pub mod chat;
+pub mod checkpoint;
 pub mod cli;
 pub mod config;
 pub mod editor;

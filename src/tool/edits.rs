@@ -4,7 +4,7 @@
 //! may be changed. The person decides about the proposal.
 
 mod apply;
-mod disk;
+pub(crate) mod disk;
 mod proposal;
 mod request;
 mod review;

@@ -13,6 +13,8 @@ use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 use co_policy::paths::PathUse;
 
+pub(crate) use walk::Walk;
+
 pub use limits::{Deadline, FileFacts, FileQueryError, FileScope, LONGEST, PathFilter};
 
 /// A call of one of these tools.

@@ -287,6 +287,11 @@ impl Judge {
         self.verdict(&found, chat.as_slice())
     }
 
+    /// Returns the workspace's real path.
+    pub fn root(&self) -> &Path {
+        self.facts.root()
+    }
+
     /// Returns the files that git tracks, by their paths below the workspace, if git may be asked.
     ///
     /// It blocks on files: call it from `spawn_blocking`.

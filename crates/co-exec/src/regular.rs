@@ -1,6 +1,6 @@
 //! Reads regular files only. A read of a FIFO or device at the same path might never end.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -29,13 +29,7 @@ pub struct Stamp {
 impl Stamp {
     /// Returns the stamp of the file at a path, or none if there is no file.
     pub fn of(path: &Path) -> Option<Self> {
-        fs::metadata(path).ok().map(|meta| Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            size: meta.size(),
-            seconds: meta.ctime(),
-            nanos: meta.ctime_nsec(),
-        })
+        fs::metadata(path).ok().map(|meta| Self::from(&meta))
     }
 
     /// Returns the stamp of the file at a path below an open directory. This is faster than by its whole path.
@@ -54,6 +48,11 @@ impl Stamp {
         })
     }
 
+    /// Returns the device and the inode, which a file keeps under another name.
+    pub fn inode(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     /// Returns whether every later change will change the stamp. A change within the resolution of file times may
     /// not.
     pub fn is_settled(&self) -> bool {
@@ -64,6 +63,18 @@ impl Stamp {
         let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
         let passed = SystemTime::now().duration_since(changed);
         passed.is_ok_and(|passed| passed > TICK)
+    }
+}
+
+impl From<&Metadata> for Stamp {
+    fn from(meta: &Metadata) -> Self {
+        Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            seconds: meta.ctime(),
+            nanos: meta.ctime_nsec(),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use co_exec::regular;
 
 /// The largest file that is edited, in bytes.
-const LARGEST: u64 = 16 << 20;
+pub(crate) const LARGEST: u64 = 16 << 20;
 
 /// The mode of a new file, from which the umask takes.
 const NEW_FILE: u32 = 0o666;
@@ -20,7 +20,7 @@ const NEW_FILE: u32 = 0o666;
 ///
 /// # Errors
 /// It cannot be read, is not a regular file, or is too large.
-pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match regular::read(path, LARGEST) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -53,7 +53,7 @@ pub(super) fn check_writable(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// The file cannot be written, or it no longer has the bytes `before`.
-pub(super) fn replace(path: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
     let meta = fs::metadata(path)?;
     let file = temporary(path, after)?;
     keep_owner_and_mode(file.as_file(), &meta)?;
@@ -66,7 +66,7 @@ pub(super) fn replace(path: &Path, before: &[u8], after: &[u8]) -> io::Result<()
 ///
 /// # Errors
 /// The file exists or cannot be written.
-pub(super) fn create(path: &Path, text: &[u8]) -> io::Result<()> {
+pub(crate) fn create(path: &Path, text: &[u8]) -> io::Result<()> {
     create_parents(path)?;
     let file = temporary(path, text)?;
     let kept = file.persist_noclobber(path).map(drop);
@@ -77,7 +77,7 @@ pub(super) fn create(path: &Path, text: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// The file cannot be removed or has changed.
-pub(super) fn remove(path: &Path, before: &[u8]) -> io::Result<()> {
+pub(crate) fn remove(path: &Path, before: &[u8]) -> io::Result<()> {
     check_same(path, Some(before))?;
     fs::remove_file(path)
 }

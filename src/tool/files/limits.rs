@@ -36,6 +36,7 @@ pub struct FileScope {
 #[derive(Debug, Clone)]
 pub struct Deadline {
     cancel: CancellationToken,
+    most: Duration,
     until: Instant,
 }
 
@@ -68,9 +69,15 @@ impl FileFacts {
 impl Deadline {
     /// Returns a deadline that is [`LONGEST`] away, or at the cancellation if that is sooner.
     pub fn new(cancel: CancellationToken) -> Self {
+        Self::within(LONGEST, cancel)
+    }
+
+    /// Returns a deadline that is `most` away, or at the cancellation if that is sooner.
+    pub fn within(most: Duration, cancel: CancellationToken) -> Self {
         Self {
             cancel,
-            until: Instant::now() + LONGEST,
+            most,
+            until: Instant::now() + most,
         }
     }
 
@@ -84,7 +91,7 @@ impl Deadline {
             true => "cancelled".to_owned(),
             false => format!(
                 "ended after {} s: look at less at a time",
-                LONGEST.as_secs()
+                self.most.as_secs()
             ),
         }
     }

@@ -20,18 +20,18 @@ const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 const LARGEST_RULES: u64 = 4 << 20;
 
 /// The entries below a path, in order.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     entries: ignore::Walk,
     scope: &'a FileScope,
     secret: Arc<AtomicUsize>,
     unruly: Arc<AtomicUsize>,
     met: usize,
     /// The reason for an early end.
-    pub(super) cut: Option<String>,
+    pub(crate) cut: Option<String>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(scope: &'a FileScope, depth: Option<usize>) -> Self {
+    pub(crate) fn new(scope: &'a FileScope, depth: Option<usize>) -> Self {
         let secret = Arc::new(AtomicUsize::new(0));
         let unruly = Arc::new(AtomicUsize::new(0));
         let (may, passed) = (Arc::clone(&scope.allowed), Arc::clone(&secret));

@@ -1,0 +1,179 @@
+//! The changes of each chat on disk: one file for each chat, one line of JSON for each call that changed files.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::store::Blob;
+use super::tree::{Change, Entry};
+use crate::paths::private_dir;
+use co_llm::transcript::Decision;
+
+/// The changes of one call, or of an `/undo` or `/redo`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The number of the turn in its chat.
+    pub turn: usize,
+    pub by: By,
+    /// The real path of the workspace.
+    pub workspace: PathBuf,
+    pub changes: Vec<Change>,
+    /// Files that changed during the call, but perhaps not by it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unclear: Vec<PathBuf>,
+    /// The reason why the changes of the call are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+}
+
+/// The reason of a change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    Call {
+        /// The command, or the tool and its file.
+        what: String,
+        decision: Decision,
+        /// It is a command, which may change more than files of the workspace.
+        command: bool,
+    },
+    Undo,
+    Redo,
+}
+
+/// The changes of a turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TurnChanges {
+    pub turn: usize,
+    /// In their order.
+    pub records: Vec<Record>,
+}
+
+/// The turns of a chat that changed files, oldest first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    pub done: Vec<TurnChanges>,
+    /// The turns that were taken back, with the changes of the `/undo`. A later change of the chat ends them.
+    pub undone: Vec<TurnChanges>,
+}
+
+impl History {
+    fn add(&mut self, record: Record) {
+        let turn = record.turn;
+        match record.by {
+            By::Call { .. } => {
+                self.undone.clear();
+                match self.done.last_mut().filter(|last| last.turn == turn) {
+                    Some(last) => last.records.push(record),
+                    None => self.done.push(TurnChanges {
+                        turn,
+                        records: vec![record],
+                    }),
+                }
+            }
+            By::Undo => {
+                self.done.retain(|it| it.turn != turn);
+                self.undone.push(TurnChanges {
+                    turn,
+                    records: vec![record],
+                });
+            }
+            By::Redo => {
+                self.undone.retain(|it| it.turn != turn);
+                self.done.push(TurnChanges {
+                    turn,
+                    records: vec![record],
+                });
+            }
+        }
+    }
+}
+
+/// Returns the records of a chat, in their order. Lines that cannot be read are left out.
+pub(super) fn records(store: &Path, chat: &str) -> Vec<Record> {
+    read(&file(store, chat))
+}
+
+/// Returns the turns of a chat.
+pub(super) fn history(store: &Path, chat: &str) -> History {
+    let mut history = History::default();
+    for record in records(store, chat) {
+        history.add(record);
+    }
+    history
+}
+
+/// Appends a record to those of a chat.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn append(store: &Path, chat: &str, record: &Record) -> io::Result<()> {
+    let path = file(store, chat);
+    private_dir(path.parent().unwrap_or(store)).map_err(io::Error::other)?;
+    let mut file = File::options()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
+    // The last line may have no end.
+    file.write_all(format!("\n{}\n", serde_json::to_string(record)?).as_bytes())
+}
+
+/// Removes the records of a chat, if it has any.
+pub(super) fn remove(store: &Path, chat: &str) {
+    if let Err(error) = fs::remove_file(file(store, chat))
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "the changes of a chat were not removed");
+    }
+}
+
+/// Gives a chat a copy of another one's records.
+pub(super) fn copy(store: &Path, from: &str, to: &str) {
+    if let Err(error) = fs::copy(file(store, from), file(store, to))
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "the changes of a chat were not copied");
+    }
+}
+
+/// Returns the files of all chats, those changed last first.
+pub(super) fn newest_first(store: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(store.join("chats"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    files.sort_by(|a, b| b.cmp(a));
+    files.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Returns the copies that the records in a file need.
+pub(super) fn blobs(file: &Path) -> Vec<Blob> {
+    let changes = read(file).into_iter().flat_map(|record| record.changes);
+    changes
+        .flat_map(|change| [change.before, change.after])
+        .filter_map(|entry| match entry {
+            Some(Entry::File { blob, .. }) => blob,
+            _ => None,
+        })
+        .collect()
+}
+
+fn read(file: &Path) -> Vec<Record> {
+    let text = fs::read(file).unwrap_or_default();
+    let lines = text.split(|byte| *byte == b'\n');
+    lines
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
+}
+
+/// Returns the file of a chat. Ids have no slash: `Store::path` checks those of a person.
+fn file(store: &Path, chat: &str) -> PathBuf {
+    store.join("chats").join(format!("{chat}.jsonl"))
+}

@@ -1,0 +1,188 @@
+//! Checkpoints of a workspace: the files before and after each call that may change them, so that a turn can be taken
+//! back.
+//!
+//! [`Workspace`] takes snapshots, [`Store`] keeps copies of the files in the state directory, `log` keeps the changes of
+//! each chat, and `undo` takes changes back. This module knows no chat and asks no person. All of it blocks on files: call
+//! it from `spawn_blocking`.
+
+mod log;
+mod store;
+mod tree;
+mod undo;
+mod workspace;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::tool::judge::Judge;
+
+pub use log::{By, History, Record, TurnChanges};
+pub use store::Store;
+pub use tree::{Change, Entry};
+pub use undo::{Undo, Undone};
+pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
+
+/// The checkpoints of all chats of a backend.
+pub struct Checkpoints {
+    dir: PathBuf,
+    most: u64,
+    /// None until the first turn needs it.
+    store: Mutex<Option<Arc<Store>>>,
+    /// The reason why the store cannot be opened.
+    problem: Mutex<Option<String>>,
+    workspaces: Mutex<HashMap<PathBuf, Arc<Workspace>>>,
+    /// The person's own commands that run now.
+    runs: Arc<AtomicUsize>,
+}
+
+/// A command of the person that runs. What changes meanwhile is not taken for the change of a call.
+pub struct PersonRun(Option<Arc<Checkpoints>>);
+
+impl Checkpoints {
+    /// Keeps checkpoints in a directory, which is made when the first turn needs it.
+    pub fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            most: store::MOST,
+            store: Mutex::default(),
+            problem: Mutex::default(),
+            workspaces: Mutex::default(),
+            runs: Arc::default(),
+        }
+    }
+
+    /// Returns the checkpoints of the workspace of a judge, which knows its secrets.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn workspace(&self, judge: &Arc<Judge>) -> io::Result<Arc<Workspace>> {
+        let store = self.store()?;
+        let mut workspaces = lock(&self.workspaces);
+        let new = || {
+            Arc::new(Workspace::new(
+                Arc::clone(judge),
+                store,
+                Arc::clone(&self.runs),
+            ))
+        };
+        Ok(Arc::clone(
+            workspaces
+                .entry(judge.root().to_owned())
+                .or_insert_with(new),
+        ))
+    }
+
+    /// Returns the store of copies.
+    ///
+    /// # Errors
+    /// Its directory cannot be made.
+    pub fn store(&self) -> io::Result<Arc<Store>> {
+        let mut store = lock(&self.store);
+        if let Some(store) = &*store {
+            return Ok(Arc::clone(store));
+        }
+        let opened = Store::open(&self.dir, self.most);
+        *lock(&self.problem) = opened.as_ref().err().map(ToString::to_string);
+        Ok(Arc::clone(store.insert(Arc::new(opened?))))
+    }
+
+    /// Returns the reason why a command that starts now in the workspace `root` has no checkpoint; none if it has one. Does
+    /// not block.
+    pub fn missing(&self, root: &Path) -> Option<String> {
+        match lock(&self.workspaces).get(root) {
+            Some(workspace) => workspace.missing(),
+            None => {
+                let problem = lock(&self.problem).clone();
+                Some(problem.unwrap_or_else(|| workspace::NOT_YET.to_owned()))
+            }
+        }
+    }
+
+    /// Notes that the person saved a file in Neovim. Does not block.
+    pub fn saved(&self, file: &Path) {
+        for workspace in lock(&self.workspaces).values() {
+            workspace.touch(file);
+        }
+    }
+
+    /// Returns whether a command of a chat runs. Then [`Self::person_runs`] blocks on files.
+    pub fn is_busy(&self) -> bool {
+        let workspaces = lock(&self.workspaces);
+        workspaces.values().any(|workspace| workspace.is_busy())
+    }
+
+    /// Notes the start of a command of the person.
+    pub fn person_runs(self: &Arc<Self>) -> PersonRun {
+        self.divide();
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        PersonRun(Some(Arc::clone(self)))
+    }
+
+    fn person_ran(&self) {
+        self.divide();
+        self.runs.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Gives the commands that run what has changed until now.
+    fn divide(&self) {
+        let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
+        let busy = workspaces.iter().filter(|workspace| workspace.is_busy());
+        busy.for_each(|workspace| workspace.divide());
+    }
+
+    /// Returns the turns of a chat that changed files.
+    pub fn history(&self, chat: &str) -> History {
+        log::history(&self.dir, chat)
+    }
+
+    /// Returns all changes of a chat, in their order.
+    pub fn records(&self, chat: &str) -> Vec<Record> {
+        log::records(&self.dir, chat)
+    }
+
+    /// Adds the changes of a call to those of its chat.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn append(&self, chat: &str, record: &Record) -> io::Result<()> {
+        log::append(&self.dir, chat, record)
+    }
+
+    /// Removes the changes of a chat.
+    pub fn remove(&self, chat: &str) {
+        log::remove(&self.dir, chat);
+    }
+
+    /// Gives a chat the changes of another one.
+    pub fn copy(&self, from: &str, to: &str) {
+        log::copy(&self.dir, from, to);
+    }
+}
+
+impl PersonRun {
+    /// Notes the end of the command. It may block on files.
+    pub fn end(mut self) {
+        if let Some(checkpoints) = self.0.take() {
+            checkpoints.person_ran();
+        }
+    }
+}
+
+impl Drop for PersonRun {
+    fn drop(&mut self) {
+        match self.0.take() {
+            Some(checkpoints) if checkpoints.is_busy() => {
+                std::thread::spawn(move || checkpoints.person_ran());
+            }
+            Some(checkpoints) => checkpoints.person_ran(),
+            None => {}
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,248 @@
+//! The copies of files, each under the hash of its bytes.
+//!
+//! Several backends share the directory. Each one appends to two files of its own: a pack with the bytes, and an index
+//! with a line for each copy, written after its bytes. So a backend that is killed leaves whole copies only.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{lock, log};
+use crate::paths::private_dir;
+
+/// The most bytes of all copies.
+pub(super) const MOST: u64 = 2 << 30;
+
+/// The age at which copies and changes are removed.
+const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The extensions of a pack and of its index.
+const PACK: &str = "pack";
+const INDEX: &str = "index";
+
+/// The name of a copy: the hash of its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Blob(String);
+
+/// The store of copies. While it lives, no other backend removes any.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    most: u64,
+    copies: Mutex<Copies>,
+    _lock: File,
+}
+
+#[derive(Debug, Default)]
+struct Copies {
+    places: HashMap<Blob, Place>,
+    /// The bytes of all packs.
+    used: u64,
+    /// Made by the first copy.
+    own: Option<Pack>,
+}
+
+#[derive(Debug, Clone)]
+struct Place {
+    /// The name of the pack, without its extension.
+    pack: String,
+    at: u64,
+    size: u64,
+}
+
+#[derive(Debug)]
+struct Pack {
+    name: String,
+    bytes: File,
+    index: File,
+    size: u64,
+}
+
+impl Store {
+    /// Opens the store in a directory, which is made readable by its owner alone. If it has more than half of `most` bytes
+    /// or old ones, and no other backend uses it, first removes what is not needed.
+    ///
+    /// # Errors
+    /// The directory cannot be made or written.
+    pub fn open(dir: &Path, most: u64) -> io::Result<Self> {
+        private_dir(dir).map_err(io::Error::other)?;
+        let file = private(dir.join("lock"))?;
+        let alone = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let mut copies = Copies::read(dir);
+        if alone && (copies.used > most / 2 || packs(dir).any(|pack| is_old(&pack))) {
+            copies = copies.pruned(dir, most / 2)?;
+        }
+        flock(&file, FlockOperation::LockShared)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            most,
+            copies: Mutex::new(copies),
+            _lock: file,
+        })
+    }
+
+    /// Keeps a copy of some bytes. Returns its name and the number of bytes that were written.
+    ///
+    /// # Errors
+    /// The store is full, or cannot be written.
+    pub fn put(&self, bytes: &[u8]) -> io::Result<(Blob, u64)> {
+        let blob = hash(bytes);
+        let mut copies = lock(&self.copies);
+        if copies.places.contains_key(&blob) {
+            return Ok((blob, 0));
+        }
+        let size = bytes.len() as u64;
+        if copies.used + size > self.most {
+            return Err(io::Error::other(format!(
+                "co's checkpoints have {} MB, the most that they may have: restart all Neovims to drop old ones",
+                self.most >> 20
+            )));
+        }
+        copies.append(&self.dir, &blob, bytes)?;
+        Ok((blob, size))
+    }
+
+    /// Returns the bytes of a copy.
+    ///
+    /// # Errors
+    /// The copy is gone, or does not have these bytes any more.
+    pub fn get(&self, blob: &Blob) -> io::Result<Vec<u8>> {
+        let mut copies = lock(&self.copies);
+        if !copies.places.contains_key(blob) {
+            // Another backend may have added it.
+            copies.places.extend(Copies::read(&self.dir).places);
+        }
+        copies.read_copy(&self.dir, blob)
+    }
+}
+
+impl Copies {
+    /// Reads the indexes of all packs.
+    fn read(dir: &Path) -> Self {
+        let mut copies = Self::default();
+        for pack in packs(dir) {
+            copies.used += pack.metadata().map_or(0, |meta| meta.len());
+            let name = pack.file_stem().unwrap_or_default().to_string_lossy();
+            let index = fs::read_to_string(pack.with_extension(INDEX)).unwrap_or_default();
+            for (blob, at, size) in index.lines().filter_map(line) {
+                let pack = name.clone().into_owned();
+                copies.places.insert(blob, Place { pack, at, size });
+            }
+        }
+        copies
+    }
+
+    fn append(&mut self, dir: &Path, blob: &Blob, bytes: &[u8]) -> io::Result<()> {
+        let own = match &mut self.own {
+            Some(own) => own,
+            none => none.insert(Pack::new(dir)?),
+        };
+        let size = bytes.len() as u64;
+        let at = own.size;
+        // Should a write fail in part, the next one does not overwrite it.
+        own.size += size;
+        self.used += size;
+        own.bytes.write_all_at(bytes, at)?;
+        writeln!(own.index, "{at} {size} {}", blob.0)?;
+        let pack = own.name.clone();
+        self.places.insert(blob.clone(), Place { pack, at, size });
+        Ok(())
+    }
+
+    fn read_copy(&self, dir: &Path, blob: &Blob) -> io::Result<Vec<u8>> {
+        let gone = || io::Error::other("its copy is gone");
+        let place = self.places.get(blob).ok_or_else(gone)?;
+        let file = File::open(dir.join(&place.pack).with_extension(PACK))?;
+        let mut bytes = vec![0; usize::try_from(place.size).map_err(io::Error::other)?];
+        file.read_exact_at(&mut bytes, place.at)?;
+        match hash(&bytes) == *blob {
+            true => Ok(bytes),
+            false => Err(io::Error::other("its copy is damaged")),
+        }
+    }
+
+    /// Moves the copies that changes of chats need into one pack, and removes all others. If they have more than `most`
+    /// bytes, drops the changes of the chats that changed nothing for the longest time. Drops old ones in any case.
+    fn pruned(&self, dir: &Path, most: u64) -> io::Result<Self> {
+        let mut pruned = Self::default();
+        for log in log::newest_first(dir) {
+            let blobs: HashSet<Blob> = log::blobs(&log).into_iter().collect();
+            let new = blobs.iter().filter(|it| !pruned.places.contains_key(it));
+            let new: Vec<_> = new
+                .filter_map(|it| Some((it, self.places.get(it)?)))
+                .collect();
+            let size: u64 = new.iter().map(|(_, place)| place.size).sum();
+            if pruned.used + size > most || is_old(&log) {
+                fs::remove_file(&log)?;
+                continue;
+            }
+            for (blob, _) in new {
+                if let Ok(bytes) = self.read_copy(dir, blob) {
+                    pruned.append(dir, blob, &bytes)?;
+                }
+            }
+        }
+        let own = pruned.own.as_ref().map(|own| own.name.as_str());
+        for pack in packs(dir) {
+            if pack.file_stem().and_then(|name| name.to_str()) != own {
+                fs::remove_file(pack.with_extension(INDEX)).ok();
+                fs::remove_file(pack)?;
+            }
+        }
+        Ok(pruned)
+    }
+}
+
+impl Pack {
+    fn new(dir: &Path) -> io::Result<Self> {
+        let name = format!("{:016x}", fastrand::u64(..));
+        Ok(Self {
+            bytes: private(dir.join(&name).with_extension(PACK))?,
+            index: private(dir.join(&name).with_extension(INDEX))?,
+            name,
+            size: 0,
+        })
+    }
+}
+
+/// Opens a file that only its owner can read, and makes it.
+fn private(path: PathBuf) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.open(path)
+}
+
+fn is_old(path: &Path) -> bool {
+    let changed = path.metadata().and_then(|meta| meta.modified());
+    changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > OLD))
+}
+
+fn packs(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|it| it == PACK))
+}
+
+/// Reads a line of an index. A part of one is none: the hash comes last.
+fn line(line: &str) -> Option<(Blob, u64, u64)> {
+    let mut words = line.split(' ');
+    let (at, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let hash = words.next().filter(|hash| hash.len() == 64)?;
+    Some((Blob(hash.to_owned()), at, size))
+}
+
+fn hash(bytes: &[u8]) -> Blob {
+    Blob(format!("{:x}", Sha256::digest(bytes)))
+}
+
+#[cfg(test)]
+mod tests;

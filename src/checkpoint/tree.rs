@@ -1,0 +1,265 @@
+//! The files of a workspace at one moment, and the differences of two moments.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::store::{Blob, Store};
+use crate::tool::edits::disk;
+use crate::tool::files::{Deadline, FileScope, PathFilter, Walk};
+use co_exec::regular::{self, Stamp};
+
+/// The most time that a snapshot takes.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// The most bytes that a snapshot copies.
+const MOST_COPIED: u64 = 500 << 20;
+
+/// A time longer than the resolution of the time of a file's birth.
+const TICK: Duration = Duration::from_millis(20);
+
+/// One file, link or directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Entry {
+    File {
+        mode: u32,
+        /// None if co keeps no copy: the file is too large, or cannot be read.
+        blob: Option<Blob>,
+    },
+    Link {
+        target: PathBuf,
+    },
+    Dir {
+        mode: u32,
+    },
+}
+
+/// The change of one path. An entry is none where nothing was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The path in the workspace.
+    pub path: PathBuf,
+    pub before: Option<Entry>,
+    pub after: Option<Entry>,
+}
+
+/// The differences of two trees.
+#[derive(Debug, Default)]
+pub(super) struct Differences {
+    pub(super) changes: Vec<Change>,
+    /// Files that were there before, but ignored or secret. To take them back would delete them.
+    pub(super) not_created: Vec<PathBuf>,
+}
+
+/// The files of a workspace at one moment, without ignored and secret ones.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// By the path in the workspace.
+    nodes: BTreeMap<String, Arc<Node>>,
+    taken: SystemTime,
+}
+
+#[derive(Debug)]
+struct Node {
+    stamp: Stamp,
+    /// Every later change changes the stamp.
+    settled: bool,
+    entry: Entry,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self {
+            nodes: BTreeMap::new(),
+            taken: SystemTime::UNIX_EPOCH,
+        }
+    }
+}
+
+impl Tree {
+    /// Returns the files of the workspace `root` now. Reads only those that have changed since this tree.
+    ///
+    /// # Errors
+    /// The workspace is too large, or the store cannot take its files. The tree has those that were read.
+    pub(super) fn again(
+        &self,
+        root: &Path,
+        allowed: PathFilter,
+        store: &Store,
+    ) -> Result<Self, (Self, String)> {
+        let start = Instant::now();
+        let mut now = Self {
+            nodes: BTreeMap::new(),
+            taken: SystemTime::now(),
+        };
+        let scope = FileScope {
+            path: root.to_owned(),
+            buffer: None,
+            allowed,
+            bytes: 0,
+            end: Deadline::within(LONGEST, CancellationToken::new()),
+        };
+        let mut walk = Walk::new(&scope, None);
+        let mut copied = 0;
+        for found in walk.by_ref().filter(|found| found.depth() > 0) {
+            // The file of changes is text, so other names are left out.
+            let path = found.path().strip_prefix(root).ok().and_then(Path::to_str);
+            let (Some(path), Ok(meta)) = (path, found.metadata()) else {
+                continue;
+            };
+            let stamp = Stamp::from(&meta);
+            let node = match self.nodes.get(path) {
+                Some(known) if known.settled && known.stamp == stamp => Arc::clone(known),
+                _ => {
+                    let settled = stamp.is_settled();
+                    match entry(found.path(), &meta, store) {
+                        Ok(None) => continue,
+                        Ok(Some((entry, bytes))) => {
+                            copied += bytes;
+                            Arc::new(Node {
+                                stamp,
+                                settled,
+                                entry,
+                            })
+                        }
+                        Err(why) => return Err((now, why.to_string())),
+                    }
+                }
+            };
+            now.nodes.insert(path.to_owned(), node);
+            if copied > MOST_COPIED {
+                let most = MOST_COPIED >> 20;
+                return Err((now, format!("the workspace has more than {most} MB")));
+            }
+        }
+        match walk.cut.is_some() {
+            false => Ok(now),
+            true if start.elapsed() >= LONGEST => {
+                let most = LONGEST.as_secs();
+                Err((
+                    now,
+                    format!("to read the workspace takes more than {most} s"),
+                ))
+            }
+            true => Err((now, "the workspace has too many files".to_owned())),
+        }
+    }
+
+    /// Adds the files of an older tree that this one lacks.
+    pub(super) fn with_rest_of(mut self, older: Self) -> Self {
+        for (path, node) in older.nodes {
+            self.nodes.entry(path).or_insert(node);
+        }
+        self
+    }
+
+    /// Returns the changes that made `after` of this tree. `root` is the workspace, which `after` shows as it is now.
+    pub(super) fn changes(&self, after: &Self, root: &Path) -> Differences {
+        let mut found = Differences::default();
+        for (path, node) in &self.nodes {
+            let new = after.nodes.get(path);
+            let same = new.is_some_and(|new| Arc::ptr_eq(node, new) || is_same(node, new));
+            // A file that is ignored or secret from now on is still there.
+            if !same && (new.is_some() || !is_there(root, Path::new(path))) {
+                found.changes.push(change(path, Some(node), new));
+            }
+        }
+        let mut inodes = None;
+        for (path, node) in &after.nodes {
+            if self.nodes.contains_key(path) {
+                continue;
+            }
+            let mut is_moved = || {
+                let known = self.nodes.values().map(|node| node.stamp.inode());
+                let inodes = inodes.get_or_insert_with(|| known.collect::<HashSet<_>>());
+                inodes.contains(&node.stamp.inode())
+            };
+            match is_born_after(self.taken - TICK, &root.join(path)) || is_moved() {
+                true => found.changes.push(change(path, None, Some(node))),
+                false => found.not_created.push(path.into()),
+            }
+        }
+        found
+    }
+}
+
+fn is_born_after(since: SystemTime, path: &Path) -> bool {
+    let born = path.symlink_metadata().and_then(|meta| meta.created());
+    // Some file systems do not tell.
+    born.map_or(true, |born| born >= since)
+}
+
+fn is_there(root: &Path, path: &Path) -> bool {
+    root.join(path).symlink_metadata().is_ok() && !leads_through_link(root, path)
+}
+
+/// Returns whether two nodes are the same file with the same content. Without copies, only the stamps can tell.
+fn is_same(one: &Node, other: &Node) -> bool {
+    let has_copy = !matches!(one.entry, Entry::File { blob: None, .. });
+    one.entry == other.entry && (has_copy || one.stamp == other.stamp)
+}
+
+fn change(path: &str, before: Option<&Arc<Node>>, after: Option<&Arc<Node>>) -> Change {
+    Change {
+        path: path.into(),
+        before: before.map(|node| node.entry.clone()),
+        after: after.map(|node| node.entry.clone()),
+    }
+}
+
+/// Returns the entry at a path in the workspace `root`, or none if there is none. A copy of a file is in the store
+/// afterwards.
+///
+/// # Errors
+/// The store cannot take the copy.
+pub(super) fn entry_at(root: &Path, path: &Path, store: &Store) -> io::Result<Option<Entry>> {
+    if leads_through_link(root, path) {
+        return Ok(None);
+    }
+    let whole = root.join(path);
+    match whole.symlink_metadata() {
+        Ok(meta) => Ok(entry(&whole, &meta, store)?.map(|(entry, _)| entry)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Returns whether a directory of a path in the workspace is a link, so that the path leads elsewhere.
+pub(super) fn leads_through_link(root: &Path, path: &Path) -> bool {
+    let above = path.ancestors().skip(1);
+    above
+        .into_iter()
+        .any(|dir| !dir.as_os_str().is_empty() && root.join(dir).is_symlink())
+}
+
+/// Returns an entry and the number of bytes that were copied; none for a device or FIFO.
+fn entry(path: &Path, meta: &Metadata, store: &Store) -> io::Result<Option<(Entry, u64)>> {
+    let (kind, mode) = (meta.file_type(), meta.mode() & 0o7777);
+    if kind.is_dir() {
+        return Ok(Some((Entry::Dir { mode }, 0)));
+    }
+    if kind.is_symlink() {
+        // It may be gone by now, or lead to a name that is no text.
+        let target = fs::read_link(path).ok();
+        let target = target.filter(|target| target.to_str().is_some());
+        return Ok(target.map(|target| (Entry::Link { target }, 0)));
+    }
+    if !kind.is_file() {
+        return Ok(None);
+    }
+    let (blob, copied) = match regular::read(path, disk::LARGEST) {
+        Ok(bytes) => {
+            let (blob, copied) = store.put(&bytes)?;
+            (Some(blob), copied)
+        }
+        Err(_) => (None, 0),
+    };
+    Ok(Some((Entry::File { mode, blob }, copied)))
+}

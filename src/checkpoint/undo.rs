@@ -1,0 +1,307 @@
+//! Takes changes back: the inverse of each is merged into the file as it is now, so that later work stays.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::store::Store;
+use super::tree::{Change, Entry, entry_at, leads_through_link};
+use crate::tool::edits::disk;
+use co_edit::{Names, Rebased, apply_hunks, hunks, rebase, unified};
+
+/// The reason why a file is left alone.
+const CHANGED: &str = "it was changed later, in the same place";
+
+/// The changes that take others back. Nothing is changed yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Undo {
+    /// At most one for each path.
+    pub changes: Vec<Change>,
+    /// The files that are left alone, with the reason.
+    pub kept: Vec<(PathBuf, String)>,
+}
+
+/// The result of an [`Undo`].
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    pub changes: Vec<Change>,
+    /// The files that could not be changed, with the reason.
+    pub failed: Vec<(PathBuf, String)>,
+}
+
+impl Undo {
+    /// Returns what takes back `changes` of the workspace `root`, which are in their order.
+    pub fn of<'a>(
+        changes: impl DoubleEndedIterator<Item = &'a Change>,
+        root: &Path,
+        store: &Store,
+    ) -> Self {
+        let mut by_path: BTreeMap<&Path, Vec<&Change>> = BTreeMap::new();
+        for change in changes.rev() {
+            by_path.entry(&change.path).or_default().push(change);
+        }
+        let mut undo = Self::default();
+        for (path, changes) in by_path {
+            match taken_back(path, &changes, root, store) {
+                Ok(change) if change.before == change.after => {}
+                Ok(change) => undo.changes.push(change),
+                Err(why) => undo.kept.push((path.to_owned(), why)),
+            }
+        }
+        undo
+    }
+
+    /// Returns the unified diff.
+    pub fn diff(&self, store: &Store) -> String {
+        self.changes.iter().map(|it| it.diff(store)).collect()
+    }
+
+    /// Changes the files that still are as they were.
+    pub fn apply(self, root: &Path, store: &Store) -> Undone {
+        let mut undone = Undone::default();
+        // Removed from the inside, then made from the outside.
+        let mut made = Vec::new();
+        for change in self.changes.into_iter().rev() {
+            match remove(&change, root, store) {
+                Ok(true) => made.push(change),
+                Ok(false) => {}
+                Err(error) => undone.failed.push((change.path, error.to_string())),
+            }
+        }
+        for change in made.into_iter().rev() {
+            match make(&change, root, store) {
+                Ok(()) => undone.changes.push(change),
+                Err(error) => undone.failed.push((change.path, error.to_string())),
+            }
+        }
+        for change in undone.changes.iter().rev() {
+            // A directory that nobody may write gets its mode last.
+            if let Some(Entry::Dir { mode }) = &change.after
+                && let Err(error) = set_mode(&root.join(&change.path), *mode)
+            {
+                undone.failed.push((change.path.clone(), error.to_string()));
+            }
+        }
+        undone
+    }
+}
+
+impl Change {
+    /// Returns the unified diff.
+    pub fn diff(&self, store: &Store) -> String {
+        let name = self.path.display().to_string();
+        let names = Names {
+            old: self.before.is_some().then_some(&name),
+            new: self.after.is_some().then_some(&name),
+        };
+        let text = |entry: &Option<Entry>| match entry {
+            Some(entry @ Entry::File { .. }) => text_of(entry, store),
+            Some(Entry::Link { target }) => Some(format!("link to {}\n", target.display())),
+            Some(Entry::Dir { .. }) | None => Some(String::new()),
+        };
+        let mut diff = match (text(&self.before), text(&self.after)) {
+            (Some(old), Some(new)) => unified(&old, &new, names),
+            _ => format!("Binary file {name} differs\n"),
+        };
+        if let (Some(old), Some(new)) = (mode(&self.before), mode(&self.after))
+            && old != new
+        {
+            diff.push_str(&format!("mode of {name}: {old:o} => {new:o}\n"));
+        }
+        diff
+    }
+
+    /// Returns the numbers of lines that are added and removed, and the first changed line of the new text.
+    pub fn lines(&self, store: &Store) -> (usize, usize, usize) {
+        let text = |entry: &Option<Entry>| {
+            let text = entry.as_ref().and_then(|entry| text_of(entry, store));
+            text.unwrap_or_default()
+        };
+        let hunks = hunks(&text(&self.before), &text(&self.after));
+        let added = hunks.iter().map(co_edit::Hunk::added).sum();
+        let removed = hunks.iter().map(co_edit::Hunk::removed).sum();
+        (
+            added,
+            removed,
+            hunks.first().map_or(1, |first| first.at.start + 1),
+        )
+    }
+}
+
+/// Returns the change that takes back changes of one path, last first.
+fn taken_back(
+    path: &Path,
+    changes: &[&Change],
+    root: &Path,
+    store: &Store,
+) -> Result<Change, String> {
+    let before = entry_at(root, path, store).map_err(|error| error.to_string())?;
+    let mut now = before.clone();
+    for change in changes {
+        now = merged(change, now, store)?;
+    }
+    Ok(Change {
+        path: path.to_owned(),
+        before,
+        after: now,
+    })
+}
+
+/// Returns an entry without a change, which may have been changed later.
+fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<Entry>, String> {
+    let (base, target) = (&change.after, &change.before);
+    for entry in [base, target, &now] {
+        if matches!(entry, Some(Entry::File { blob: None, .. })) {
+            return Err("co has no copy of it: it is too large, or cannot be read".to_owned());
+        }
+    }
+    if now == *base {
+        return Ok(target.clone());
+    }
+    if now == *target {
+        return Ok(now);
+    }
+    let (
+        Some(Entry::File { mode: old_mode, .. }),
+        Some(Entry::File { mode: new_mode, .. }),
+        Some(Entry::File { mode, .. }),
+    ) = (base, target, &now)
+    else {
+        return Err(CHANGED.to_owned());
+    };
+    let mode = if mode == old_mode { *new_mode } else { *mode };
+    let read = |entry: &Option<Entry>| match entry {
+        Some(Entry::File {
+            blob: Some(blob), ..
+        }) => store.get(blob).map_err(|error| error.to_string()),
+        _ => Ok(Vec::new()),
+    };
+    let bytes = merged_bytes(&read(base)?, &read(target)?, &read(&now)?);
+    let bytes = bytes.ok_or_else(|| CHANGED.to_owned())?;
+    let (blob, _) = store.put(&bytes).map_err(|error| error.to_string())?;
+    Ok(Some(Entry::File {
+        mode,
+        blob: Some(blob),
+    }))
+}
+
+/// Applies the change from `base` to `target` to other bytes that were made of `base`; none if they overlap.
+fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
+    if now == base || base == target {
+        return Some(if now == base { target } else { now }.to_vec());
+    }
+    if [base, target, now].iter().any(|it| it.contains(&0)) {
+        return None;
+    }
+    // Each byte is a character, so that no encoding and no line break is lost.
+    let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect::<String>();
+    let (base, target, now) = (text(base), text(target), text(now));
+    let moved = rebase(&base, &hunks(&base, &target), &now).into_iter();
+    let moved: Option<Vec<_>> = moved
+        .map(|it| match it {
+            Rebased::Moved(hunk) => Some(hunk),
+            Rebased::Stale(_) => None,
+        })
+        .collect();
+    let merged = apply_hunks(&now, &moved?);
+    merged.chars().map(|it| u8::try_from(it).ok()).collect()
+}
+
+/// Removes what a change removes or replaces by something else. Returns false if a directory has other files, and stays.
+fn remove(change: &Change, root: &Path, store: &Store) -> io::Result<bool> {
+    let path = root.join(&change.path);
+    if entry_at(root, &change.path, store)? != change.before {
+        return Err(io::Error::other("it has changed meanwhile"));
+    }
+    match (&change.before, &change.after) {
+        (Some(Entry::File { .. }), Some(Entry::File { .. }))
+        | (Some(Entry::Dir { .. }), Some(Entry::Dir { .. }))
+        | (None, _) => {}
+        (Some(before @ Entry::File { .. }), _) => {
+            write_back(&path, Some(&bytes_of(before, store)?), None)?;
+        }
+        (Some(Entry::Link { .. }), _) => fs::remove_file(path)?,
+        (Some(Entry::Dir { .. }), after) => match fs::remove_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && after.is_none() => {
+                return Ok(false);
+            }
+            removed => removed?,
+        },
+    }
+    Ok(true)
+}
+
+/// Makes what a change makes or changes, apart from the mode of a directory.
+fn make(change: &Change, root: &Path, store: &Store) -> io::Result<()> {
+    let path = root.join(&change.path);
+    if leads_through_link(root, &change.path) {
+        return Err(io::Error::other("its directory is a link"));
+    }
+    match (&change.before, &change.after) {
+        (Some(Entry::Dir { .. }), Some(Entry::Dir { .. })) | (_, None) => Ok(()),
+        (_, Some(Entry::Dir { .. })) => fs::create_dir_all(path),
+        (_, Some(Entry::Link { target })) => {
+            fs::create_dir_all(path.parent().unwrap_or(root))?;
+            symlink(target, path)
+        }
+        (before, Some(after @ Entry::File { mode: wanted, .. })) => {
+            let before = before
+                .as_ref()
+                .filter(|it| matches!(it, Entry::File { .. }));
+            let old = before.map(|it| bytes_of(it, store)).transpose()?;
+            let new = bytes_of(after, store)?;
+            if old.as_ref() != Some(&new) {
+                // A read-only file is replaced too: the person said yes to that.
+                if let Some(Entry::File { mode, .. }) = before {
+                    set_mode(&path, mode | 0o200)?;
+                }
+                write_back(&path, old.as_deref(), Some(&new))?;
+            }
+            set_mode(&path, *wanted)
+        }
+    }
+}
+
+/// Writes a file whose text was `old`; none stands for no file.
+fn write_back(path: &Path, old: Option<&[u8]>, new: Option<&[u8]>) -> io::Result<()> {
+    match (old, new) {
+        (Some(old), Some(new)) => disk::replace(path, old, new),
+        (Some(old), None) => disk::remove(path, old),
+        (None, Some(new)) => disk::create(path, new),
+        (None, None) => Ok(()),
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+fn mode(entry: &Option<Entry>) -> Option<u32> {
+    match entry {
+        Some(Entry::File { mode, .. } | Entry::Dir { mode }) => Some(*mode),
+        Some(Entry::Link { .. }) | None => None,
+    }
+}
+
+/// Returns the bytes of a file; those of other entries are empty.
+fn bytes_of(entry: &Entry, store: &Store) -> io::Result<Vec<u8>> {
+    match entry {
+        Entry::File {
+            blob: Some(blob), ..
+        } => store.get(blob),
+        Entry::File { blob: None, .. } => Err(io::Error::other("co has no copy of it")),
+        Entry::Link { .. } | Entry::Dir { .. } => Ok(Vec::new()),
+    }
+}
+
+/// Returns the text of a file; none if it is binary or there is no copy.
+fn text_of(entry: &Entry, store: &Store) -> Option<String> {
+    let bytes = bytes_of(entry, store).ok()?;
+    let text = !bytes.contains(&0);
+    text.then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! Snapshots of one workspace, and the call that each change belongs to.
+
+use std::collections::HashSet;
+use std::io;
+use std::mem::take;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::lock;
+use super::store::Store;
+use super::tree::{Change, Differences, Entry, Tree, entry_at};
+use crate::tool::judge::Judge;
+
+/// The reason why nothing can be taken back while the first snapshot is taken.
+pub(super) const NOT_YET: &str = "the first checkpoint of the workspace is being made";
+
+/// The snapshots of one workspace.
+pub struct Workspace {
+    root: PathBuf,
+    judge: Arc<Judge>,
+    pub(super) store: Arc<Store>,
+    /// The person's own commands that run now, in any workspace.
+    runs: Arc<AtomicUsize>,
+    /// The reason why there is no snapshot; none if there is one.
+    missing: Mutex<Option<String>>,
+    moment: Mutex<Moment>,
+    /// The files that the person saved, and that edits changed, since the last snapshot.
+    touched: Mutex<HashSet<PathBuf>>,
+    /// The windows that are open or about to.
+    windows: AtomicUsize,
+    ids: AtomicU64,
+}
+
+/// The last snapshot, and the commands that have run since.
+#[derive(Default)]
+struct Moment {
+    tree: Tree,
+    open: Vec<OpenWindow>,
+}
+
+struct OpenWindow {
+    id: u64,
+    found: CallChanges,
+}
+
+/// The time in which a command of a chat runs. Dropping it forgets the changes.
+pub struct Window {
+    workspace: Arc<Workspace>,
+    id: u64,
+}
+
+/// The files of an edit before it, by their paths in the workspace.
+pub type EditedFiles = Vec<(PathBuf, Option<Entry>)>;
+
+/// The changes of the files during a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallChanges {
+    /// In their order. A path may be in it several times.
+    pub changes: Vec<Change>,
+    /// Files that changed, but perhaps not by this call: the person saved them, or another command ran too.
+    pub unclear: Vec<PathBuf>,
+    /// The reason why the changes are not known.
+    pub unknown: Option<String>,
+}
+
+impl Workspace {
+    pub(super) fn new(judge: Arc<Judge>, store: Arc<Store>, runs: Arc<AtomicUsize>) -> Self {
+        Self {
+            root: judge.root().to_owned(),
+            judge,
+            store,
+            runs,
+            missing: Mutex::new(Some(NOT_YET.to_owned())),
+            moment: Mutex::default(),
+            touched: Mutex::default(),
+            windows: AtomicUsize::new(0),
+            ids: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the real path of the workspace.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the reason why a command that starts now has no checkpoint; none if it has one. Does not block.
+    pub fn missing(&self) -> Option<String> {
+        lock(&self.missing).clone()
+    }
+
+    /// Takes the first snapshot, unless there is one. If the workspace is too large for one try, the next one goes on.
+    pub fn prepare(&self) {
+        let mut moment = lock(&self.moment);
+        if self.missing().is_some() {
+            // Its reason is kept for the next question.
+            let _too_large = self.step(&mut moment);
+        }
+    }
+
+    /// Takes a snapshot before a command.
+    ///
+    /// # Errors
+    /// There is no snapshot. The text says why.
+    pub fn begin(self: &Arc<Self>) -> Result<Window, String> {
+        if let Some(why) = self.missing() {
+            return Err(why);
+        }
+        // Made first, so that a command of the person that starts meanwhile waits for the snapshot.
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        self.windows.fetch_add(1, Ordering::Relaxed);
+        let window = Window {
+            workspace: Arc::clone(self),
+            id,
+        };
+        let mut moment = lock(&self.moment);
+        self.step(&mut moment)?;
+        moment.open.push(OpenWindow {
+            id,
+            found: CallChanges::default(),
+        });
+        Ok(window)
+    }
+
+    /// Returns whether a command runs. Does not block.
+    pub(super) fn is_busy(&self) -> bool {
+        self.windows.load(Ordering::Relaxed) > 0
+    }
+
+    /// Gives each command the changes since the last snapshot, before a command of the person starts or ends.
+    pub(super) fn divide(&self) {
+        let mut moment = lock(&self.moment);
+        if !moment.open.is_empty() {
+            // The windows have the reason.
+            let _unknown = self.step(&mut moment);
+        }
+    }
+
+    /// Returns the entries of files before an edit changes them. Their changes are not those of commands that run.
+    ///
+    /// # Errors
+    /// The store cannot take a copy.
+    pub fn before_edit(&self, files: &[PathBuf]) -> Result<EditedFiles, String> {
+        let paths = files
+            .iter()
+            .filter_map(|it| it.strip_prefix(&self.root).ok());
+        let paths: Vec<_> = paths.map(Path::to_owned).collect();
+        self.entries(&paths)
+    }
+
+    /// Returns the changes of an edit.
+    pub fn after_edit(&self, before: EditedFiles) -> CallChanges {
+        let paths: Vec<_> = before.iter().map(|(path, _)| path.clone()).collect();
+        let after = match self.entries(&paths) {
+            Ok(after) => after,
+            Err(why) => {
+                return CallChanges {
+                    unknown: Some(why),
+                    ..CallChanges::default()
+                };
+            }
+        };
+        let both = before.into_iter().zip(after);
+        let changes = both.map(|((path, before), (_, after))| Change {
+            path,
+            before,
+            after,
+        });
+        CallChanges {
+            changes: changes.filter(|it| it.before != it.after).collect(),
+            ..CallChanges::default()
+        }
+    }
+
+    fn entries(&self, paths: &[PathBuf]) -> Result<EditedFiles, String> {
+        lock(&self.touched).extend(paths.iter().cloned());
+        let entry = |path: &PathBuf| Ok((path.clone(), entry_at(&self.root, path, &self.store)?));
+        let entries: io::Result<_> = paths.iter().map(entry).collect();
+        entries.map_err(|error| error.to_string())
+    }
+
+    /// Notes that a file, by its real path, is changed by somebody else than a command that runs.
+    pub(super) fn touch(&self, file: &Path) {
+        if let Ok(path) = file.strip_prefix(&self.root) {
+            lock(&self.touched).insert(path.to_owned());
+        }
+    }
+
+    /// Takes a snapshot, and gives the changes since the last one to the command that ran alone.
+    fn step(&self, moment: &mut Moment) -> Result<(), String> {
+        let taken = moment
+            .tree
+            .again(&self.root, self.judge.readable(), &self.store);
+        // Taken after the snapshot: a message about a saved file may come a moment late.
+        let touched = take(&mut *lock(&self.touched));
+        match taken {
+            Ok(tree) => {
+                let last = std::mem::replace(&mut moment.tree, tree);
+                if !moment.open.is_empty() {
+                    let found = last.changes(&moment.tree, &self.root);
+                    self.attribute(&mut moment.open, found, &touched);
+                }
+                *lock(&self.missing) = None;
+                Ok(())
+            }
+            Err((part, why)) => {
+                let last = take(&mut moment.tree);
+                moment.tree = part.with_rest_of(last);
+                for window in &mut moment.open {
+                    window.found.unknown.get_or_insert_with(|| why.clone());
+                }
+                *lock(&self.missing) = Some(why.clone());
+                Err(why)
+            }
+        }
+    }
+
+    fn attribute(&self, open: &mut [OpenWindow], found: Differences, touched: &HashSet<PathBuf>) {
+        let Differences {
+            changes,
+            not_created,
+        } = found;
+        let alone = open.len() == 1 && self.runs.load(Ordering::Relaxed) == 0;
+        let (own, others): (Vec<_>, Vec<_>) = changes
+            .into_iter()
+            .partition(|it| alone && !touched.contains(&it.path));
+        let others = others.into_iter().map(|it| it.path);
+        let unclear: Vec<_> = others.chain(not_created).collect();
+        for window in open {
+            window.found.changes.extend(own.iter().cloned());
+            window.found.unclear.extend(unclear.iter().cloned());
+        }
+    }
+}
+
+impl Window {
+    /// Takes a snapshot after the command, and returns its changes.
+    pub fn end(self) -> CallChanges {
+        let workspace = &self.workspace;
+        let mut moment = lock(&workspace.moment);
+        // The window has the reason.
+        let _unknown = workspace.step(&mut moment);
+        let found = moment.open.iter().position(|it| it.id == self.id);
+        found.map_or_else(CallChanges::default, |at| moment.open.swap_remove(at).found)
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.workspace.windows.fetch_sub(1, Ordering::Relaxed);
+        lock(&self.workspace.moment)
+            .open
+            .retain(|it| it.id != self.id);
+    }
+}
