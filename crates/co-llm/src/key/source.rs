@@ -1,0 +1,133 @@
+//! The places that may hold a key: a variable, a private file, a program that prints it.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::fault::Fault;
+use crate::settings::ProviderSettings;
+
+/// The time-out of the program that prints the key. It may have to ask for a passphrase.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+
+/// The hint for a program that prints no key.
+const TRY_IT: &str = "run it in a terminal to see why";
+
+/// A place that may hold a key.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum KeySource {
+    Variable(String),
+    File(PathBuf),
+    /// A program that prints the key, as argv.
+    Command(Vec<String>),
+}
+
+/// Returns the places that may hold a key, the first one to use first.
+///
+/// Both [`Key::find`](super::Key::find) and [`known`](super::known::known) read this list, so redaction knows each key that can be used.
+pub(super) fn sources<'a>(
+    settings: &ProviderSettings,
+    variables: impl IntoIterator<Item = &'a str>,
+) -> Vec<KeySource> {
+    let usual = variables.into_iter().map(|name| name.to_owned());
+    let own = settings.key_env.clone().map(KeySource::Variable);
+    let file = settings.key_file.clone().map(KeySource::File);
+    let command = settings.key_cmd.clone().map(KeySource::Command);
+    let set = [own, file, command].into_iter().flatten();
+    set.chain(usual.map(KeySource::Variable)).collect()
+}
+
+impl KeySource {
+    /// Returns the key, if no program must run for it.
+    pub(super) fn read(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<SecretString>, Fault> {
+        match self {
+            Self::Variable(name) => Ok(from_env(env, name)),
+            Self::File(path) => from_file(path).map(Some),
+            Self::Command(_) => Ok(None),
+        }
+    }
+}
+
+fn from_env(env: &dyn Fn(&str) -> Option<String>, variable: &str) -> Option<SecretString> {
+    let value = env(variable)?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| SecretString::from(value))
+}
+
+fn from_file(path: &Path) -> Result<SecretString, Fault> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let path = home(path);
+    let unusable = |cause: String| Fault::KeyUnusable {
+        source_name: path.display().to_string(),
+        cause,
+    };
+    let unread = |error| unusable(format!("{error}: set api_key_file to a file you can read"));
+    let mode = std::fs::metadata(&path)
+        .map_err(unread)?
+        .permissions()
+        .mode();
+    if mode & 0o077 != 0 {
+        return Err(unusable(format!(
+            "others can read it (mode {:04o}); run chmod 600 on it",
+            mode & 0o7777
+        )));
+    }
+    let text = std::fs::read_to_string(&path).map_err(unread)?;
+    match text.trim() {
+        "" => Err(unusable("it is empty: write the key into it".to_owned())),
+        key => Ok(SecretString::from(key)),
+    }
+}
+
+fn home(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), directories::BaseDirs::new()) {
+        (Ok(rest), Some(dirs)) => dirs.home_dir().join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+pub(super) fn in_words(argv: &[String]) -> String {
+    format!("`{}`", argv.join(" "))
+}
+
+/// Returns the first line that a program prints. A password store may print notes after the key.
+pub(super) async fn from_command(argv: &[String]) -> Result<SecretString, Fault> {
+    let unusable = |cause: String| Fault::KeyUnusable {
+        source_name: in_words(argv),
+        cause,
+    };
+    let [program, arguments @ ..] = argv else {
+        return Err(unusable("api_key_cmd is empty".to_owned()));
+    };
+    let output = tokio::process::Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(COMMAND_LIMIT, output)
+        .await
+        .map_err(|_| {
+            unusable(format!(
+                "it took more than {} s: {TRY_IT}",
+                COMMAND_LIMIT.as_secs()
+            ))
+        })?
+        .map_err(|error| unusable(format!("{error}: set api_key_cmd to a program that runs")))?;
+    if !output.status.success() {
+        return Err(unusable(format!(
+            "it ended with {}: {TRY_IT}",
+            output.status
+        )));
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    match printed.lines().next().map(str::trim) {
+        None | Some("") => Err(unusable(format!("it printed nothing: {TRY_IT}"))),
+        Some(key) => Ok(SecretString::from(key)),
+    }
+}

@@ -1,0 +1,274 @@
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::provider_table::PROVIDERS;
+
+fn find(settings: &ProviderSettings, set: &[(&str, &str)]) -> Result<Key, Fault> {
+    let env = |name: &str| {
+        set.iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    let choice = Choice::new(settings, &env)?;
+    Key::find(&choice, settings, &env)
+}
+
+#[test]
+fn a_missing_key_names_the_variable() {
+    let settings = ProviderSettings {
+        provider: Some("anthropic".into()),
+        ..ProviderSettings::default()
+    };
+    assert_eq!(
+        find(&settings, &[]).unwrap_err(),
+        Fault::NoKey {
+            provider: "Anthropic".into(),
+            variable: "ANTHROPIC_API_KEY".into()
+        }
+    );
+    let settings = ProviderSettings {
+        key_env: Some("WORK_KEY".into()),
+        ..settings
+    };
+    assert_eq!(
+        find(&settings, &[("ANTHROPIC_API_KEY", "other")]).unwrap_err(),
+        Fault::NoKey {
+            provider: "Anthropic".into(),
+            variable: "WORK_KEY".into()
+        }
+    );
+    let found = find(&settings, &[("WORK_KEY", " mine\n")]).unwrap();
+    assert_eq!(found.used(), ["mine"]);
+}
+
+#[test]
+fn a_key_in_the_environment_goes_to_its_vendor_only() {
+    let at = |base_url: &str, key_env: Option<&str>| {
+        let settings = ProviderSettings {
+            base_url: Some(base_url.into()),
+            key_env: key_env.map(str::to_owned),
+            ..ProviderSettings::default()
+        };
+        find(&settings, &[("OPENAI_API_KEY", "sk")]).unwrap().used()
+    };
+    assert_eq!(at("https://api.openai.com/v1", None), ["sk"]);
+    assert_eq!(at("https://gateway.example/v1", None), [""; 0]);
+    assert_eq!(at("https://api.openai.com.example/v1", None), [""; 0]);
+    let named = Some("OPENAI_API_KEY");
+    assert_eq!(at("https://gateway.example/v1", named), ["sk"]);
+}
+
+#[test]
+fn a_server_of_ones_own_needs_no_key() {
+    let settings = ProviderSettings {
+        base_url: Some("http://127.0.0.1:1".into()),
+        ..ProviderSettings::default()
+    };
+    assert_eq!(find(&settings, &[]).unwrap().used().len(), 0);
+}
+
+#[test]
+fn a_key_file_others_can_read_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("key");
+    std::fs::write(&path, "from-file\n").unwrap();
+    let settings = ProviderSettings {
+        provider: Some("openai".into()),
+        key_file: Some(path.clone()),
+        ..ProviderSettings::default()
+    };
+    let chmod = |mode| {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    chmod(0o644);
+    let refused = find(&settings, &[]).unwrap_err();
+    assert!(
+        matches!(&refused, Fault::KeyUnusable { cause, .. } if cause.contains("chmod 600")),
+        "{refused:?}"
+    );
+    chmod(0o600);
+    assert_eq!(find(&settings, &[]).unwrap().used(), ["from-file"]);
+    assert_eq!(known(&settings, &|_| None), ["from-file"]);
+}
+
+#[tokio::test]
+async fn a_key_command_runs_once_and_late() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = dir.path().join("count");
+    let script = format!("echo x >> {}; echo secret; echo note", count.display());
+    let settings = ProviderSettings {
+        provider: Some("openai".into()),
+        key_cmd: Some(vec!["sh".into(), "-c".into(), script]),
+        ..ProviderSettings::default()
+    };
+    let key = find(&settings, &[]).unwrap();
+    assert_eq!(key.source_name().as_deref(), Some("sh"));
+    assert!(!count.exists());
+    for _ in 0..2 {
+        let got = key.get().await.unwrap().unwrap();
+        assert_eq!(got.expose_secret(), "secret");
+    }
+    assert_eq!(std::fs::read_to_string(count).unwrap(), "x\n");
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_had_says_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let empty = dir.path().join("empty");
+    std::fs::write(&empty, "\n").unwrap();
+    std::fs::set_permissions(&empty, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let file = |path: PathBuf| ProviderSettings {
+        key_file: Some(path),
+        ..ProviderSettings::default()
+    };
+    let command = |program: &str| ProviderSettings {
+        key_cmd: Some(vec![program.into()]),
+        ..ProviderSettings::default()
+    };
+    for (settings, expected) in [
+        (file(dir.path().join("none")), "set api_key_file"),
+        (file(empty), "write the key into it"),
+        (command("/nonexistent/key"), "set api_key_cmd"),
+        (command("false"), "run it in a terminal"),
+        (command("true"), "run it in a terminal"),
+    ] {
+        let settings = ProviderSettings {
+            provider: Some("openai".into()),
+            ..settings
+        };
+        let fault = match find(&settings, &[]) {
+            Ok(key) => key.get().await.unwrap_err(),
+            Err(fault) => fault,
+        };
+        assert!(
+            matches!(&fault, Fault::KeyUnusable { cause, .. } if cause.contains(expected)),
+            "{fault:?}"
+        );
+    }
+}
+
+/// Collects the settings by which a provider can get a key that no program prints.
+fn settings_with_keys(dir: &Path) -> Vec<ProviderSettings> {
+    let file = dir.join("key");
+    std::fs::write(&file, "from-file\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let mut all = Vec::new();
+    for provider in PROVIDERS.iter().map(|row| Some(row.name.to_owned())) {
+        for (key_env, key_file) in [
+            (None, None),
+            (Some("WORK_KEY".to_owned()), None),
+            (None, Some(file.clone())),
+        ] {
+            all.push(ProviderSettings {
+                provider: provider.clone(),
+                key_env,
+                key_file,
+                ..ProviderSettings::default()
+            });
+        }
+    }
+    all
+}
+
+#[test]
+fn redaction_knows_each_key_that_a_provider_can_use() {
+    let dir = tempfile::tempdir().unwrap();
+    // A blank around the key is not sent, so the key must be known without it.
+    let env = |name: &str| Some(format!(" key-of-{name}\n"));
+    for settings in settings_with_keys(dir.path()) {
+        let redacted = known(&settings, &env);
+        let choice = Choice::new(&settings, &env).unwrap();
+        let key = Key::find(&choice, &settings, &env).unwrap();
+        let needs_key = choice.provider.key_variable.is_some();
+        assert_eq!(key.used().is_empty(), !needs_key && key.source.is_none());
+        for used in key.used() {
+            assert!(redacted.contains(&used), "{used}: {settings:?}");
+        }
+        for variable in PROVIDERS.iter().filter_map(|row| row.key_variable) {
+            let other = format!("key-of-{variable}");
+            assert!(redacted.contains(&other), "{other}: {settings:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn redaction_knows_a_programs_key_after_a_server_refused_it() {
+    let settings = ProviderSettings {
+        provider: Some("openai".into()),
+        key_cmd: Some(vec!["echo".into(), "printed".into()]),
+        ..ProviderSettings::default()
+    };
+    let key = find(&settings, &[]).unwrap();
+    assert!(key.used().is_empty());
+    key.get().await.unwrap();
+    key.refused();
+    assert_eq!(key.used(), ["printed"]);
+}
+
+#[test]
+fn redaction_knows_the_password_of_an_address() {
+    let settings = ProviderSettings {
+        base_url: Some("https://me:pass-word@h/v1".into()),
+        ..ProviderSettings::default()
+    };
+    assert_eq!(known(&settings, &|_| None), ["pass-word"]);
+}
+
+#[test]
+fn headers_that_hold_keys_are_known() {
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let settings = ProviderSettings {
+        headers: vec![
+            header("Authorization", "Bearer abc"),
+            header("X-Api-Key", "def"),
+            header("X-Team", "seven"),
+            header("Ocp-Apim-Subscription-Key", "ghi"),
+            header("X-Token", " "),
+        ],
+        ..ProviderSettings::default()
+    };
+    assert_eq!(
+        known(&settings, &|_| None),
+        ["Bearer abc", "abc", "def", "ghi"]
+    );
+}
+
+#[tokio::test]
+async fn what_a_key_command_that_fails_printed_is_no_key() {
+    let script = "echo usage: token; exit 2";
+    let settings = ProviderSettings {
+        provider: Some("openai".into()),
+        key_cmd: Some(vec!["sh".into(), "-c".into(), script.into()]),
+        ..ProviderSettings::default()
+    };
+    let fault = find(&settings, &[]).unwrap().get().await.unwrap_err();
+    assert!(
+        matches!(&fault, Fault::KeyUnusable { cause, .. } if cause.contains("exit status: 2")),
+        "{fault:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_key_command_that_fails_is_named() {
+    let settings = ProviderSettings {
+        provider: Some("openai".into()),
+        key_cmd: Some(vec!["false".into()]),
+        ..ProviderSettings::default()
+    };
+    let fault = find(&settings, &[]).unwrap().get().await.unwrap_err();
+    assert!(
+        matches!(&fault, Fault::KeyUnusable { source_name, .. } if source_name == "`false`"),
+        "{fault:?}"
+    );
+}
+
+#[test]
+fn a_debug_print_shows_no_key() {
+    let settings = ProviderSettings {
+        provider: Some("openai".into()),
+        ..ProviderSettings::default()
+    };
+    let key = find(&settings, &[("OPENAI_API_KEY", "very-secret")]).unwrap();
+    assert!(!format!("{key:?}").contains("very-secret"));
+}
