@@ -49,6 +49,17 @@ pub(super) enum SandboxLevel {
     Probe,
 }
 
+impl SandboxLevel {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::ReadOnly => "read-only",
+            Self::Workspace => "workspace",
+            Self::Probe => "probe",
+        }
+    }
+}
+
 /// A path, and the right to it and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Grant(pub Right, pub PathBytes);

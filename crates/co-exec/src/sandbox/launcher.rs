@@ -1,0 +1,430 @@
+//! Starts confined commands through a program that restricts itself and then becomes the command.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use super::appeared::WatchedPaths;
+use super::exposure::SecretWatch;
+use super::grants::{FoundPaths, GrantRequest, Grants};
+use super::placeholder::Placeholders;
+use super::plan::{ControlGroup, Grant, PathBytes, PidNamespace, Plan, Right, SandboxLevel};
+use super::refused::Refused;
+use super::removal::Removals;
+use super::support::Support;
+use super::tmp::PrivateTmp;
+use super::variables::{clean, harden_git};
+use super::wrapped::Wrapped;
+use super::{LAUNCH, names, tmp};
+use crate::command::{Confinement, ShownSecrets};
+use crate::environment::Variables;
+use crate::limits::ProcessLimits;
+use crate::process::cgroup::Group;
+use crate::secrets::{Survey, Surveys};
+
+/// The path of the standard input of the process that opens it.
+const STANDARD_INPUT: &str = "/proc/self/fd/0";
+
+/// The default time limit of the probe, which usually takes milliseconds.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Starts confined commands through a program that restricts itself and then becomes the command.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    exe: PathBuf,
+    namespaces: bool,
+    probe_limit: Duration,
+    probe: Arc<OnceLock<SandboxProbe>>,
+    grants: Arc<Grants>,
+    surveys: Surveys,
+    removals: Removals,
+    /// The directory on which each command that only reads mounts its own in memory. No file is ever in it.
+    mount_point: Arc<Mutex<Option<Arc<PrivateTmp>>>>,
+}
+
+/// The result of probing the sandbox.
+#[derive(Debug)]
+struct SandboxProbe {
+    support: Support,
+    /// True if the probe itself failed, so that it tells nothing about the kernel.
+    failed: bool,
+}
+
+/// A command to start, with its confinement and limits.
+pub(crate) struct LaunchRequest<'a> {
+    pub(crate) confinement: &'a Confinement,
+    pub(crate) cwd: &'a Path,
+    pub(crate) limits: ProcessLimits,
+    /// The most bytes in its private temporary directory, if they are limited.
+    pub(crate) tmp_size: Option<u64>,
+    pub(crate) group: Option<&'a Group>,
+    /// The secrets of the workspace. If none, they are looked up.
+    pub(crate) survey: Option<Arc<Survey>>,
+    /// True if the command's streams are a terminal.
+    pub(crate) terminal: bool,
+}
+
+impl Launcher {
+    /// Creates a launcher that starts the program `exe`: [`OWN_PROGRAM`](super::OWN_PROGRAM), or another one that calls
+    /// [`launch_main`](super::launch_main) first in its `main`.
+    ///
+    /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which prepare our
+    /// configuration, state and data.
+    pub fn new(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>) -> Self {
+        let private = names::SECRETS.iter().map(|name| home.join(name));
+        Self {
+            exe,
+            namespaces: true,
+            probe_limit: PROBE_LIMIT,
+            probe: Arc::default(),
+            surveys: Surveys::new(private.collect()),
+            grants: Arc::new(Grants::new(home, own)),
+            removals: Removals::default(),
+            mount_point: Arc::default(),
+        }
+    }
+
+    /// Creates a launcher that assumes that the kernel supports `support`, and does not probe it.
+    pub fn with_support(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>, support: Support) -> Self {
+        let probe = SandboxProbe {
+            support,
+            failed: false,
+        };
+        Self {
+            probe: Arc::new(OnceLock::from(probe)),
+            ..Self::new(exe, home, own)
+        }
+    }
+
+    /// Sets whether commands get a mount namespace if the kernel allows it. The default is true.
+    #[must_use]
+    pub fn namespaces(mut self, wanted: bool) -> Self {
+        self.namespaces = wanted;
+        self
+    }
+
+    /// Sets further readable paths for commands. `~/` at the start of one stands for the home directory.
+    #[must_use]
+    pub fn read_roots(mut self, roots: Vec<PathBuf>) -> Self {
+        self.grants = Arc::new(self.grants.with_read_roots(roots));
+        self
+    }
+
+    /// Sets the time limit of the probe. The default is ten seconds.
+    #[must_use]
+    pub fn probe_limit(mut self, limit: Duration) -> Self {
+        self.probe_limit = limit;
+        self
+    }
+
+    /// Returns the sandbox features of this kernel. The first call probes them.
+    pub fn support(&self) -> &Support {
+        &self.probe().support
+    }
+
+    /// Checks that commands can be confined.
+    ///
+    /// # Errors
+    /// They cannot, or the probe failed: one sentence with the reason and what to do.
+    pub fn check(&self) -> Result<(), Refused> {
+        let support = self.support();
+        if !self.probe_failed() {
+            return support.check();
+        }
+        let why = support.reason();
+        Err(Refused::Unable(format!(
+            "the sandbox could not be tried ({why}): mend that, then start again"
+        )))
+    }
+
+    /// Returns true if the probe itself failed, so that it tells nothing about the kernel.
+    pub fn probe_failed(&self) -> bool {
+        self.probe().failed
+    }
+
+    fn probe(&self) -> &SandboxProbe {
+        self.probe.get_or_init(|| {
+            let probed = Support::probe(&self.exe, self.probe_limit);
+            let failed = probed.is_err();
+            let support = probed.unwrap_or_else(Support::none);
+            SandboxProbe { support, failed }
+        })
+    }
+
+    /// Waits until the temporary directories of all commands that have ended are removed, up to `limit`.
+    pub(crate) async fn finish_removals(&self, limit: Duration) {
+        drop(self.mount_point().take());
+        self.removals.finished(limit).await;
+    }
+
+    /// Returns the command line that runs a command confined. Changes its environment.
+    ///
+    /// # Errors
+    /// The kernel cannot confine it, or the workspace contains the places of secrets.
+    pub fn wrap(
+        &self,
+        confinement: &Confinement,
+        argv: Vec<OsString>,
+        env: &mut Vec<(OsString, OsString)>,
+        cwd: &Path,
+    ) -> Result<Wrapped, Refused> {
+        let request = LaunchRequest {
+            confinement,
+            cwd,
+            limits: ProcessLimits::default(),
+            tmp_size: None,
+            group: None,
+            survey: None,
+            terminal: false,
+        };
+        self.prepare(&request, argv, env)
+    }
+
+    /// Returns the command line that runs a command confined and with limits. Changes its environment.
+    pub(crate) fn prepare(
+        &self,
+        request: &LaunchRequest<'_>,
+        argv: Vec<OsString>,
+        env: &mut Vec<(OsString, OsString)>,
+    ) -> Result<Wrapped, Refused> {
+        let (workspace, level, network) = match request.confinement {
+            Confinement::Plain => return self.plain_with_limits(request, argv),
+            Confinement::ReadOnly { workspace } => (workspace, SandboxLevel::ReadOnly, false),
+            Confinement::Workspace {
+                workspace, network, ..
+            } => (workspace, SandboxLevel::Workspace, *network),
+        };
+        self.check()?;
+        let namespaces = self.namespaces && self.support().namespaces;
+        let tmp = match level {
+            SandboxLevel::ReadOnly if namespaces => self.shared_tmp()?,
+            _ => Arc::new(private_tmp(&self.removals)?),
+        };
+        clean(env, tmp.path());
+        if level == SandboxLevel::ReadOnly {
+            harden_git(env);
+        }
+        let survey = request.survey.clone();
+        let survey = survey.or_else(|| self.survey(request.confinement));
+        let shown = match request.confinement {
+            Confinement::Workspace { shown, .. } => shown,
+            _ => &ShownSecrets::Nothing,
+        };
+        let grant_request = GrantRequest {
+            workspace,
+            tmp: tmp.path(),
+            tmp_size: tmp::BYTES.min(request.tmp_size.unwrap_or(u64::MAX)),
+            env,
+            level,
+            namespaces,
+            survey: survey.as_deref(),
+            shown,
+        };
+        let (mut wrapped, more) = self.launch_confined(&grant_request, network, request, argv)?;
+        env.retain(|(name, _)| !more.iter().any(|(new, _)| new == name));
+        env.extend(more);
+        wrapped.level = level.name();
+        if level == SandboxLevel::ReadOnly {
+            wrapped.tmp_in_memory = namespaces;
+            wrapped.secrets =
+                survey.map(|survey| SecretWatch::new(self.surveys.clone(), workspace, survey));
+        }
+        wrapped.tmp = Some(tmp);
+        Ok(wrapped)
+    }
+
+    /// Returns the directory that all commands mount on. It is made again if somebody removed it.
+    fn shared_tmp(&self) -> Result<Arc<PrivateTmp>, Refused> {
+        let mut kept = self.mount_point();
+        if let Some(tmp) = kept.as_ref().filter(|tmp| tmp.path().is_dir()) {
+            return Ok(Arc::clone(tmp));
+        }
+        let tmp = Arc::new(private_tmp(&self.removals)?);
+        *kept = Some(Arc::clone(&tmp));
+        Ok(tmp)
+    }
+
+    fn mount_point(&self) -> MutexGuard<'_, Option<Arc<PrivateTmp>>> {
+        let kept = self.mount_point.lock();
+        kept.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks that a kernel which can confine commands can confine one that gets `env` to reading in a workspace, as far
+    /// as its last survey tells.
+    ///
+    /// May block on files.
+    ///
+    /// # Errors
+    /// The place does not allow it, or the secrets of the workspace cannot be hidden.
+    pub fn check_reading(
+        &self,
+        workspace: &Path,
+        env: &[(OsString, OsString)],
+    ) -> Result<(), Refused> {
+        self.grants
+            .check(workspace, env, &self.surveys.latest(workspace))
+    }
+
+    /// Returns whether a command at the read-only level that gets `env` can read a path outside the workspace. The path
+    /// must be real.
+    ///
+    /// Blocks on files.
+    ///
+    /// # Errors
+    /// No command can be confined in this workspace.
+    pub fn can_read(
+        &self,
+        workspace: &Path,
+        env: &[(OsString, OsString)],
+        path: &Path,
+    ) -> Result<bool, Refused> {
+        self.grants.can_read(workspace, env, path)
+    }
+
+    /// Returns whether commands at the workspace level get a mount namespace, in which secrets cannot be opened.
+    fn masks_secrets(&self) -> bool {
+        self.namespaces && self.support().namespaces && self.support().check().is_ok()
+    }
+
+    /// Returns the surveys of workspaces, which clones of this launcher share.
+    pub fn surveys(&self) -> &Surveys {
+        &self.surveys
+    }
+
+    /// Returns the secrets to hide from a command, if the confinement hides any.
+    ///
+    /// Blocks on files.
+    pub fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
+        let workspace = match confinement {
+            Confinement::ReadOnly { workspace } if self.check().is_ok() => workspace,
+            Confinement::Workspace {
+                workspace, shown, ..
+            } if *shown != ShownSecrets::Everything && self.masks_secrets() => workspace,
+            _ => return None,
+        };
+        Some(self.surveys.current(workspace))
+    }
+
+    /// Returns the command line that starts the launcher, with the files for this command, and variables for it.
+    fn launch_confined(
+        &self,
+        grant_request: &GrantRequest<'_>,
+        network: bool,
+        request: &LaunchRequest<'_>,
+        argv: Vec<OsString>,
+    ) -> Result<(Wrapped, Variables), Refused> {
+        let FoundPaths {
+            mut grants,
+            opened,
+            mounts,
+            env,
+            watched,
+            missing,
+        } = self.grants.find(grant_request)?;
+        let watched = WatchedPaths::new(watched);
+        let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
+            let path = path.display();
+            Refused::Unable(format!(
+                "co cannot protect {path} from changes ({error}): make its directory writable, or set \
+                 sandbox_backend = \"subprocess\""
+            ))
+        })?;
+        let mut limits = request.limits;
+        if grant_request.level == SandboxLevel::ReadOnly && !grant_request.namespaces {
+            // Its temporary directory is on a disk.
+            let most = limits.file_size.unwrap_or(u64::MAX);
+            limits.file_size = Some(grant_request.tmp_size.min(most));
+        }
+        let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
+        let processes = self.pid_namespace(request.terminal);
+        if processes.is_some() && request.terminal {
+            // The session in the namespace gets its terminal by opening it.
+            grants.push(Grant(Right::Device, PathBytes::from(STANDARD_INPUT)));
+        }
+        let plan = Plan {
+            level: grant_request.level,
+            abi: abi.unwrap_or(0),
+            network,
+            cwd: PathBytes::from(request.cwd),
+            grants,
+            opened,
+            mounts,
+            processes,
+            limits,
+            group: request.group.map(ControlGroup::from),
+        };
+        let wrapped = Wrapped {
+            watched,
+            pid_namespace: processes.is_some(),
+            _placeholders: placeholders,
+            ..self.launch(&plan, argv)?
+        };
+        Ok((wrapped, env))
+    }
+
+    /// Returns the PID namespace of a confined command, if the kernel allows one.
+    fn pid_namespace(&self, terminal: bool) -> Option<PidNamespace> {
+        let support = self.support();
+        let wanted = self.namespaces && support.namespaces && support.pid_namespaces;
+        wanted.then_some(PidNamespace {
+            own_proc: support.own_proc,
+            terminal,
+        })
+    }
+
+    /// Returns the command line of a command with limits and without confinement.
+    fn plain_with_limits(
+        &self,
+        request: &LaunchRequest<'_>,
+        argv: Vec<OsString>,
+    ) -> Result<Wrapped, Refused> {
+        if request.limits.is_empty() && request.group.is_none() {
+            return Ok(Wrapped::plain(argv));
+        }
+        let plan = Plan {
+            level: SandboxLevel::Plain,
+            abi: 0,
+            network: true,
+            cwd: PathBytes::from(request.cwd),
+            grants: Vec::new(),
+            opened: Vec::new(),
+            mounts: None,
+            processes: None,
+            limits: request.limits,
+            group: request.group.map(ControlGroup::from),
+        };
+        self.launch(&plan, argv)
+    }
+
+    /// Returns the command line that starts the launcher with this plan.
+    fn launch(&self, plan: &Plan, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
+        let plan = plan.write().map_err(|error| {
+            Refused::Unable(format!(
+                "the sandbox's plan could not be passed on ({error}): close a few files, or end a few programs"
+            ))
+        })?;
+        let launch = [
+            self.exe.clone().into_os_string(),
+            LAUNCH.into(),
+            plan.argument(),
+        ];
+        let argv = launch.into_iter().chain(argv).collect();
+        Ok(Wrapped {
+            plan: Some(plan),
+            ..Wrapped::plain(argv)
+        })
+    }
+}
+
+fn private_tmp(removals: &Removals) -> Result<PrivateTmp, Refused> {
+    PrivateTmp::new(removals).map_err(|error| {
+        Refused::Unable(format!(
+            "no private temporary directory could be made ({error}): make room in {} or set TMPDIR",
+            std::env::temp_dir().display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;

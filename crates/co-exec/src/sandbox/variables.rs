@@ -1,0 +1,28 @@
+//! The environment variables of a confined command.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use crate::environment::GIT_ENVIRONMENT;
+
+/// The prefixes of variables that lead a command to programs outside the sandbox: the editor, key agents, buses.
+const LEADS_OUT: [&str; 3] = ["NVIM", "SSH_AUTH_SOCK", "DBUS_"];
+
+/// Removes the variables that lead outside, and sets the private temporary directory.
+pub(super) fn clean(env: &mut Vec<(OsString, OsString)>, tmp: &Path) {
+    let leads_out = |name: &OsStr| {
+        LEADS_OUT
+            .iter()
+            .any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+    };
+    env.retain(|(name, _)| {
+        !leads_out(name) && !["TMPDIR", "TMP", "TEMP"].iter().any(|t| name == t)
+    });
+    env.push(("TMPDIR".into(), tmp.into()));
+}
+
+/// Sets the variables that keep git from starting programs, which would only fail here.
+pub(super) fn harden_git(env: &mut Vec<(OsString, OsString)>) {
+    env.retain(|(name, _)| !GIT_ENVIRONMENT.iter().any(|(set, _)| name == set));
+    env.extend(GIT_ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
+}

@@ -1,0 +1,91 @@
+//! A command line that starts a confined command.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::appeared::WatchedPaths;
+use super::exposure::SecretWatch;
+use super::placeholder::Placeholders;
+use super::plan::{PlanFile, SandboxLevel};
+use super::tmp::PrivateTmp;
+
+/// A command line that starts a confined command, and the files that exist for it.
+#[derive(Debug)]
+pub struct Wrapped {
+    pub argv: Vec<OsString>,
+    /// The confinement: `plain`, `read-only`, `workspace`.
+    pub level: &'static str,
+    /// The private temporary directory, removed when this is dropped; see [`PrivateTmp`].
+    pub tmp: Option<Arc<PrivateTmp>>,
+    /// True if the command has its own PID namespace. Then the started process stays outside of it.
+    pub(crate) pid_namespace: bool,
+    /// True if another file system is mounted there for the command, whose files lie in memory.
+    pub(super) tmp_in_memory: bool,
+    /// The plan that the launcher reads, if the launcher starts the command.
+    pub(super) plan: Option<PlanFile>,
+    /// The secrets of the workspace, if the command reads around them.
+    pub(super) secrets: Option<SecretWatch>,
+    /// The files that other programs run or read as configuration.
+    pub(super) watched: WatchedPaths,
+    /// The placeholders of the command. When this is dropped, those that no other command needs are removed.
+    pub(super) _placeholders: Placeholders,
+}
+
+impl Wrapped {
+    pub(super) fn plain(argv: Vec<OsString>) -> Self {
+        Self {
+            argv,
+            level: SandboxLevel::Plain.name(),
+            tmp: None,
+            pid_namespace: false,
+            tmp_in_memory: false,
+            plan: None,
+            secrets: None,
+            watched: WatchedPaths::default(),
+            _placeholders: Placeholders::default(),
+        }
+    }
+
+    /// Returns the descriptor that the process must inherit under the same number.
+    pub(crate) fn plan(&self) -> Option<&OwnedFd> {
+        self.plan.as_ref().map(PlanFile::fd)
+    }
+
+    /// Lets every process that this one starts from now on inherit the plan. Only for a command that this crate does
+    /// not start itself.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn share_plan(&self) -> io::Result<()> {
+        if let Some(plan) = self.plan() {
+            rustix::io::fcntl_setfd(plan, rustix::io::FdFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    /// Returns the private temporary directory if its files are on a disk.
+    pub(crate) fn tmp_on_disk(&self) -> Option<&Path> {
+        let tmp = self.tmp.as_ref().filter(|_| !self.tmp_in_memory);
+        tmp.map(|tmp| tmp.path())
+    }
+
+    /// Returns the private temporary directory if its files are in memory.
+    pub(crate) fn tmp_in_memory(&self) -> Option<&Path> {
+        let tmp = self.tmp.as_ref().filter(|_| self.tmp_in_memory);
+        tmp.map(|tmp| tmp.path())
+    }
+
+    /// Returns the watch for secrets that appear where the command can read.
+    pub(crate) fn secrets(&self) -> Option<&SecretWatch> {
+        self.secrets.as_ref()
+    }
+
+    /// Returns the files that other programs run or read as configuration, and that were made or replaced while the
+    /// command ran.
+    pub fn appeared(&self) -> Vec<PathBuf> {
+        self.watched.changed()
+    }
+}
