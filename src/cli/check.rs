@@ -8,64 +8,15 @@ use std::process::ExitCode;
 use lexopt::{Arg::*, Parser};
 use serde_json::json;
 
-use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
-use crate::tool::rules;
+use super::setup::Setup;
+use crate::tool::judge::workspace_of;
 use co_exec::Program;
-use co_exec::sandbox::Launcher;
 use co_policy::{Grant, Reason, Verdict, printable};
 
 const USAGE: &str = "usage: co-nvim check [--cwd DIR] [--json] [COMMAND]
 Says what policy thinks of COMMAND, and why. With no COMMAND, reads one JSON string a line
 from standard input and writes one word a line: auto, ask or deny.
 ";
-
-/// The settings and directories for `check`.
-pub struct Setup {
-    pub home: PathBuf,
-    /// The backend's PATH.
-    pub path: OsString,
-    pub settings: co_policy::PolicySettings,
-    /// The directory of the person's saved rules.
-    pub rules: Option<PathBuf>,
-    /// co's own files.
-    pub own: Vec<PathBuf>,
-    pub launcher: Launcher,
-}
-
-impl Setup {
-    /// Returns the judge of a workspace. Prints faults of the rules to standard error.
-    pub(super) fn judge(self, workspace: PathBuf) -> Judge {
-        let mut notes = Vec::new();
-        let saved = match self
-            .rules
-            .as_deref()
-            .map(|dir| rules::load(dir, &workspace))
-        {
-            Some(Ok(saved)) => saved,
-            Some(Err(error)) => {
-                notes.push(error.to_string());
-                Vec::new()
-            }
-            None => Vec::new(),
-        };
-        // Nobody waits for the rest of it.
-        self.launcher.surveys().finish(&workspace);
-        let (judge, problems) = Judge::new(JudgeConfig {
-            workspace,
-            home: self.home,
-            path: self.path,
-            settings: self.settings,
-            saved,
-            own: self.own,
-        });
-        let judge = judge.with_launcher(self.launcher, std::env::vars_os().collect());
-        notes.extend(problems);
-        for note in notes {
-            let _shown = writeln!(io::stderr(), "{note}");
-        }
-        judge
-    }
-}
 
 struct CheckArguments {
     cwd: Option<PathBuf>,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use lexopt::{Arg::*, Parser};
 use serde_json::json;
 
-use super::check::Setup;
+use super::setup::Setup;
 use crate::buffers::OpenBuffers;
 use crate::tool::edits::{EditRequest, Proposal, SeenTexts, propose};
 

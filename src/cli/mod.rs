@@ -5,6 +5,7 @@ mod descriptors;
 pub mod doctor;
 mod edit;
 pub mod exec;
+mod setup;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -199,9 +200,9 @@ fn exec(args: &[OsString], watchdog: Watchdog) -> ExitCode {
 }
 
 /// Runs a command that judges.
-fn with_setup(run: impl FnOnce(check::Setup) -> ExitCode) -> ExitCode {
+fn with_setup(run: impl FnOnce(setup::Setup) -> ExitCode) -> ExitCode {
     let setup = CommandContext::find().and_then(|here| {
-        Ok(check::Setup {
+        Ok(setup::Setup {
             launcher: here.launcher(),
             path: std::env::var_os("PATH").unwrap_or_default(),
             rules: Some(here.paths.rules_dir()?),

@@ -1,0 +1,57 @@
+//! The judge of the commands `check` and `edit`.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use crate::tool::judge::{Judge, JudgeConfig};
+use crate::tool::rules;
+use co_exec::sandbox::Launcher;
+
+/// The settings and directories for `check` and `edit`.
+pub struct Setup {
+    pub home: PathBuf,
+    /// The backend's PATH.
+    pub path: OsString,
+    pub settings: co_policy::PolicySettings,
+    /// The directory of the person's saved rules.
+    pub rules: Option<PathBuf>,
+    /// co's own files.
+    pub own: Vec<PathBuf>,
+    pub launcher: Launcher,
+}
+
+impl Setup {
+    /// Returns the judge of a workspace. Prints faults of the rules to standard error.
+    pub(super) fn judge(self, workspace: PathBuf) -> Judge {
+        let mut notes = Vec::new();
+        let saved = match self
+            .rules
+            .as_deref()
+            .map(|dir| rules::load(dir, &workspace))
+        {
+            Some(Ok(saved)) => saved,
+            Some(Err(error)) => {
+                notes.push(error.to_string());
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        // Nobody waits for the rest of it.
+        self.launcher.surveys().finish(&workspace);
+        let (judge, problems) = Judge::new(JudgeConfig {
+            workspace,
+            home: self.home,
+            path: self.path,
+            settings: self.settings,
+            saved,
+            own: self.own,
+        });
+        let judge = judge.with_launcher(self.launcher, std::env::vars_os().collect());
+        notes.extend(problems);
+        for note in notes {
+            let _shown = writeln!(io::stderr(), "{note}");
+        }
+        judge
+    }
+}
