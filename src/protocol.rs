@@ -149,6 +149,8 @@ pub struct BufferChanged {
     /// The text that autocommands made of it when it was written; none if they changed nothing.
     #[serde(deserialize_with = "some_bytes")]
     pub text: Option<Vec<u8>>,
+    /// The diagnostics that were not there before the change: `line:column: severity: message`.
+    pub diagnostics: Vec<String>,
 }
 
 /// Options of a person's own command.

@@ -136,6 +136,7 @@
 ---@field problem? string why nothing was changed
 ---@field unsaved? string why the file does not have the change
 ---@field text? string what autocommands made of it when it was written
+---@field diagnostics? string[] those that were not there before the change
 
 ---@alias co.FromEditor co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Buffers|co.BufferChanged
 

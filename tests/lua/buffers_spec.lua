@@ -56,6 +56,9 @@ local function change(nvim, file, replacements, fields)
   end)
   local reply = nvim:sent('buffer_changed')[count + 1]
   reply.type, reply.request = nil, nil
+  if not (reply.diagnostics or {})[1] then
+    reply.diagnostics = nil
+  end
   return reply
 end
 
@@ -184,5 +187,48 @@ describe('the buffers', function()
       same({}, change(nvim, file, lines(0, 1, { 'mine' })))
       same('mine\n', bytes_of(file))
     end
+  end)
+
+  it('tell the new diagnostics of a language server', function()
+    local nvim, file = open('one\ntwo\n')
+    nvim:lua([[
+      local function publish(dispatchers, uri, text)
+        local found = {}
+        for row, line in ipairs(vim.split(text, '\n')) do
+          for word in line:gmatch('bad%d') do
+            local at = { line = row - 1, character = 0 }
+            table.insert(found, {
+              range = { start = at, ['end'] = at }, message = word, severity = 1, source = 'toy',
+            })
+          end
+        end
+        dispatchers.notification('textDocument/publishDiagnostics', { uri = uri, diagnostics = found })
+      end
+      vim.lsp.start({ name = 'toy', root_dir = '/', cmd = function(dispatchers)
+        return {
+          request = function(method, _, callback)
+            local sync = { openClose = true, change = 1 }
+            callback(nil, method == 'initialize' and { capabilities = { textDocumentSync = sync } } or {})
+            return true, 1
+          end,
+          notify = function(method, params)
+            local document = params.textDocument
+            if method == 'textDocument/didOpen' then
+              publish(dispatchers, document.uri, document.text)
+            elseif method == 'textDocument/didChange' then
+              vim.schedule(function()
+                publish(dispatchers, document.uri, params.contentChanges[1].text)
+              end)
+            end
+            return true
+          end,
+          is_closing = function() return false end,
+          terminate = function() end,
+        }
+      end })
+    ]])
+    change(nvim, file, lines(1, 2, { 'bad1' }))
+    local reply = change(nvim, file, lines(0, 1, { 'zero', 'bad2' }))
+    same({ diagnostics = { '2:1: error: bad2 [toy]' } }, reply)
   end)
 end)

@@ -188,6 +188,20 @@ describe('the review of a change', function()
     same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
   end)
 
+  it('shows a new file', function()
+    local question = ask_change(1, 'src/a.rs')
+    question.change.text = ''
+    question.change.hunks = { { start = 0, ['end'] = 0, lines = { 'first', 'second' } } }
+    local nvim = editor()
+    nvim:receive(question)
+    nvim:wait_screen('edit_file src/a.rs')
+    reach(nvim)
+    nvim:settle()
+    nvim:keys('d')
+    nvim:wait_screen('+ second')
+    same(false, nvim:shows('---'))
+  end)
+
   it('ends when its question does', function()
     local nvim = review(ask_change(1, 'src/a.rs'))
     nvim:receive({ type = 'settled', id = 1, decision = 'withdrawn' })

@@ -73,15 +73,14 @@ local function draw(review)
     file = question.id == review.question.id and index or file
   end
   local parts = {
-    ('%s  +%d -%d'):format(change.path, change.added, change.removed),
+    ('%s  +%d -%d'):format((change.path:gsub('%%', '%%%%')), change.added, change.removed),
     ('%d of %d answered'):format(#state.hunks - #review_state.open(state), #state.hunks),
-    'y n e c u  ]c  Y N  =  q  g?',
+    '%<y n e c u  ]c  Y N  =  q  g?',
   }
   if #all > 1 then
     table.insert(parts, 1, ('file %d of %d'):format(file, #all))
   end
-  local text = table.concat(parts, ' · '):gsub('%%', '%%%%')
-  windows.options(review.win, { winbar = ' ' .. text })
+  windows.options(review.win, { winbar = ' ' .. table.concat(parts, ' · ') })
 end
 
 --- Closes the window with the text after the change.

@@ -27,6 +27,14 @@ local function expand(line)
   return (line:gsub('\t', (' '):rep(vim.bo.tabstop)))
 end
 
+--- Returns whether the lines of a hunk stand above the first line of the text.
+---@param state co.review.State
+---@param number integer
+---@return boolean
+function M.above_text(state, number)
+  return state.hunks[number]['end'] == 0 and #state.text > 0
+end
+
 --- Draws a hunk.
 ---@param buf integer
 ---@param state co.review.State
@@ -49,7 +57,7 @@ local function draw_hunk(buf, state, number)
     virtual[#virtual + 1] = { { '+ ' .. expand(line), text_group } }
   end
   -- New lines stand below the ones that they replace.
-  local above = hunk['end'] == 0 and #state.text > 0
+  local above = M.above_text(state, number)
   api.nvim_buf_set_extmark(buf, namespace, math.max(hunk['end'] - 1, 0), 0, {
     virt_lines = virtual,
     virt_lines_above = above,
@@ -76,8 +84,7 @@ end
 ---@param win integer
 ---@param state co.review.State
 function M.show_top(win, state)
-  local first = state.hunks[1]
-  if first['end'] == 0 then
+  if M.above_text(state, 1) then
     api.nvim_win_call(win, function()
       if vim.fn.winsaveview().topline == 1 then
         vim.fn.winrestview({ topline = 1, topfill = #review_state.lines(state, 1) + 1 })

@@ -174,12 +174,17 @@ impl Turn {
         }
         for note in &proposal.notes {
             lead.push_str(&format!("Note: {note}.\n"));
+            summary.push_str(&format!("; {}", one_line(note)));
         }
         let mut diff = proposal.diff.clone();
         if let Some(reformatted) = reformatted {
             summary.push_str(", then changed by the editor when it was saved");
             diff.push_str("Then the editor changed the text when it was saved:\n");
             diff.push_str(&reformatted.diff);
+        }
+        if !applied.diagnostics.is_empty() {
+            diff.push_str("New diagnostics:\n");
+            diff.extend(applied.diagnostics.iter().map(|it| format!("{it}\n")));
         }
         let diff = match diff.len() <= LONGEST_DIFF {
             true => co_policy::printable(&diff),

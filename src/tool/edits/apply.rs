@@ -16,6 +16,8 @@ pub struct Applied {
     pub unsaved: Option<String>,
     /// The change that autocommands such as formatters made after it.
     pub reformatted: Option<Reformatted>,
+    /// The diagnostics of language servers that were not there before it: `line:column: severity: message`.
+    pub diagnostics: Vec<String>,
 }
 
 /// A change that autocommands made when a buffer was written.
@@ -42,6 +44,7 @@ pub async fn apply(mut proposal: Proposal, buffers: &Buffers) -> Result<Applied,
                     proposal,
                     unsaved: None,
                     reformatted: None,
+                    diagnostics: Vec::new(),
                 })
             })
             .await;
@@ -58,6 +61,7 @@ pub async fn apply(mut proposal: Proposal, buffers: &Buffers) -> Result<Applied,
             proposal,
             unsaved: changed.unsaved,
             reformatted,
+            diagnostics: changed.diagnostics,
         });
     }
     Err(refused(&proposal, "its buffer keeps changing"))

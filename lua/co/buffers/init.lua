@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
+local diagnostics = require('co.buffers.diagnostics')
 local log = require('co.ui.log')
 local reload = require('co.ui.reload')
 
@@ -175,9 +176,9 @@ end
 
 --- Changes a buffer in one block of undo, and writes it if it had no unsaved changes.
 ---@param message co.ChangeBuffer
+---@param buf? integer
 ---@return co.BufferChanged reply without its type and request
-local function change(message)
-  local buf = loaded(message.file)
+local function change(message, buf)
   if not buf or api.nvim_buf_get_changedtick(buf) ~= message.tick then
     return { moved = true }
   end
@@ -214,16 +215,26 @@ local function change(message)
   }
 end
 
---- Changes a buffer and sends the result.
+--- Changes a buffer and sends the result, with the diagnostics that the change caused.
 ---@param message co.ChangeBuffer
 function M.change(message)
-  local ok, reply = xpcall(change, debug.traceback, message)
+  local buf = loaded(message.file)
+  local before = buf and diagnostics.count(buf) or {}
+  local ok, reply = xpcall(change, debug.traceback, message, buf)
   if not ok then
     log.add('buffers', tostring(reply))
     reply = { problem = 'Neovim refused the change: see :Co /log' }
   end
+  ---@cast reply co.BufferChanged
   reply.type, reply.request = 'buffer_changed', message.request
-  backend.send_if_running(reply)
+  if not buf or reply.moved or reply.problem then
+    backend.send_if_running(reply)
+    return
+  end
+  diagnostics.wait(buf, before, function(new)
+    reply.diagnostics = new
+    backend.send_if_running(reply)
+  end)
 end
 
 return M
