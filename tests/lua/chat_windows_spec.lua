@@ -195,6 +195,27 @@ describe('the windows of a chat', function()
     end)
   end)
 
+  it('open, move and close on a narrow screen', function()
+    for _, columns in ipairs({ 16, 21, 30 }) do
+      local nvim = neovim.start({ screen = true, columns = columns, lines = 20 })
+      for _, keys in ipairs({ ':Co<CR>', ':vnew | Co<CR>', '<C-w>J', '<C-w>L' }) do
+        nvim:keys(keys)
+        nvim:wait(IN_PROMPT)
+        nvim:settle()
+      end
+      nvim:keys('q')
+      wait_closed(nvim)
+      nvim:keys(':Co<CR>')
+      nvim:wait(IN_PROMPT)
+      for _, size in ipairs({ { columns + 4, 8 }, { columns, 20 } }) do
+        vim.o.columns, vim.o.lines = size[1], size[2] + 1
+        nvim:wait('return vim.o.columns == ...', size[1])
+        nvim:settle()
+      end
+      same('', nvim:lua('return vim.v.errmsg'))
+    end
+  end)
+
   it('come back from a session file', function()
     local nvim = chat()
     local file = vim.fn.tempname()

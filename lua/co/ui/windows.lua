@@ -21,38 +21,22 @@ function M.options(win, options)
   end
 end
 
---- Sets 'equalalways' again, without the change of all sizes that comes with it.
-local function set_equalalways()
-  local fixed = {}
-  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    local options = vim.wo[win]
-    fixed[win] = { winfixwidth = options.winfixwidth, winfixheight = options.winfixheight }
-    M.options(win, { winfixwidth = true, winfixheight = true })
-  end
-  vim.o.equalalways = true
-  for win, options in pairs(fixed) do
-    M.options(win, options)
-  end
-end
-
---- Runs `change`. Other windows keep their sizes and their text.
+--- Runs `change`, which opens or closes a window in a row or in a column. Other windows keep their sizes and their text.
 ---@generic T
+---@param parent? string `row` or `col`
 ---@param change fun(): T
 ---@return T
-local function keep_layout(change)
+local function keep_layout(parent, change)
   local options = { splitkeep = 'screen' }
+  -- 'equalalways' is not turned off: to turn it on again changes all sizes, and crashes Neovim on a narrow screen.
+  options.eadirection = parent == 'row' and 'ver' or 'hor'
   -- With these two, the room of a closed window goes to the window that it was taken from.
   options.splitright, options.splitbelow = true, true
   local before = {}
   for name, value in pairs(options) do
     before[name], vim.o[name] = vim.o[name], value
   end
-  local equal = vim.o.equalalways
-  vim.o.equalalways = false
   local ok, result = pcall(change)
-  if equal then
-    set_equalalways()
-  end
   for name, value in pairs(before) do
     vim.o[name] = value
   end
@@ -126,7 +110,7 @@ function M.split(buf, where)
   local height = base and api.nvim_win_get_height(base) or vim.o.lines
   local width = base and api.nvim_win_get_width(base) or vim.o.columns
   local size = math.max(1, math.min(where.size, math.floor((below and height or width) / 2)))
-  local win = keep_layout(function()
+  local win = keep_layout(below and 'col' or 'row', function()
     return api.nvim_open_win(buf, false, {
       split = where.side,
       win = base or -1,
@@ -171,7 +155,7 @@ function M.open_beside(buf, win, side)
   if M.is_float(win) then
     return open_float(buf)
   end
-  local opened = keep_layout(function()
+  local opened = keep_layout('col', function()
     return api.nvim_open_win(buf, false, { split = side, win = win })
   end)
   M.options(opened, { diff = false, scrollbind = false, cursorbind = false })
@@ -183,11 +167,12 @@ end
 ---@param target integer
 ---@param side 'above'|'below'
 function M.move(win, target, side)
-  keep_layout(function()
+  keep_layout('col', function()
     local ignored = vim.o.eventignore
     vim.o.eventignore = 'all'
-    local moved, problem =
-      pcall(vim.fn.win_splitmove, win, target, { rightbelow = side == 'below' })
+    -- With a size, Neovim does not make the other windows equally high.
+    local options = { rightbelow = side == 'below', size = api.nvim_win_get_height(win) }
+    local moved, problem = pcall(vim.fn.win_splitmove, win, target, options)
     vim.o.eventignore = ignored
     if not moved then
       error(problem, 0)
@@ -199,7 +184,7 @@ end
 ---@param win integer
 ---@param height integer
 function M.set_height(win, height)
-  keep_layout(function()
+  keep_layout('col', function()
     api.nvim_win_set_height(win, height)
   end)
 end
@@ -247,6 +232,21 @@ function M.in_tabpage(buf)
   return M.showing(buf)[1]
 end
 
+--- Returns the kind of the frame that contains a window; nil if none does.
+---@param win integer
+---@param layout vim.fn.winlayout.ret
+---@return string? `row` or `col`
+local function parent_of(win, layout)
+  local kind = layout[1]
+  local children = kind == 'leaf' and {} or layout[2] --[[@as vim.fn.winlayout.ret[] ]]
+  for _, child in ipairs(children) do
+    local found = child[2] == win and kind or parent_of(win, child)
+    if found then
+      return found
+    end
+  end
+end
+
 --- Closes a window. The last window of Neovim gets another buffer instead.
 ---@param win integer
 function M.hide(win)
@@ -261,7 +261,8 @@ function M.hide(win)
     api.nvim_win_set_buf(win, other)
     return
   end
-  keep_layout(function()
+  local tab = api.nvim_tabpage_get_number(api.nvim_win_get_tabpage(win))
+  keep_layout(parent_of(win, vim.fn.winlayout(tab)), function()
     api.nvim_win_close(win, false)
   end)
 end
