@@ -10,7 +10,7 @@ help: ## Say what there is
 demo: ## Try co in a copy of a small project, with a model that runs here
 	@python3 scripts/demo.py
 
-record: ## Record the demo into docs/demo.txt and docs/demo.svg; takes tmux
+record: ## Record a session into docs/demo.txt and docs/demo.svg; takes tmux
 	@python3 scripts/record.py
 
 test: ## Run every test: the set-up, the backend, Lua, and all of it together

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Record the demo: a real terminal, the plugin, a model that runs here, and somebody's keys.
+"""Record a session: a real terminal, the plugin, a scripted model, and somebody's keys.
 
     python3 scripts/record.py            # what `make record` runs
 
-Writes docs/demo.txt and docs/demo.svg. It takes tmux besides what the demo takes.
+Writes docs/demo.txt and docs/demo.svg. The model's words are in demo/fix.json: a model that runs here in a moment is too
+small to mend a program. It takes tmux besides what the demo takes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 
@@ -23,9 +25,11 @@ import terminal_svg
 
 COLUMNS, ROWS = 110, 28
 PATIENCE_S = 120
-TITLE = "co: a model asks to make a folder and waits for a yes; then a command of one's own, in colours"
-ASK = ":Co make a folder called out with mkdir out"
-LIST = ":Co! ls -1p --color=always; grep -n --color=always 'def ' change.py"
+TITLE = "co: a model runs the tests, changes a file after a yes, and runs the tests again; then a command of one's own"
+OPEN = ":edit change.py"
+ASK = ":Co fix the failing test"
+LOG = ":Co! git diff --color=always --stat; python3 -m unittest"
+SCRIPT = demo.ROOT / "demo" / "fix.json"
 RULE = "─" * COLUMNS
 
 
@@ -120,29 +124,62 @@ class Recording:
         return terminal_svg.svg(frames, COLUMNS, TITLE)
 
 
+class ScriptedModel:
+    """A server that answers with the words of `SCRIPT`."""
+
+    def __enter__(self) -> str:
+        """Start the server and return its address."""
+        command = [demo.tool("node"), demo.tool("aimock"), "-p", "0", "--strict", "-f", str(SCRIPT)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in self.process.stdout:
+            if found := re.search(r"listening on (\S+)", line):
+                threading.Thread(target=self.process.stdout.read, daemon=True).start()
+                return found[1].rstrip("/")
+        raise demo.DemoError("the scripted model did not start")
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the server."""
+        self.process.kill()
+        self.process.wait()
+
+
 def play(terminal: Terminal, project: pathlib.Path) -> Recording:
-    """Type what the start page says and keep what comes."""
+    """Ask for a mended program, say yes three times and keep what comes."""
     recording = Recording()
+
+    def answer(pattern: str, what: str, then: Callable[[], bool]) -> None:
+        """Say yes to the question that shows a pattern, and wait for what follows."""
+        terminal.until(what, lambda: terminal.shows(pattern))
+        terminal.type(":Co /approve")
+        terminal.press("Enter")
+
+        def approved() -> bool:
+            # The window swallows keys for a moment after it is entered.
+            if terminal.shows(pattern):
+                terminal.type("y")
+            return then()
+
+        terminal.until(f"what follows {what}", approved)
+
+    def mended() -> bool:
+        return "while cents" in (project / "change.py").read_text(encoding="utf-8")
+
     terminal.until("the start page", lambda: terminal.shows("what you like"))
+    terminal.type(OPEN)
+    terminal.press("Enter")
     terminal.type(ASK)
-    terminal.until("the prompt", lambda: terminal.shows("with mkdir out\\n*$"))
+    terminal.until("the prompt", lambda: terminal.shows(ASK + r"\n*$"))
     recording.keep(terminal, "A prompt, typed at the command line.", 3)
     terminal.press("Enter")
-    terminal.until("the question", lambda: terminal.shows("co 1/1"))
-    recording.keep(terminal, "The model wants to run a command: it waits, and takes no key.", 4)
-    terminal.type(":Co /approve")
-    terminal.press("Enter")
-
-    def approved() -> bool:
-        # The window swallows keys for a moment after it is entered.
-        if terminal.shows("co 1/1"):
-            terminal.type("y")
-        return (project / "out").is_dir()
-
-    terminal.until("the folder", approved)
-    terminal.until("the answer", lambda: terminal.shows("ready ·"))
-    recording.keep(terminal, "After y: the command, its output, and what the model says to it.", 4)
-    terminal.type(LIST)
+    terminal.until("the question", lambda: terminal.shows(r"co 1/1"))
+    recording.keep(terminal, "The model wants to run the tests: the question waits, and takes no key.", 4)
+    answer(r"│python3 -m unittest", "the tests", lambda: terminal.shows(r"edit_file change\.py  \+1 -1"))
+    recording.keep(terminal, "After y: a test fails, and the model asks to change the file. The float shows how.", 5)
+    answer(r"edit_file change\.py  \+1 -1", "the change", mended)
+    answer(r"│python3 -m unittest", "the tests again", lambda: terminal.shows(r"All three tests pass"))
+    terminal.until("the end of the turn", lambda: terminal.shows(r"ready ·"))
+    recording.keep(terminal, "After y: the buffer has the change, and the tests pass.", 5)
+    terminal.type(LOG)
     terminal.press("Enter")
     terminal.until("the end of the run", lambda: terminal.shows("exit 0"))
     recording.keep(terminal, "A command of one's own, with its colours.", 5)
@@ -155,7 +192,7 @@ def record(binary: pathlib.Path) -> Recording:
     with tempfile.TemporaryDirectory(prefix="co-demo-", ignore_cleanup_errors=True) as name:
         home = pathlib.Path(name).resolve()
         project = demo.sample(home)
-        with demo.Model(home / "model.log") as address:
+        with ScriptedModel() as address:
             env = demo.environment(home, address, binary.resolve())
             command = [nvim, "-u", str(demo.ROOT / "demo" / "init.lua")]
             terminal = Terminal(command, project, env)

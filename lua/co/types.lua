@@ -233,6 +233,7 @@
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.QuestionText
 ---@field footer fun(question: any): string, string its keys with words, and its keys only
+---@field d? fun(question: any): string what the key `d` does, in a word
 ---@field entry fun(question: any): co.ListEntry
 ---@field scopes fun(question: any): co.Scope[] the scopes of `always`; empty if it cannot be answered so
 ---@field reply fun(question: any, decision: co.Decision, extra: co.AnswerDetails) sends an answer

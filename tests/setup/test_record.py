@@ -134,7 +134,7 @@ class RecordingTest(unittest.TestCase):
         self.assertLess(drawn.stat().st_size, 150_000)
         tree = ElementTree.parse(drawn)
         words = "".join(text.text for text in tree.iter(SVG + "text"))
-        for text in ("mkdir out", "co 1/1", "The folder is there now", "exit 0"):
+        for text in ("fix the failing test", "co 1/1", "while cents", "Ran 3 tests", "exit 0"):
             self.assertIn(text, words)
             self.assertIn(text, (ROOT / "docs" / "demo.txt").read_text())
 

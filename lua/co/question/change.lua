@@ -62,12 +62,11 @@ return {
     end
     return text_of(question)
   end,
-  footer = function(question)
-    local long, brief = 'y once · n no · N no, because · a always', 'y n N a'
-    if review.possible(question) then
-      return long .. ' · d review', brief .. ' d'
-    end
-    return long, brief
+  footer = function()
+    return 'y once · n no · N no, because · a always', 'y n N a'
+  end,
+  d = function(question)
+    return review.possible(question) and 'review' or 'all'
   end,
   entry = function(question)
     return {

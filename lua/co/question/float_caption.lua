@@ -33,7 +33,8 @@ local function question_keys(state)
   if state.total > 1 then
     long, brief = long .. ' · Y list', brief .. ' Y'
   end
-  return (' %s · d all · g? '):format(long), (' %s d g? '):format(brief)
+  local d = question.kind.d and question.kind.d(question) or 'all'
+  return (' %s · d %s · g? '):format(long, d), (' %s d g? '):format(brief)
 end
 
 --- Returns the footer: the keys that work now.
