@@ -50,6 +50,21 @@ describe('context', function()
     same({ 'left out: @file:missing.txt (there is no such file)' }, told(nvim))
   end)
 
+  it('of a range is what /edit asks to change', function()
+    local nvim = neovim.start({ screen = true, columns = 160 })
+    nvim:lua([[
+      vim.cmd('edit b.lua')
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two', 'three' })
+    ]])
+    nvim:keys(':2,3Co /edit make it async<CR>')
+    nvim:wait('return #_G.sent > 0')
+    local prompt = nvim:sent('prompt')[1]
+    same('Change lines 2 to 3 of b.lua, and nothing else: make it async', prompt.text)
+    same({ { name = '@selection b.lua:2-3', text = 'two\nthree\n' } }, prompt.context)
+    nvim:keys(':Co /edit make it async<CR>')
+    nvim:wait_screen('/edit takes the lines of a file and a wish')
+  end)
+
   it('with nothing in it is left out, and co says so', function()
     local nvim = neovim.start({ screen = true, columns = 160 })
     nvim:keys(':Co<CR>')

@@ -47,6 +47,18 @@ function M.range(first, last)
   return selected(api.nvim_get_current_buf(), first, last)
 end
 
+--- Returns the prompt that asks for a change of lines of the current buffer.
+---@param first integer
+---@param last integer
+---@param wish string
+---@return string
+function M.edit_prompt(first, last, wish)
+  local range = first == last and ('line %d'):format(first)
+    or ('lines %d to %d'):format(first, last)
+  local name = name_of(api.nvim_get_current_buf())
+  return ('Change %s of %s, and nothing else: %s'):format(range, name, wish)
+end
+
 --- Returns the lines of the last visual selection.
 ---@param buf integer
 ---@return co.Context?

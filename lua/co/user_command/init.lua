@@ -104,13 +104,16 @@ local function carry_out(opts)
   end
   local text = vim.trim(opts.args)
   local name, args = text:match('^/(%S*)%s*(.-)%s*$')
-  if name then
+  local lines = range_lines(opts)
+  local contexts = require('co.chat.context')
+  if name == 'edit' and lines and args and args ~= '' then
+    text = contexts.edit_prompt(opts.line1, opts.line2, args)
+  elseif name then
     local chat = require('co.chat').current()
     require('co.user_command.slash').run(name, args or '', chat, vim.fn.getcwd())
     return
   end
-  local lines = range_lines(opts)
-  local context = lines and { require('co.chat.context').range(opts.line1, opts.line2) } or nil
+  local context = lines and { contexts.range(opts.line1, opts.line2) } or nil
   if text == '' then
     local chats = require('co.chat')
     chats.open()

@@ -164,6 +164,13 @@ M.commands = {
       return made ~= nil
     end,
   },
+  edit = {
+    about = 'ask for a change of the lines of a range: :{range}Co /edit make it async',
+    run = function()
+      notify.error('/edit takes the lines of a file and a wish: :{range}Co /edit make it async')
+      return false
+    end,
+  },
   jobs = {
     about = "list the runs of :Co! and the model's jobs",
     run = function()
