@@ -238,6 +238,7 @@ fn services(
             own,
             rules: paths.rules_dir().map_err(|error| error.to_string())?,
             trust: paths.trust_dir().map_err(|error| error.to_string())?,
+            checkpoints: paths.state.join("checkpoints"),
         },
         connect: connect(),
         front_ends: front_end::make(editor.clone()),
@@ -400,6 +401,10 @@ impl App {
                 options,
             }),
             FromEditor::RunInput { run, data, close } => self.runs.input(run, data, close),
+            FromEditor::Saved { file } => {
+                let file = PathBuf::from(OsString::from_vec(file));
+                self.services.checkpoints.saved(&file);
+            }
             FromEditor::RunResize { run, size } => self.runs.resize(run, size),
             FromEditor::CancelRun { run } => self.runs.cancel(run),
             FromEditor::KeepRun { run, keep } => self.runs.keep(run, keep),

@@ -11,7 +11,7 @@ use co_exec::{HostEnvironment, Patch, Size};
 use co_llm::transcript::{Context, Cost, Usage};
 
 /// The version of the protocol, which changes with the meaning of a message. Each side refuses another version.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// A message from Lua to the backend.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -104,6 +104,11 @@ pub enum FromEditor {
     CancelRun { run: u64 },
     /// A model's job outlives its chat, or no longer does.
     KeepRun { run: u64, keep: bool },
+    /// The person saves a file, or has saved it. `file` is its real path.
+    Saved {
+        #[serde(deserialize_with = "bytes")]
+        file: Vec<u8>,
+    },
     /// The answer to a [`ToEditor::ReadBuffers`].
     Buffers {
         request: u64,
@@ -277,6 +282,12 @@ pub enum ToEditor {
     },
     /// A question for the person.
     Question(Question),
+    /// The first checkpoint was made, or could not be. The questions of the chat then have this `no_undo`.
+    NoUndo {
+        chat: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
     /// A question whether a file of the workspace is trusted.
     Trust(TrustQuestion),
     /// The question is settled, so Lua closes its float.
@@ -422,6 +433,9 @@ pub struct Question {
     /// The reason why the list of questions does not approve it: it may reach a secret or leave the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<String>,
+    /// The reason why the changes of the command cannot be taken back; none if they can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_undo: Option<String>,
     /// The person answered with a command that a deny rule forbids, so co asks again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_edit: Option<RefusedEdit>,

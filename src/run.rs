@@ -183,6 +183,7 @@ async fn follow(
     mut inputs: mpsc::Receiver<RunInput>,
 ) {
     let (number, streams) = (run.run, run.streams);
+    let _person_run = services.person_runs().await;
     let (job, conditions) = match begin(&services, run).await {
         Ok(begun) => begun,
         Err(why) => {

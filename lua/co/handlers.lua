@@ -15,6 +15,9 @@ local windows = require('co.ui.windows')
 local handlers = {
   ready = function(message)
     backend.on_ready(message)
+    vim.schedule(function()
+      require('co.buffers').watch_saves()
+    end)
   end,
   isolation = function(message)
     backend.on_isolation(message)
@@ -70,6 +73,9 @@ local handlers = {
     message.kind = require('co.question.trust')
     message.command, message.destructive = 'trust ' .. message.name, false
     require('co.question').add(message)
+  end,
+  no_undo = function(message)
+    require('co.question').set_no_undo(message)
   end,
   settled = function(message)
     require('co.question').settle(message)

@@ -138,7 +138,11 @@
 ---@field text? string what autocommands made of it when it was written
 ---@field diagnostics? string[] those that were not there before the change
 
----@alias co.FromEditor co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Buffers|co.BufferChanged
+---@alias co.FromEditor co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged
+
+---@class (exact) co.Saved
+---@field type 'saved'
+---@field file string the real path
 
 ---@class (exact) co.Ready
 ---@field type 'ready'
@@ -261,6 +265,7 @@
 ---@field span? [integer, integer] the bytes of the command that the first reason is about, end exclusive
 ---@field prefix? string
 ---@field alone? string the reason why the list does not approve it
+---@field no_undo? string the reason why the changes of the command cannot be taken back
 ---@field refused_edit? { question: integer, command: string, why: string } the person's command that a deny rule forbids
 ---@field change? co.Change the change of a file that the question is about
 
@@ -301,6 +306,12 @@
 ---@field size integer bytes
 ---@field text string
 ---@field notes string[]
+
+--- The questions of the chat have this `no_undo` now.
+---@class (exact) co.NoUndo
+---@field type 'no_undo'
+---@field chat integer
+---@field why? string
 
 ---@class (exact) co.Settled
 ---@field type 'settled'

@@ -265,15 +265,18 @@ impl Chat {
             Ok(provider) => provider,
             Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
         };
+        let judge = self.services.judge(&self.dirs.workspace);
+        (self.services).prepare_checkpoints(self.id, Arc::clone(&judge));
         let (events, receiver) = mpsc::channel(EVENTS);
         let cancel = self.cancel.child_token();
         let turn = Turn {
             chat: self.id,
             transcript_id: self.recorder.id().unwrap_or_default(),
+            number: self.turns_ended(),
             services: Arc::clone(&self.services),
             new_services: self.new_services.subscribe(),
             provider,
-            judge: self.services.judge(&self.dirs.workspace),
+            judge,
             workspace: self.dirs.workspace.clone(),
             cwd: self.dirs.cwd.clone(),
             instructions: self.instructions.text(),
@@ -297,6 +300,14 @@ impl Chat {
         });
         self.fire("CoTurnStarted", serde_json::json!({ "chat": self.id }));
         self.set_state(State::Thinking, String::new());
+    }
+
+    /// Returns the number of turns that ended, which is the number of the next one.
+    fn turns_ended(&self) -> usize {
+        let items = self.recorder.items().iter();
+        items
+            .filter(|item| matches!(item, Item::End { .. }))
+            .count()
     }
 
     fn provider(&mut self) -> Result<Arc<dyn Provider>, Fault> {
@@ -333,8 +344,12 @@ impl Chat {
                 self.show(event);
             }
             TurnEvent::State(state, detail) => self.set_state(state, detail),
-            TurnEvent::Question(ask, reply) => {
-                self.questions.put(*ask, reply);
+            TurnEvent::Question(mut question, reply) => {
+                if question.change.is_none() {
+                    let judge = self.services.judge(&self.dirs.workspace);
+                    question.no_undo = self.services.checkpoints.missing(judge.root());
+                }
+                self.questions.put(*question, reply);
             }
             TurnEvent::Withdraw(id) => self.questions.withdraw(id),
             TurnEvent::Allow(allowance) => self.allow(allowance).await,

@@ -13,6 +13,7 @@ use super::instruction_answers::InstructionAnswers;
 use super::running_jobs::RunningJobs;
 use crate::audit::{self, Audit};
 use crate::buffers::Buffers;
+use crate::checkpoint::{Checkpoints, PersonRun};
 use crate::config::{Applies, Config, Given, ModelChoice, SandboxBackend};
 use crate::editor::Editor;
 use crate::protocol::{Level, ToEditor};
@@ -42,6 +43,7 @@ pub struct Services {
     /// None if its file cannot be created. The person gets a notice at the start.
     pub audit: Option<Arc<Audit>>,
     pub places: Arc<ServicePaths>,
+    pub checkpoints: Arc<Checkpoints>,
     /// The running jobs of all chats.
     pub jobs: Arc<RunningJobs>,
     /// The files of instructions, and the questions about them.
@@ -78,6 +80,8 @@ pub struct ServicePaths {
     pub rules: PathBuf,
     /// The directory of the answers about files of workspaces.
     pub trust: PathBuf,
+    /// The directory of checkpoints, which is made when the first turn begins.
+    pub checkpoints: PathBuf,
 }
 
 /// The parts of [`Services`].
@@ -109,6 +113,7 @@ impl Services {
             redactor: parts.redactor,
             audit: parts.audit.map(Arc::new),
             instructions: Arc::new(InstructionAnswers::new(parts.places.trust.clone())),
+            checkpoints: Arc::new(Checkpoints::new(parts.places.checkpoints.clone())),
             places: Arc::new(parts.places),
             jobs: Arc::default(),
             foreground: Foreground::default(),
@@ -215,6 +220,33 @@ impl Services {
         };
         judges.insert(workspace.to_owned(), known);
         judge
+    }
+
+    /// Takes the first checkpoint of a workspace in the background, and tells the editor of it.
+    pub(super) fn prepare_checkpoints(&self, chat: u64, judge: Arc<Judge>) {
+        if self.checkpoints.missing(judge.root()).is_none() {
+            return;
+        }
+        let (checkpoints, editor) = (Arc::clone(&self.checkpoints), self.editor.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Ok(workspace) = checkpoints.workspace(&judge) {
+                workspace.prepare();
+            }
+            let why = checkpoints.missing(judge.root());
+            editor.tell(ToEditor::NoUndo { chat, why });
+        });
+    }
+
+    /// Notes that a command of the person runs, until the result is dropped.
+    pub async fn person_runs(&self) -> PersonRun {
+        if self.checkpoints.is_busy() {
+            let checkpoints = Arc::clone(&self.checkpoints);
+            let divided = tokio::task::spawn_blocking(move || checkpoints.divide()).await;
+            if let Err(error) = divided {
+                tracing::error!(%error, "a checkpoint failed");
+            }
+        }
+        self.checkpoints.person_runs()
     }
 
     /// Keeps an allow rule for a workspace and lets its judge know.

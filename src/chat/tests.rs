@@ -3,6 +3,7 @@
 mod calls;
 mod cancel;
 mod chat;
+mod checkpoints;
 mod commands;
 mod compact;
 mod edits;

@@ -4,6 +4,7 @@
 mod audit_records;
 mod call;
 mod calls;
+mod checkpoint;
 mod compact;
 mod edit;
 mod edits;
@@ -42,8 +43,10 @@ use co_llm::{Fault, Provider, Stop};
 pub(super) struct Turn {
     /// The number of the chat.
     pub chat: u64,
-    /// The transcript's id in the store, for the audit file.
+    /// The transcript's id in the store.
     pub transcript_id: String,
+    /// The number of turns of the chat that ended before.
+    pub number: usize,
     pub services: Arc<Services>,
     /// Receives new services if the settings change.
     pub new_services: watch::Receiver<Arc<Services>>,

@@ -122,6 +122,7 @@ impl Chat {
             confinement,
         };
         let (spec, conditions) = typed.spec(&self.services);
+        let person_run = self.services.person_runs().await;
         let job = self.services.executor.start(spec).await;
         let job = match job {
             Ok(job) => job,
@@ -156,7 +157,7 @@ impl Chat {
             let outcome = cancellable::outcome(job, cancel.cancelled()).await;
             let empty = outcome.bytes == 0;
             front_end.show(ChatEvent::OutputEnded { block, empty });
-            drop(running);
+            drop((running, person_run));
             let text = format!("{} ended: {}", code(&name), conditions.status(&outcome));
             // It fails if the chat has ended.
             let _ = end.send(text);

@@ -108,15 +108,14 @@ impl Checkpoints {
         }
     }
 
-    /// Returns whether a command of a chat runs. Then [`Self::person_runs`] blocks on files.
+    /// Returns whether a command of a chat runs. Does not block.
     pub fn is_busy(&self) -> bool {
         let workspaces = lock(&self.workspaces);
         workspaces.values().any(|workspace| workspace.is_busy())
     }
 
-    /// Notes the start of a command of the person.
+    /// Notes the start of a command of the person. Call [`Self::divide`] before, if a command of a chat runs.
     pub fn person_runs(self: &Arc<Self>) -> PersonRun {
-        self.divide();
         self.runs.fetch_add(1, Ordering::Relaxed);
         PersonRun(Some(Arc::clone(self)))
     }
@@ -127,7 +126,7 @@ impl Checkpoints {
     }
 
     /// Gives the commands that run what has changed until now.
-    fn divide(&self) {
+    pub fn divide(&self) {
         let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
         let busy = workspaces.iter().filter(|workspace| workspace.is_busy());
         busy.for_each(|workspace| workspace.divide());

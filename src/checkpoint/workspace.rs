@@ -64,6 +64,16 @@ pub struct CallChanges {
     pub unknown: Option<String>,
 }
 
+impl CallChanges {
+    /// Returns changes that are not known, for a reason.
+    pub fn unknown(why: String) -> Self {
+        Self {
+            unknown: Some(why),
+            ..Self::default()
+        }
+    }
+}
+
 impl Workspace {
     pub(super) fn new(judge: Arc<Judge>, store: Arc<Store>, runs: Arc<AtomicUsize>) -> Self {
         Self {
@@ -153,12 +163,7 @@ impl Workspace {
         let paths: Vec<_> = before.iter().map(|(path, _)| path.clone()).collect();
         let after = match self.entries(&paths) {
             Ok(after) => after,
-            Err(why) => {
-                return CallChanges {
-                    unknown: Some(why),
-                    ..CallChanges::default()
-                };
-            }
+            Err(why) => return CallChanges::unknown(why),
         };
         let both = before.into_iter().zip(after);
         let changes = both.map(|((path, before), (_, after))| Change {
@@ -169,6 +174,35 @@ impl Workspace {
         CallChanges {
             changes: changes.filter(|it| it.before != it.after).collect(),
             ..CallChanges::default()
+        }
+    }
+
+    /// Returns the change of an edit that only the buffer of the file has.
+    pub fn after_edit_of_buffer(&self, before: EditedFiles, old: &str, new: &str) -> CallChanges {
+        let Some((path, entry)) = before.into_iter().next() else {
+            return CallChanges::default();
+        };
+        let mode = match entry {
+            Some(Entry::File { mode, .. }) => mode,
+            _ => 0o644,
+        };
+        let entry = |text: &str| match self.store.put(text.as_bytes()) {
+            Ok((blob, _)) => Ok(Some(Entry::File {
+                mode,
+                blob: Some(blob),
+            })),
+            Err(error) => Err(error.to_string()),
+        };
+        match (entry(old), entry(new)) {
+            (Ok(before), Ok(after)) => CallChanges {
+                changes: vec![Change {
+                    path,
+                    before,
+                    after,
+                }],
+                ..CallChanges::default()
+            },
+            (Err(why), _) | (_, Err(why)) => CallChanges::unknown(why),
         }
     }
 

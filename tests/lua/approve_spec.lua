@@ -34,6 +34,18 @@ describe('the approval float', function()
     same('co ?3', nvim:lua("return require('co').statusline()"))
   end)
 
+  it('says that there is no undo until there is one', function()
+    local nvim = editor()
+    local no_undo = 'no undo: the first checkpoint is being made'
+    nvim:receive(ask(1, { no_undo = 'the first checkpoint is being made' }), ask(2))
+    nvim:wait_screen(no_undo)
+    nvim:receive({ type = 'no_undo', chat = 2 })
+    nvim:receive({ type = 'no_undo', chat = 1, why = 'the workspace is too large' })
+    nvim:wait_screen('no undo: the workspace is too large')
+    nvim:receive({ type = 'no_undo', chat = 1 })
+    nvim:wait_gone('no undo')
+  end)
+
   it('says where and how a job would run, and what is typed into one', function()
     local nvim = editor()
     nvim:lua('vim.o.columns = 120')

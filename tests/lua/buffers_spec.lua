@@ -177,6 +177,19 @@ describe('the buffers', function()
     end
   end)
 
+  it('tell before and after they are saved', function()
+    local nvim, file = open('one\n')
+    nvim:lua([[require('co.buffers').watch_saves()]])
+    local link = vim.fn.tempname()
+    vim.uv.fs_symlink(vim.fs.dirname(file), link)
+    nvim:lua('vim.cmd.edit(vim.fn.fnameescape(...))', link .. '/a file.txt')
+    nvim:keys(':write<CR>')
+    neovim.wait('two messages', function()
+      return #nvim:sent('saved') == 2
+    end)
+    same({ file, file }, { nvim:sent('saved')[1].file, nvim:sent('saved')[2].file })
+  end)
+
   it('take what changed on the disk before they are read', function()
     for _, option in ipairs({ 'set autoread', 'set noautoread' }) do
       local nvim, file = open('one\n', { option })

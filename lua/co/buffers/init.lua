@@ -237,4 +237,16 @@ function M.change(message)
   end)
 end
 
+--- Tells the backend of each file that the person saves, so that no command is taken for the one that changed it.
+--- Before and after: the file may change before the backend reads a message.
+function M.watch_saves()
+  api.nvim_create_autocmd({ 'BufWritePre', 'BufWritePost' }, {
+    group = api.nvim_create_augroup('co.saves', {}),
+    callback = function(event)
+      local file = vim.fn.resolve(vim.fn.fnamemodify(event.match, ':p'))
+      backend.send_if_running({ type = 'saved', file = file })
+    end,
+  })
+end
+
 return M

@@ -176,6 +176,17 @@ function M.add(question)
   })
 end
 
+--- Sets the reason why the commands that a chat asks about cannot be taken back.
+---@param message co.NoUndo
+function M.set_no_undo(message)
+  for _, question in ipairs(questions) do
+    if question.chat == message.chat and question.no_undo then
+      question.no_undo = message.why
+      update_float()
+    end
+  end
+end
+
 --- Removes a question that was answered elsewhere, or withdrawn.
 ---@param message co.Settled
 function M.settle(message)

@@ -83,6 +83,9 @@ function M.question(question)
   if question.destructive then
     add(text, 'note ' .. M.DESTRUCTIVE, 'CoApprovalDestructive')
   end
+  if question.no_undo then
+    add(text, 'note no undo: ' .. question.no_undo, 'CoApprovalReason', 5)
+  end
   return text
 end
 

@@ -98,6 +98,7 @@ impl Chat {
                 own,
                 rules: real.join("rules"),
                 trust: real.join("trust"),
+                checkpoints: real.join("state/checkpoints"),
             },
             connect: Arc::new(move |_, choice| match choice.model.as_deref() {
                 Some("unheard-of") => Err(Fault::NoProvider),

@@ -20,6 +20,7 @@ use super::queue::{NextCall, QuestionEnd, Queue, QueuedCall};
 use super::run::{CallResult, StartedCommand};
 use super::step::MAX_CALLS;
 use crate::error;
+use crate::protocol::HunkAnswer;
 use crate::tool::ToolCall;
 use crate::tool::shell::{self, Run};
 use co_exec::Confinement;
@@ -119,6 +120,20 @@ impl Turn {
             _ => None,
         };
         let decision = self.decision(&next, answer).await?;
+        let checkpoint = self.checkpoint(&next, &decision).await;
+        let done = self.perform(next, decision, hunks).await;
+        if let Some(checkpoint) = checkpoint {
+            self.keep_changes(checkpoint).await;
+        }
+        done
+    }
+
+    async fn perform(
+        &mut self,
+        next: QueuedCall,
+        decision: Decision,
+        hunks: Option<Vec<HunkAnswer>>,
+    ) -> Result<(), Halt> {
         match next.known {
             Err(why) if next.shown => self.not_run(&next.call, why).await,
             Err(why) => self.turn_away(&next.call, why).await,

@@ -88,6 +88,7 @@ impl Turn {
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
             // Nothing but a look at the difference tells what it does.
             alone: Some("read the difference first".to_owned()),
+            no_undo: None,
             refused_edit: None,
             change: Some(Change {
                 path: co_policy::printable(&proposal.path),
@@ -130,6 +131,7 @@ impl Turn {
         self.audit_decision(&call, &judged, (&decision, "co itself"))
             .await;
         self.show(ChatEvent::Decision(decision.clone())).await?;
+        let before = self.before_edit(proposal.files()).await;
         let (summary, applied) = match apply(proposal, hunks, &self.services.buffers).await {
             Ok(applied) => {
                 let proposal = &applied.proposal;
@@ -140,7 +142,11 @@ impl Turn {
         };
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
         match applied {
-            Ok(applied) => self.tell_change(&call, &applied, summary).await,
+            Ok(applied) => {
+                let by = (judged.command, decision);
+                self.keep_edit(by, before, &applied).await;
+                self.tell_change(&call, &applied, summary).await
+            }
             Err(why) => {
                 self.not_run(&call, format!("Nothing was changed: {why}."))
                     .await

@@ -377,6 +377,7 @@ impl Turn {
             destructive: question.destructive,
             prefix: None,
             alone: None,
+            no_undo: None,
             refused_edit: None,
             change: None,
         }

@@ -183,6 +183,7 @@ impl Turn {
             alone: secret_access::reason(&reviewed.opens, &self.workspace)
                 .or_else(|| reviewed.judged.reach.clone())
                 .map(|reason| one_line(&reason)),
+            no_undo: None,
             refused_edit: None,
             change: None,
         }

@@ -202,6 +202,7 @@ fn what_the_person_did_between_and_during_calls_stays() {
         scene.write("co", "3\n");
         scene.checkpoints.saved(&scene.at("saved"));
         scene.write("saved", "mine\n");
+        scene.checkpoints.divide();
         let run = scene.checkpoints.person_runs();
         scene.write("run", "mine\n");
         run.end();

@@ -124,6 +124,14 @@ impl Proposal {
         }
     }
 
+    /// Returns the files that change, by their real paths.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match &self.change {
+            Change::Move { from, to } => vec![from.clone(), to.clone()],
+            _ => vec![self.file().to_owned()],
+        }
+    }
+
     /// Returns the texts before and after the change; none if the file is deleted or moved.
     pub(super) fn texts(&self) -> Option<(&str, &str)> {
         Some((self.old_text().unwrap_or_default(), self.new_text()?))
