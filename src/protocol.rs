@@ -342,6 +342,11 @@ pub enum ToEditor {
         title: String,
         choices: Vec<Choice>,
     },
+    /// Fills the quickfix list and opens it.
+    Quickfix {
+        title: String,
+        entries: Vec<QuickfixEntry>,
+    },
     /// Asks for the texts of the buffers of these files, which are real paths. Lua answers with [`FromEditor::Buffers`].
     ReadBuffers { request: u64, files: Vec<String> },
     /// Changes a buffer. Lua answers with [`FromEditor::BufferChanged`].
@@ -355,6 +360,16 @@ pub enum ToEditor {
         name: String,
         data: serde_json::Value,
     },
+}
+
+/// An entry of the quickfix list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QuickfixEntry {
+    /// The whole path; empty if the entry is about no file.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    pub text: String,
 }
 
 /// A change of a buffer's text.
@@ -449,6 +464,9 @@ pub struct Question {
 pub struct Change {
     /// The path in the workspace, as it is shown.
     pub path: String,
+    /// It takes changes of a turn back, or brings them back. `path` is empty, and `diff` begins with the number of files.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub undo: bool,
     /// Its buffer has unsaved changes.
     pub unsaved: bool,
     pub added: usize,

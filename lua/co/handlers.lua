@@ -66,13 +66,18 @@ local handlers = {
     require('co.chat').choose(message)
   end,
   question = function(message)
-    message.kind = require(message.change and 'co.question.change' or 'co.question.command')
+    local change = message.change
+    local kind = change and (change.undo and 'undo' or 'change') or 'command'
+    message.kind = require('co.question.' .. kind)
     require('co.question').add(message)
   end,
   trust = function(message)
     message.kind = require('co.question.trust')
     message.command, message.destructive = 'trust ' .. message.name, false
     require('co.question').add(message)
+  end,
+  quickfix = function(message)
+    require('co.ui.locations').list(message)
   end,
   no_undo = function(message)
     require('co.question').set_no_undo(message)

@@ -232,7 +232,7 @@
 
 --- A kind of question. The float gets the text and the keys of its questions from it.
 ---@class (exact) co.QuestionKind
----@field holds_turn boolean a turn waits for the answer
+---@field holds_turn boolean a turn or a command of the person waits for the answer
 ---@field keys table<co.QuestionPage, table<string, fun(question: any): boolean?>> its own keys for each page; false: the float's own key holds
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.QuestionText
@@ -250,6 +250,7 @@
 ---@field chat? integer the chat that asks; nil if none does
 ---@field command string the command, or `trust` and the file
 ---@field destructive boolean
+---@field no_undo? string
 ---@field refused_edit? { question: integer, command: string, why: string }
 ---@field hidden? boolean the person hid it
 
@@ -291,6 +292,7 @@
 
 ---@class (exact) co.Change
 ---@field path string as it is shown
+---@field undo? boolean it takes changes of a turn back or brings them back; `path` is empty
 ---@field unsaved boolean its buffer has unsaved changes
 ---@field added integer lines
 ---@field removed integer lines
@@ -372,6 +374,16 @@
 ---@field text string
 ---@field folds? integer[][] first and last rows of answers to fold
 ---@field answer? integer the row at which the last answer begins
+
+---@class (exact) co.QuickfixEntry
+---@field file string the whole path; empty if the entry is about no file
+---@field line integer
+---@field text string
+
+---@class (exact) co.Quickfix
+---@field type 'quickfix'
+---@field title string
+---@field entries co.QuickfixEntry[]
 
 ---@class (exact) co.Choice
 ---@field label string

@@ -12,6 +12,7 @@ use super::message::WorkDirs;
 use super::retell;
 use super::turn::{Permissions, Purpose};
 use super::{Chat, State};
+use crate::checkpoint::By;
 use crate::config::{ModelChoice, SandboxBackend};
 use crate::protocol::{Choice, Level, ToEditor};
 use crate::store::{self, ChatSummary};
@@ -36,6 +37,9 @@ impl Chat {
             "export" => self.export(args).await,
             "rules" => self.rules(args).await,
             "sandbox" => self.say(self.sandbox_words().await),
+            "undo" => self.undo(By::Undo),
+            "redo" => self.undo(By::Redo),
+            "changes" => self.changes().await,
             "usage" => self.say(self.usage_words()),
             other => self.complain(format!(
                 "there is no command /{other}; :Co /help lists them"
@@ -274,6 +278,8 @@ impl Chat {
             }
             Ok((log, loaded)) => {
                 self.resume_failed = false;
+                self.drop_undo();
+                self.undo = None;
                 // They belong to the chat that the person leaves.
                 self.end_jobs().await;
                 self.jobs = Jobs::new(Arc::clone(&self.services), self.id, &loaded.items);
@@ -345,7 +351,12 @@ impl Chat {
             return self.complain("that is this chat; delete it from another one");
         }
         let id = id.to_owned();
-        match blocking(move || services.store.delete(&id)).await {
+        let delete = move || {
+            services.store.delete(&id)?;
+            services.checkpoints.remove(&id);
+            Ok::<_, store::Error>(())
+        };
+        match blocking(delete).await {
             Ok(()) => self.say("deleted"),
             Err(why) => self.complain(why),
         }
@@ -363,7 +374,12 @@ impl Chat {
         }
         let services = Arc::clone(&self.services);
         let upto = self.recorder.items().len();
-        match blocking(move || services.store.fork(&id, upto)).await {
+        let fork = move || {
+            let log = services.store.fork(&id, upto)?;
+            services.checkpoints.copy(&id, log.id());
+            Ok::<_, store::Error>(log)
+        };
+        match blocking(fork).await {
             Err(why) => self.complain(why),
             Ok(log) => {
                 let items = self.recorder.items().to_vec();

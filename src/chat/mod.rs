@@ -29,6 +29,7 @@ mod show;
 pub mod text;
 mod turn;
 mod typed_commands;
+mod undo;
 pub mod wants_terminal;
 
 use std::collections::VecDeque;
@@ -110,6 +111,8 @@ struct Chat {
     /// The transcript could not be resumed. The next prompt must not start another one without notice.
     resume_failed: bool,
     typed: TypedCommands,
+    /// The last `/undo` or `/redo`, if it is not complete.
+    undo: Option<undo::OpenUndo>,
     /// Cancels the commands that the person typed.
     typed_cancel: Option<CancellationToken>,
 }
@@ -149,6 +152,7 @@ impl Chat {
             front_end: (services.front_ends)(id),
             resume_failed: false,
             typed: TypedCommands::new(),
+            undo: None,
             typed_cancel: None,
             new_services: watch::Sender::new(Arc::clone(&services)),
             services,
@@ -170,6 +174,9 @@ impl Chat {
                 path = self.revoked.recv() => self.end_turn_sent(path.ok().as_deref()),
                 // A running turn gets the ends of jobs before its next request.
                 () = self.jobs.ended(), if self.running.is_none() => self.tell_job_ends().await,
+                event = undo::next_event(&mut self.undo), if self.running.is_none() => {
+                    self.undo_event(event).await;
+                }
                 () = self.typed.ended() => match self.running {
                     Some(_) => self.show_state(),
                     None => self.tell_typed().await,
@@ -258,6 +265,7 @@ impl Chat {
     }
 
     async fn start_turn(&mut self, purpose: Purpose) {
+        self.drop_undo();
         self.turn_usage = Usage::default();
         self.find_instructions().await;
         self.show(ChatEvent::TurnStarted);

@@ -153,6 +153,10 @@ impl<'a> Retelling<'a> {
             Item::JobEnded {
                 text, told: false, ..
             } => self.events.push(ChatEvent::JobEnded(text.clone())),
+            // It was not in a turn.
+            Item::Note { text, .. } if text != GO_ON && !self.in_turn && !self.prompted => {
+                self.events.push(ChatEvent::ToldModel(text.clone()));
+            }
             Item::Note { text, .. } => {
                 if self.prompted {
                     self.start_turn();

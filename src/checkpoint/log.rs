@@ -60,6 +60,29 @@ pub struct History {
     pub undone: Vec<TurnChanges>,
 }
 
+impl TurnChanges {
+    /// Returns all changes, in their order.
+    pub fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
+        self.records.iter().flat_map(|record| &record.changes)
+    }
+
+    pub fn has_changes(&self) -> bool {
+        self.changes().next().is_some()
+    }
+
+    /// Returns the real path of the workspace.
+    pub fn workspace(&self) -> &Path {
+        let first = self.records.first();
+        first.map_or(Path::new(""), |record| record.workspace.as_path())
+    }
+
+    /// Returns the whole paths of the changed files.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.changes()
+            .map(|change| self.workspace().join(&change.path))
+    }
+}
+
 impl History {
     fn add(&mut self, record: Record) {
         let turn = record.turn;

@@ -8,17 +8,22 @@ use std::path::{Path, PathBuf};
 
 use super::store::Store;
 use super::tree::{Change, Entry, entry_at, leads_through_link};
+use crate::buffers::OpenBuffers;
+use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::disk;
-use co_edit::{Names, Rebased, apply_hunks, hunks, rebase, unified};
+use crate::tool::edits::review::replacement;
+use co_edit::{FileText, Names, Rebased, apply_hunks, hunks, rebase, unified};
 
 /// The reason why a file is left alone.
 const CHANGED: &str = "it was changed later, in the same place";
 
 /// The changes that take others back. Nothing is changed yet.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Undo {
     /// At most one for each path.
     pub changes: Vec<Change>,
+    /// The changes of buffers with unsaved text, which [`Self::apply`] leaves out.
+    pub buffers: Vec<(BufferChange, Change)>,
     /// The files that are left alone, with the reason.
     pub kept: Vec<(PathBuf, String)>,
 }
@@ -32,11 +37,13 @@ pub struct Undone {
 }
 
 impl Undo {
-    /// Returns what takes back `changes` of the workspace `root`, which are in their order.
+    /// Returns what takes back `changes` of the workspace `root`, which are in their order. `open` has the buffers of the
+    /// files.
     pub fn of<'a>(
         changes: impl DoubleEndedIterator<Item = &'a Change>,
         root: &Path,
         store: &Store,
+        open: &OpenBuffers,
     ) -> Self {
         let mut by_path: BTreeMap<&Path, Vec<&Change>> = BTreeMap::new();
         for change in changes.rev() {
@@ -44,18 +51,27 @@ impl Undo {
         }
         let mut undo = Self::default();
         for (path, changes) in by_path {
-            match taken_back(path, &changes, root, store) {
-                Ok(change) if change.before == change.after => {}
-                Ok(change) => undo.changes.push(change),
-                Err(why) => undo.kept.push((path.to_owned(), why)),
+            let buffer = open.get(&root.join(path)).filter(|buffer| buffer.modified);
+            let result =
+                match buffer {
+                    Some(buffer) => taken_back_in(buffer, &changes, store)
+                        .map(|found| undo.buffers.extend(found)),
+                    None => taken_back(path, &changes, root, store)
+                        .map(|found| undo.changes.extend(found)),
+                };
+            if let Err(why) = result {
+                undo.kept.push((path.to_owned(), why));
             }
         }
         undo
     }
 
-    /// Returns the unified diff.
-    pub fn diff(&self, store: &Store) -> String {
-        self.changes.iter().map(|it| it.diff(store)).collect()
+    /// Returns all changes, in the order of their paths.
+    pub fn all(&self) -> Vec<&Change> {
+        let buffers = self.buffers.iter().map(|(_, change)| change);
+        let mut all: Vec<_> = self.changes.iter().chain(buffers).collect();
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        all
     }
 
     /// Changes the files that still are as they were.
@@ -89,6 +105,12 @@ impl Undo {
 }
 
 impl Change {
+    /// Returns whether it is about a directory only.
+    pub fn is_directory(&self) -> bool {
+        let is_file = |it: &Entry| !matches!(it, Entry::Dir { .. });
+        !self.before.iter().chain(&self.after).any(is_file)
+    }
+
     /// Returns the unified diff.
     pub fn diff(&self, store: &Store) -> String {
         let name = self.path.display().to_string();
@@ -130,23 +152,73 @@ impl Change {
     }
 }
 
-/// Returns the change that takes back changes of one path, last first.
+/// Returns the change that takes back changes of one path, last first; none if it is as before already.
 fn taken_back(
     path: &Path,
     changes: &[&Change],
     root: &Path,
     store: &Store,
-) -> Result<Change, String> {
+) -> Result<Option<Change>, String> {
     let before = entry_at(root, path, store).map_err(|error| error.to_string())?;
-    let mut now = before.clone();
+    let mut after = before.clone();
     for change in changes {
-        now = merged(change, now, store)?;
+        after = merged(change, after, store)?;
     }
-    Ok(Change {
+    let change = Change {
         path: path.to_owned(),
         before,
-        after: now,
-    })
+        after,
+    };
+    Ok((change.before != change.after).then_some(change))
+}
+
+/// Returns the change of a buffer that takes back changes of its file, last first; none if it is as before already.
+fn taken_back_in(
+    buffer: &BufferText,
+    changes: &[&Change],
+    store: &Store,
+) -> Result<Option<(BufferChange, Change)>, String> {
+    let text = str::from_utf8(&buffer.text).ok();
+    let text = text.filter(|_| buffer.problem.is_none());
+    let text = text.ok_or("its buffer has unsaved changes and cannot be changed")?;
+    let decoded = |entry: &Option<Entry>| match entry {
+        Some(entry @ Entry::File { .. }) => {
+            let bytes = bytes_of(entry, store).map_err(|error| error.to_string())?;
+            FileText::decode(&bytes).map_err(|error| error.to_string())
+        }
+        _ => Err("its buffer has unsaved changes".to_owned()),
+    };
+    let mut new = text.to_owned();
+    for change in changes {
+        let (base, target) = (decoded(&change.after)?, decoded(&change.before)?);
+        new = merged_text(base.as_str(), target.as_str(), &new).ok_or(CHANGED)?;
+    }
+    if new == text {
+        return Ok(None);
+    }
+    let entry = |text: &str, like: &Option<Entry>| {
+        let (blob, _) = store
+            .put(text.as_bytes())
+            .map_err(|error| error.to_string())?;
+        let mode = mode(like).unwrap_or(0o644);
+        let blob = Some(blob);
+        Ok::<_, String>(Some(Entry::File { mode, blob }))
+    };
+    let [last, ..] = changes else {
+        return Ok(None);
+    };
+    let change = Change {
+        path: last.path.clone(),
+        before: entry(text, &last.after)?,
+        after: entry(&new, &last.after)?,
+    };
+    let buffer_change = BufferChange {
+        file: buffer.file.clone(),
+        tick: buffer.tick,
+        replacements: hunks(text, &new).into_iter().map(replacement).collect(),
+        final_newline: new.is_empty() || new.ends_with('\n'),
+    };
+    Ok(Some((buffer_change, change)))
 }
 
 /// Returns an entry without a change, which may have been changed later.
@@ -189,24 +261,30 @@ fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<E
 
 /// Applies the change from `base` to `target` to other bytes that were made of `base`; none if they overlap.
 fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
-    if now == base || base == target {
-        return Some(if now == base { target } else { now }.to_vec());
+    if base == target {
+        return Some(now.to_vec());
     }
     if [base, target, now].iter().any(|it| it.contains(&0)) {
         return None;
     }
     // Each byte is a character, so that no encoding and no line break is lost.
     let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect::<String>();
-    let (base, target, now) = (text(base), text(target), text(now));
-    let moved = rebase(&base, &hunks(&base, &target), &now).into_iter();
+    let merged = merged_text(&text(base), &text(target), &text(now))?;
+    merged.chars().map(|it| u8::try_from(it).ok()).collect()
+}
+
+fn merged_text(base: &str, target: &str, now: &str) -> Option<String> {
+    if now == target {
+        return Some(now.to_owned());
+    }
+    let moved = rebase(base, &hunks(base, target), now).into_iter();
     let moved: Option<Vec<_>> = moved
         .map(|it| match it {
             Rebased::Moved(hunk) => Some(hunk),
             Rebased::Stale(_) => None,
         })
         .collect();
-    let merged = apply_hunks(&now, &moved?);
-    merged.chars().map(|it| u8::try_from(it).ok()).collect()
+    Some(apply_hunks(now, &moved?))
 }
 
 /// Removes what a change removes or replaces by something else. Returns false if a directory has other files, and stays.

@@ -7,7 +7,7 @@ mod apply;
 pub(crate) mod disk;
 mod proposal;
 mod request;
-mod review;
+pub(crate) mod review;
 mod seen;
 mod source;
 

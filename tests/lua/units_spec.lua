@@ -224,7 +224,7 @@ describe('completion', function()
       dir
     )
     same(
-      { '/rename', '/restart', '/restart!', '/resume', '/retry', '/rules' },
+      { '/redo', '/rename', '/restart', '/restart!', '/resume', '/retry', '/rules' },
       complete(nvim, 'Co /r')
     )
     same({ '@diagnostics', '@diff' }, complete(nvim, 'Co explain @di'))

@@ -148,4 +148,14 @@ function M.quickfix(title, lines, cwd, errorformat)
   return #items
 end
 
+--- Fills the quickfix list with entries of the backend and opens it.
+---@param message co.Quickfix
+function M.list(message)
+  local items = vim.tbl_map(function(entry)
+    return { filename = entry.file, lnum = entry.line, text = entry.text }
+  end, message.entries)
+  vim.fn.setqflist({}, ' ', { title = message.title, items = items })
+  vim.cmd('botright copen')
+end
+
 return M

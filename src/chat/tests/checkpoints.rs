@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::chat::{Chat, calls, done, eventually, says, tool};
+use super::chat::{Chat, call, done, eventually, says, tool};
+use crate::chat::Msg;
 use crate::checkpoint::{By, Change, Record};
 use crate::protocol::{Answer, ToEditor};
-use co_llm::transcript::Decision;
+use co_llm::transcript::{Decision, Item};
 
 /// Waits until the first checkpoint was made.
 async fn prepared(chat: &mut Chat) {
@@ -65,4 +66,241 @@ async fn each_call_that_changes_files_is_kept_with_its_approval() {
     assert_eq!(paths(&records[0].changes), ["new"]);
     assert_eq!(records[1].by, by("echo 1 >> a; rm b; false", true));
     assert_eq!(paths(&records[1].changes), ["a", "b"]);
+}
+
+/// Writes with two calls and waits for the end of the turn.
+async fn change_files(chat: &mut Chat) {
+    chat.write("a", "1\n2\n3\n");
+    chat.say("change them");
+    prepared(chat).await;
+    for _ in 0..2 {
+        let ask = chat.asked().await;
+        chat.answer(ask.id, Answer::Once);
+    }
+    assert_eq!(chat.ended().await, "done");
+}
+
+fn changing() -> Chat {
+    let edit = json!({ "path": "a", "edits": [{ "old": "2", "new": "two" }] });
+    Chat::new([
+        vec![
+            tool("1", "edit_file", edit),
+            call("2", "echo new > new; false"),
+            done(),
+        ],
+        says("Done."),
+    ])
+}
+
+fn read(chat: &Chat, path: &str) -> String {
+    std::fs::read_to_string(chat.work.join(path)).unwrap_or_else(|_| "none".to_owned())
+}
+
+#[tokio::test]
+async fn a_turn_is_taken_back_and_brought_back() {
+    let mut chat = changing();
+    change_files(&mut chat).await;
+    chat.write("a", "1\ntwo\n3\nmine\n");
+    chat.command("undo", "");
+    let ask = chat.asked().await;
+    assert_eq!(ask.command, "/undo");
+    assert_eq!(ask.reasons[0], "of the turn “change them”");
+    assert!(
+        ask.reasons[1].contains("over the network stays"),
+        "{:?}",
+        ask.reasons
+    );
+    let change = ask.change.unwrap();
+    assert!(change.undo);
+    assert!(
+        change.diff.starts_with("2 files\n--- a/a\n+++ b/a\n"),
+        "{}",
+        change.diff
+    );
+    assert!(
+        change.diff.contains("-two\n+2\n 3\n mine\n"),
+        "{}",
+        change.diff
+    );
+    assert_eq!(read(&chat, "new"), "new\n", "nothing before the yes");
+    chat.answer(ask.id, Answer::Once);
+    let (_, said) = chat.noticed().await;
+    assert_eq!(said, "2 files taken back; :Co /redo brings them back");
+    assert_eq!(read(&chat, "a"), "1\n2\n3\nmine\n");
+    assert_eq!(read(&chat, "new"), "none");
+    chat.command("undo", "");
+    let (_, said) = chat.noticed().await;
+    assert!(said.starts_with("there is nothing to take back"), "{said}");
+    chat.command("redo", "");
+    let ask = chat.asked().await;
+    assert_eq!(ask.command, "/redo");
+    chat.answer(ask.id, Answer::Once);
+    let (_, said) = chat.noticed().await;
+    assert_eq!(said, "2 files brought back");
+    assert_eq!(read(&chat, "a"), "1\ntwo\n3\nmine\n");
+    assert_eq!(read(&chat, "new"), "new\n");
+    chat.model.push(says("I see."));
+    assert_eq!(chat.turn("go on").await, "done");
+    let notes = chat.last_request().items;
+    let told = |text: &str| {
+        let is =
+            |item: &&Item| matches!(item, Item::Note { text: note, .. } if note.contains(text));
+        notes.iter().filter(is).count()
+    };
+    assert_eq!(told("took changes of an earlier turn back"), 1);
+    assert_eq!(told("before you change them: a, new."), 2);
+}
+
+#[tokio::test]
+async fn a_no_takes_nothing_back_and_a_prompt_ends_the_question() {
+    let mut chat = changing();
+    change_files(&mut chat).await;
+    chat.command("undo", "");
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Deny);
+    chat.command("undo", "");
+    let ask = chat.asked().await;
+    chat.model.push(says("Hello."));
+    assert_eq!(chat.turn("hello").await, "done");
+    let id = ask.id;
+    let settled = chat.seen.iter();
+    let settled =
+        settled.filter(|it| matches!(it, ToEditor::Settled { id: gone, .. } if *gone == id));
+    assert_eq!(settled.count(), 1);
+    chat.answer(ask.id, Answer::Once);
+    chat.command("undo", "");
+    let ask = chat.asked().await;
+    assert_eq!(read(&chat, "a"), "1\ntwo\n3\n");
+    chat.answer(ask.id, Answer::Once);
+    chat.noticed().await;
+    assert_eq!(read(&chat, "a"), "1\n2\n3\n");
+}
+
+#[tokio::test]
+async fn a_turn_is_taken_back_by_another_backend() {
+    let mut chat = changing();
+    change_files(&mut chat).await;
+    let id = chat.id();
+    chat.again().await;
+    chat.command("resume", &id);
+    let replaced = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
+    chat.until(replaced).await;
+    chat.command("undo", "");
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Once);
+    chat.noticed().await;
+    assert_eq!(read(&chat, "a"), "1\n2\n3\n");
+    // The note to the model is between two turns.
+    chat.again().await;
+    chat.command("resume", &id);
+    chat.until(replaced).await;
+    let screen = chat.screen();
+    let (_, end) = screen.rsplit_once("Done.").unwrap();
+    assert!(
+        end.contains("took changes of an earlier turn back"),
+        "{end}"
+    );
+    assert!(!end.contains("## Co"), "{end}");
+}
+
+#[tokio::test]
+async fn what_stays_is_named() {
+    let mut chat = Chat::new([
+        vec![
+            call(
+                "1",
+                "echo co > same; echo co > mine; touch go; until [ -e end ]; do sleep 0.01; done",
+            ),
+            done(),
+        ],
+        says("Done."),
+        vec![call("2", "echo co > other"), done()],
+        says("Done."),
+    ]);
+    chat.write("same", "before\n");
+    chat.write("mine", "before\n");
+    chat.say("go");
+    prepared(&mut chat).await;
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Once);
+    let go = chat.work.join("go");
+    eventually("the command runs", || go.exists()).await;
+    chat.services.checkpoints.saved(&chat.work.join("mine"));
+    chat.run("echo run > run; touch end");
+    assert_eq!(chat.ended().await, "done");
+    chat.write("same", "mine\n");
+    chat.command("undo", "");
+    let ask = chat.asked().await;
+    let reasons = ask.reasons.join("\n");
+    assert!(
+        reasons.contains("same stays: it was changed later, in the same place"),
+        "{reasons}"
+    );
+    assert!(
+        reasons.contains("at the same time, and stays: mine, end, run"),
+        "{reasons}"
+    );
+    chat.answer(ask.id, Answer::Once);
+    let (_, said) = chat.noticed().await;
+    assert_eq!(
+        said,
+        "1 file taken back; :Co /redo brings them back; 1 file left alone"
+    );
+    assert_eq!(read(&chat, "same"), "mine\n");
+    assert_eq!(read(&chat, "mine"), "co\n");
+    assert_eq!(read(&chat, "run"), "run\n");
+    assert!(!go.exists());
+    chat.command("changes", "");
+    let entries = chat
+        .until(|message| match message {
+            ToEditor::Quickfix { entries, .. } => Some(entries.clone()),
+            _ => None,
+        })
+        .await;
+    let texts: Vec<_> = entries.iter().map(|it| it.text.as_str()).collect();
+    assert!(texts[0].starts_with("+1 -1 · echo co > same;"), "{texts:?}");
+    assert!(texts[0].ends_with("· approved · taken back"), "{texts:?}");
+    assert!(
+        texts
+            .iter()
+            .any(|it| it.starts_with("perhaps not by it · ")),
+        "{texts:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_cancelled_command_is_taken_back_too() {
+    let mut chat = Chat::new([vec![call("1", "echo co > a; touch go; sleep 60"), done()]]);
+    chat.write("a", "before\n");
+    chat.say("go");
+    prepared(&mut chat).await;
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Once);
+    let go = chat.work.join("go");
+    eventually("the command runs", || go.exists()).await;
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    chat.command("undo", "");
+    let ask = chat.asked().await;
+    chat.answer(ask.id, Answer::Once);
+    chat.noticed().await;
+    assert_eq!(read(&chat, "a"), "before\n");
+    assert!(!go.exists());
+}
+
+#[tokio::test]
+async fn a_chat_without_changes_says_so() {
+    let mut chat = Chat::new([says("Hello.")]);
+    for command in ["undo", "changes", "redo"] {
+        chat.command(command, "");
+        let (_, said) = chat.noticed().await;
+        assert_eq!(said, "this chat has changed no file");
+    }
+    assert_eq!(chat.turn("hi").await, "done");
+    chat.command("undo", "");
+    let (_, said) = chat.noticed().await;
+    assert!(said.starts_with("there is nothing to take back"), "{said}");
+    chat.command("redo", "");
+    let (_, said) = chat.noticed().await;
+    assert_eq!(said, "there is no /undo to take back");
 }

@@ -92,6 +92,7 @@ impl Turn {
             refused_edit: None,
             change: Some(Change {
                 path: co_policy::printable(&proposal.path),
+                undo: false,
                 unsaved: proposal.unsaved,
                 added: proposal.added,
                 removed: proposal.removed,

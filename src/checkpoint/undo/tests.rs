@@ -1,125 +1,7 @@
-use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
-
 use proptest::prelude::*;
-use tempfile::TempDir;
 
 use super::*;
-use crate::checkpoint::{By, CallChanges, Checkpoints, Record, Workspace};
-use crate::tool::judge::{Judge, JudgeConfig};
-
-/// A workspace with checkpoints.
-struct Scene {
-    /// The directory above the workspace.
-    top: PathBuf,
-    _dir: Option<TempDir>,
-    checkpoints: Arc<Checkpoints>,
-    workspace: Arc<Workspace>,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let dir = TempDir::with_prefix("co-checkpoint-").unwrap();
-        fs::create_dir(dir.path().join("work")).unwrap();
-        let scene = Self::of(dir.path());
-        Self {
-            _dir: Some(dir),
-            ..scene
-        }
-    }
-
-    /// Uses a workspace that is there.
-    fn of(top: &Path) -> Self {
-        let root = top.canonicalize().unwrap();
-        let (judge, _) = Judge::new(JudgeConfig {
-            workspace: root.join("work"),
-            home: root.clone(),
-            path: "/usr/bin:/bin".into(),
-            settings: co_policy::PolicySettings::default(),
-            saved: Vec::new(),
-            own: vec![root.join("state")],
-        });
-        let checkpoints = Arc::new(Checkpoints::new(root.join("state/checkpoints")));
-        let workspace = checkpoints.workspace(&Arc::new(judge)).unwrap();
-        Self {
-            top: root,
-            _dir: None,
-            checkpoints,
-            workspace,
-        }
-    }
-
-    fn at(&self, path: &str) -> PathBuf {
-        self.top.join("work").join(path)
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.at(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.at(path)).unwrap()
-    }
-
-    /// Returns the changes of a command.
-    fn call(&self, command: impl FnOnce()) -> CallChanges {
-        self.workspace.prepare();
-        assert_eq!(self.workspace.missing(), None);
-        let window = self.workspace.begin().unwrap();
-        command();
-        window.end()
-    }
-
-    fn undo(&self, changes: &[Change]) -> Undo {
-        Undo::of(changes.iter(), self.workspace.root(), &self.workspace.store)
-    }
-
-    /// Takes changes back. Returns the changes of that, and the files that are left alone.
-    fn take_back(&self, changes: &[Change]) -> (Vec<Change>, Vec<String>) {
-        let undo = self.undo(changes);
-        let kept = undo
-            .kept
-            .iter()
-            .chain([])
-            .map(|(path, _)| path.display().to_string());
-        let kept = kept.collect();
-        let done = undo.apply(self.workspace.root(), &self.workspace.store);
-        assert_eq!(done.failed, []);
-        (done.changes, kept)
-    }
-
-    /// Returns the kind, the mode and the bytes of everything in the workspace.
-    fn everything(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
-        let mut found = BTreeMap::new();
-        let mut todo = vec![self.at("")];
-        while let Some(dir) = todo.pop() {
-            for entry in fs::read_dir(dir).unwrap() {
-                let path = entry.unwrap().path();
-                let meta = path.symlink_metadata().unwrap();
-                let bytes = match meta.file_type() {
-                    kind if kind.is_dir() => Vec::new(),
-                    kind if kind.is_symlink() => fs::read_link(&path)
-                        .unwrap()
-                        .into_os_string()
-                        .into_encoded_bytes(),
-                    _ => fs::read(&path).unwrap(),
-                };
-                if meta.is_dir() {
-                    todo.push(path.clone());
-                }
-                found.insert(path, (meta.mode(), bytes));
-            }
-        }
-        found
-    }
-}
-
-fn paths(changes: &[Change]) -> Vec<&str> {
-    changes.iter().map(|it| it.path.to_str().unwrap()).collect()
-}
+use crate::checkpoint::tests::{Scene, paths};
 
 #[test]
 fn a_command_is_taken_back_and_that_too() {
@@ -135,7 +17,11 @@ fn a_command_is_taken_back_and_that_too() {
     assert_eq!(paths(&found.changes), ["a", "gone", "deep", "deep/new"]);
     let after = scene.everything();
     let undo = scene.undo(&found.changes);
-    let diff = undo.diff(&scene.workspace.store);
+    let diffs = undo
+        .changes
+        .iter()
+        .map(|it| it.diff(&scene.workspace.store));
+    let diff: String = diffs.collect();
     assert!(
         diff.contains("--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-2\n+two\n"),
         "{diff}"
@@ -190,117 +76,6 @@ fn later_work_of_the_person_stays() {
 }
 
 #[test]
-fn what_the_person_did_between_and_during_calls_stays() {
-    let scene = Scene::new();
-    for name in ["between", "saved", "run", "edited", "co"] {
-        scene.write(name, "1\n");
-    }
-    let mut all = scene.call(|| scene.write("co", "2\n"));
-    scene.write("between", "mine\n");
-    let edit = scene.workspace.before_edit(&[scene.at("edited")]);
-    let second = scene.call(|| {
-        scene.write("co", "3\n");
-        scene.checkpoints.saved(&scene.at("saved"));
-        scene.write("saved", "mine\n");
-        scene.checkpoints.divide();
-        let run = scene.checkpoints.person_runs();
-        scene.write("run", "mine\n");
-        run.end();
-        scene.write("after", "co\n");
-        let edit = scene.workspace.before_edit(&[scene.at("edited")]).unwrap();
-        scene.write("edited", "another chat\n");
-        let edit = scene.workspace.after_edit(edit);
-        assert_eq!(paths(&edit.changes), ["edited"]);
-    });
-    drop(edit);
-    assert_eq!(paths(&second.changes), ["co", "after"]);
-    let unclear: Vec<_> = second
-        .unclear
-        .iter()
-        .map(|it| it.to_str().unwrap())
-        .collect();
-    assert_eq!(unclear, ["saved", "run", "edited"]);
-    all.changes.extend(second.changes);
-    scene.take_back(&all.changes);
-    assert_eq!(scene.read("co"), "1\n");
-    assert!(!scene.at("after").exists());
-    for name in ["between", "saved", "run"] {
-        assert_eq!(scene.read(name), "mine\n", "{name}");
-    }
-    assert_eq!(scene.read("edited"), "another chat\n");
-}
-
-#[test]
-fn two_chats_do_not_take_each_others_changes_back() {
-    let scene = Scene::new();
-    scene.workspace.prepare();
-    let first = scene.workspace.begin().unwrap();
-    scene.write("first", "1");
-    let second = scene.workspace.begin().unwrap();
-    scene.write("either", "1");
-    let first = first.end();
-    scene.write("second", "1");
-    let second = second.end();
-    assert_eq!(paths(&first.changes), ["first"]);
-    assert_eq!(paths(&second.changes), ["second"]);
-    assert_eq!(first.unclear, [Path::new("either")]);
-    assert_eq!(second.unclear, [Path::new("either")]);
-}
-
-#[test]
-fn ignored_and_secret_files_are_not_copied_and_not_deleted() {
-    let scene = Scene::new();
-    scene.write(".gitignore", "build\n");
-    for name in ["build/out", ".env"] {
-        scene.write(name, "secret");
-    }
-    scene.write("a", "before");
-    scene.write("key", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n");
-    let found = scene.call(|| {
-        scene.write("build/out", "new secret");
-        scene.write(".env", "new secret");
-        scene.write("a", "after");
-    });
-    assert_eq!(paths(&found.changes), ["a"]);
-    // From now on `a` is ignored, which does not delete it.
-    let found = scene.call(|| scene.write(".gitignore", "build\na\n"));
-    assert_eq!(paths(&found.changes), [".gitignore"]);
-    let store = scene.top.join("state/checkpoints");
-    let pack = |path: &Path| path.extension().is_some_and(|it| it == "pack");
-    let files = fs::read_dir(store).unwrap().map(|it| it.unwrap().path());
-    let packs: Vec<_> = files
-        .filter(|it| pack(it))
-        .map(|it| fs::read_to_string(it).unwrap())
-        .collect();
-    assert_eq!(packs, ["build\nbeforeafterbuild\na\n"]);
-}
-
-#[test]
-fn a_file_that_was_ignored_is_not_deleted_by_an_undo() {
-    let scene = Scene::new();
-    scene.write(".gitignore", "*.log\n");
-    scene.write("mine.log", "mine");
-    let born = scene.at("mine.log").metadata().unwrap().created();
-    // A file system tells the time of a file's birth by a coarse clock.
-    while born
-        .as_ref()
-        .is_ok_and(|born| born.elapsed().unwrap_or_default().as_millis() < 50)
-    {
-        std::thread::yield_now();
-    }
-    let found = scene.call(|| {
-        scene.write(".gitignore", "\n");
-        scene.write("co", "co");
-    });
-    if born.is_ok() {
-        assert_eq!(paths(&found.changes), [".gitignore", "co"]);
-        assert_eq!(found.unclear, [Path::new("mine.log")]);
-        scene.take_back(&found.changes);
-        assert_eq!(scene.read("mine.log"), "mine");
-    }
-}
-
-#[test]
 fn nothing_is_written_through_a_link() {
     let scene = Scene::new();
     scene.write("src/a", "before");
@@ -342,6 +117,54 @@ fn a_file_that_changes_after_the_question_is_left_alone() {
 }
 
 #[test]
+fn unsaved_text_of_a_buffer_stays() {
+    let scene = Scene::new();
+    for name in ["a", "b", "c"] {
+        scene.write(name, "1\r\n2\r\n3\r\n");
+    }
+    let found = scene.call(|| {
+        scene.write("a", "1\r\nCO\r\n3\r\n");
+        scene.write("b", "1\r\nCO\r\n3\r\n");
+        fs::remove_file(scene.at("c")).unwrap();
+        scene.write("new", "co\n");
+    });
+    let buffer = |name: &str, text: &str| {
+        let file = scene.at(name);
+        let buffer = BufferText {
+            file: file.display().to_string(),
+            text: text.into(),
+            tick: 7,
+            modified: true,
+            problem: None,
+        };
+        (file, buffer)
+    };
+    let open = OpenBuffers::from([
+        buffer("a", "1\nCO\n3\nmine\n"),
+        buffer("b", "1\nmine\n3\n"),
+        buffer("c", "mine\n"),
+        buffer("new", "co\nmine\n"),
+    ]);
+    let undo = scene.undo_with(&found.changes, &open);
+    assert_eq!(undo.changes, []);
+    let kept: Vec<_> = undo
+        .kept
+        .iter()
+        .map(|(path, _)| path.to_str().unwrap())
+        .collect();
+    assert_eq!(kept, ["b", "c", "new"]);
+    let [(change, _)] = &undo.buffers[..] else {
+        panic!("{undo:?}");
+    };
+    assert_eq!(change.tick, 7);
+    let [replaced] = &change.replacements[..] else {
+        panic!("{change:?}");
+    };
+    assert_eq!((replaced.start, replaced.end), (1, 2));
+    assert_eq!(replaced.lines, ["2"]);
+}
+
+#[test]
 fn a_copy_that_is_lost_or_damaged_is_named() {
     let scene = Scene::new();
     scene.write("lost", "lost before\n1\n");
@@ -353,86 +176,6 @@ fn a_copy_that_is_lost_or_damaged_is_named() {
     let done = undo.apply(scene.workspace.root(), &scene.workspace.store);
     assert_eq!(done.failed.len(), 1, "{done:?}");
     assert_eq!(scene.read("lost"), "after\n1\n");
-}
-
-/// The directory of the scene, for the child of the next test.
-const CHILD: &str = "CO_TEST_UNDO_UNTIL_KILLED";
-
-/// Takes changes back and brings them again, until it is killed.
-#[test]
-fn child_that_is_killed() {
-    let Some(dir) = std::env::var_os(CHILD) else {
-        return;
-    };
-    let scene = Scene::of(Path::new(&dir));
-    let mut changes = scene.checkpoints.records("chat").remove(0).changes;
-    loop {
-        changes = scene.take_back(&changes).0;
-        eprintln!("taken back");
-    }
-}
-
-#[test]
-fn a_backend_that_is_killed_leaves_whole_files() {
-    use std::io::{BufRead, BufReader};
-    use std::process::{Command, Stdio};
-    let scene = Scene::new();
-    let text = |number: u32, state: &str| format!("{number} {state}\n").repeat(10_000);
-    for number in 0..30 {
-        scene.write(&format!("{number}"), &text(number, "before"));
-    }
-    let before = scene.everything();
-    let found = scene.call(|| {
-        for number in 0..30 {
-            scene.write(&format!("{number}"), &text(number, "after"));
-        }
-        scene.write("dir/made", "co");
-    });
-    let record = Record {
-        turn: 0,
-        by: By::Undo,
-        workspace: scene.at(""),
-        changes: found.changes.clone(),
-        unclear: Vec::new(),
-        unknown: None,
-    };
-    scene.checkpoints.append("chat", &record).unwrap();
-    for rounds in 1..5 {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "checkpoint::undo::tests::child_that_is_killed",
-                "--nocapture",
-            ])
-            .env(CHILD, &scene.top)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let taken_back = lines
-            .map(Result::unwrap)
-            .filter(|line| line == "taken back");
-        assert_eq!(taken_back.take(rounds).count(), rounds);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        for number in 0..30 {
-            let now = scene.read(&format!("{number}"));
-            let whole = [text(number, "before"), text(number, "after")].contains(&now);
-            assert!(whole, "{number} is {} bytes", now.len());
-        }
-        let (_, kept) = scene.take_back(&found.changes);
-        assert_eq!(kept, [""; 0]);
-        let left = scene.everything();
-        let left = left.into_iter().filter(|(path, _)| !is_temporary(path));
-        assert_eq!(left.collect::<BTreeMap<_, _>>(), before);
-    }
-}
-
-/// Returns whether a file is one that a killed backend has not put in its place.
-fn is_temporary(path: &Path) -> bool {
-    let name = path.file_name().unwrap().to_string_lossy();
-    name.starts_with(".co-edit-")
 }
 
 /// One change of a random file.

@@ -73,7 +73,7 @@ pub fn comments(answers: &[HunkAnswer]) -> Option<String> {
     (!comments.is_empty()).then(|| comments.join("; "))
 }
 
-pub(super) fn replacement(hunk: Hunk) -> Replacement {
+pub(crate) fn replacement(hunk: Hunk) -> Replacement {
     Replacement {
         start: hunk.at.start,
         end: hunk.at.end,

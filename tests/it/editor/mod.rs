@@ -28,5 +28,6 @@ mod slash;
 mod streams;
 mod trust;
 mod turns;
+mod undo;
 
 use crate::support::scene;

@@ -28,8 +28,10 @@ pub fn unfinished(items: &[Item]) -> bool {
         .find_map(|item| match item {
             Item::End { .. } => Some(false),
             Item::User { .. } | Item::Text { .. } | Item::Reasoning { .. } => Some(true),
-            Item::Note { .. } | Item::Retried => Some(true),
+            Item::Note { once: true, .. } | Item::Retried => Some(true),
             Item::Call(_) | Item::Decision { .. } | Item::Outcome(_) => Some(true),
+            // A chat may also record one between two turns.
+            Item::Note { once: false, .. } => None,
             Item::JobStarted { .. } | Item::JobEnded { .. } => None,
             Item::Summary { .. } | Item::Notice { .. } | Item::Unknown => None,
             Item::Surroundings(_) | Item::Shortened { .. } => None,

@@ -155,6 +155,13 @@ fn a_turn_without_an_end_is_unfinished() {
         keep: 0,
     };
     assert!(!unfinished(&[user("x"), end(), summary]));
+    let note = |once| Item::Note {
+        text: "n".into(),
+        once,
+    };
+    assert!(!unfinished(&[user("x"), end(), note(false)]));
+    assert!(unfinished(&[user("x"), end(), note(true)]));
+    assert!(unfinished(&[user("x"), note(false)]));
 }
 
 /// Holds for every sequence of items a provider takes.

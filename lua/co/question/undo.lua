@@ -1,0 +1,35 @@
+--- The kind of question of `/undo` and `/redo`: the files that would change.
+local change = require('co.question.change')
+local question_text = require('co.question.text')
+
+--- Returns the help page.
+---@return co.QuestionText
+local function help_text()
+  return question_text.key_list({
+    { 'y', 'yes: change these files' },
+    { 'n', 'no' },
+    { 'd', 'all of it, in a larger window' },
+    { 'Y', 'list all questions' },
+    { 'gN', 'no to this and to all questions about commands' },
+    { 'q', 'hide: it still waits, :Co /approve brings it back' },
+    { 'g?', 'back' },
+  })
+end
+
+---@type co.QuestionKind
+return {
+  holds_turn = true,
+  keys = { question = { y = change.keys.question.y, n = change.keys.question.n } },
+  title = change.title,
+  text = function(question, page)
+    return page == 'help' and help_text() or change.text(question, page)
+  end,
+  footer = function()
+    return 'y yes · n no', 'y n'
+  end,
+  entry = change.entry,
+  scopes = function()
+    return {}
+  end,
+  reply = change.reply,
+}

@@ -1,0 +1,383 @@
+//! `/undo`, `/redo` and `/changes`: the files that the chat changed, and the way back.
+//!
+//! A task of its own looks, asks and changes the files, because Neovim may be slow to answer about its buffers.
+
+mod texts;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use self::texts::{change, entries, files, named, prompts, reasons};
+use super::Chat;
+use super::blocking::blocking;
+use super::events::ChatEvent;
+use super::services::Services;
+use super::text::one_line;
+use super::turn::Reply;
+use crate::checkpoint::{self, By, Record, TurnChanges, Undo, Undone};
+use crate::protocol::{BufferChange, Change, Level, Question, ToEditor};
+use co_llm::transcript::Item;
+
+/// An `/undo` or `/redo` that is not complete.
+pub(super) struct OpenUndo {
+    events: mpsc::Receiver<UndoEvent>,
+    /// Cancelled if its question is of no use any more.
+    cancel: CancellationToken,
+    question: Option<u64>,
+}
+
+/// A message of the task to its chat.
+pub(super) enum UndoEvent {
+    Ask(Box<Question>, oneshot::Sender<Reply>),
+    /// Files were changed. The text is for the model.
+    Done(String),
+}
+
+/// The task of an `/undo` or `/redo`.
+struct UndoTask {
+    services: Arc<Services>,
+    chat: u64,
+    transcript: String,
+    cwd: PathBuf,
+    by: By,
+    /// The prompt of each turn.
+    prompts: Vec<String>,
+    events: mpsc::Sender<UndoEvent>,
+    cancel: CancellationToken,
+}
+
+/// The changes to make, and the texts about them.
+struct Plan {
+    turn: usize,
+    workspace: PathBuf,
+    undo: Undo,
+    reasons: Vec<String>,
+    change: Change,
+}
+
+impl Chat {
+    /// Carries out `/undo` or `/redo`.
+    pub(super) fn undo(&mut self, by: By) {
+        if self.running.is_some() {
+            return self.complain("a turn is running; <C-c> cancels it");
+        }
+        let Some(transcript) = self.recorder.id() else {
+            return self.say("this chat has changed no file");
+        };
+        self.drop_undo();
+        // The chat takes them one by one.
+        let (events, receiver) = mpsc::channel(1);
+        let cancel = self.cancel.child_token();
+        let task = UndoTask {
+            services: Arc::clone(&self.services),
+            chat: self.id,
+            transcript,
+            cwd: self.dirs.cwd.clone(),
+            by,
+            prompts: prompts(self.recorder.items()),
+            events,
+            cancel: cancel.clone(),
+        };
+        self.undo = Some(OpenUndo {
+            events: receiver,
+            cancel,
+            question: None,
+        });
+        tokio::spawn(task.run());
+    }
+
+    /// Ends an `/undo` that has not been answered.
+    pub(super) fn drop_undo(&mut self) {
+        if let Some(undo) = &mut self.undo {
+            undo.cancel.cancel();
+            if let Some(question) = undo.question.take() {
+                self.questions.withdraw(question);
+            }
+        }
+    }
+
+    pub(super) async fn undo_event(&mut self, event: Option<UndoEvent>) {
+        match event {
+            None => self.undo = None,
+            Some(UndoEvent::Ask(question, reply)) => {
+                if let Some(undo) = self.undo.as_mut().filter(|it| !it.cancel.is_cancelled()) {
+                    undo.question = Some(question.id);
+                    self.questions.put(*question, reply);
+                }
+            }
+            Some(UndoEvent::Done(text)) => {
+                let note = Item::Note {
+                    text: text.clone(),
+                    once: false,
+                };
+                if self.recorder.record(note).await {
+                    self.show(ChatEvent::ToldModel(text));
+                }
+            }
+        }
+    }
+
+    /// Fills the quickfix list with the files that the chat changed.
+    pub(super) async fn changes(&self) {
+        let (Some(chat), services) = (self.recorder.id(), Arc::clone(&self.services)) else {
+            return self.say("this chat has changed no file");
+        };
+        let found = blocking(move || {
+            let checkpoints = &services.checkpoints;
+            let store = checkpoints.store()?;
+            let done: Vec<_> = checkpoints
+                .history(&chat)
+                .done
+                .iter()
+                .map(|it| it.turn)
+                .collect();
+            let records = checkpoints.records(&chat).into_iter();
+            let entries = records.flat_map(|it| {
+                let taken_back = !done.contains(&it.turn);
+                entries(&it, taken_back, &store)
+            });
+            Ok::<_, std::io::Error>(entries.collect::<Vec<_>>())
+        });
+        match found.await {
+            Ok(entries) if entries.is_empty() => self.say("this chat has changed no file"),
+            Ok(entries) => self.services.editor.tell(ToEditor::Quickfix {
+                title: "Co /changes".to_owned(),
+                entries,
+            }),
+            Err(why) => self.complain(format!("the changes cannot be read: {why}")),
+        }
+    }
+}
+
+/// Waits for a message of an `/undo`, if there is one.
+pub(super) async fn next_event(undo: &mut Option<OpenUndo>) -> Option<UndoEvent> {
+    match undo {
+        Some(undo) => undo.events.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl UndoTask {
+    async fn run(self) {
+        let plan = tokio::select! {
+            () = self.cancel.cancelled() => return,
+            plan = self.plan() => plan,
+        };
+        match plan {
+            Ok(Some(plan)) => {
+                if let Some(plan) = self.ask(plan).await {
+                    self.apply(plan).await;
+                }
+            }
+            Ok(None) => self.services.answer(Level::Info, self.nothing()),
+            Err(why) => self.services.answer(Level::Error, why),
+        }
+    }
+
+    fn nothing(&self) -> &'static str {
+        match self.by {
+            By::Redo => "there is no /undo to take back",
+            _ => "there is nothing to take back: this chat has changed no file",
+        }
+    }
+
+    /// Returns what to change; none if no turn changed files.
+    async fn plan(&self) -> Result<Option<Plan>, String> {
+        let (services, chat, redo) = (
+            Arc::clone(&self.services),
+            self.transcript.clone(),
+            self.by == By::Redo,
+        );
+        let read = move || {
+            let history = services.checkpoints.history(&chat);
+            let mut turns = if redo { history.undone } else { history.done };
+            let at = turns.iter().rposition(TurnChanges::has_changes);
+            let later = at.map_or_else(Vec::new, |at| turns.split_off(at + 1));
+            Ok::<_, std::io::Error>((turns.pop(), later, services.checkpoints.store()?))
+        };
+        let (turn, later, store) = blocking(read).await?;
+        let Some(turn) = turn.filter(TurnChanges::has_changes) else {
+            return Ok(None);
+        };
+        let files: Vec<_> = turn.files().collect();
+        let files = files.iter().map(PathBuf::as_path);
+        let open = self.services.buffers.read(files).await;
+        let prompt = self.prompts.get(turn.turn).cloned().unwrap_or_default();
+        let plan = move || {
+            let workspace = turn.workspace().to_owned();
+            let undo = Undo::of(turn.changes(), &workspace, &store, &open);
+            let (reasons, change) = (
+                reasons(&prompt, &turn, &later, &undo),
+                change(&undo, &store),
+            );
+            Ok::<_, String>(Plan {
+                turn: turn.turn,
+                workspace,
+                undo,
+                reasons,
+                change,
+            })
+        };
+        blocking(plan).await.map(Some)
+    }
+
+    /// Asks the person. Returns the plan after a yes.
+    async fn ask(&self, plan: Plan) -> Option<Plan> {
+        if plan.undo.all().is_empty() {
+            // The next one goes on with an earlier turn.
+            return Some(plan);
+        }
+        let question = Question {
+            id: self.services.id(),
+            chat: self.chat,
+            command: self.command().to_owned(),
+            cwd: one_line(&self.cwd.display().to_string()),
+            timeout: None,
+            terminal: false,
+            background: false,
+            job: None,
+            backend: String::new(),
+            reasons: plan.reasons.clone(),
+            span: None,
+            destructive: false,
+            prefix: None,
+            alone: Some("read the difference first".to_owned()),
+            no_undo: None,
+            refused_edit: None,
+            change: Some(plan.change.clone()),
+        };
+        let (reply, answer) = oneshot::channel();
+        let asked = UndoEvent::Ask(Box::new(question), reply);
+        self.events.send(asked).await.ok()?;
+        tokio::select! {
+            () = self.cancel.cancelled() => None,
+            answer = answer => (answer == Ok(Reply::Once)).then_some(plan),
+        }
+    }
+
+    fn command(&self) -> &'static str {
+        match self.by {
+            By::Redo => "/redo",
+            _ => "/undo",
+        }
+    }
+
+    /// Changes the files and keeps what was changed.
+    async fn apply(&self, plan: Plan) {
+        let Plan {
+            turn,
+            workspace,
+            undo,
+            reasons,
+            ..
+        } = plan;
+        let left_alone = undo.kept.len();
+        let all: Vec<_> = undo
+            .all()
+            .iter()
+            .map(|it| workspace.join(&it.path))
+            .collect();
+        for file in &all {
+            // A command of another chat may run.
+            self.services.checkpoints.saved(file);
+        }
+        let buffers = undo.buffers.clone();
+        let (checkpoints, root) = (Arc::clone(&self.services.checkpoints), workspace.clone());
+        let on_disk = blocking(move || {
+            let store = checkpoints.store()?;
+            Ok::<_, std::io::Error>(undo.apply(&root, &store))
+        });
+        let mut done = match on_disk.await {
+            Ok(done) => done,
+            Err(why) => return self.services.answer(Level::Error, why),
+        };
+        self.change_buffers(buffers, &mut done).await;
+        let record = Record {
+            turn,
+            by: self.by.clone(),
+            workspace,
+            changes: done.changes.clone(),
+            unclear: Vec::new(),
+            unknown: None,
+        };
+        let (checkpoints, chat) = (
+            Arc::clone(&self.services.checkpoints),
+            self.transcript.clone(),
+        );
+        let kept = blocking(move || checkpoints.append(&chat, &record)).await;
+        self.tell(&done, left_alone, &reasons, kept.err());
+        if !done.changes.is_empty() {
+            // The buffers of these files are read again. That may take long, so nothing waits for it.
+            let buffers = self.services.buffers.clone();
+            tokio::spawn(async move {
+                let files = all.iter().map(PathBuf::as_path);
+                buffers.read(files).await;
+            });
+            let text = self.note(&done);
+            // It fails if the chat has ended.
+            let _ended = self.events.send(UndoEvent::Done(text)).await;
+        }
+    }
+
+    /// Changes the buffers that have unsaved text.
+    async fn change_buffers(
+        &self,
+        buffers: Vec<(BufferChange, checkpoint::Change)>,
+        done: &mut Undone,
+    ) {
+        for (buffer, change) in buffers {
+            let changed = self.services.buffers.change(buffer).await;
+            let moved = changed.moved.then(|| "it has changed meanwhile".to_owned());
+            match changed.problem.or(moved) {
+                Some(why) => done.failed.push((change.path, why)),
+                None => done.changes.push(change),
+            }
+        }
+    }
+
+    /// Tells the person what was done.
+    fn tell(&self, done: &Undone, left_alone: usize, reasons: &[String], unkept: Option<String>) {
+        let mut text = match (done.changes.len(), &self.by) {
+            (0, _) if left_alone == 0 && done.failed.is_empty() => {
+                format!(
+                    "nothing to change: the files are as they were; {}",
+                    reasons.join("; ")
+                )
+            }
+            (0, _) => format!("nothing was changed: {}", reasons.join("; ")),
+            (count, By::Redo) => format!("{} brought back", files(count)),
+            (count, _) => format!("{} taken back; :Co /redo brings them back", files(count)),
+        };
+        for (path, why) in &done.failed {
+            text.push_str(&format!("; {} was not changed: {why}", path.display()));
+        }
+        if left_alone > 0 && !done.changes.is_empty() {
+            text.push_str(&format!("; {} left alone", files(left_alone)));
+        }
+        if let Some(why) = &unkept {
+            text.push_str(&format!("; this cannot be taken back: {why}"));
+        }
+        let level = match done.failed.is_empty() && unkept.is_none() {
+            true => Level::Info,
+            false => Level::Warn,
+        };
+        self.services.answer(level, text);
+    }
+
+    /// Returns the note for the model.
+    fn note(&self, done: &Undone) -> String {
+        let paths = done.changes.iter().map(|it| it.path.display().to_string());
+        let paths = named(paths.collect());
+        match self.by {
+            By::Redo => format!(
+                "The person brought changes back that they had taken back. Read these files again before you change them: {paths}."
+            ),
+            _ => format!(
+                "The person took changes of an earlier turn back. Read these files again before you change them: {paths}."
+            ),
+        }
+    }
+}

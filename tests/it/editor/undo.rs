@@ -1,0 +1,128 @@
+//! `/undo` and `/changes`.
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+
+use super::scene::Scene;
+
+const BUFFER: &str = "table.concat(vim.fn.getbufline('notes.txt', 1, '$'), '|')";
+
+/// A scene whose model has changed `notes.txt` by an edit and made `new.txt` by a command.
+fn changed(before: impl FnOnce(&Scene)) -> Scene {
+    let edit = json!({ "path": "notes.txt", "edits": [{ "old": "two", "new": "2" }] });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "edit_file", &edit),
+        Reply::new().call(
+            "c2",
+            "run_shell_command",
+            &json!({ "cmd": "echo new > new.txt" }),
+        ),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("notes.txt", "one\ntwo\nthree\n");
+    before(&scene);
+    scene.co("change it");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.nvim.wait_text("echo new");
+    wait_checkpoint(&scene);
+    scene.answer("y");
+    scene.wait_chat("All through.");
+    scene
+}
+
+/// Waits until the question does not say that there is no undo.
+fn wait_checkpoint(scene: &Scene) {
+    let asked = "vim.iter(vim.api.nvim_list_bufs()):find(function(buf) return vim.bo[buf].filetype == 'co-approval' end)";
+    let text = format!("table.concat(vim.api.nvim_buf_get_lines({asked}, 0, -1, false))");
+    let gone = format!("not {text}:find('no undo', 1, true)");
+    scene.nvim.wait_for(&gone, "the first checkpoint");
+}
+
+#[test]
+fn a_turn_is_taken_back_after_a_yes() {
+    let scene = changed(|scene| scene.nvim.command("split notes.txt"));
+    scene.nvim.command("Co /undo");
+    for text in ["/undo  +1 -2", "of the turn", "-2", "+two", "y yes · n no"] {
+        scene.nvim.wait_text(text);
+    }
+    assert!(scene.workspace.read("new.txt").is_some());
+    scene.answer("y");
+    scene.nvim.wait_text("2 files taken back");
+    assert_eq!(
+        scene.workspace.read("notes.txt").unwrap(),
+        "one\ntwo\nthree\n"
+    );
+    assert!(scene.workspace.read("new.txt").is_none());
+    let shown =
+        format!("{BUFFER} == 'one|two|three' and not vim.bo[vim.fn.bufnr('notes.txt')].modified");
+    scene.nvim.wait_for(&shown, "the buffer is read again");
+}
+
+#[test]
+fn what_the_person_has_not_saved_stays() {
+    let scene = changed(|scene| {
+        scene.nvim.command("split notes.txt");
+        scene.nvim.command("call append('$', 'typed')");
+    });
+    scene
+        .nvim
+        .wait_for(&format!("{BUFFER} == 'one|2|three|typed'"), "the change");
+    scene.nvim.command("Co /undo");
+    scene.nvim.wait_text("/undo  +1 -2");
+    scene.answer("y");
+    scene
+        .nvim
+        .wait_for(&format!("{BUFFER} == 'one|two|three|typed'"), "the undo");
+    assert_eq!(
+        scene.workspace.read("notes.txt").unwrap(),
+        "one\ntwo\nthree\n"
+    );
+    assert!(scene.workspace.read("new.txt").is_none());
+}
+
+#[test]
+fn a_file_that_is_saved_during_a_command_is_the_persons() {
+    let wait = "touch go; until [ -e end ]; do sleep 0.05; done; rm end; echo co > co.txt";
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "run_shell_command", &json!({ "cmd": wait })),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("notes.txt", "one\n");
+    scene.nvim.command("edit notes.txt");
+    scene.co("run it");
+    scene.wait_ask("1/1");
+    wait_checkpoint(&scene);
+    scene.answer("y");
+    let runs = "vim.uv.fs_stat(vim.fn.getcwd() .. '/go') ~= nil";
+    scene.nvim.wait_for(runs, "the command runs");
+    let back = "vim.fn.bufname() == 'notes.txt'";
+    scene.nvim.wait_for(back, "the float gives the focus back");
+    scene.nvim.command("call setline(1, 'mine')");
+    scene.nvim.command("write");
+    scene.workspace.write("end", "");
+    scene.wait_chat("All through.");
+    scene.nvim.command("Co /undo");
+    scene
+        .nvim
+        .wait_text("at the same time, and stays: notes.txt");
+    scene.answer("y");
+    scene.nvim.wait_text("2 files taken back");
+    assert_eq!(scene.workspace.read("notes.txt").unwrap(), "mine\n");
+    assert!(scene.workspace.read("co.txt").is_none());
+}
+
+#[test]
+fn the_changes_are_in_the_quickfix_list() {
+    let scene = changed(|_| {});
+    scene.nvim.command("Co /changes");
+    scene
+        .nvim
+        .wait_text("+1 -1 · edit_file notes.txt · approved");
+    scene
+        .nvim
+        .wait_text("+1 -0 · echo new > new.txt · approved");
+    let list = "vim.fn.getqflist({ title = 0 }).title == 'Co /changes' and vim.fn.getqflist()[1].lnum == 2";
+    scene.nvim.wait_for(list, "the list");
+}

@@ -1,0 +1,77 @@
+local messages = require('messages')
+local questions = require('questions')
+local editor = questions.editor
+local reach = questions.reach
+local wait_answers = questions.wait_answers
+
+--- The question of `/undo` about two files.
+local function ask_undo(id)
+  return messages.ask(id, {
+    command = '/undo',
+    timeout = vim.NIL,
+    backend = '',
+    reasons = { 'of the turn “fix it”', 'b stays: it was changed later, in the same place' },
+    alone = 'read the difference first',
+    change = {
+      path = '',
+      undo = true,
+      unsaved = false,
+      hunks = {},
+      added = 1,
+      removed = 1,
+      diff = '2 files\n--- a/one\n+++ b/one\n@@ -1 +1 @@\n-co\n+mine\n--- a/two\n+++ /dev/null\n@@ -1 +0,0 @@\n-co\n',
+    },
+  })
+end
+
+describe('a question of /undo', function()
+  it('names all files and what stays', function()
+    local nvim = editor()
+    nvim:receive(ask_undo(1))
+    for _, text in ipairs({
+      '/undo  +1 -1',
+      'why  of the turn “fix it”',
+      'b stays: it was changed later',
+      '--- a/one',
+      '+mine',
+      '--- a/two',
+    }) do
+      nvim:wait_screen(text)
+    end
+  end)
+
+  it('takes y and n only', function()
+    local nvim = editor()
+    nvim:receive(ask_undo(1), ask_undo(2))
+    nvim:wait_screen('co 1/2')
+    reach(nvim)
+    nvim:wait_screen('y yes · n no')
+    nvim:keys('aNecE')
+    nvim:keys('y')
+    nvim:wait_screen('co 1/1')
+    nvim:settle()
+    nvim:keys('n')
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'deny' } })
+  end)
+end)
+
+describe('the files that a chat changed', function()
+  it('are in the quickfix list, which opens', function()
+    local nvim = editor()
+    local file = vim.fn.tempname()
+    vim.fn.writefile({ 'one', 'two' }, file)
+    nvim:receive({
+      type = 'quickfix',
+      title = 'Co /changes',
+      entries = {
+        { file = file, line = 2, text = '+1 -1 · edit_file a · approved' },
+        { file = '', line = 0, text = 'changes not known' },
+      },
+    })
+    nvim:wait_screen('|2| +1 -1 · edit_file a · approved')
+    nvim:wait_screen('changes not known')
+    same('Co /changes', nvim:lua('return vim.fn.getqflist({ title = 0 }).title'))
+    nvim:keys(':cfirst<CR>')
+    nvim:wait('return vim.fn.expand("%:p") == ... and vim.fn.line(".") == 2', file)
+  end)
+end)
