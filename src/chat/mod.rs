@@ -433,15 +433,22 @@ impl Chat {
     /// Records an outcome for each call that has none: providers reject a request with such a call.
     async fn answer_calls(&mut self, unanswered: &[String]) {
         let items = self.recorder.items();
-        let let_run = |id: &str| {
-            let decided = |item: &Item| matches!(item, Item::Decision { call, decision } if call == id && decision.lets_run());
-            items.iter().any(decided)
+        let decision = |id: &str| {
+            items.iter().rev().find_map(|item| match item {
+                Item::Decision { call, decision } if call == id => Some(decision),
+                _ => None,
+            })
         };
         let closed = self.app.is_cancelled();
-        let result = |id: &String| match let_run(id) {
-            true => UNKNOWN,
-            false if closed && unanswered.contains(id) => CLOSED,
-            false => CUT_OFF,
+        let result = |id: &String| match decision(id) {
+            Some(decision) if decision.lets_run() => UNKNOWN,
+            _ if closed && unanswered.contains(id) => CLOSED,
+            _ => CUT_OFF,
+        };
+        // The chat shows a decision in words of its own.
+        let shown = |id: &String| match decision(id) {
+            Some(_) => Shown::default(),
+            None => Shown::line(result(id).to_owned()),
         };
         let outcomes: Vec<_> = transcript::unanswered(items)
             .into_iter()
@@ -451,7 +458,7 @@ impl Chat {
                 ok: false,
                 spill: None,
                 hidden: 0,
-                shown: Some(Shown::default()),
+                shown: Some(shown(&call.id)),
             })
             .collect();
         for outcome in outcomes {

@@ -37,6 +37,14 @@ fn proposed(call: &Call) -> ChatEvent {
     }
 }
 
+/// Returns the way in which the command of a call runs.
+fn mode(call: &Call) -> ExecMode {
+    match ToolCall::parse(call) {
+        Ok(ToolCall::Shell(request)) => request.mode,
+        _ => ExecMode::default(),
+    }
+}
+
 /// Returns the event that shows a call to change files.
 pub(super) fn edit(request: &edits::EditRequest) -> ChatEvent {
     ChatEvent::FileCall(co_policy::printable(&request.line()))
@@ -134,6 +142,14 @@ impl<'a> Retelling<'a> {
             Item::Decision { call, decision } => {
                 self.call(call);
                 self.events.push(ChatEvent::Decision(decision.clone()));
+            }
+            Item::CommandEdited { call, command } => {
+                let mode = self.calls.get(call.as_str()).map(|call| mode(call));
+                self.call(call);
+                self.events.push(ChatEvent::CommandEdited {
+                    command: command.clone(),
+                    mode: mode.unwrap_or_default(),
+                });
             }
             Item::Outcome(outcome) => self.outcome(outcome),
             Item::End { reason, .. } => {

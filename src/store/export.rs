@@ -52,6 +52,9 @@ fn item_text(item: &Item) -> Option<String> {
         }
         Item::Summary { text, .. } => format!("_Summed up:_\n\n{}", quoted(text)),
         Item::Notice { text } | Item::JobEnded { text, .. } => format!("_{text}_"),
+        Item::CommandEdited { command, .. } => {
+            format!("_You changed the command to:_\n\n{}", fenced("sh", command))
+        }
         Item::Note { text, .. } if text == transcript::GO_ON => {
             "_Asked the model to go on._".to_owned()
         }
@@ -89,11 +92,11 @@ fn decided(decision: &Decision) -> String {
         Decision::Unasked => "Ran unasked: it only reads.".to_owned(),
         Decision::Rule { rule } => format!("Ran unasked: your rule `{rule}` allows it."),
         Decision::AutoConfirm => "Ran unasked: auto_confirm is on.".to_owned(),
-        Decision::Approved => "You allowed it.".to_owned(),
-        Decision::Denied { reason: None } => "You refused it.".to_owned(),
+        Decision::Approved => "You approved it.".to_owned(),
+        Decision::Denied { reason: None } => "You denied it.".to_owned(),
         Decision::Denied {
             reason: Some(reason),
-        } => format!("You refused it: {reason}"),
+        } => format!("You denied it: {reason}"),
         Decision::Forbidden { why } => format!("Refused by a rule: {why}"),
         Decision::Withdrawn => "Not run: nobody answered.".to_owned(),
     }

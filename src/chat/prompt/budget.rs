@@ -144,7 +144,11 @@ fn item_tokens(item: &Item) -> u64 {
                 text, told: false, ..
             } => tokens(text),
             Item::JobStarted { .. } | Item::JobEnded { .. } => 0,
-            Item::Decision { .. } | Item::End { .. } | Item::Notice { .. } | Item::Unknown => 0,
+            Item::Decision { .. }
+        | Item::End { .. }
+        | Item::Notice { .. }
+        | Item::CommandEdited { .. }
+        | Item::Unknown => 0,
             Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => 0,
         }
 }

@@ -137,6 +137,18 @@ impl Chat {
         self.handle = Some(self.spawn(2));
     }
 
+    /// Resumes the chat in another one and returns its text.
+    pub(super) async fn resumed(&mut self) -> String {
+        let id = self.id();
+        self.again().await;
+        self.command("resume", &id);
+        self.until(|message| match message {
+            ToEditor::Replace { text, .. } => Some(text.clone()),
+            _ => None,
+        })
+        .await
+    }
+
     pub(super) async fn close(&mut self) {
         if let Some(handle) = self.handle.take() {
             handle.close().await;

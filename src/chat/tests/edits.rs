@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::chat::{Chat, call, done, says, tool};
-use crate::protocol::{Answer, HunkAnswer, Scope, ToEditor};
+use crate::protocol::{Answer, HunkAnswer, Scope};
 use co_llm::scripted::Scripted;
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
@@ -45,15 +45,7 @@ async fn a_change_is_shown_asked_and_made() {
     assert!(told.ends_with("-two\n+2\n+3\n"), "{told}");
     assert!(chat.screen().contains("*+2 -1*"), "{}", chat.screen());
     // Resumed, it reads the same.
-    let id = chat.id();
-    chat.again().await;
-    chat.command("resume", &id);
-    let resumed = chat
-        .until(|message| match message {
-            ToEditor::Replace { text, .. } => Some(text.clone()),
-            _ => None,
-        })
-        .await;
+    let resumed = chat.resumed().await;
     for piece in ["`edit_file src/a`", "+2\n+3\n", "*+2 -1*"] {
         assert!(resumed.contains(piece), "{resumed}");
     }

@@ -1,5 +1,7 @@
 //! What a person is asked and what their answer comes to.
 
+use tokio_util::sync::CancellationToken;
+
 use super::chat::{Chat, calls, done, eventually, says, told, tool};
 use crate::config::SandboxBackend;
 use crate::protocol::{Answer, Scope, ToEditor};
@@ -142,11 +144,10 @@ async fn an_edited_command_runs_and_the_model_is_told() {
         told.contains("mkdir kept"),
         "the model reads what ran: {told}"
     );
-    let disk = serde_json::to_string(&chat.disk()).unwrap();
-    assert!(
-        disk.contains("mkdir kept"),
-        "so does who resumes it: {disk}"
-    );
+    let edited = "*edited:* $ `mkdir kept`";
+    assert!(chat.screen().contains(edited), "{}", chat.screen());
+    let resumed = chat.resumed().await;
+    assert!(resumed.contains(edited), "{resumed}");
 }
 
 #[tokio::test]
@@ -257,6 +258,21 @@ async fn the_end_of_neovim_is_no_denial() {
         )
     };
     assert!(disk.iter().any(interrupted), "{disk:?}");
+    // Each call says below it that it did not run.
+    chat.app = CancellationToken::new();
+    let resumed = chat.resumed().await;
+    let at = |part: &str| {
+        resumed.find(part).unwrap_or_else(|| panic!("no {part} in {resumed}"))
+    };
+    let parts = [
+        "$ `mkdir out`",
+        "*not answered; nothing was run*",
+        "$ `ls`",
+        "*cut off: the turn ended before this call was carried out*",
+        "$ `mkdir in`",
+        "*not answered: co was closed*",
+    ];
+    assert!(parts.map(at).is_sorted(), "{resumed}");
 }
 
 #[tokio::test]

@@ -81,18 +81,20 @@ impl Turn {
 
     /// Replaces the command of the next call with the person's.
     pub(super) async fn edit_next(&mut self, edit: Edit) -> Result<(), Halt> {
-        let mode = match self.queue.next().map(|next| &next.known) {
-            Some(Ok(ParsedCall::Command(reviewed))) => reviewed.request.mode,
+        let (call, mode) = match self.queue.next().map(|next| &next.known) {
+            Some(Ok(ParsedCall::Command(reviewed))) => {
+                (reviewed.call.id.clone(), reviewed.request.mode)
+            }
             _ => return Ok(()),
         };
-        let printable = co_policy::printable(&edit.command);
-        let text = format!("the command was changed to: {printable}");
-        self.record(Item::Notice { text }).await?;
-        let edited = ChatEvent::CommandEdited {
-            command: printable,
-            mode,
-        };
-        self.show(edited).await?;
+        let command = co_policy::printable(&edit.command);
+        self.record(Item::CommandEdited {
+            call,
+            command: command.clone(),
+        })
+        .await?;
+        self.show(ChatEvent::CommandEdited { command, mode })
+            .await?;
         if let Some(next) = self.queue.next() {
             next.edited = Some(edit);
             next.question = None;

@@ -152,7 +152,10 @@ impl<'a> MessageWriter<'a> {
             | Item::Note { text, .. } => self.add_user(format!("[{text}]")),
             Item::JobStarted { .. } | Item::JobEnded { .. } => {}
             Item::End { .. } => self.end_turn(),
-            Item::Decision { .. } | Item::Notice { .. } | Item::Unknown => {}
+            Item::Decision { .. }
+            | Item::Notice { .. }
+            | Item::CommandEdited { .. }
+            | Item::Unknown => {}
             Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => {}
         }
     }

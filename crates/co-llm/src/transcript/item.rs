@@ -75,6 +75,8 @@ pub enum Item {
     Shortened { texts: Vec<Shortened> },
     /// A line for the person only. No model is sent it.
     Notice { text: String },
+    /// The person put another command, as it is shown, in the place of the call's.
+    CommandEdited { call: String, command: String },
     /// An item of a later version.
     #[serde(other)]
     Unknown,

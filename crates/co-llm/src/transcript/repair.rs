@@ -33,7 +33,10 @@ pub fn unfinished(items: &[Item]) -> bool {
             // A chat may also record one between two turns.
             Item::Note { once: false, .. } => None,
             Item::JobStarted { .. } | Item::JobEnded { .. } => None,
-            Item::Summary { .. } | Item::Notice { .. } | Item::Unknown => None,
+            Item::Summary { .. }
+            | Item::Notice { .. }
+            | Item::CommandEdited { .. }
+            | Item::Unknown => None,
             Item::Surroundings(_) | Item::Shortened { .. } => None,
         })
         .unwrap_or(false)
@@ -113,6 +116,7 @@ impl<'a> Repair<'a> {
                 Item::JobStarted { .. } | Item::JobEnded { .. } => self.mended.push(item.clone()),
                 Item::Decision { .. }
                 | Item::Notice { .. }
+                | Item::CommandEdited { .. }
                 | Item::Surroundings(_)
                 | Item::Shortened { .. }
                 | Item::Unknown => {

@@ -93,6 +93,7 @@ fn is_told(item: &Item) -> bool {
         | Item::JobStarted { .. }
         | Item::JobEnded { .. }
         | Item::Notice { .. }
+        | Item::CommandEdited { .. }
         | Item::Surroundings(_)
         | Item::Retried
         | Item::Shortened { .. }
