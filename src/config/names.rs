@@ -28,7 +28,7 @@ pub(super) fn unknown(name: &str, layer: &str) -> String {
              variable, file or program that has it with api_key_env, api_key_file or api_key_cmd"
         );
     }
-    let what = format!("{layer} sets {}, which is no setting of co", shown(name));
+    let what = format!("{layer} sets {}, but co has no such setting", shown(name));
     format!(
         "{what}; {}",
         suggest(settings().map(|it| it.name.to_owned()), name)

@@ -240,13 +240,13 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
     check_refused(
         json!({ "shell_max_timout": 5 }),
         &format!(
-            "{lua} sets shell_max_timout, which is no setting of co; did you mean shell_max_timeout?"
+            "{lua} sets shell_max_timout, but co has no such setting; did you mean shell_max_timeout?"
         ),
     );
     check_refused(
         json!({ "colour\u{1b}": 5 }),
         &format!(
-            "{lua} sets colour\\u{{1b}}, which is no setting of co; :help co-settings lists them all"
+            "{lua} sets colour\\u{{1b}}, but co has no such setting; :help co-settings lists them all"
         ),
     );
     check_refused(

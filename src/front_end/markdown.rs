@@ -285,7 +285,7 @@ fn note(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let line = line.strip_suffix(':').unwrap_or(line);
     format!(
-        "> a note from co to the model: {}",
+        "> co told the model: {}",
         co_policy::printable(line)
     )
 }

@@ -350,7 +350,7 @@ describe('the approval float', function()
   it('has an error border when the command may destroy', function()
     local nvim = editor()
     nvim:receive(ask(1, { destructive = true }))
-    nvim:wait_screen('may destroy')
+    nvim:wait_screen('delete or overwrite')
     yes(nvim:lua([[
       for _, win in ipairs(vim.api.nvim_list_wins()) do
         if vim.wo[win].winhighlight:find('FloatBorder:CoApprovalDestructive') then return true end

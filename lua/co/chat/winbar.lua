@@ -59,9 +59,10 @@ function M.text(state, isolation)
   end
   local backend = state.backend ~= '' and state.backend or nil
   if backend then
-    local approved = backend == 'subprocess' and 'unconfined' or backend
-    parts[#parts + 1] = isolation and isolation ~= '' and ('%s (%s)'):format(approved, isolation)
-      or approved
+    parts[#parts + 1] = 'approved: ' .. (backend == 'subprocess' and 'unconfined' or backend)
+    if isolation and isolation ~= '' then
+      parts[#parts + 1] = isolation
+    end
   end
   parts[#parts + 1] = vim.fn.fnamemodify(state.cwd, ':~')
   for index, part in ipairs(parts) do

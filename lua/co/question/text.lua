@@ -1,7 +1,7 @@
 --- The texts of the approval float.
 local M = {}
 
-M.DESTRUCTIVE = 'it may destroy what cannot be brought back'
+M.DESTRUCTIVE = 'this may delete or overwrite something for good'
 
 --- Adds a line. The bytes from `from` to `to` get a highlight group.
 ---@param text co.QuestionText

@@ -32,7 +32,7 @@ local actions = {
     { 'quickfix', 'its locations into the quickfix list' },
     { 'write', 'write a line to its standard input' },
     { 'close', 'close its standard input' },
-    { 'keep', "let a model's job go on after its chat closes; again: end it then" },
+    { 'keep', "keep a model's job running when its chat closes; again: end it then" },
     { 'delete', 'take it off the list' },
     { 'hide', 'hide the list' },
   },

@@ -153,7 +153,7 @@ impl ReadQuery {
             (_, true, 1) => format!("all {last} lines"),
             (_, true, from) => format!("lines {from} to {last}, the last"),
             (_, false, from) => format!(
-                "lines {from} to {last}; more follows, go on with offset {}",
+                "lines {from} to {last}; more follows, continue with offset {}",
                 last + 1
             ),
         }

@@ -139,7 +139,7 @@ fn a_file_is_read_in_parts() {
     read(
         json!({"path": "a.txt", "limit": 2}),
         "one\ntwo\n",
-        "lines 1 to 2; more follows, go on with offset 3",
+        "lines 1 to 2; more follows, continue with offset 3",
     );
     read(
         json!({"path": "a.txt", "offset": 3}),
@@ -174,7 +174,7 @@ fn a_large_file_is_read_in_bounds() {
     );
     assert_eq!(
         seen.summary,
-        "lines 1 to 91; more follows, go on with offset 92"
+        "lines 1 to 91; more follows, continue with offset 92"
     );
     let seen = place.take("read_file", json!({"path": "long"})).unwrap();
     assert!(

@@ -92,7 +92,7 @@ fn the_list_approves_what_it_shows_but_nothing_destructive() {
     );
     scene.press("y");
     scene.wait_ask("1/1");
-    scene.nvim.wait_text("may destroy");
+    scene.nvim.wait_text("delete or overwrite");
     scene.press("n");
     scene.wait_chat("All through.");
     assert!(scene.workspace.exists("f1") && scene.workspace.exists("f3"));

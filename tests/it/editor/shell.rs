@@ -114,9 +114,9 @@ fn what_an_earlier_run_left_without_an_environment_is_not_a_later_ones() {
         // By the time that it is named it is what it becomes.
         let there = "until grep -qs sleep /proc/$!/comm; do :; done";
         scene.run(&format!("env -i setsid sleep {seconds} & {there}"));
-        let named = format!("; left running: sleep {seconds} (pid ");
+        let named = format!("; still running: sleep {seconds} (pid ");
         let text = scene.wait_shell(&named);
-        assert_eq!(text.matches("; left running: ").count(), count);
+        assert_eq!(text.matches("; still running: ").count(), count);
         below(scene.nvim.pid(), &format!("sleep {seconds}"))
     };
     let first = left("10802", 1);
@@ -141,7 +141,7 @@ fn what_an_earlier_run_left_without_an_environment_is_not_a_later_ones() {
 fn what_a_run_left_running_is_named_and_ended_by_the_key_that_cancels() {
     let scene = Scene::new();
     scene.run("sleep 10801 & echo u$((0))p");
-    scene.wait_shell("; left running: sleep 10801 (pid ");
+    scene.wait_shell("; still running: sleep 10801 (pid ");
     let left = below(scene.nvim.pid(), "sleep 10801");
     assert!(!left.is_empty());
     scene.nvim.type_keys("<C-w>j");
@@ -287,7 +287,7 @@ fn the_file_of_a_longer_flood_has_its_beginning_and_its_end() {
         .split_once(", 300000 lines; the file lacks ")
         .expect(last);
     assert!(
-        gap.ends_with(" MB of its middle (shell_spill_max)"),
+        gap.ends_with(" MB in the middle: shell_spill_max sets the limit"),
         "{last}"
     );
     scene.nvim.type_keys("<C-w>b:2<CR>zRgf");

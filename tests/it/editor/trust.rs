@@ -82,7 +82,7 @@ fn keys_typed_ahead_of_the_question_trust_nothing() {
         .nvim
         .wait_text("AGENTS.md is sent to the model from the next prompt on");
     assert!(told(&scene, "and now").contains("Use tabs."));
-    scene.wait_chat("> a note from co to the model: The workspace now asks this of you");
+    scene.wait_chat("> co told the model: The workspace now asks this of you");
 
     scene.restart();
     assert!(told(&scene, "another Neovim").contains("Use tabs."));

@@ -91,7 +91,7 @@ async fn what_is_beyond_the_cap_is_missing_in_the_middle_and_counted() {
     assert!(outcome.output.contains(&told), "{}", outcome.output);
     let line = outcome.status();
     assert!(
-        line.ends_with(" kB of its middle (shell_spill_max)"),
+        line.ends_with(" kB in the middle: shell_spill_max sets the limit"),
         "{line}"
     );
 }

@@ -35,7 +35,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
         .chain(appeared(outcome));
     let gap = (outcome.gap).map(|gap| {
         let lost = amount(gap.bytes);
-        format!("the file lacks {lost} of its middle (shell_spill_max)")
+        format!("its file leaves out {lost} in the middle: shell_spill_max sets the limit")
     });
     let more: String = more.chain(gap).map(|it| format!("; {it}")).collect();
     format!("{how}{after}, {}{more}", count_lines(outcome.lines))
@@ -50,7 +50,7 @@ pub(crate) fn remaining(outcome: &Outcome, most: usize) -> Option<String> {
         names.push(format!("{more} more"));
     }
     let fate = match outcome.kept {
-        true => "left running",
+        true => "still running",
         false => "co ended what it left running",
     };
     (!names.is_empty()).then(|| format!("{fate}: {}", names.join(", ")))
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(
             line(&flooded),
             "ended: it printed 1073 MB, more than shell_flood_max allows, after 0 ms, 2 lines; \
-             the file lacks 4 kB of its middle (shell_spill_max)"
+             its file leaves out 4 kB in the middle: shell_spill_max sets the limit"
         );
         assert_eq!(amount(999), "999 bytes");
     }
