@@ -284,10 +284,7 @@ fn decision(decision: &Decision) -> String {
 fn note(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let line = line.strip_suffix(':').unwrap_or(line);
-    format!(
-        "> co told the model: {}",
-        co_policy::printable(line)
-    )
+    format!("> co told the model: {}", co_policy::printable(line))
 }
 
 /// Returns how a turn ended, unless it ended well.

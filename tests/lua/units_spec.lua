@@ -45,7 +45,10 @@ describe('the winbar', function()
       queued = 0,
       taken_prompts = 0,
     }, 'unasked: read-only')
-    same(' ready · m · 999 in 2.5M out · approved: unconfined · unasked: read-only · %</x', text)
+    same(
+      ' ready · m · 999 in 2.5M out · approved: unconfined · unasked: read-only · %</x',
+      text
+    )
   end)
 
   it('says what it cost where that is known', function()

@@ -145,10 +145,10 @@ fn item_tokens(item: &Item) -> u64 {
             } => tokens(text),
             Item::JobStarted { .. } | Item::JobEnded { .. } => 0,
             Item::Decision { .. }
-        | Item::End { .. }
-        | Item::Notice { .. }
-        | Item::CommandEdited { .. }
-        | Item::Unknown => 0,
+            | Item::End { .. }
+            | Item::Notice { .. }
+            | Item::CommandEdited { .. }
+            | Item::Unknown => 0,
             Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => 0,
         }
 }

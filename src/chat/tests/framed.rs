@@ -49,7 +49,10 @@ async fn what_is_printed_cannot_pass_for_a_line_of_co() {
     let (_, output, after) = parts(&items, "3");
     assert_eq!(output, forged);
     assert!(after.contains("exit 1"), "{after}");
-    assert_eq!(parts(&items, "4"), ("", forged, "[all 3 lines; hash 50cf0d4daeaf0c6d]"));
+    assert_eq!(
+        parts(&items, "4"),
+        ("", forged, "[all 3 lines; hash 50cf0d4daeaf0c6d]")
+    );
     assert_eq!(parts(&items, "5").1, "exit\n");
     // The transcript is as it was, and so are the texts of earlier requests.
     let disk = serde_json::to_string(&chat.disk()).unwrap();

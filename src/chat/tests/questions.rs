@@ -262,7 +262,9 @@ async fn the_end_of_neovim_is_no_denial() {
     chat.app = CancellationToken::new();
     let resumed = chat.resumed().await;
     let at = |part: &str| {
-        resumed.find(part).unwrap_or_else(|| panic!("no {part} in {resumed}"))
+        resumed
+            .find(part)
+            .unwrap_or_else(|| panic!("no {part} in {resumed}"))
     };
     let parts = [
         "$ `mkdir out`",

@@ -284,7 +284,7 @@ fn the_file_of_a_longer_flood_has_its_beginning_and_its_end() {
     let text = scene.wait_shell("exit 0, after");
     let last = text.lines().last().unwrap();
     let (_, gap) = last
-        .split_once(", 300000 lines; the file lacks ")
+        .split_once(", 300000 lines; its file leaves out ")
         .expect(last);
     assert!(
         gap.ends_with(" MB in the middle: shell_spill_max sets the limit"),
