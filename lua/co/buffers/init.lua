@@ -171,7 +171,9 @@ local function write(buf)
     vim.cmd({ cmd = 'write', mods = { silent = true } })
   end)
   vim.bo[buf].fixendofline = fix
-  return ok, problem and tostring(problem):gsub('^.-%f[EW]([EW]%d+:)', '%1')
+  -- Without the place in this file, and without the stack.
+  problem = ok and '' or tostring(problem):gsub('\nstack traceback:.*', '')
+  return ok, (problem:gsub('^.-%.lua:%d+: ', ''):gsub('^.-%f[EW]([EW]%d+:)', '%1'))
 end
 
 --- Changes a buffer in one block of undo, and writes it if it had no unsaved changes.
