@@ -103,9 +103,10 @@ local function close(review)
     current = nil
   end
   close_side(review)
-  if api.nvim_win_is_valid(review.win) then
-    local focused = api.nvim_get_current_win() == review.win
-    api.nvim_win_close(review.win, true)
+  if api.nvim_buf_is_valid(review.buf) then
+    local focused = api.nvim_get_current_buf() == review.buf
+    -- This closes all windows of the buffer, unless one of them is the last window of Neovim.
+    api.nvim_buf_delete(review.buf, { force = true })
     if focused and api.nvim_tabpage_is_valid(review.from) then
       api.nvim_set_current_tabpage(review.from)
     end
@@ -343,6 +344,12 @@ end
 function M.open(question, from)
   from = from or api.nvim_get_current_tabpage()
   require('co.question').put_away(question.id)
+  if current then
+    local inside = api.nvim_get_current_buf() == current.buf
+    from = inside and current.from or from
+    kept[current.question.id] = current.state
+    close(current)
+  end
   ---@type co.Review
   local review = {
     question = question,
@@ -367,7 +374,7 @@ local function settled(id)
   local review = current
   if review and review.question.id == id then
     close(review)
-    notify.warn('the review was closed: its question was withdrawn or asked anew')
+    notify.warn('the review was closed: its question no longer waits')
   end
 end
 
