@@ -246,6 +246,39 @@ local END = [[
     and vim.api.nvim_win_text_height(win, rows).all == vim.api.nvim_win_get_height(win) - 1
 ]]
 
+--- The sizes of all windows.
+local SIZES = [[
+  local sizes = {}
+  for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+    local name = vim.api.nvim_buf_get_name(vim.api.nvim_win_get_buf(win))
+    local width, height = vim.api.nvim_win_get_width(win), vim.api.nvim_win_get_height(win)
+    sizes[#sizes + 1] = ('%s %dx%d'):format(name, width, height)
+  end
+  return sizes
+]]
+
+--- A Neovim with chats and the shell.
+local function chats(count, layout)
+  local nvim = neovim.start()
+  nvim:lua('vim.o.columns, vim.o.lines = 160, 45')
+  nvim:lua('require("co").setup({ layout = ... })', layout)
+  nvim:keys(':Co<CR>')
+  nvim:wait(IN_PROMPT)
+  for id = 2, count do
+    nvim:keys(':Co /new<CR>')
+    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', ('co://chat/%d/prompt'):format(id))
+  end
+  nvim:keys(':Co! ls<CR>')
+  nvim:wait("return vim.fn.bufwinid('co://shell') > 0")
+  nvim:settle()
+  return nvim
+end
+
+local function width_of(nvim, id)
+  local name = ('^co://chat/%d$'):format(id)
+  return nvim:lua('return vim.fn.winwidth(vim.fn.bufwinnr(...))', name)
+end
+
 describe('the size of a chat', function()
   it('gives the prompt the rows that its text needs, within limits', function()
     local nvim = chat()
@@ -302,6 +335,48 @@ describe('the size of a chat', function()
       nvim:receive(append('\n\nthe last line'))
       nvim:wait(END, split_keep)
     end
+  end)
+
+  it('is kept beside other chats and the shell, also where they have no room', function()
+    local sizes = {
+      vertical = { { 60, 15 }, { 20, 8 } },
+      horizontal = { { 60, 20 }, { 20, 30 } },
+    }
+    for layout, smaller in pairs(sizes) do
+      local nvim = chats(3, layout)
+      local large = nvim:lua(SIZES)
+      for _, small in ipairs(smaller) do
+        nvim:lua('vim.o.columns, vim.o.lines = ...', small[1], small[2])
+        nvim:settle()
+        if small == sizes.vertical[1] then
+          same({ 7, 16, 27 }, { width_of(nvim, 3), width_of(nvim, 2), width_of(nvim, 1) })
+        end
+        -- Neovim enlarges a window that is entered to 'winwidth'.
+        nvim:keys('<C-w>k<C-w>j')
+        nvim:settle()
+        nvim:lua('vim.o.columns, vim.o.lines = 160, 45')
+        neovim.wait(function()
+          return vim.inspect({ large, nvim:lua(SIZES) })
+        end, function()
+          return vim.deep_equal(large, nvim:lua(SIZES))
+        end)
+      end
+    end
+  end)
+
+  it('leaves windows of a fixed width their width', function()
+    local nvim = chat()
+    nvim:keys('<C-w>t:vsplit | vertical resize 30 | set winfixwidth<CR>')
+    nvim:wait('return vim.wo.winfixwidth and vim.api.nvim_win_get_width(0) == 30')
+    nvim:settle()
+    local large = nvim:lua(SIZES)
+    nvim:lua('vim.o.columns = 100')
+    nvim:settle()
+    same(30, nvim:lua('return vim.api.nvim_win_get_width(0)'))
+    same(45, width_of(nvim, 1))
+    nvim:lua('vim.o.columns = 160')
+    nvim:settle()
+    same(large, nvim:lua(SIZES))
   end)
 
   it('that the person chose is kept too', function()

@@ -145,7 +145,6 @@ end
 ---@param chat co.Chat
 ---@param layout string
 ---@return integer text
----@return integer? prompt nil if there is no room
 function M.open(chat, layout)
   local text = windows.open(chat.buf, layout)
   local opened, problem = pcall(M.mend, chat)
@@ -153,9 +152,8 @@ function M.open(chat, layout)
     M.close(chat)
     error(problem, 0)
   end
-  local _, prompt = M.find(chat)
-  window_size.note(text, prompt)
-  return text, prompt
+  window_size.note()
+  return text
 end
 
 --- Returns whether the tab page shows nothing but the chat.
@@ -265,21 +263,17 @@ function M.watch(chat, group)
       callback = function()
         local text_win, prompt_win = M.find(chat)
         if text_win and prompt_win then
-          callback(text_win, prompt_win)
+          callback(text_win)
         end
       end,
     })
   end
-  everywhere({ 'VimResized', 'TabEnter' }, function(text_win, prompt_win)
-    window_size.restore(text_win, prompt_win)
+  everywhere({ 'VimResized', 'TabEnter' }, function(text_win)
+    window_size.restore()
     M.fit(chat)
     show_end(text_win)
   end)
-  everywhere('WinResized', function(text_win, prompt_win)
-    if together(chat) then
-      window_size.note(text_win, prompt_win)
-    end
-  end)
+  everywhere('WinResized', window_size.note)
   -- No other event tells of a window that changed its place and not its size, as with CTRL-W r.
   everywhere('SafeState', function()
     if not together(chat) then
