@@ -67,8 +67,11 @@ local handlers = {
   end,
   question = function(message)
     local change = message.change
-    local kind = change and (change.undo and 'undo' or 'change') or 'command'
-    message.kind = require('co.question.' .. kind)
+    if change and change.undo then
+      message.kind = require('co.question.undo')
+    else
+      message.kind = require(change and 'co.question.change' or 'co.question.command')
+    end
     require('co.question').add(message)
   end,
   trust = function(message)
