@@ -296,6 +296,7 @@ impl UndoTask {
         };
         self.change_buffers(buffers, &mut done).await;
         let record = Record {
+            planned: false,
             turn,
             by: self.by.clone(),
             workspace,

@@ -27,6 +27,9 @@ pub struct Record {
     /// The reason why the changes of the call are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
+    /// The changes were about to be made. The next record of the chat says what came of them; without one, co was killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub planned: bool,
 }
 
 /// The reason of a change.
@@ -115,9 +118,14 @@ impl History {
     }
 }
 
-/// Returns the records of a chat, in their order. Lines that cannot be read are left out.
+/// Returns the records of a chat, in their order. Lines that cannot be read are left out, and plans that another record
+/// follows.
 pub(super) fn records(store: &Path, chat: &str) -> Vec<Record> {
-    read(&file(store, chat))
+    let mut records = read(&file(store, chat));
+    let last = records.pop_if(|last| last.planned);
+    records.retain(|record| !record.planned);
+    records.extend(last);
+    records
 }
 
 /// Returns the turns of a chat.

@@ -270,6 +270,7 @@ fn a_backend_that_is_killed_leaves_whole_files() {
         scene.write("dir/made", "co");
     });
     let record = Record {
+        planned: false,
         turn: 0,
         by: By::Undo,
         workspace: scene.at(""),

@@ -7,7 +7,7 @@ use super::call::ParsedCall;
 use super::queue::QueuedCall;
 use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window};
 use crate::protocol::Level;
-use crate::tool::edits::Applied;
+use crate::tool::edits::{Applied, Proposal};
 use co_llm::transcript::Decision;
 
 /// A command or another call with the files before it.
@@ -74,6 +74,44 @@ impl Turn {
         tokio::task::spawn_blocking(read).await.ok().flatten()
     }
 
+    /// Keeps the changes of an edit that is about to be made. They can be taken back also if co is killed meanwhile.
+    pub(super) async fn plan_edit(
+        &self,
+        (what, decision): (String, Decision),
+        before: Option<&EditedFiles>,
+        proposal: &Proposal,
+    ) {
+        let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
+        let (Some(before), Some(old), Some(new)) =
+            (before.cloned(), proposal.old_text(), proposal.new_text())
+        else {
+            return;
+        };
+        let (old, new) = (old.to_owned(), new.to_owned());
+        let find = move || {
+            let workspace = checkpoints.workspace(&judge).ok()?;
+            Some(workspace.after_edit_of_buffer(before, &old, &new))
+        };
+        let found = tokio::task::spawn_blocking(find).await.ok().flatten();
+        let by = By::Call {
+            what,
+            decision,
+            command: false,
+        };
+        self.append_record(by, found.unwrap_or_default(), true)
+            .await;
+    }
+
+    /// Notes that an edit that was planned was not made.
+    pub(super) async fn drop_edit(&self, what: String, decision: Decision) {
+        let by = By::Call {
+            what,
+            decision,
+            command: false,
+        };
+        self.append_record(by, CallChanges::default(), false).await;
+    }
+
     /// Keeps the changes of an edit that was made.
     pub(super) async fn keep_edit(
         &self,
@@ -104,14 +142,19 @@ impl Turn {
             decision,
             command: false,
         };
-        self.append_changes(by, found.unwrap_or_else(unknown)).await;
+        self.append_record(by, found.unwrap_or_else(unknown), false)
+            .await;
     }
 
     async fn append_changes(&self, by: By, found: CallChanges) {
-        if found == CallChanges::default() {
-            return;
+        if found != CallChanges::default() {
+            self.append_record(by, found, false).await;
         }
+    }
+
+    async fn append_record(&self, by: By, found: CallChanges, planned: bool) {
         let record = Record {
+            planned,
             turn: self.number,
             by,
             workspace: self.judge.root().to_owned(),

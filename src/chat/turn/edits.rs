@@ -133,6 +133,8 @@ impl Turn {
             .await;
         self.show(ChatEvent::Decision(decision.clone())).await?;
         let before = self.before_edit(proposal.files()).await;
+        let by = (judged.command.clone(), decision.clone());
+        self.plan_edit(by.clone(), before.as_ref(), &proposal).await;
         let (summary, applied) = match apply(proposal, hunks, &self.services.buffers).await {
             Ok(applied) => {
                 let proposal = &applied.proposal;
@@ -144,11 +146,11 @@ impl Turn {
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
         match applied {
             Ok(applied) => {
-                let by = (judged.command, decision);
                 self.keep_edit(by, before, &applied).await;
                 self.tell_change(&call, &applied, summary).await
             }
             Err(why) => {
+                self.drop_edit(by.0, by.1).await;
                 self.not_run(&call, format!("Nothing was changed: {why}."))
                     .await
             }

@@ -15,6 +15,7 @@ fn record(turn: usize, blobs: &[Blob]) -> Record {
         }),
     };
     Record {
+        planned: false,
         turn,
         by: By::Undo,
         workspace: "/work".into(),

@@ -11,6 +11,7 @@ mod harness;
 mod idle;
 mod jobs;
 mod keys;
+mod killed_edits;
 mod large;
 mod legal;
 mod model;

@@ -33,7 +33,7 @@ fn changed(before: impl FnOnce(&Scene)) -> Scene {
 }
 
 /// Waits until the question does not say that there is no undo.
-fn wait_checkpoint(scene: &Scene) {
+pub(super) fn wait_checkpoint(scene: &Scene) {
     let asked = "vim.iter(vim.api.nvim_list_bufs()):find(function(buf) return vim.bo[buf].filetype == 'co-approval' end)";
     let text = format!("table.concat(vim.api.nvim_buf_get_lines({asked}, 0, -1, false))");
     let gone = format!("not {text}:find('no undo', 1, true)");

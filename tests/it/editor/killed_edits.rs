@@ -1,0 +1,70 @@
+//! The backend is killed while it makes a change: the file is whole, and `/undo` takes the change back.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+use crate::support::{DEADLINE, proc};
+
+use super::scene::Scene;
+use super::undo::wait_checkpoint;
+
+/// The times between the yes and the kill, in milliseconds.
+const MOMENTS: [u64; 10] = [0, 2, 4, 6, 9, 12, 16, 22, 30, 45];
+const LINES: usize = 20_000;
+
+fn text(first: &str) -> String {
+    let rest: String = (1..LINES).map(|line| format!("line {line}\n")).collect();
+    format!("{first}\n{rest}")
+}
+
+/// Waits without a pause, so that the kill comes at the moment that is meant.
+fn pass(time: Duration) {
+    let since = Instant::now();
+    proc::wait_until(DEADLINE, "a moment to pass", || {
+        (since.elapsed() >= time).then_some(())
+    });
+}
+
+/// Kills the backend some time after the yes. Returns whether the change was made.
+fn kill_after(moment: u64, open: bool) -> bool {
+    let edit = json!({ "path": "notes.txt", "edits": [{ "old": "before\n", "new": "after\n" }] });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "edit_file", &edit),
+        Reply::text("All through."),
+    ]);
+    let (old, new) = (text("before"), text("after"));
+    scene.workspace.write("notes.txt", &old);
+    if open {
+        scene.nvim.command("edit notes.txt");
+    }
+    scene.co("change it");
+    scene.wait_ask("1/1");
+    wait_checkpoint(&scene);
+    let backend = scene.backend();
+    scene.answer("y");
+    pass(Duration::from_millis(moment));
+    proc::kill9(backend);
+    scene
+        .nvim
+        .wait_for("require('co.backend').status().pid == nil", "the end");
+    let now = scene.workspace.read("notes.txt").unwrap();
+    assert!(now == old || now == new, "half a file after {moment} ms");
+    if now == new {
+        scene.nvim.command("Co /undo");
+        scene.nvim.wait_text("/undo  +1 -1");
+        scene.answer("y");
+        scene.nvim.wait_text("1 file taken back");
+        assert_eq!(scene.workspace.read("notes.txt").unwrap(), old);
+    }
+    now == new
+}
+
+#[test]
+fn a_file_is_whole_and_undo_works_after_a_kill_at_any_moment() {
+    let made = |open| MOMENTS.map(|moment| kill_after(moment, open));
+    let made = [made(false), made(true)].concat();
+    // Else the moments do not lie around the change.
+    assert!(made.contains(&true), "{made:?}");
+}
