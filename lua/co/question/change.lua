@@ -29,6 +29,9 @@ local function text_of(question)
   if change.unsaved then
     add(text, 'note its buffer has unsaved changes: a yes does not save it', 'CoApprovalReason', 5)
   end
+  if review.is_begun(question) then
+    add(text, 'note your answers in the review hold: a yes accepts the rest', 'CoApprovalReason', 5)
+  end
   add(text, '')
   -- The first line of the text names the file.
   local diff = change.diff:gsub('^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n', ''):gsub('\n$', '')
@@ -76,5 +79,11 @@ return {
     }
   end,
   scopes = command.scopes,
-  reply = command.reply,
+  reply = function(question, decision, extra)
+    local hunks = decision == 'once' and review.rest_accepted(question)
+    if hunks then
+      decision, extra = 'reviewed', { hunks = hunks }
+    end
+    command.reply(question, decision, extra)
+  end,
 }

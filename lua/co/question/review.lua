@@ -338,6 +338,29 @@ function M.possible(question)
   return change ~= nil and change.text ~= nil and change.hunks[1] ~= nil
 end
 
+--- Returns the answers of a review that was put away, with a yes to the parts that have none; nil if it has no answers.
+---@param question co.Question
+---@return co.HunkAnswer[]?
+function M.rest_accepted(question)
+  local state = current and current.question.id == question.id and current.state
+    or kept[question.id]
+  if not state or not next(state.answers) then
+    return nil
+  end
+  for _, number in ipairs(review_state.open(state)) do
+    review_state.set(state, number, { accept = true })
+  end
+  return review_state.result(state)
+end
+
+--- Returns whether the person has answered parts of a change in a review that was put away.
+---@param question co.Question
+---@return boolean
+function M.is_begun(question)
+  local state = kept[question.id]
+  return state ~= nil and next(state.answers) ~= nil
+end
+
 --- Opens the review of a change.
 ---@param question co.CommandQuestion
 ---@param from? integer the tab page to go back to
