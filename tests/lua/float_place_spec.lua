@@ -71,4 +71,61 @@ describe('the place of a question', function()
       wait_all(nvim, ('%d columns'):format(size[1]))
     end
   end)
+
+  --- The names of the prompts that the float covers, and its height.
+  local COVERED = [[
+    local api = vim.api
+    local float, covered = nil, {}
+    local function area(win, border)
+      local row, column = unpack(api.nvim_win_get_position(win))
+      local height, width = api.nvim_win_get_height(win), api.nvim_win_get_width(win)
+      return { row, column, row + height + border, column + width + border }
+    end
+    for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+      if vim.bo[api.nvim_win_get_buf(win)].filetype == 'co-approval' then
+        float = area(win, 2)
+      end
+    end
+    for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+      local buf = api.nvim_win_get_buf(win)
+      local place = area(win, 0)
+      local over = place[1] < float[3] and place[2] < float[4]
+        and float[1] < place[3] and float[2] < place[4]
+      if vim.bo[buf].filetype == 'co-prompt' and over then
+        covered[#covered + 1] = vim.fn.fnamemodify(api.nvim_buf_get_name(buf), ':t')
+      end
+    end
+    return { covered, float[3] - float[1] - 2 }
+  ]]
+
+  -- Where there is no other room, the float is over the texts of the chats, and only as high as the room between two
+  -- prompts: a draft is being typed, and what a text says can be scrolled to.
+  it('covers no prompt of many chats, on any screen', function()
+    for _, layout in ipairs({ 'vertical', 'horizontal' }) do
+      local nvim = neovim.start({ screen = true, columns = 160, lines = 45 })
+      nvim:lua('require("co").setup({ layout = ... })', layout)
+      for chat = 1, 3 do
+        nvim:keys(chat == 1 and ':Co<CR>' or ':Co /new<CR>')
+        nvim:wait(
+          'return vim.api.nvim_buf_get_name(0) == ...',
+          ('co://chat/%d/prompt'):format(chat)
+        )
+        nvim:receive(vim.tbl_extend('force', append(LONG), { chat = chat }))
+      end
+      nvim:keys(':Co! ls<CR>')
+      nvim:wait("return vim.fn.bufwinid('co://shell') > 0")
+      nvim:keys('imy draft')
+      nvim:receive(ask(1, { command = 'touch a b c\ntouch d', reasons = { 'it writes' } }))
+      nvim:wait_screen('co 1/1')
+      for _, size in ipairs({ { 60, 15 }, { 160, 45 }, { 30, 20 }, { 60, 18 }, { 160, 24 } }) do
+        vim.o.columns, vim.o.lines = size[1], size[2] + 1
+        nvim:wait('return vim.o.columns == ...', size[1])
+        nvim:settle()
+        local found = nvim:lua(COVERED)
+        local about = ('%s %dx%d'):format(layout, size[1], size[2])
+        same({}, found[1], about)
+        yes(found[2] >= 1, about)
+      end
+    end
+  end)
 end)

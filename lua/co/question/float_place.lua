@@ -6,8 +6,8 @@ local windows = require('co.ui.windows')
 
 -- The rows at the end of a chat's text that stay visible: at most this many, and half of the window.
 local LAST_ROWS = 8
--- A float with less room is of no use.
-local LEAST_WIDTH, LEAST_HEIGHT = 20, 3
+-- A narrower float is of no use.
+local LEAST_WIDTH = 20
 local BORDER = 2
 
 --- An area of the screen; `bottom` and `right` are the first row and column after it.
@@ -55,19 +55,30 @@ local function last_rows(win)
   return area
 end
 
+-- What the float does not cover, and its least height. If there is no room, it may cover the last rows of chats, then
+-- also the lines that name their prompts.
+---@type { last_rows: boolean, line_above: boolean, height: integer }[]
+local levels = {
+  { last_rows = true, line_above = true, height = 3 },
+  { last_rows = false, line_above = true, height = 3 },
+  { last_rows = false, line_above = false, height = 1 },
+}
+
 --- Returns the areas that the float must not cover.
+---@param level { last_rows: boolean, line_above: boolean }
 ---@return co.Area[]
-local function reserved()
+local function reserved(level)
   ---@type co.Area[]
   local areas = {}
   for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
     local filetype = vim.bo[api.nvim_win_get_buf(win)].filetype
     if filetype == 'co-prompt' then
       local area = area_of(win)
-      -- The line above the prompt says which chat it is.
-      area.top = windows.is_float(win) and area.top or area.top - 1
+      if level.line_above and not windows.is_float(win) then
+        area.top = area.top - 1
+      end
       areas[#areas + 1] = area
-    elseif filetype == 'co-chat' then
+    elseif filetype == 'co-chat' and level.last_rows then
       areas[#areas + 1] = last_rows(win)
     end
   end
@@ -103,15 +114,15 @@ function M.corner()
   }
 end
 
---- Returns a place that covers nothing of what the person types or reads; nil if there is no room for one.
----
---- It takes the first place with enough room, from the lower right; without one, the place with the most room.
+--- Returns the first place with enough room, from the lower right; without one, the place with the most room.
 ---@param width integer the width that the float wants
 ---@param height_for fun(width: integer): integer the height that it wants
+---@param areas co.Area[] that it must not cover
+---@param least integer the least height
 ---@return co.float.Place?
----@return boolean? fits
-function M.free(width, height_for)
-  local corner, areas = M.corner(), reserved()
+---@return boolean fits
+local function find(width, height_for, areas, least)
+  local corner = M.corner()
   local bottoms, rights = { corner.bottom }, { corner.right }
   for _, area in ipairs(areas) do
     bottoms[#bottoms + 1], rights[#rights + 1] = area.top, area.left
@@ -129,13 +140,27 @@ function M.free(width, height_for)
       if place.width >= math.min(width, LEAST_WIDTH) then
         if place.height >= height_for(place.width) then
           return place, true
-        elseif place.height >= LEAST_HEIGHT and (not best or place.height > best.height) then
+        elseif place.height >= least and (not best or place.height > best.height) then
           best = place
         end
       end
     end
   end
   return best, false
+end
+
+--- Returns a place that covers no prompt, and as little as possible of what the person reads; nil if there is no room.
+---@param width integer the width that the float wants
+---@param height_for fun(width: integer): integer the height that it wants
+---@param whole boolean all of it must be visible
+---@return co.float.Place?
+function M.free(width, height_for, whole)
+  for _, level in ipairs(levels) do
+    local place, fits = find(width, height_for, reserved(level), level.height)
+    if place and (fits or not whole) then
+      return place
+    end
+  end
 end
 
 return M

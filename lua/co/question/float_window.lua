@@ -45,12 +45,9 @@ local function place_for(lines, view)
   end
   local most = view.whole and corner.height or math.max(1, math.floor(corner.height * view.share)) --[[@as integer]]
   corner.width = math.min(widest, corner.width, WIDTH)
-  local place, fits = float_place.free(corner.width, function(width)
+  local place = float_place.free(corner.width, function(width)
     return math.min(most, estimate(lines, width))
-  end)
-  if not place or view.whole and not fits then
-    place = corner
-  end
+  end, view.whole) or corner
   return place, math.min(most, place.height)
 end
 
