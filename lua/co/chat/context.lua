@@ -3,7 +3,7 @@ local M = {}
 
 local api = vim.api
 local disk = require('co.ui.file_text')
-local last_window = require('co.chat.last_window')
+local last_window = require('co.ui.last_window')
 local limit = require('co.chat.context_limit')
 local notify = require('co.ui.notify')
 

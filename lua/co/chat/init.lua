@@ -117,7 +117,7 @@ local function set_up(chat)
   keys.map(chat, M.cancel)
   require('co.ui.highlight').ensure()
   require('co.question').watch_keys()
-  require('co.chat.last_window').watch()
+  require('co.ui.last_window').watch()
   require('co.ui.quit').refuse_while('running', running_commands)
 end
 

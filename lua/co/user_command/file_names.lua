@@ -5,7 +5,7 @@
 local M = {}
 
 local api = vim.api
-local last_window = require('co.chat.last_window')
+local last_window = require('co.ui.last_window')
 
 -- The characters around a whole word. Quotes are for names with blanks.
 local BEFORE, AFTER = '^[%s"\'(;&|<>]?$', '^[%s"\');&|<>]?$'
