@@ -414,6 +414,9 @@ impl App {
             FromEditor::BufferChanged { request, changed } => {
                 self.services.buffers.change_reply(request, changed);
             }
+            FromEditor::EditorAnswer { request, answer } => {
+                self.services.buffers.query_reply(request, answer);
+            }
         }
     }
 

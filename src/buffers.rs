@@ -1,6 +1,7 @@
-//! The texts of Neovim's buffers, which the person sees, saved or not.
+//! The texts of Neovim's buffers, which the person sees, saved or not, and questions about the editor.
 //!
-//! Each request is a message to Neovim. [`Buffers::read_reply`] and [`Buffers::change_reply`] take its answer.
+//! Each request is a message to Neovim. [`Buffers::read_reply`], [`Buffers::change_reply`] and
+//! [`Buffers::query_reply`] take its answer.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use crate::editor::Editor;
-use crate::protocol::{BufferChange, BufferChanged, BufferText, ToEditor};
+use crate::protocol::{
+    BufferChange, BufferChanged, BufferText, EditorAnswer, EditorQuery, ToEditor,
+};
 
 /// The loaded buffers among some files, by the real paths of the files.
 pub type OpenBuffers = HashMap<PathBuf, BufferText>;
 
-/// Reads and changes buffers of Neovim. It is cheap to clone.
+/// Reads and changes buffers of Neovim, and asks about the editor. It is cheap to clone.
 #[derive(Clone)]
 pub struct Buffers {
     editor: Editor,
@@ -28,6 +31,7 @@ pub struct Buffers {
 struct Waiting {
     reads: HashMap<u64, oneshot::Sender<Vec<BufferText>>>,
     changes: HashMap<u64, oneshot::Sender<BufferChanged>>,
+    queries: HashMap<u64, oneshot::Sender<EditorAnswer>>,
 }
 
 impl Buffers {
@@ -64,6 +68,15 @@ impl Buffers {
         })
     }
 
+    /// Asks Neovim or the person's language servers. It waits until Neovim has time, and then a few seconds at most.
+    pub async fn query(&self, query: EditorQuery) -> EditorAnswer {
+        let request = self.request();
+        let (reply, answer) = oneshot::channel();
+        self.waiting().queries.insert(request, reply);
+        self.editor.tell(ToEditor::EditorQuery { request, query });
+        answer.await.unwrap_or_default()
+    }
+
     /// Takes Neovim's answer to [`Buffers::read`].
     pub fn read_reply(&self, request: u64, buffers: Vec<BufferText>) {
         if let Some(reply) = self.waiting().reads.remove(&request) {
@@ -76,6 +89,13 @@ impl Buffers {
     pub fn change_reply(&self, request: u64, changed: BufferChanged) {
         if let Some(reply) = self.waiting().changes.remove(&request) {
             let _ended = reply.send(changed);
+        }
+    }
+
+    /// Takes Neovim's answer to [`Buffers::query`].
+    pub fn query_reply(&self, request: u64, answer: EditorAnswer) {
+        if let Some(reply) = self.waiting().queries.remove(&request) {
+            let _ended = reply.send(answer);
         }
     }
 

@@ -347,6 +347,7 @@ fn is_urgent(message: &ToEditor) -> bool {
             | ToEditor::Choose { .. }
             | ToEditor::ReadBuffers { .. }
             | ToEditor::ChangeBuffer { .. }
+            | ToEditor::EditorQuery { .. }
             | ToEditor::State {
                 state: State::Idle,
                 ..

@@ -12,7 +12,7 @@
 //! | [`checkpoint`] | the files before and after each call, to take changes back |
 //! | [`tool`] | the tools of the model, and the policy's facts about this machine |
 //! | [`nvim`] | the connection to Neovim |
-//! | [`buffers`] | the texts of Neovim's buffers |
+//! | [`buffers`] | the texts of Neovim's buffers, and questions about the editor |
 //! | [`editor`] | the queue of messages to Neovim |
 //! | [`protocol`] | the messages between Lua and the backend |
 //! | [`error`] | error texts for a person |

@@ -120,6 +120,12 @@ pub enum FromEditor {
         #[serde(flatten)]
         changed: BufferChanged,
     },
+    /// The answer to a [`ToEditor::EditorQuery`].
+    EditorAnswer {
+        request: u64,
+        #[serde(flatten)]
+        answer: EditorAnswer,
+    },
 }
 
 /// The text of a loaded buffer.
@@ -156,6 +162,31 @@ pub struct BufferChanged {
     pub text: Option<Vec<u8>>,
     /// The diagnostics that were not there before the change: `line:column: severity: message`.
     pub diagnostics: Vec<String>,
+}
+
+/// What Neovim or a language server tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct EditorAnswer {
+    pub entries: Vec<EditorEntry>,
+    /// The number of entries beyond the limit, which were not sent.
+    pub more: usize,
+    /// The reason why there is no answer, for a sentence.
+    pub problem: Option<String>,
+}
+
+/// A line of an [`EditorAnswer`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct EditorEntry {
+    /// The real path of the file that it is about.
+    #[serde(deserialize_with = "bytes")]
+    pub file: Vec<u8>,
+    /// The place in the file, from 1; the column counts bytes.
+    pub line: Option<u64>,
+    pub column: Option<u64>,
+    #[serde(deserialize_with = "bytes")]
+    pub text: Vec<u8>,
 }
 
 /// Options of a person's own command.
@@ -355,6 +386,12 @@ pub enum ToEditor {
         #[serde(flatten)]
         change: BufferChange,
     },
+    /// Asks about the editor. Lua answers with [`FromEditor::EditorAnswer`].
+    EditorQuery {
+        request: u64,
+        #[serde(flatten)]
+        query: EditorQuery,
+    },
     /// A `User` autocommand, e.g. `CoTurnDone`.
     Event {
         name: String,
@@ -383,6 +420,33 @@ pub struct BufferChange {
     pub replacements: Vec<Replacement>,
     /// The text ends with a line break.
     pub final_newline: bool,
+}
+
+/// A question about the editor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EditorQuery {
+    pub topic: EditorTopic,
+    /// The real path of the file that language servers are asked about.
+    pub file: Option<String>,
+    /// The name to look up, and the line of the file where it stands, from 1; without a line, anywhere in the file.
+    pub name: Option<String>,
+    pub line: Option<u64>,
+}
+
+/// The subject of an [`EditorQuery`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditorTopic {
+    /// The person's file, cursor and visible lines, and the open files.
+    State,
+    Diagnostics,
+    Quickfix,
+    /// The symbols of a file.
+    Symbols,
+    /// The definition of a name.
+    Definition,
+    /// The references to a name.
+    References,
 }
 
 /// New lines in the place of others.

@@ -109,6 +109,9 @@ local handlers = {
   change_buffer = function(message)
     require('co.buffers').change(message)
   end,
+  editor_query = function(message)
+    require('co.buffers.editor_query').answer(message)
+  end,
   event = function(message)
     events.raise(message.name, message.data)
   end,

@@ -7,6 +7,7 @@
 -- The functions of libuv that the plugin uses. Neovim does not declare them.
 ---@class uv
 ---@field hrtime fun(): integer
+---@field fs_realpath fun(path: string): string?
 ---@field fs_stat fun(path: string): { type: string }?
 
 ---@class (exact) co.Context
@@ -138,7 +139,21 @@
 ---@field text? string what autocommands made of it when it was written
 ---@field diagnostics? string[] those that were not there before the change
 
----@alias co.FromEditor co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged
+--- The answer to `co.EditorQuery`.
+---@class (exact) co.EditorAnswer
+---@field type? 'editor_answer'
+---@field request? integer
+---@field entries? co.EditorEntry[]
+---@field more? integer the number of entries beyond the limit
+---@field problem? string why there is no answer
+
+---@class (exact) co.EditorEntry
+---@field file string the real path
+---@field line? integer from 1
+---@field column? integer bytes, from 1
+---@field text string
+
+---@alias co.FromEditor co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
 
 ---@class (exact) co.Saved
 ---@field type 'saved'
@@ -284,6 +299,15 @@
 ---@field tick integer the 'changedtick' that it must still have
 ---@field replacements co.Replacement[] in order
 ---@field final_newline boolean
+
+--- Asks about the editor.
+---@class (exact) co.EditorQuery
+---@field type 'editor_query'
+---@field request integer
+---@field topic 'state'|'diagnostics'|'quickfix'|'symbols'|'definition'|'references'
+---@field file? string the real path of the file that language servers are asked about
+---@field name? string the name to look up
+---@field line? integer where it stands, from 1
 
 ---@class (exact) co.Replacement
 ---@field start integer the first line, from 0

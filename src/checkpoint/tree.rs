@@ -103,6 +103,7 @@ impl Tree {
         let scope = FileScope {
             path: root.to_owned(),
             buffer: None,
+            editor: None,
             allowed,
             bytes: 0,
             end: Deadline::within(LONGEST, CancellationToken::new()),

@@ -1,7 +1,8 @@
-//! The tools `read_file`, `list_files` and `search`, which run in this process and change nothing.
+//! The tools `read_file`, `list_files`, `search` and `editor_context`, which run in this process and change nothing.
 //!
-//! These modules read files and limit the size of results. `tool::judge` decides which paths they may read.
+//! These modules read files, ask the editor, and limit the size of results. `tool::judge` decides which paths they may read.
 
+mod editor;
 mod limits;
 mod list;
 mod read;
@@ -15,6 +16,7 @@ use co_policy::paths::PathUse;
 
 pub(crate) use walk::Walk;
 
+pub use editor::EditorFacts;
 pub use limits::{Deadline, FileFacts, FileQueryError, FileScope, LONGEST, PathFilter};
 
 /// A call of one of these tools.
@@ -23,14 +25,15 @@ pub enum FileQuery {
     Read(read::ReadQuery),
     List(list::ListQuery),
     Search(search::SearchQuery),
+    Editor(editor::EditorContext),
 }
 
 /// The names of these tools.
-pub const NAMES: [&str; 3] = [read::NAME, list::NAME, search::NAME];
+pub const NAMES: [&str; 4] = [read::NAME, list::NAME, search::NAME, editor::NAME];
 
 /// Returns the descriptions of these tools for a model.
-pub(super) fn specs() -> [ToolSpec; 3] {
-    [read::spec(), list::spec(), search::spec()]
+pub(super) fn specs() -> [ToolSpec; 4] {
+    [read::spec(), list::spec(), search::spec(), editor::spec()]
 }
 
 impl FileQuery {
@@ -40,6 +43,7 @@ impl FileQuery {
             read::NAME => read::ReadQuery::parse(call).map(Self::Read),
             list::NAME => list::ListQuery::parse(call).map(Self::List),
             search::NAME => search::SearchQuery::parse(call).map(Self::Search),
+            editor::NAME => editor::EditorContext::parse(call).map(Self::Editor),
             _ => return None,
         })
     }
@@ -49,6 +53,7 @@ impl FileQuery {
             Self::Read(_) => read::NAME,
             Self::List(_) => list::NAME,
             Self::Search(_) => search::NAME,
+            Self::Editor(_) => editor::NAME,
         }
     }
 
@@ -58,13 +63,14 @@ impl FileQuery {
             Self::Read(query) => &query.path,
             Self::List(query) => &query.path,
             Self::Search(query) => &query.path,
+            Self::Editor(query) => query.path(),
         }
     }
 
     pub(super) fn wanted(&self) -> PathUse {
         match self {
             Self::Read(_) => PathUse::ReadFile,
-            Self::List(_) | Self::Search(_) => PathUse::Read,
+            Self::List(_) | Self::Search(_) | Self::Editor(_) => PathUse::Read,
         }
     }
 
@@ -74,6 +80,7 @@ impl FileQuery {
             Self::Read(query) => query.line(),
             Self::List(query) => query.line(),
             Self::Search(query) => query.line(),
+            Self::Editor(query) => query.line(),
         }
     }
 
@@ -86,6 +93,7 @@ impl FileQuery {
             Self::Read(query) => query.run(scope),
             Self::List(query) => query.run(scope),
             Self::Search(query) => query.run(scope),
+            Self::Editor(query) => query.run(scope),
         }
     }
 }

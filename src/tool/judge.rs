@@ -314,6 +314,21 @@ impl Judge {
         })
     }
 
+    /// Returns whether the model may learn of a file at any place: it is in the workspace, no secret and no file of co's
+    /// own.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn shows(&self, file: &Path) -> bool {
+        let Some(path) = file.to_str().filter(|_| file.is_absolute()) else {
+            return false;
+        };
+        let root = self.facts.root();
+        let fact = self.facts.path(root, path);
+        let inside = fact.inside.is_some();
+        let own = self.own_problem(path, &fact);
+        inside && own.is_none() && self.path_problem(path, PathUse::Read, root).is_none()
+    }
+
     /// Returns the secrets of the workspace.
     fn survey(&self) -> Arc<Survey> {
         match self.facts.sandbox() {

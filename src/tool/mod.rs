@@ -65,9 +65,9 @@ impl ToolCall {
 ///
 /// They are the same in every request, so that providers can cache them.
 pub fn specs() -> Arc<[ToolSpec]> {
-    let [read, list, search] = files::specs();
-    let [output, write, cancel] = jobs::specs();
-    let mut specs = vec![shell::spec(), output, write, cancel, read, list, search];
+    let mut specs = vec![shell::spec()];
+    specs.extend(jobs::specs());
+    specs.extend(files::specs());
     specs.extend(edits::specs());
     Arc::from(specs)
 }
@@ -99,7 +99,7 @@ mod tests {
 
     fn sample(schema: &Value) -> Value {
         match schema["type"].as_str() {
-            Some("string") => json!("x"),
+            Some("string") => schema["enum"].get(0).cloned().unwrap_or(json!("x")),
             Some("boolean") => json!(true),
             Some("integer") => schema.get("minimum").cloned().unwrap_or(json!(1)),
             Some("array") => json!([sample(&schema["items"])]),

@@ -12,8 +12,8 @@ use co_llm::transcript::Call;
 pub struct BadCall(pub String);
 
 /// Arguments that are whole numbers.
-const NUMBERS: [&str; 8] = [
-    "timeout", "offset", "limit", "depth", "context", "job", "since", "wait",
+const NUMBERS: [&str; 9] = [
+    "timeout", "offset", "limit", "depth", "context", "job", "since", "wait", "line",
 ];
 
 /// Arguments that are true or false.
@@ -42,7 +42,7 @@ fn lenient(mut arguments: Value) -> Value {
             *value = (number as i64).into();
         }
     }
-    for name in ["timeout", "offset"] {
+    for name in ["timeout", "offset", "line"] {
         fields.retain(|field, value| field != name || *value != 0);
     }
     for name in FLAGS {

@@ -11,7 +11,7 @@ local MOST = 20
 --- Returns a text for a diagnostic, without its place.
 ---@param diagnostic vim.Diagnostic
 ---@return string
-local function words(diagnostic)
+function M.words(diagnostic)
   local source = diagnostic.source and (' [%s]'):format(diagnostic.source) or ''
   local severity = vim.diagnostic.severity[diagnostic.severity or 1]
   return ('%s: %s%s'):format(tostring(severity):lower(), diagnostic.message, source)
@@ -23,7 +23,7 @@ end
 function M.count(buf)
   local counts = {}
   for _, diagnostic in ipairs(vim.diagnostic.get(buf)) do
-    counts[words(diagnostic)] = (counts[words(diagnostic)] or 0) + 1
+    counts[M.words(diagnostic)] = (counts[M.words(diagnostic)] or 0) + 1
   end
   return counts
 end
@@ -39,7 +39,7 @@ local function new_ones(buf, before)
     return one.lnum < other.lnum
   end)
   for _, diagnostic in ipairs(all) do
-    local text = words(diagnostic)
+    local text = M.words(diagnostic)
     left[text] = (left[text] or 0) - 1
     if left[text] < 0 and #found < MOST then
       found[#found + 1] = ('%d:%d: %s'):format(diagnostic.lnum + 1, diagnostic.col + 1, text)

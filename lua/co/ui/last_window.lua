@@ -51,15 +51,26 @@ function M.watch()
   })
 end
 
+--- Returns that window, or another one with its buffer; nil if there is none.
+---@return integer?
+function M.window()
+  local here = api.nvim_get_current_win()
+  if counts(here) then
+    return here
+  end
+  if last and api.nvim_win_is_valid(last.win) and counts(last.win) then
+    return last.win
+  end
+  return last and vim.tbl_filter(counts, vim.fn.win_findbuf(last.buf))[1]
+end
+
 --- Returns the buffer of that window. If the window was closed, it returns the buffer that it showed.
 ---@return integer
 function M.buffer()
   local here = api.nvim_get_current_win()
-  if counts(here) then
-    return api.nvim_win_get_buf(here)
-  end
-  if last and api.nvim_win_is_valid(last.win) and counts(last.win) then
-    return api.nvim_win_get_buf(last.win)
+  local win = M.window()
+  if win then
+    return api.nvim_win_get_buf(win)
   elseif last and api.nvim_buf_is_loaded(last.buf) then
     return last.buf
   end

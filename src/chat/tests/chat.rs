@@ -13,7 +13,9 @@ use crate::chat::services::{ServiceParts, ServicePaths, Services};
 use crate::chat::{AnswerMessage, ChatHandle, Msg, Prompt, WorkDirs};
 use crate::config::{Config, Given};
 use crate::editor::{Editor, Outbox};
-use crate::protocol::{Answer, HunkAnswer, Level, Question, RunOptions, Scope, State, ToEditor};
+use crate::protocol::{
+    Answer, EditorAnswer, HunkAnswer, Level, Question, RunOptions, Scope, State, ToEditor,
+};
 use crate::store::Store;
 use crate::tool::confinement::Isolation;
 use crate::tool::sandbox_probe::SandboxProbe;
@@ -34,6 +36,8 @@ pub(super) struct Chat {
     /// The workspace.
     pub(super) work: PathBuf,
     pub(super) seen: Vec<ToEditor>,
+    /// What the editor answers to a query.
+    pub(super) editor_answer: EditorAnswer,
     handle: Option<ChatHandle>,
     outbox: Outbox,
     /// How much of `seen` was waited for.
@@ -110,6 +114,7 @@ impl Chat {
             services,
             work,
             seen: Vec::new(),
+            editor_answer: EditorAnswer::default(),
             handle: None,
             outbox,
             read: 0,
@@ -238,9 +243,16 @@ impl Chat {
         let frame = seen.await;
         let frame = frame.unwrap_or_else(|_| panic!("nothing came after {:#?}", self.seen.last()));
         for message in &frame {
-            // No file is in a buffer.
-            if let ToEditor::ReadBuffers { request, .. } = message {
-                self.services.buffers.read_reply(*request, Vec::new());
+            let buffers = &self.services.buffers;
+            match message {
+                // No file is in a buffer.
+                ToEditor::ReadBuffers { request, .. } => {
+                    buffers.read_reply(*request, Vec::new());
+                }
+                ToEditor::EditorQuery { request, .. } => {
+                    buffers.query_reply(*request, self.editor_answer.clone());
+                }
+                _ => {}
             }
         }
         self.seen.extend(frame);

@@ -1,9 +1,12 @@
-//! `read_file`, `list_files` and `search` in a turn.
+//! `read_file`, `list_files`, `search` and `editor_context` in a turn.
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use serde_json::json;
 
 use super::chat::{Chat, call, done, eventually, says, tool};
-use crate::protocol::ToEditor;
+use crate::protocol::{EditorEntry, ToEditor};
 use co_llm::transcript::{Decision, Item};
 
 #[tokio::test]
@@ -81,6 +84,46 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
     ] {
         assert!(resumed.contains(piece), "{resumed}");
     }
+}
+
+#[tokio::test]
+async fn the_editor_is_asked_unasked_and_tells_nothing_of_secrets() {
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "editor_context", json!({"what": "diagnostics"})),
+            tool(
+                "2",
+                "editor_context",
+                json!({"what": "diagnostics", "path": "/etc"}),
+            ),
+            done(),
+        ],
+        says("ok"),
+    ]);
+    chat.write("src/a.rs", "");
+    chat.write(".env", "KEY=value\n");
+    chat.write(".ssh/config", "");
+    let entry = |file: PathBuf| EditorEntry {
+        file: file.into_os_string().into_vec(),
+        line: Some(3),
+        column: None,
+        text: b"error: bad".to_vec(),
+    };
+    let files = ["src/a.rs", ".env", ".ssh/config", "../b.rs"].map(|file| chat.work.join(file));
+    chat.editor_answer.entries = files.into_iter().map(entry).collect();
+    assert_eq!(chat.turn("look").await, "done");
+    assert_eq!(chat.asks(), 0);
+    let told = chat.told("1");
+    assert_eq!(
+        told,
+        "src/a.rs:3: error: bad\n[1 entry; 3 left out, outside the workspace or secret]"
+    );
+    assert!(chat.told("2").contains("outside the workspace"));
+    let screen = chat.screen();
+    assert!(
+        screen.contains("`editor_context diagnostics`\n\n*1 entry; 3 left out"),
+        "{screen}"
+    );
 }
 
 /// Whoever opens the pipe waits for a writer that never comes.

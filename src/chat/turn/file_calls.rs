@@ -1,7 +1,6 @@
-//! The calls that read and search files. They run in this process, get a verdict like commands and are shown as a
+//! The calls that read and search files and ask the editor. They run in this process, get a verdict like commands and are shown as a
 //! line.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,9 @@ use super::call::{CANCELLED, FileCall, JudgedCall};
 use super::event::Halt;
 use super::run::CallResult;
 use crate::protocol::State;
-use crate::tool::files::{Deadline, FileFacts, FileQuery, FileQueryError, FileScope, LONGEST};
+use crate::tool::files::{
+    Deadline, EditorFacts, FileFacts, FileQuery, FileQueryError, FileScope, LONGEST,
+};
 use co_exec::secrets::redact::Redacted;
 use co_llm::transcript::{Call, Decision, Item, Shown};
 use co_policy::{Grant, Verdict};
@@ -99,7 +100,8 @@ impl Turn {
 
     fn take(&self, look: &FileQuery) -> JoinHandle<Result<FileFacts, FileQueryError>> {
         let judge = Arc::clone(&self.judge);
-        let asked: PathBuf = self.cwd.join(look.path());
+        let cwd = self.cwd.clone();
+        let asked = cwd.join(look.path());
         let end = Deadline::new(self.cancel.clone());
         let bytes = self.services.executor.settings().max_output;
         let buffers = self.services.buffers.clone();
@@ -109,15 +111,25 @@ impl Turn {
             let path = path.map_err(|error| {
                 FileQueryError(format!("Cannot look at {}: {error}.", look.path()))
             })?;
-            let buffer = match look {
-                FileQuery::Read(_) => buffers.read([path.as_path()]).await.remove(&path),
-                FileQuery::List(_) | FileQuery::Search(_) => None,
-            };
+            let (mut buffer, mut editor) = (None, None);
+            match &look {
+                FileQuery::Read(_) => buffer = buffers.read([path.as_path()]).await.remove(&path),
+                FileQuery::Editor(query) => {
+                    let answer = buffers.query(query.message(&path)).await;
+                    let cwd = tokio::fs::canonicalize(&cwd).await.unwrap_or(cwd);
+                    editor = Some(EditorFacts { answer, cwd });
+                }
+                FileQuery::List(_) | FileQuery::Search(_) => {}
+            }
             let looking = tokio::task::spawn_blocking(move || {
                 look.run(&FileScope {
                     path,
+                    allowed: match editor {
+                        Some(_) => Arc::new(move |file| judge.shows(file)),
+                        None => judge.readable(),
+                    },
                     buffer,
-                    allowed: judge.readable(),
+                    editor,
                     bytes,
                     end,
                 })

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use tokio_util::sync::CancellationToken;
 
+use super::editor::EditorFacts;
 use crate::protocol::BufferText;
 use crate::tool::schema::BadCall;
 use co_llm::transcript::Call;
@@ -26,6 +27,8 @@ pub struct FileScope {
     pub path: PathBuf,
     /// The buffer of the file, if it is loaded.
     pub buffer: Option<BufferText>,
+    /// The answer of the editor, if it was asked.
+    pub editor: Option<EditorFacts>,
     pub allowed: PathFilter,
     /// The most bytes of the result.
     pub bytes: usize,

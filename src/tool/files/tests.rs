@@ -76,6 +76,7 @@ impl Place {
         let path = self.work.join(look.path()).canonicalize().unwrap();
         let scope = FileScope {
             buffer: None,
+            editor: None,
             path,
             allowed: judge.readable(),
             bytes: self.bytes,

@@ -5,6 +5,7 @@ mod backend;
 mod chat;
 mod conversation;
 mod drill;
+mod editor_context;
 mod edits;
 mod endurance;
 mod harness;

@@ -1,0 +1,258 @@
+--- Answers the backend's questions about the editor: its files, diagnostics, quickfix list and language servers.
+local M = {}
+
+local api = vim.api
+local backend = require('co.backend')
+local diagnostics = require('co.buffers.diagnostics')
+local disk = require('co.ui.file_text')
+local last_window = require('co.ui.last_window')
+local log = require('co.ui.log')
+
+-- The longest time to wait for language servers.
+local LONGEST_MS = 3000
+-- The most entries of an answer, and the most bytes of the text of each.
+local MOST, MOST_BYTES = 1000, 500
+-- The most places of a name that language servers are asked about. Comments have no definition.
+local MOST_PLACES = 8
+-- Bytes of a name. Those of other letters than ASCII count.
+local WORD = '[%w_\128-\255]'
+
+---@type table<string, string>
+local METHODS = {
+  symbols = 'textDocument/documentSymbol',
+  definition = 'textDocument/definition',
+  references = 'textDocument/references',
+}
+
+---@param file string
+---@param text string
+---@param line? integer
+---@param column? integer
+---@return co.EditorEntry
+local function entry(file, text, line, column)
+  if #text > MOST_BYTES then
+    text = text:sub(1, MOST_BYTES) .. '…'
+  end
+  return { file = vim.uv.fs_realpath(file) or file, line = line, column = column, text = text }
+end
+
+--- Returns an answer with an entry for each item, up to the limit.
+---@generic T
+---@param items T[]
+---@param entry_of fun(item: T): co.EditorEntry
+---@return co.EditorAnswer
+local function bounded(items, entry_of)
+  local more = math.max(#items - MOST, 0)
+  return { entries = vim.tbl_map(entry_of, vim.list_slice(items, 1, MOST)), more = more }
+end
+
+--- Returns the words for a listed buffer: the place of the person in it, if they work there.
+---@param buf integer
+---@return string
+local function description(buf)
+  local words = 'open'
+  if buf == last_window.buffer() then
+    words = "the person's current file"
+    local win = last_window.window()
+    if win then
+      local cursor = api.nvim_win_get_cursor(win)
+      local first, last = vim.fn.line('w0', win), vim.fn.line('w$', win)
+      local place = ', cursor at %d:%d, lines %d to %d visible'
+      words = words .. place:format(cursor[1], cursor[2] + 1, first, last)
+    end
+  end
+  return words .. (vim.bo[buf].modified and ', unsaved changes' or '')
+end
+
+---@type table<string, fun(): co.EditorAnswer>
+local readers = {
+  state = function()
+    local current = last_window.buffer()
+    local bufs = vim.tbl_filter(function(buf)
+      local shown = vim.bo[buf].buflisted or buf == current
+      return shown and vim.bo[buf].buftype == '' and api.nvim_buf_get_name(buf) ~= ''
+    end, api.nvim_list_bufs())
+    table.sort(bufs, function(one, other)
+      return other ~= current and (one == current or one < other)
+    end)
+    return bounded(bufs, function(buf)
+      return entry(api.nvim_buf_get_name(buf), description(buf))
+    end)
+  end,
+  diagnostics = function()
+    local found = vim.diagnostic.get()
+    table.sort(found, function(one, other)
+      if one.severity ~= other.severity then
+        return one.severity < other.severity
+      elseif one.bufnr ~= other.bufnr then
+        return one.bufnr < other.bufnr
+      end
+      return one.lnum < other.lnum
+    end)
+    return bounded(found, function(item)
+      local name = api.nvim_buf_get_name(assert(item.bufnr))
+      return entry(name, diagnostics.words(item), item.lnum + 1, item.col + 1)
+    end)
+  end,
+  quickfix = function()
+    local items = vim.tbl_filter(function(item)
+      return item.bufnr > 0
+    end, vim.fn.getqflist())
+    return bounded(items, function(item)
+      return entry(api.nvim_buf_get_name(item.bufnr), item.text, item.lnum, item.col)
+    end)
+  end,
+}
+
+--- Returns the places of a name in a buffer: rows from 0, and the byte columns of its last word.
+---@param buf integer
+---@param name string
+---@param line? integer the only line to look at, from 1
+---@return [integer, integer][]
+local function places_of(buf, name, line)
+  local found = {}
+  local first = line and line - 1 or 0
+  local last_word = name:match(WORD .. '+$') or name
+  for index, text in ipairs(api.nvim_buf_get_lines(buf, first, line or -1, false)) do
+    local from, to = text:find(name, 1, true)
+    while from and to and #found < MOST_PLACES do
+      local joined = text:sub(from - 1, from - 1):find(WORD) or text:sub(to + 1, to + 1):find(WORD)
+      if not joined then
+        found[#found + 1] = { first + index - 1, to - #last_word }
+      end
+      from, to = text:find(name, to + 1, true)
+    end
+  end
+  return found
+end
+
+--- Returns the result of a language server as entries of a quickfix list.
+---@param result any
+---@param buf integer
+---@param client vim.lsp.Client
+---@param topic string
+---@return table[]
+local function items_of(result, buf, client, topic)
+  local encoding = client.offset_encoding --[[@as 'utf-8'|'utf-16'|'utf-32']]
+  if topic == 'symbols' then
+    return vim.lsp.util.symbols_to_items(result, buf, encoding)
+  end
+  local locations = vim.tbl_filter(function(location)
+    return vim.startswith(location.uri or location.targetUri, 'file:')
+  end, vim.islist(result) and result or { result })
+  return vim.lsp.util.locations_to_items(locations, encoding)
+end
+
+--- Sends a request to each client. Calls `done` when all have answered.
+---@param clients vim.lsp.Client[]
+---@param query co.EditorQuery
+---@param buf integer
+---@param place? [integer, integer]
+---@param done fun(items: table[], failed: boolean)
+local function request(clients, query, buf, place, done)
+  local waiting, items, failed = #clients, {}, false
+  for _, client in ipairs(clients) do
+    local params = { textDocument = vim.lsp.util.make_text_document_params(buf) }
+    if place then
+      local encoding = client.offset_encoding --[[@as 'utf-8'|'utf-16'|'utf-32']]
+      local character = vim.lsp.util.character_offset(buf, place[1], place[2], encoding)
+      params.position = { line = place[1], character = character }
+      params.context = query.topic == 'references' and { includeDeclaration = true } or nil
+    end
+    local function answered(problem, result)
+      if result and not problem then
+        local ok, found = pcall(items_of, result, buf, client, query.topic)
+        if ok then
+          vim.list_extend(items, found)
+        else
+          problem = found
+        end
+      end
+      if problem then
+        failed = true
+        log.add('editor_query', ('%s: %s'):format(client.name, vim.inspect(problem)))
+      end
+      waiting = waiting - 1
+      if waiting == 0 then
+        done(items, failed)
+      end
+    end
+    local method = METHODS[query.topic]
+    local sent
+    if vim.fn.has('nvim-0.11') == 1 then
+      sent = client:request(method, params, answered, buf)
+    else
+      ---@diagnostic disable-next-line: param-type-mismatch
+      sent = client.request(method, params, answered, buf)
+    end
+    if not sent then
+      answered('the language server has ended')
+    end
+  end
+end
+
+--- Asks the language servers of a file. Calls `done` within a few seconds.
+---@param query co.EditorQuery
+---@param done fun(answer: co.EditorAnswer)
+local function ask_servers(query, done)
+  local finished = false
+  ---@param answer co.EditorAnswer
+  local function finish(answer)
+    if not finished then
+      finished = true
+      done(answer)
+    end
+  end
+  local buf = disk.buffer(query.file or '')
+  if not buf then
+    return finish({ problem = 'it is not open in the editor' })
+  end
+  local clients = vim.lsp.get_clients({ bufnr = buf })
+  if #clients == 0 then
+    return finish({ problem = 'no language server is attached to it' })
+  end
+  clients = vim.lsp.get_clients({ bufnr = buf, method = METHODS[query.topic] })
+  if #clients == 0 then
+    return finish({ problem = 'its language server cannot tell ' .. query.topic })
+  end
+  local places = query.name and places_of(buf, query.name, query.line) or {}
+  if query.name and #places == 0 then
+    local where = query.line and ('line %d'):format(query.line) or 'it'
+    return finish({ problem = ('the name does not stand in %s'):format(where) })
+  end
+  -- Asks about one place after the other until a language server knows something.
+  local function ask(index)
+    request(clients, query, buf, places[index], function(items, failed)
+      if #items == 0 and places[index + 1] and not finished then
+        return ask(index + 1)
+      elseif #items == 0 and failed then
+        return finish({ problem = 'its language server answered with an error' })
+      end
+      finish(bounded(items, function(item)
+        return entry(item.filename, item.text, item.lnum, item.col)
+      end))
+    end)
+  end
+  ask(1)
+  vim.defer_fn(function()
+    finish({ problem = 'its language server did not answer within 3 s' })
+  end, LONGEST_MS)
+end
+
+--- Sends the answer to a question about the editor.
+---@param query co.EditorQuery
+function M.answer(query)
+  ---@param answer co.EditorAnswer
+  local function send(answer)
+    answer.type, answer.request = 'editor_answer', query.request
+    backend.send_if_running(answer)
+  end
+  local read = readers[query.topic]
+  if read then
+    send(read())
+  else
+    ask_servers(query, send)
+  end
+end
+
+return M

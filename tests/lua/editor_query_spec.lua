@@ -1,0 +1,192 @@
+local neovim = require('neovim')
+local questions = require('questions')
+
+--- Starts Neovim with files in a directory. Opens the first one. Returns Neovim and the real path of the directory.
+---@param files table<string, string>
+---@param open string
+local function start(files, open)
+  local nvim = questions.editor()
+  local dir = vim.fn.tempname()
+  vim.fn.mkdir(dir)
+  dir = vim.fn.resolve(dir)
+  for name, text in pairs(files) do
+    vim.fn.writefile(vim.split(text, '\n'), dir .. '/' .. name)
+  end
+  nvim:lua('vim.cmd.edit(...)', dir .. '/' .. open)
+  return nvim, dir
+end
+
+--- Asks about the editor. Returns the problem, or each entry as text, with the number of others.
+local function ask(nvim, dir, query)
+  local count = #nvim:sent('editor_answer')
+  nvim:receive(vim.tbl_extend('error', { type = 'editor_query', request = count + 1 }, query))
+  neovim.wait('an answer', function()
+    return #nvim:sent('editor_answer') > count
+  end)
+  local reply = nvim:sent('editor_answer')[count + 1]
+  same(count + 1, reply.request)
+  if reply.problem then
+    return reply.problem
+  end
+  local lines = {}
+  for _, entry in ipairs(reply.entries) do
+    local place = entry.line and (':%d:%d'):format(entry.line, entry.column) or ''
+    lines[#lines + 1] = ('%s%s: %s')
+      :format(entry.file, place, entry.text)
+      :gsub(vim.pesc(dir .. '/'), '')
+  end
+  return lines, reply.more
+end
+
+--- Attaches a language server to the current buffer, with the results of its methods.
+local function attach(nvim, results)
+  nvim:lua(
+    [[
+      local results = ...
+      vim.lsp.start({ name = 'toy', root_dir = '/', cmd = function()
+        return {
+          request = function(method, params, callback)
+            if method == 'initialize' then
+              callback(nil, { capabilities = {
+                documentSymbolProvider = results.symbols and true,
+                definitionProvider = true,
+                referencesProvider = true,
+              } })
+            elseif method == 'textDocument/documentSymbol' then
+              callback(nil, results.symbols)
+            elseif method == 'textDocument/definition' then
+              local at = params.position
+              callback(nil, results[('%d:%d'):format(at.line, at.character)])
+            elseif method == 'textDocument/references' and results.references then
+              callback(results.references == 'bad' and { code = 1, message = 'no' } or nil, results.references)
+            end
+            return true, 1
+          end,
+          notify = function() return true end,
+          is_closing = function() return false end,
+          terminate = function() end,
+        }
+      end })
+    ]],
+    results
+  )
+end
+
+local function range(line, first, last)
+  return {
+    start = { line = line, character = first },
+    ['end'] = { line = line, character = last },
+  }
+end
+
+describe('a question about the editor', function()
+  it('tells the current file, its place and the open files', function()
+    local nvim, dir = start({ ['a.txt'] = 'one\ntwo\nthree', ['b.txt'] = 'b' }, 'a.txt')
+    nvim:lua('vim.cmd.badd(...)', dir .. '/b.txt')
+    nvim:keys('jlix<Esc>')
+    nvim:lua("require('co.ui.last_window').watch()")
+    nvim:lua([[
+      local chat = vim.api.nvim_create_buf(true, true)
+      vim.bo[chat].filetype = 'co-chat'
+      vim.cmd.sbuffer(chat)
+    ]])
+    same({
+      "a.txt: the person's current file, cursor at 2:2, lines 1 to 3 visible, unsaved changes",
+      'b.txt: open',
+    }, ask(nvim, dir, { topic = 'state' }))
+  end)
+
+  it('tells diagnostics, errors first, and the quickfix list, up to a limit', function()
+    local nvim, dir = start({ ['a.txt'] = 'one\ntwo' }, 'a.txt')
+    nvim:lua([[
+      vim.diagnostic.set(vim.api.nvim_create_namespace('test'), 0, {
+        { lnum = 0, col = 0, message = 'hm', severity = 2 },
+        { lnum = 1, col = 1, message = 'bad', severity = 1, source = 'toy' },
+      })
+    ]])
+    same(
+      { 'a.txt:2:2: error: bad [toy]', 'a.txt:1:1: warn: hm' },
+      ask(nvim, dir, { topic = 'diagnostics' })
+    )
+    nvim:lua([[
+      local items = { { text = 'no place' } }
+      for row = 1, 1002 do
+        items[row + 1] = { bufnr = vim.api.nvim_get_current_buf(), lnum = row, col = 2, text = ('x'):rep(9000) }
+      end
+      vim.fn.setqflist(items)
+    ]])
+    local lines, more = ask(nvim, dir, { topic = 'quickfix' })
+    same({ 1000, 2 }, { #lines, more })
+    same('a.txt:1:2: ' .. ('x'):rep(500) .. '…', lines[1])
+  end)
+
+  it('tells the symbols, the definition and the references that a language server knows', function()
+    local text = '-- name, naming\nlocal é, name = 1\nprint(a.name)'
+    local nvim, dir = start({ ['a.lua'] = text, ['b.lua'] = 'function name()' }, 'a.lua')
+    local uri = vim.uri_from_fname(dir .. '/b.lua')
+    local here = vim.uri_from_fname(dir .. '/a.lua')
+    attach(nvim, {
+      symbols = {
+        {
+          name = 'outer',
+          kind = 12,
+          range = range(1, 0, 5),
+          selectionRange = range(1, 0, 5),
+          children = {
+            { name = 'inner', kind = 13, range = range(2, 6, 7), selectionRange = range(2, 6, 7) },
+          },
+        },
+      },
+      -- The column counts UTF-16.
+      ['1:9'] = { uri = uri, range = range(0, 9, 13) },
+      ['2:8'] = {
+        { uri = here, range = range(1, 9, 13) },
+        { uri = 'zip:x', range = range(0, 0, 0) },
+      },
+      references = {
+        { uri = uri, range = range(0, 9, 13) },
+        { uri = here, range = range(2, 8, 12) },
+      },
+    })
+    local file = dir .. '/a.lua'
+    same(
+      { 'a.lua:2:1: [Function] outer', 'a.lua:3:7: [Variable] inner' },
+      ask(nvim, dir, { topic = 'symbols', file = file })
+    )
+    same(
+      { 'b.lua:1:10: function name()' },
+      ask(nvim, dir, { topic = 'definition', file = file, name = 'name' })
+    )
+    same(
+      { 'a.lua:2:11: local é, name = 1' },
+      ask(nvim, dir, { topic = 'definition', file = file, name = 'a.name', line = 3 })
+    )
+    same(
+      { 'a.lua:3:9: print(a.name)', 'b.lua:1:10: function name()' },
+      ask(nvim, dir, { topic = 'references', file = file, name = 'name' })
+    )
+  end)
+
+  it('says why there is no answer', function()
+    local nvim, dir = start({ ['a.lua'] = 'name', ['b.lua'] = '' }, 'a.lua')
+    local function check(expected, query)
+      query.file = query.file or dir .. '/a.lua'
+      same(expected, ask(nvim, dir, query))
+    end
+    check('it is not open in the editor', { topic = 'symbols', file = dir .. '/b.lua' })
+    check('no language server is attached to it', { topic = 'symbols' })
+    attach(nvim, { references = 'bad' })
+    check('its language server cannot tell symbols', { topic = 'symbols' })
+    check('the name does not stand in it', { topic = 'references', name = 'na' })
+    check('the name does not stand in line 2', { topic = 'references', name = 'name', line = 2 })
+    check('its language server answered with an error', { topic = 'references', name = 'name' })
+    same({}, ask(nvim, dir, { topic = 'definition', file = dir .. '/a.lua', name = 'name' }))
+  end)
+
+  it('ends if a language server does not answer', function()
+    local nvim, dir = start({ ['a.lua'] = 'name' }, 'a.lua')
+    attach(nvim, {})
+    local query = { topic = 'references', file = dir .. '/a.lua', name = 'name' }
+    same('its language server did not answer within 3 s', ask(nvim, dir, query))
+  end)
+end)
