@@ -10,7 +10,9 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::texts::{change, entries, files, named, prompts, reasons};
+use self::texts::{
+    TurnSummary, change, entries, files, named, reasons, turns, without_directories,
+};
 use super::Chat;
 use super::blocking::blocking;
 use super::events::ChatEvent;
@@ -43,8 +45,7 @@ struct UndoTask {
     transcript: String,
     cwd: PathBuf,
     by: By,
-    /// The prompt of each turn.
-    prompts: Vec<String>,
+    turns: Vec<TurnSummary>,
     events: mpsc::Sender<UndoEvent>,
     cancel: CancellationToken,
 }
@@ -77,7 +78,7 @@ impl Chat {
             transcript,
             cwd: self.dirs.cwd.clone(),
             by,
-            prompts: prompts(self.recorder.items()),
+            turns: turns(self.recorder.items()),
             events,
             cancel: cancel.clone(),
         };
@@ -205,14 +206,11 @@ impl UndoTask {
         let files: Vec<_> = turn.files().collect();
         let files = files.iter().map(PathBuf::as_path);
         let open = self.services.buffers.read(files).await;
-        let prompt = self.prompts.get(turn.turn).cloned().unwrap_or_default();
+        let turns = self.turns.clone();
         let plan = move || {
             let workspace = turn.workspace().to_owned();
             let undo = Undo::of(turn.changes(), &workspace, &store, &open);
-            let (reasons, change) = (
-                reasons(&prompt, &turn, &later, &undo),
-                change(&undo, &store),
-            );
+            let (reasons, change) = (reasons(&turns, &turn, &later, &undo), change(&undo, &store));
             Ok::<_, String>(Plan {
                 turn: turn.turn,
                 workspace,
@@ -341,7 +339,7 @@ impl UndoTask {
 
     /// Tells the person what was done.
     fn tell(&self, done: &Undone, left_alone: usize, reasons: &[String], unkept: Option<String>) {
-        let mut text = match (done.changes.len(), &self.by) {
+        let mut text = match (without_directories(done.changes.iter()).len(), &self.by) {
             (0, _) if left_alone == 0 && done.failed.is_empty() => {
                 format!(
                     "nothing to change: the files are as they were; {}",
@@ -350,7 +348,7 @@ impl UndoTask {
             }
             (0, _) => format!("nothing was changed: {}", reasons.join("; ")),
             (count, By::Redo) => format!("{} brought back", files(count)),
-            (count, _) => format!("{} taken back; :Co /redo brings them back", files(count)),
+            (count, _) => format!("{} taken back; :Co /redo undoes that", files(count)),
         };
         for (path, why) in &done.failed {
             text.push_str(&format!("; {} was not changed: {why}", path.display()));
@@ -370,8 +368,8 @@ impl UndoTask {
 
     /// Returns the note for the model.
     fn note(&self, done: &Undone) -> String {
-        let paths = done.changes.iter().map(|it| it.path.display().to_string());
-        let paths = named(paths.collect());
+        let changes = without_directories(done.changes.iter()).into_iter();
+        let paths = named(changes.map(|it| it.path.display().to_string()).collect());
         match self.by {
             By::Redo => format!(
                 "The person brought changes back that they had taken back. Read these files again before you change them: {paths}."

@@ -90,15 +90,15 @@ impl Store {
         })
     }
 
-    /// Keeps a copy of some bytes. Returns its name and the number of bytes that were written.
+    /// Keeps a copy of some bytes. Returns its name.
     ///
     /// # Errors
     /// The store is full, or cannot be written.
-    pub fn put(&self, bytes: &[u8]) -> io::Result<(Blob, u64)> {
+    pub fn put(&self, bytes: &[u8]) -> io::Result<Blob> {
         let blob = hash(bytes);
         let mut copies = lock(&self.copies);
         if copies.places.contains_key(&blob) {
-            return Ok((blob, 0));
+            return Ok(blob);
         }
         let size = bytes.len() as u64;
         if copies.used + size > self.most {
@@ -108,7 +108,7 @@ impl Store {
             )));
         }
         copies.append(&self.dir, &blob, bytes)?;
-        Ok((blob, size))
+        Ok(blob)
     }
 
     /// Returns the bytes of a copy.

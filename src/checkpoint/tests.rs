@@ -167,6 +167,18 @@ fn what_the_person_did_between_and_during_calls_stays() {
 }
 
 #[test]
+fn an_edit_is_taken_back_with_the_directories_that_it_made() {
+    let scene = Scene::new();
+    scene.write("a", "1");
+    let before = scene.everything();
+    let edit = scene.workspace.before_edit(&[scene.at("deep/er/new")]);
+    scene.write("deep/er/new", "co");
+    let found = scene.workspace.after_edit(edit.unwrap());
+    scene.take_back(&found.changes);
+    assert_eq!(scene.everything(), before);
+}
+
+#[test]
 fn two_chats_do_not_take_each_others_changes_back() {
     let scene = Scene::new();
     scene.workspace.prepare();

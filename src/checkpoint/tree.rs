@@ -19,8 +19,8 @@ use co_exec::regular::{self, Stamp};
 /// The most time that a snapshot takes.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// The most bytes that a snapshot copies.
-const MOST_COPIED: u64 = 500 << 20;
+/// The most bytes of the files of a snapshot that have copies.
+const MOST_BYTES: u64 = 500 << 20;
 
 /// A time longer than the resolution of the time of a file's birth.
 const TICK: Duration = Duration::from_millis(20);
@@ -109,7 +109,7 @@ impl Tree {
             end: Deadline::within(LONGEST, CancellationToken::new()),
         };
         let mut walk = Walk::new(&scope, None);
-        let mut copied = 0;
+        let mut bytes = 0;
         for found in walk.by_ref().filter(|found| found.depth() > 0) {
             // The file of changes is text, so other names are left out.
             let path = found.path().strip_prefix(root).ok().and_then(Path::to_str);
@@ -123,21 +123,21 @@ impl Tree {
                     let settled = stamp.is_settled();
                     match entry(found.path(), &meta, store) {
                         Ok(None) => continue,
-                        Ok(Some((entry, bytes))) => {
-                            copied += bytes;
-                            Arc::new(Node {
-                                stamp,
-                                settled,
-                                entry,
-                            })
-                        }
+                        Ok(Some(entry)) => Arc::new(Node {
+                            stamp,
+                            settled,
+                            entry,
+                        }),
                         Err(why) => return Err((now, why.to_string())),
                     }
                 }
             };
+            if let Entry::File { blob: Some(_), .. } = node.entry {
+                bytes += stamp.size();
+            }
             now.nodes.insert(path.to_owned(), node);
-            if copied > MOST_COPIED {
-                let most = MOST_COPIED >> 20;
+            if bytes > MOST_BYTES {
+                let most = MOST_BYTES >> 20;
                 return Err((now, format!("the workspace has more than {most} MB")));
             }
         }
@@ -227,7 +227,7 @@ pub(super) fn entry_at(root: &Path, path: &Path, store: &Store) -> io::Result<Op
     }
     let whole = root.join(path);
     match whole.symlink_metadata() {
-        Ok(meta) => Ok(entry(&whole, &meta, store)?.map(|(entry, _)| entry)),
+        Ok(meta) => entry(&whole, &meta, store),
         Err(_) => Ok(None),
     }
 }
@@ -240,27 +240,24 @@ pub(super) fn leads_through_link(root: &Path, path: &Path) -> bool {
         .any(|dir| !dir.as_os_str().is_empty() && root.join(dir).is_symlink())
 }
 
-/// Returns an entry and the number of bytes that were copied; none for a device or FIFO.
-fn entry(path: &Path, meta: &Metadata, store: &Store) -> io::Result<Option<(Entry, u64)>> {
+/// Returns the entry of a file with this metadata; none for a device or FIFO.
+fn entry(path: &Path, meta: &Metadata, store: &Store) -> io::Result<Option<Entry>> {
     let (kind, mode) = (meta.file_type(), meta.mode() & 0o7777);
     if kind.is_dir() {
-        return Ok(Some((Entry::Dir { mode }, 0)));
+        return Ok(Some(Entry::Dir { mode }));
     }
     if kind.is_symlink() {
         // It may be gone by now, or lead to a name that is no text.
         let target = fs::read_link(path).ok();
         let target = target.filter(|target| target.to_str().is_some());
-        return Ok(target.map(|target| (Entry::Link { target }, 0)));
+        return Ok(target.map(|target| Entry::Link { target }));
     }
     if !kind.is_file() {
         return Ok(None);
     }
-    let (blob, copied) = match regular::read(path, disk::LARGEST) {
-        Ok(bytes) => {
-            let (blob, copied) = store.put(&bytes)?;
-            (Some(blob), copied)
-        }
-        Err(_) => (None, 0),
+    let blob = match regular::read(path, disk::LARGEST) {
+        Ok(bytes) => Some(store.put(&bytes)?),
+        Err(_) => None,
     };
-    Ok(Some((Entry::File { mode, blob }, copied)))
+    Ok(Some(Entry::File { mode, blob }))
 }

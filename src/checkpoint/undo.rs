@@ -197,7 +197,7 @@ fn taken_back_in(
         return Ok(None);
     }
     let entry = |text: &str, like: &Option<Entry>| {
-        let (blob, _) = store
+        let blob = store
             .put(text.as_bytes())
             .map_err(|error| error.to_string())?;
         let mode = mode(like).unwrap_or(0o644);
@@ -252,7 +252,7 @@ fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<E
     };
     let bytes = merged_bytes(&read(base)?, &read(target)?, &read(&now)?);
     let bytes = bytes.ok_or_else(|| CHANGED.to_owned())?;
-    let (blob, _) = store.put(&bytes).map_err(|error| error.to_string())?;
+    let blob = store.put(&bytes).map_err(|error| error.to_string())?;
     Ok(Some(Entry::File {
         mode,
         blob: Some(blob),

@@ -154,7 +154,12 @@ impl Workspace {
         let paths = files
             .iter()
             .filter_map(|it| it.strip_prefix(&self.root).ok());
-        let paths: Vec<_> = paths.map(Path::to_owned).collect();
+        // With the directories that the edit makes.
+        let is_missing = |path: &&Path| !self.root.join(path).exists();
+        let above = paths
+            .clone()
+            .flat_map(|it| it.ancestors().skip(1).filter(is_missing));
+        let paths: Vec<_> = paths.clone().chain(above).map(Path::to_owned).collect();
         self.entries(&paths)
     }
 
@@ -187,7 +192,7 @@ impl Workspace {
             _ => 0o644,
         };
         let entry = |text: &str| match self.store.put(text.as_bytes()) {
-            Ok((blob, _)) => Ok(Some(Entry::File {
+            Ok(blob) => Ok(Some(Entry::File {
                 mode,
                 blob: Some(blob),
             })),

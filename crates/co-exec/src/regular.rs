@@ -48,6 +48,11 @@ impl Stamp {
         })
     }
 
+    /// Returns the number of bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Returns the device and the inode, which a file keeps under another name.
     pub fn inode(&self) -> (u64, u64) {
         (self.device, self.inode)

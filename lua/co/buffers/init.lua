@@ -242,7 +242,9 @@ end
 --- Tells the backend of each file that the person saves, so that no command is taken for the one that changed it.
 --- Before and after: the file may change before the backend reads a message.
 function M.watch_saves()
-  api.nvim_create_autocmd({ 'BufWritePre', 'BufWritePost' }, {
+  local events = { 'BufWritePre', 'BufWritePost', 'FileWritePre', 'FileWritePost' }
+  vim.list_extend(events, { 'FileAppendPre', 'FileAppendPost' })
+  api.nvim_create_autocmd(events, {
     group = api.nvim_create_augroup('co.saves', {}),
     callback = function(event)
       local file = vim.fn.resolve(vim.fn.fnamemodify(event.match, ':p'))

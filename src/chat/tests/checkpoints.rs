@@ -125,7 +125,7 @@ async fn a_turn_is_taken_back_and_brought_back() {
     assert_eq!(read(&chat, "new"), "new\n", "nothing before the yes");
     chat.answer(ask.id, Answer::Once);
     let (_, said) = chat.noticed().await;
-    assert_eq!(said, "2 files taken back; :Co /redo brings them back");
+    assert_eq!(said, "2 files taken back; :Co /redo undoes that");
     assert_eq!(read(&chat, "a"), "1\n2\n3\nmine\n");
     assert_eq!(read(&chat, "new"), "none");
     chat.command("undo", "");
@@ -244,7 +244,7 @@ async fn what_stays_is_named() {
     let (_, said) = chat.noticed().await;
     assert_eq!(
         said,
-        "1 file taken back; :Co /redo brings them back; 1 file left alone"
+        "1 file taken back; :Co /redo undoes that; 1 file left alone"
     );
     assert_eq!(read(&chat, "same"), "mine\n");
     assert_eq!(read(&chat, "mine"), "co\n");

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::super::text::{one_line, short};
-use crate::checkpoint::{By, Record, Store, TurnChanges, Undo};
+use crate::checkpoint::{self, By, Record, Store, TurnChanges, Undo};
 use crate::protocol::{Change, QuickfixEntry};
-use co_llm::transcript::{Decision, Item};
+use co_llm::transcript::{Decision, INTERRUPTED, Item};
 
 /// The longest difference that a question shows, in bytes.
 const LONGEST_DIFF: usize = 1 << 20;
@@ -15,28 +15,43 @@ const MOST_NAMED: usize = 20;
 
 const COMMANDS_DO_MORE: &str = "what its commands changed outside the workspace, in ignored or secret files, in git or over the network stays";
 
-/// Returns the first line of the prompt of each turn.
-pub(super) fn prompts(items: &[Item]) -> Vec<String> {
-    let mut prompt = String::new();
-    let mut prompts = Vec::new();
+/// A turn, as the question names it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TurnSummary {
+    /// The first line of its prompt.
+    prompt: String,
+    /// co ended during one of its calls.
+    interrupted: bool,
+}
+
+/// Returns the turns of a chat.
+pub(super) fn turns(items: &[Item]) -> Vec<TurnSummary> {
+    let mut turn = TurnSummary::default();
+    let mut turns = Vec::new();
     for item in items {
         match item {
-            Item::User { text, .. } => prompt = short(text),
-            Item::End { .. } => prompts.push(prompt.clone()),
+            Item::User { text, .. } => turn.prompt = short(text),
+            Item::Outcome(outcome) => turn.interrupted |= outcome.text == INTERRUPTED,
+            Item::End { .. } => {
+                turns.push(turn.clone());
+                turn.interrupted = false;
+            }
             _ => {}
         }
     }
-    prompts
+    turns
 }
 
 /// Returns the sentences of the question: the turn, and what stays.
 pub(super) fn reasons(
-    prompt: &str,
+    turns: &[TurnSummary],
     turn: &TurnChanges,
     later: &[TurnChanges],
     undo: &Undo,
 ) -> Vec<String> {
-    let mut reasons = vec![format!("of the turn “{}”", one_line(prompt))];
+    let since = turns.get(turn.turn..).unwrap_or_default();
+    let prompt = since.first().map_or("", |it| &it.prompt);
+    let mut reasons = vec![format!("of the turn “{prompt}”")];
     let kept = undo.kept.iter().take(MOST_NAMED);
     reasons.extend(kept.map(|(path, why)| format!("{} stays: {why}", path.display())));
     if let Some(more) = undo.kept.len().checked_sub(MOST_NAMED).filter(|it| *it > 0) {
@@ -66,6 +81,12 @@ pub(super) fn reasons(
             ));
         }
     }
+    if since.iter().any(|it| it.interrupted) {
+        reasons.push(
+            "what a call changed that was interrupted when co ended is not known, and stays"
+                .to_owned(),
+        );
+    }
     if records().any(|it| matches!(it.by, By::Call { command: true, .. })) {
         reasons.push(COMMANDS_DO_MORE.to_owned());
     }
@@ -76,7 +97,10 @@ pub(super) fn reasons(
 pub(super) fn change(undo: &Undo, store: &Store) -> Change {
     let all = undo.all();
     let (mut added, mut removed) = (0, 0);
-    let mut diff = format!("{}\n", files(all.len()));
+    let mut diff = format!(
+        "{}\n",
+        files(without_directories(all.iter().copied()).len())
+    );
     for change in all {
         let (more, fewer, _) = change.lines(store);
         (added, removed) = (added + more, removed + fewer);
@@ -123,7 +147,11 @@ pub(super) fn entries(record: &Record, taken_back: bool, store: &Store) -> Vec<Q
     let mut entries: Vec<_> = changes
         .map(|change| {
             let (added, removed, line) = change.lines(store);
-            entry(&change.path, line, format!("+{added} -{removed} · {call}"))
+            let lines = match (added, removed) {
+                (0, 0) => "changed".to_owned(),
+                _ => format!("+{added} -{removed}"),
+            };
+            entry(&change.path, line, format!("{lines} · {call}"))
         })
         .collect();
     let unclear = record.unclear.iter();
@@ -136,6 +164,17 @@ pub(super) fn entries(record: &Record, taken_back: bool, store: &Store) -> Vec<Q
         });
     }
     entries
+}
+
+/// Returns the changes of files, or all if there are only directories.
+pub(super) fn without_directories<'a>(
+    changes: impl Iterator<Item = &'a checkpoint::Change> + Clone,
+) -> Vec<&'a checkpoint::Change> {
+    let files: Vec<_> = changes.clone().filter(|it| !it.is_directory()).collect();
+    if files.is_empty() {
+        return changes.collect();
+    }
+    files
 }
 
 /// Returns some of the paths, and the number of the others.
@@ -151,4 +190,54 @@ pub(super) fn named(mut paths: Vec<String>) -> String {
 
 pub(super) fn files(count: usize) -> String {
     format!("{count} {}", if count == 1 { "file" } else { "files" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use co_llm::transcript::{End, Outcome, Shown, Usage};
+
+    #[test]
+    fn a_call_that_was_interrupted_is_named() {
+        let outcome = |text: &str| {
+            Item::Outcome(Outcome {
+                call: "1".into(),
+                text: text.into(),
+                ok: false,
+                spill: None,
+                hidden: 0,
+                shown: Some(Shown::default()),
+            })
+        };
+        let user = |text: &str| Item::User {
+            text: text.into(),
+            context: Vec::new(),
+        };
+        let end = || Item::End {
+            reason: End::Done,
+            usage: Usage::default(),
+        };
+        let items = [
+            user("first"),
+            outcome("exit 0"),
+            end(),
+            user("second\nline"),
+            outcome(INTERRUPTED),
+            end(),
+            end(),
+        ];
+        let turns = turns(&items);
+        let named = |turn| {
+            let turn = TurnChanges {
+                turn,
+                records: Vec::new(),
+            };
+            reasons(&turns, &turn, &[], &Undo::default())
+        };
+        let interrupted =
+            "what a call changed that was interrupted when co ended is not known, and stays";
+        assert_eq!(named(0), ["of the turn “first”", interrupted]);
+        assert_eq!(named(1), ["of the turn “second…”", interrupted]);
+        assert_eq!(named(2), ["of the turn “second…”"]);
+    }
 }

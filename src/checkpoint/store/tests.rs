@@ -41,16 +41,19 @@ fn a_copy_is_kept_once_and_checked() {
     let dir = TempDir::new().unwrap();
     let open = || Store::open(dir.path(), 100).unwrap();
     let store = open();
-    let (blob, written) = store.put(b"text").unwrap();
-    assert_eq!(written, 4);
-    assert_eq!(store.put(b"text").unwrap(), (blob.clone(), 0));
+    let blob = store.put(b"text").unwrap();
+    assert_eq!(store.put(b"text").unwrap(), blob);
     assert_eq!(store.get(&blob).unwrap(), b"text");
     // Another backend knows it too, and what is added later.
     let other = open();
-    assert_eq!(other.put(b"text").unwrap(), (blob.clone(), 0));
-    let (late, _) = other.put(b"late").unwrap();
+    assert_eq!(other.put(b"text").unwrap(), blob);
+    let late = other.put(b"late").unwrap();
     assert_eq!(store.get(&late).unwrap(), b"late");
     drop((store, other));
+    let sizes = files(dir.path(), PACK)
+        .into_iter()
+        .map(|it| it.metadata().unwrap().len());
+    assert_eq!(sizes.collect::<Vec<_>>(), [4, 4]);
     for pack in files(dir.path(), PACK) {
         fs::write(pack, "damaged").unwrap();
     }
@@ -62,7 +65,7 @@ fn a_copy_is_kept_once_and_checked() {
 fn a_part_of_an_index_is_no_copy() {
     let dir = TempDir::new().unwrap();
     let store = Store::open(dir.path(), 100).unwrap();
-    let (blob, _) = store.put(b"text").unwrap();
+    let blob = store.put(b"text").unwrap();
     drop(store);
     let index = files(dir.path(), INDEX).remove(0);
     let whole = fs::read_to_string(&index).unwrap();
@@ -72,7 +75,7 @@ fn a_part_of_an_index_is_no_copy() {
         assert_eq!(copies.places.len(), 0, "{size}");
     }
     let store = Store::open(dir.path(), 100).unwrap();
-    assert_eq!(store.put(b"text").unwrap(), (blob.clone(), 4));
+    assert_eq!(store.put(b"text").unwrap(), blob);
     assert_eq!(store.get(&blob).unwrap(), b"text");
 }
 
@@ -81,7 +84,7 @@ fn a_full_store_takes_nothing_and_drops_what_is_oldest() {
     let dir = TempDir::new().unwrap();
     let open = |most| Store::open(dir.path(), most).unwrap();
     let store = open(100);
-    let put = |store: &Store, byte: u8| store.put(&[byte; 30]).unwrap().0;
+    let put = |store: &Store, byte: u8| store.put(&[byte; 30]).unwrap();
     let (old, new, unused) = (put(&store, 1), put(&store, 2), put(&store, 3));
     assert!(store.put(&[4; 30]).is_err());
     log::append(dir.path(), "new", &record(0, std::slice::from_ref(&new))).unwrap();
@@ -103,7 +106,7 @@ fn a_full_store_takes_nothing_and_drops_what_is_oldest() {
     assert_eq!(files(dir.path(), PACK).len(), 1);
     assert_eq!(log::records(dir.path(), "old"), []);
     assert_eq!(log::records(dir.path(), "new").len(), 1);
-    let (more, _) = store.put(&[4; 30]).unwrap();
+    let more = store.put(&[4; 30]).unwrap();
     drop(store);
     let store = open(200);
     assert_eq!(store.get(&new).unwrap(), [2; 30]);

@@ -49,7 +49,7 @@ fn a_turn_is_taken_back_after_a_yes() {
     }
     assert!(scene.workspace.read("new.txt").is_some());
     scene.answer("y");
-    scene.nvim.wait_text("2 files taken back");
+    scene.nvim.wait_text("files taken back");
     assert_eq!(
         scene.workspace.read("notes.txt").unwrap(),
         "one\ntwo\nthree\n"
@@ -108,7 +108,7 @@ fn a_file_that_is_saved_during_a_command_is_the_persons() {
         .nvim
         .wait_text("at the same time, and stays: notes.txt");
     scene.answer("y");
-    scene.nvim.wait_text("2 files taken back");
+    scene.nvim.wait_text("files taken back");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "mine\n");
     assert!(scene.workspace.read("co.txt").is_none());
 }
