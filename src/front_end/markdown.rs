@@ -184,7 +184,8 @@ fn paragraph(event: &ChatEvent) -> Option<String> {
             command, mode, ..
         } => self::command(command, *mode),
         ChatEvent::CommandEdited { command, mode } => {
-            format!("*edited:* {}", self::command(command, *mode))
+            let gap = if command.contains('\n') { "\n\n" } else { " " };
+            format!("*edited:*{gap}{}", self::command(command, *mode))
         }
         ChatEvent::FileCall(line) => code(line),
         ChatEvent::JobCall(request) => job(request),
@@ -327,6 +328,19 @@ mod tests {
         assert_eq!(
             with("@buffer a\nb\u{202e}", "one\n"),
             "*with @buffer a\\nb\\u{202e}, 1 line*"
+        );
+    }
+
+    #[test]
+    fn an_edited_command_of_several_lines_is_a_block() {
+        let edited = |command: &str| ChatEvent::CommandEdited {
+            command: command.to_owned(),
+            mode: ExecMode::default(),
+        };
+        assert_eq!(paragraph(&edited("ls")).unwrap(), "*edited:* $ `ls`");
+        assert_eq!(
+            paragraph(&edited("ls\npwd")).unwrap(),
+            "*edited:*\n\n~~~~~~sh\nls\npwd\n~~~~~~"
         );
     }
 
