@@ -1,4 +1,4 @@
-//! How long a checkpoint of 10,000 files takes: `cargo bench --bench checkpoint`. Ends with 1 if a limit is passed.
+//! Measures a checkpoint of 10,000 files: `cargo bench --bench checkpoint`. Ends with 1 if a limit is passed.
 //!
 //! Checkpoints and the programs that look at the same files take turns. Each file has 4 KiB.
 #![allow(
@@ -18,7 +18,7 @@ use co::tool::judge::{Judge, JudgeConfig};
 
 const FILES: usize = 10_000;
 const ROUNDS: usize = 50;
-/// How many times as long as `git status` a checkpoint may take.
+/// The most time that a checkpoint may take, as a multiple of `git status`.
 const TARGET: f64 = 3.0;
 
 fn main() -> ExitCode {

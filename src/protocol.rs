@@ -164,7 +164,7 @@ pub struct BufferChanged {
     pub diagnostics: Vec<String>,
 }
 
-/// What Neovim or a language server tells.
+/// The answer of Neovim or of a language server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct EditorAnswer {

@@ -36,7 +36,7 @@ pub(super) struct Chat {
     /// The workspace.
     pub(super) work: PathBuf,
     pub(super) seen: Vec<ToEditor>,
-    /// What the editor answers to a query.
+    /// The editor's answer to a query.
     pub(super) editor_answer: EditorAnswer,
     handle: Option<ChatHandle>,
     outbox: Outbox,
