@@ -281,13 +281,13 @@ async fn what_a_person_leaves_is_named_and_kept() {
         let canceller = job.canceller();
         let outcome = job.outcome().await;
         assert!(
-            outcome.output.starts_with("hi\n[left running: "),
+            outcome.output.starts_with("hi\n[still running: "),
             "{command}: {}",
             outcome.output
         );
         let status = outcome.status();
         assert!(
-            outcome.kept && status.contains("; left running: "),
+            outcome.kept && status.contains("; still running: "),
             "{status}"
         );
         let left = outcome.background;
