@@ -164,7 +164,8 @@ fn setuid() -> impl Iterator<Item = Refusal> {
 
 /// Refuses changes of the limit of file locks, by which the executor finds the processes of a command.
 fn marks() -> [Refusal; 2] {
-    const LOCKS: &[u32] = &[RLIMIT_LOCKS];
+    #[allow(clippy::unnecessary_cast, reason = "it is an i32 with musl")]
+    const LOCKS: &[u32] = &[RLIMIT_LOCKS as u32];
     [
         Refusal::new(SYS_setrlimit, Condition::In(0, LOCKS)),
         Refusal::new(SYS_prlimit64, Condition::In(1, LOCKS)).and(Condition::Some(2)),
@@ -181,11 +182,13 @@ fn others() -> impl Iterator<Item = Refusal> {
         F_SET_RW_HINT,
         F_SET_FILE_RW_HINT,
     ];
+    #[allow(clippy::unnecessary_cast, reason = "it is an i32 with musl")]
+    const OF_A_USER: &[u32] = &[PRIO_USER as u32];
     let by_id = OF_OTHERS
         .iter()
         .map(|(call, argument)| Refusal::new(*call, Condition::NotIn(*argument, &[0])));
     by_id.chain([
-        Refusal::new(SYS_setpriority, Condition::In(0, &[PRIO_USER])),
+        Refusal::new(SYS_setpriority, Condition::In(0, OF_A_USER)),
         Refusal::new(SYS_ioprio_set, Condition::In(0, &[IOPRIO_WHO_USER])),
         Refusal::new(SYS_fcntl, Condition::In(1, BLOCKS)),
     ])

@@ -229,11 +229,11 @@ fn nothing_becomes_setuid() {
 
 #[test]
 fn the_limit_of_locks_stays_and_can_be_asked() {
-    let locks = u64::from(RLIMIT_LOCKS);
+    let locks = RLIMIT_LOCKS as u64;
     refused(READ_ONLY, SYS_setrlimit, &[locks]);
     for new in [8, 1 << 32] {
         refused(READ_ONLY, SYS_prlimit64, &[0, locks, new]);
-        allowed(READ_ONLY, SYS_prlimit64, &[0, u64::from(RLIMIT_CORE), new]);
+        allowed(READ_ONLY, SYS_prlimit64, &[0, RLIMIT_CORE as u64, new]);
     }
     allowed(READ_ONLY, SYS_prlimit64, &[0, locks, 0, 8]);
     refused(READ_ONLY, SYS_prlimit64, &[4000, locks, 0, 8]);
