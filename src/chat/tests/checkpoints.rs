@@ -8,10 +8,12 @@ use crate::checkpoint::{By, Change, Record};
 use crate::protocol::{Answer, ToEditor};
 use co_llm::transcript::{Decision, Item};
 
-/// Waits until the first checkpoint was made.
-async fn prepared(chat: &mut Chat) {
-    chat.until(|message| matches!(message, ToEditor::NoUndo { why: None, .. }).then_some(()))
-        .await;
+/// Makes the first checkpoint.
+fn prepare(chat: &Chat) {
+    let judge = chat.services.judge(&chat.work);
+    let workspace = chat.services.checkpoints.workspace(&judge).unwrap();
+    workspace.prepare();
+    assert_eq!(workspace.missing(), None);
 }
 
 fn records(chat: &Chat) -> Vec<Record> {
@@ -43,11 +45,13 @@ async fn each_call_that_changes_files_is_kept_with_its_approval() {
     ]);
     chat.write("a", "0\n");
     chat.write("b", "0\n");
+    prepare(&chat);
     chat.say("go");
-    prepared(&mut chat).await;
-    for _ in 0..3 {
+    let ask = chat.asked().await;
+    assert_eq!(ask.no_undo, None);
+    chat.answer(ask.id, Answer::Once);
+    for _ in 0..2 {
         let ask = chat.asked().await;
-        assert_eq!(ask.no_undo, None);
         chat.answer(ask.id, Answer::Once);
     }
     assert_eq!(chat.ended().await, "done");
@@ -71,8 +75,8 @@ async fn each_call_that_changes_files_is_kept_with_its_approval() {
 /// Writes with two calls and waits for the end of the turn.
 async fn change_files(chat: &mut Chat) {
     chat.write("a", "1\n2\n3\n");
+    prepare(chat);
     chat.say("change them");
-    prepared(chat).await;
     for _ in 0..2 {
         let ask = chat.asked().await;
         chat.answer(ask.id, Answer::Once);
@@ -219,8 +223,8 @@ async fn what_stays_is_named() {
     ]);
     chat.write("same", "before\n");
     chat.write("mine", "before\n");
+    prepare(&chat);
     chat.say("go");
-    prepared(&mut chat).await;
     let ask = chat.asked().await;
     chat.answer(ask.id, Answer::Once);
     let go = chat.work.join("go");
@@ -272,8 +276,8 @@ async fn what_stays_is_named() {
 async fn a_cancelled_command_is_taken_back_too() {
     let mut chat = Chat::new([vec![call("1", "echo co > a; touch go; sleep 60"), done()]]);
     chat.write("a", "before\n");
+    prepare(&chat);
     chat.say("go");
-    prepared(&mut chat).await;
     let ask = chat.asked().await;
     chat.answer(ask.id, Answer::Once);
     let go = chat.work.join("go");
@@ -303,4 +307,13 @@ async fn a_chat_without_changes_says_so() {
     chat.command("redo", "");
     let (_, said) = chat.noticed().await;
     assert_eq!(said, "there is no /undo to take back");
+}
+
+#[tokio::test]
+async fn the_first_turn_makes_a_checkpoint() {
+    let mut chat = Chat::new([says("Hello.")]);
+    chat.say("hi");
+    chat.until(|message| matches!(message, ToEditor::NoUndo { chat: 1, why: None }).then_some(()))
+        .await;
+    assert_eq!(chat.services.checkpoints.missing(&chat.work), None);
 }

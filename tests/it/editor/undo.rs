@@ -44,7 +44,7 @@ pub(super) fn wait_checkpoint(scene: &Scene) {
 fn a_turn_is_taken_back_after_a_yes() {
     let scene = changed(|scene| scene.nvim.command("split notes.txt"));
     scene.nvim.command("Co /undo");
-    for text in ["/undo  +1 -2", "of the turn", "-2", "+two", "y yes · n no"] {
+    for text in ["/undo  +1 -2", "of the turn", "-2", "+two"] {
         scene.nvim.wait_text(text);
     }
     assert!(scene.workspace.read("new.txt").is_some());
