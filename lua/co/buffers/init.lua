@@ -5,36 +5,12 @@ local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local diagnostics = require('co.buffers.diagnostics')
+local disk = require('co.ui.file_text')
 local log = require('co.ui.log')
 local reload = require('co.ui.reload')
 
 --- The largest text that is read, in bytes. A message has at most 16 MiB.
 local LARGEST = 8 * 1024 * 1024
-
---- Returns the loaded buffer of a file.
----@param file string its real path
----@return integer?
-local function loaded(file)
-  for _, buf in ipairs(api.nvim_list_bufs()) do
-    local name = api.nvim_buf_is_loaded(buf)
-      and vim.bo[buf].buftype == ''
-      and api.nvim_buf_get_name(buf)
-    if name and name ~= '' and (name == file or vim.fn.resolve(name) == file) then
-      return buf
-    end
-  end
-end
-
---- Returns the text of a buffer, with a line break after each line, except perhaps the last one.
----@param buf integer
----@return string
-local function text_of(buf)
-  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
-  if #lines == 1 and lines[1] == '' then
-    return ''
-  end
-  return table.concat(lines, '\n') .. (vim.bo[buf].endofline and '\n' or '')
-end
 
 --- Returns the reason why a buffer cannot be read or changed.
 ---@param buf integer
@@ -57,7 +33,7 @@ local function describe(buf, file)
   local problem = problem_of(buf)
   return {
     file = file,
-    text = problem and '' or text_of(buf),
+    text = problem and '' or disk.unsaved(buf),
     tick = api.nvim_buf_get_changedtick(buf),
     modified = vim.bo[buf].modified,
     problem = problem,
@@ -69,7 +45,7 @@ end
 function M.read(message)
   local buffers = {}
   for _, file in ipairs(message.files) do
-    buffers[file] = loaded(file)
+    buffers[file] = disk.buffer(file)
   end
   -- A file may have changed on the disk since its buffer was read.
   reload.changed_files(vim.tbl_values(buffers))
@@ -190,7 +166,7 @@ local function change(message, buf)
   end
   local modified = vim.bo[buf].modified
   buffer.close_undo_block(buf)
-  if text_of(buf) == '' then
+  if disk.unsaved(buf) == '' then
     -- A buffer without text has one line all the same.
     local lines = message.replacements[1] and message.replacements[1].lines or {}
     api.nvim_buf_set_lines(buf, 0, -1, true, lines)
@@ -208,9 +184,9 @@ local function change(message, buf)
   if modified then
     return { unsaved = 'it had unsaved changes' }
   end
-  local before = text_of(buf)
+  local before = disk.unsaved(buf)
   local ok, why = write(buf)
-  local after = text_of(buf)
+  local after = disk.unsaved(buf)
   return {
     unsaved = not ok and why or nil,
     text = after ~= before and #after <= LARGEST and after or nil,
@@ -220,7 +196,7 @@ end
 --- Changes a buffer and sends the result, with the diagnostics that the change caused.
 ---@param message co.ChangeBuffer
 function M.change(message)
-  local buf = loaded(message.file)
+  local buf = disk.buffer(message.file)
   local before = buf and diagnostics.count(buf) or {}
   local ok, reply = xpcall(change, debug.traceback, message, buf)
   if not ok then

@@ -240,32 +240,31 @@ function M.withdraw(chat)
   remove(settled)
 end
 
---- Hides the first question. It still waits.
-function M.hide()
-  if questions[1] then
-    questions[1].hidden = true
+--- Hides or shows a question that waits.
+---@param question? co.Question
+---@param hidden? true
+local function set_hidden(question, hidden)
+  if question then
+    question.hidden = hidden
     update_float()
   end
+end
+
+--- Hides the first question. It still waits.
+function M.hide()
+  set_hidden(questions[1], true)
 end
 
 --- Hides a question while its review is open.
 ---@param id integer
 function M.put_away(id)
-  local question = find(id)
-  if question then
-    question.hidden = true
-    update_float()
-  end
+  set_hidden(find(id), true)
 end
 
 --- Shows a question that was hidden, if it still waits.
 ---@param id integer
 function M.show(id)
-  local question = find(id)
-  if question then
-    question.hidden = nil
-    update_float()
-  end
+  set_hidden(find(id), nil)
 end
 
 --- Leaves the present mode, then calls `focus` again: a `y` must not go into a command line.

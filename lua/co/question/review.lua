@@ -344,13 +344,7 @@ end
 function M.rest_accepted(question)
   local state = current and current.question.id == question.id and current.state
     or kept[question.id]
-  if not state or not next(state.answers) then
-    return nil
-  end
-  for _, number in ipairs(review_state.open(state)) do
-    review_state.set(state, number, { accept = true })
-  end
-  return review_state.result(state)
+  return state and next(state.answers) and review_state.result(state) or nil
 end
 
 --- Returns whether the person has answered parts of a change in a review that was put away.

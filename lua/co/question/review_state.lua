@@ -94,16 +94,17 @@ function M.proposed(state)
   return vim.list_extend(lines, state.text, row + 1)
 end
 
---- Returns the answers for the backend, when all hunks are answered.
+--- Returns the answers for the backend. A hunk without an answer is accepted.
 ---@param state co.review.State
 ---@return co.HunkAnswer[]
 function M.result(state)
   local answers = {}
   for number in ipairs(state.hunks) do
     local answer = M.answer(state, number)
+    local accept = answer.accept ~= false
     answers[number] = {
-      accept = answer.accept == true,
-      lines = answer.accept and answer.lines or nil,
+      accept = accept,
+      lines = accept and answer.lines or nil,
       comment = answer.comment,
     }
   end
