@@ -132,7 +132,13 @@ describe('the list of jobs', function()
         end
       end
     ]])
-    yes(text:find('write a line') and text:find('take it off'), text)
+    for _, about in ipairs({
+      'write a line to its standard input',
+      'keep a job running after its chat closes; again: undo that',
+      'remove a finished one from the list',
+    }) do
+      yes(text:find(about, 1, true), text)
+    end
   end)
 end)
 

@@ -129,7 +129,7 @@ function M.map(buf, runs)
     jump(-1)
   end, 'previous run')
   map('open', open, 'open file:line')
-  map('background', on_running(runs.to_background), 'let it go on in the background')
+  map('background', on_running(runs.to_background), 'continue the run in the background')
   map('quickfix', function()
     local run = run_at_cursor()
     if run then

@@ -18,7 +18,7 @@ local actions = {
   shell = {
     { 'cancel', 'cancel the run under the cursor' },
     { 'hide', 'hide the window' },
-    { 'background', 'let the run go on in the background' },
+    { 'background', 'continue the run in the background' },
     { 'again', 'run it again' },
     { 'next', 'next run' },
     { 'previous', 'previous run' },
@@ -32,8 +32,8 @@ local actions = {
     { 'quickfix', 'its locations into the quickfix list' },
     { 'write', 'write a line to its standard input' },
     { 'close', 'close its standard input' },
-    { 'keep', "keep a model's job running when its chat closes; again: end it then" },
-    { 'delete', 'take it off the list' },
+    { 'keep', 'keep a job running after its chat closes; again: undo that' },
+    { 'delete', 'remove a finished one from the list' },
     { 'hide', 'hide the list' },
   },
 }
