@@ -134,6 +134,13 @@ describe('the chat', function()
     same({ 'draft!' }, nvim:lines(PROMPT))
   end)
 
+  it('moves the cursor with <Up> and <Down> in a draft, before the keys that follow', function()
+    local nvim = chat()
+    nvim:keys('i1<CR>2<CR>3<CR>4<Up>!<Esc>gg<Down>A?<Esc>gg3<Down>x:let g:done = 1<CR>')
+    nvim:wait('return vim.g.done == 1')
+    same({ '1', '2?', '3!', '' }, nvim:lines(PROMPT))
+  end)
+
   it('follows the answer at its end, and leaves a reader elsewhere alone', function()
     local nvim = chat({ screen = true, lines = 20 })
     local text = {}

@@ -33,7 +33,10 @@ local function map_history(chat, key, step)
     if chat.prompt:browses_history() and chat.prompt:recall(step) then
       windows.scroll_to_end(chat.prompt.buf)
     else
-      api.nvim_feedkeys(vim.keycode(key), 'n', false)
+      local normal = api.nvim_get_mode().mode == 'n'
+      local count = normal and vim.v.count > 0 and tostring(vim.v.count) or ''
+      -- Before the keys that were typed ahead.
+      api.nvim_feedkeys(count .. vim.keycode(key), 'in', false)
     end
   end, { buffer = chat.prompt.buf, desc = 'co: earlier and later prompts' })
 end

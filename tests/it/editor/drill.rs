@@ -2,7 +2,7 @@
 //! that providers take, and nothing of the killed turn runs on.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use co::store::Store;
 use co_llm::transcript::Item;
@@ -39,18 +39,6 @@ enum Moment {
     Deciding(Duration),
     /// So long after the command's first output was shown.
     Running(Duration),
-}
-
-/// Seeded by `CO_TEST_SEED`, else by the clock.
-fn chance() -> Chance {
-    let given = std::env::var("CO_TEST_SEED").ok();
-    Chance::new(given.map_or_else(
-        || {
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            u64::from(now.unwrap().subsec_nanos())
-        },
-        |seed| seed.parse().unwrap(),
-    ))
 }
 
 /// Returns the moment of a round.
@@ -290,7 +278,7 @@ fn pass(time: Duration) {
 
 #[test]
 fn killed_at_any_moment() {
-    let mut chance = chance();
+    let mut chance = Chance::from_environment();
     let drill = Drill::new();
     for round in 0..KILLS {
         let large: String = (1..=LINES).map(|number| line(round, number)).collect();

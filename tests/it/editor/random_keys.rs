@@ -235,7 +235,7 @@ fn random_commands_change_no_line_of_a_chat_and_undo_gives_the_draft_back() {
         .nvim
         .lua("return vim.fn.undotree().seq_cur", json!([]));
 
-    let mut chance = Chance::new(34);
+    let mut chance = Chance::from_environment();
     let mut text = scene.chat();
     for batch in 1..=cases(COMMANDS).div_ceil(BATCH) {
         type_batch(&scene, &mut chance, batch);

@@ -1,5 +1,7 @@
 //! Numbers that look random and follow from a seed.
 
+use std::time::SystemTime;
+
 /// Splitmix64.
 pub(crate) struct Chance {
     pub(crate) seed: u64,
@@ -9,6 +11,18 @@ pub(crate) struct Chance {
 impl Chance {
     pub(crate) fn new(seed: u64) -> Self {
         Self { seed, state: seed }
+    }
+
+    /// Takes the seed from `CO_TEST_SEED`, else from the clock. A test that fails prints it.
+    pub(crate) fn from_environment() -> Self {
+        let given = std::env::var("CO_TEST_SEED").ok();
+        Self::new(given.map_or_else(
+            || {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                u64::from(now.unwrap().subsec_nanos())
+            },
+            |seed| seed.parse().unwrap(),
+        ))
     }
 
     /// Returns a number from 0 to before `end`.
