@@ -2,7 +2,7 @@
 //! that providers take, and nothing of the killed turn runs on.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use co::store::Store;
 use co_llm::transcript::Item;
@@ -278,7 +278,10 @@ fn pass(time: Duration) {
 
 #[test]
 fn killed_at_any_moment() {
-    let mut chance = Chance::from_environment();
+    let mut chance = Chance::from_environment(|| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        u64::from(now.unwrap().subsec_nanos())
+    });
     let drill = Drill::new();
     for round in 0..KILLS {
         let large: String = (1..=LINES).map(|number| line(round, number)).collect();

@@ -1,7 +1,5 @@
 //! Numbers that look random and follow from a seed.
 
-use std::time::SystemTime;
-
 /// Splitmix64.
 pub(crate) struct Chance {
     pub(crate) seed: u64,
@@ -13,16 +11,10 @@ impl Chance {
         Self { seed, state: seed }
     }
 
-    /// Takes the seed from `CO_TEST_SEED`, else from the clock. A test that fails prints it.
-    pub(crate) fn from_environment() -> Self {
+    /// Takes the seed from `CO_TEST_SEED`, else from `seed`.
+    pub(crate) fn from_environment(seed: impl FnOnce() -> u64) -> Self {
         let given = std::env::var("CO_TEST_SEED").ok();
-        Self::new(given.map_or_else(
-            || {
-                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-                u64::from(now.unwrap().subsec_nanos())
-            },
-            |seed| seed.parse().unwrap(),
-        ))
+        Self::new(given.map_or_else(seed, |given| given.parse().unwrap()))
     }
 
     /// Returns a number from 0 to before `end`.
