@@ -1,10 +1,10 @@
 //! The backend of co, an agent and a shell for Neovim.
 //!
-//! A module may use those that stand below it in this list, and the crates `co_llm`, `co_exec` and `co_policy`:
+//! A module may use those that stand below it in this list, and the crates `co_llm`, `co_exec`, `co_policy` and `co_edit`:
 //!
 //! | module | content |
 //! |---|---|
-//! | [`cli`] | the command line: `co-nvim`, `exec`, `check`, `doctor` |
+//! | [`cli`] | the command line: `co-nvim`, `exec`, `check`, `edit`, `doctor` |
 //! | [`app`] | the backend of one Neovim: handshake, settings, message routing |
 //! | [`front_end`] | markdown and messages for Neovim, made from the events of a chat |
 //! | [`run`] | the person's own commands (`:Co!`) |

@@ -1,0 +1,65 @@
+"""The map of the code: what the documents name exists, and the modules of the backend use only those below them."""
+
+from __future__ import annotations
+
+import re
+import unittest
+
+from support import ROOT
+
+#: The roots of Rust paths such as `chat::turn`, in the order in which a name is looked up.
+RUST = [ROOT / "src", *ROOT.glob("crates/*/src"), ROOT / "tests" / "it"]
+
+
+def exists(path: str) -> bool:
+    """Return whether `a::b::c` names modules, and then an item in the file of the last one."""
+    names = path.split("::")
+    crate = ROOT / "crates" / names[0].replace("_", "-") / "src"
+    starts = [(crate / "lib", names[1:])] if crate.is_dir() else [(root / names[0], names[1:]) for root in RUST]
+    for module, items in starts:
+        while file := next((it for it in (module.with_suffix(".rs"), module / "mod.rs") if it.is_file()), None):
+            inner = module.parent if module.name == "lib" else module
+            if items and ((inner / items[0]).is_dir() or (inner / f"{items[0]}.rs").is_file()):
+                module, items = inner / items[0], items[1:]
+                continue
+            text = file.read_text()
+            if all(re.search(rf"\b{item}\b", text) for item in items):
+                return True
+            break
+    return False
+
+
+class DocumentsTest(unittest.TestCase):
+    def test_what_they_name_exists(self) -> None:
+        self.assertFalse(exists("chat::sessions") or exists("co_policy::decided"))
+        for name in ["ARCHITECTURE.md", "FEEL.md"]:
+            text = (ROOT / "docs" / name).read_text()
+            for path in set(re.findall(r"`([\w.-]+/[\w./*-]*|[\w-]+\.(?:rs|lua|md|toml))`", text)):
+                self.assertTrue(any(ROOT.glob(path.rstrip("/"))), f"{name} names {path}")
+            for path in set(re.findall(r"`(\w+(?:::\w+)+)`", text)):
+                self.assertTrue(exists(path), f"{name} names {path}")
+            for spec, title in re.findall(r'`(\w+_spec)` "([^"]+)"', text):
+                self.assertIn(title, (ROOT / "tests" / "lua" / f"{spec}.lua").read_text(), f"{name} names {spec}")
+
+
+class ModulesTest(unittest.TestCase):
+    def test_they_use_only_those_below_them(self) -> None:
+        listed = re.findall(r"^//! \| \[`(\w+)`\]", (ROOT / "src" / "lib.rs").read_text(), re.MULTILINE)
+        self.assertGreater(len(listed), 15)
+        for file in (ROOT / "src").rglob("*.rs"):
+            module = file.relative_to(ROOT / "src").with_suffix("").parts[0]
+            if module not in listed or "tests" in file.stem or "tests" in file.parent.parts:
+                continue
+            code = re.sub(r"//[^\n]*", "", file.read_text()).split("#[cfg(test)]\nmod tests")[0]
+            for used in re.findall(r"\bcrate::(\w+)", code):
+                if used in listed:
+                    self.assertGreaterEqual(listed.index(used), listed.index(module), f"{file} uses {used}")
+
+    def test_only_one_knows_the_library_of_rpc(self) -> None:
+        for file in (ROOT / "src").rglob("*.rs"):
+            if ROOT / "src" / "nvim" not in file.parents:
+                self.assertNotIn("use nvim_rs", file.read_text(), str(file))
+
+
+if __name__ == "__main__":
+    unittest.main()
