@@ -124,7 +124,7 @@ impl Change {
             Some(Entry::Dir { .. }) | None => Some(String::new()),
         };
         let mut diff = match (text(&self.before), text(&self.after)) {
-            (Some(old), Some(new)) => unified(&old, &new, names),
+            (Some(old), Some(new)) => unified(&old, &hunks(&old, &new), names),
             _ => format!("Binary file {name} differs\n"),
         };
         if let (Some(old), Some(new)) = (mode(&self.before), mode(&self.after))
@@ -215,7 +215,7 @@ fn taken_back_in(
     let buffer_change = BufferChange {
         file: buffer.file.clone(),
         tick: buffer.tick,
-        replacements: hunks(text, &new).into_iter().map(replacement).collect(),
+        replacements: hunks(text, &new).iter().map(replacement).collect(),
         final_newline: new.is_empty() || new.ends_with('\n'),
     };
     Ok(Some((buffer_change, change)))

@@ -100,9 +100,9 @@ fn print(proposal: &Proposal, as_json: bool) -> ExitCode {
         let object = json!({
             "path": proposal.path,
             "diff": proposal.diff,
-            "added": proposal.added,
-            "removed": proposal.removed,
-            "hash": proposal.hash,
+            "added": proposal.added(),
+            "removed": proposal.removed(),
+            "hash": proposal.hash(),
             "notes": proposal.notes,
         });
         return super::print(&format!("{object}\n"));

@@ -77,9 +77,8 @@ pub fn apply_hunks(text: &str, hunks: &[Hunk]) -> String {
     whole
 }
 
-/// Returns the unified diff of two texts; it is empty if they are equal.
-pub fn unified(old: &str, new: &str, names: Names<'_>) -> String {
-    let hunks = hunks(old, new);
+/// Returns the unified diff of changes of a text; it is empty if there are none.
+pub fn unified(old: &str, hunks: &[Hunk], names: Names<'_>) -> String {
     let old = lines(old);
     let mut diff = String::new();
     if hunks.is_empty() {
@@ -157,7 +156,7 @@ mod tests {
             old: Some("f"),
             new: Some("f"),
         };
-        assert_eq!(unified(old, new, names), expected);
+        assert_eq!(unified(old, &hunks(old, new), names), expected);
     }
 
     #[test]
@@ -181,7 +180,7 @@ mod tests {
             new: Some("f"),
         };
         assert_eq!(
-            unified("", "a\n", new),
+            unified("", &hunks("", "a\n"), new),
             "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
         );
     }

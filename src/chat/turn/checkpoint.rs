@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Turn;
 use super::call::ParsedCall;
 use super::queue::QueuedCall;
-use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window};
+use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window, Workspace};
 use crate::protocol::Level;
 use crate::tool::edits::{Applied, Proposal};
 use co_llm::transcript::Decision;
@@ -15,6 +15,12 @@ pub(super) struct CallCheckpoint {
     by: By,
     /// The reason why there is none in the error.
     window: Result<Window, String>,
+}
+
+/// An edit with its files before it.
+pub(super) struct EditCheckpoint {
+    by: By,
+    before: Option<EditedFiles>,
 }
 
 impl Turn {
@@ -67,83 +73,69 @@ impl Turn {
         self.append_changes(by, ended.unwrap_or_default()).await;
     }
 
-    /// Returns the files of an edit before it.
-    pub(super) async fn before_edit(&self, files: Vec<std::path::PathBuf>) -> Option<EditedFiles> {
-        let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
-        let read = move || checkpoints.workspace(&judge).ok()?.before_edit(&files).ok();
-        tokio::task::spawn_blocking(read).await.ok().flatten()
-    }
-
-    /// Keeps the changes of an edit that is about to be made. They can be taken back also if co is killed meanwhile.
-    pub(super) async fn plan_edit(
+    /// Keeps the files before an edit, and the changes that it is about to make: they can be taken back also if co is
+    /// killed meanwhile.
+    pub(super) async fn begin_edit(
         &self,
-        (what, decision): (String, Decision),
-        before: Option<&EditedFiles>,
+        what: String,
+        decision: Decision,
         proposal: &Proposal,
-    ) {
-        let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
-        let (Some(before), Some(old), Some(new)) =
-            (before.cloned(), proposal.old_text(), proposal.new_text())
-        else {
-            return;
-        };
-        let (old, new) = (old.to_owned(), new.to_owned());
-        let find = move || {
-            let workspace = checkpoints.workspace(&judge).ok()?;
-            Some(workspace.after_edit_of_buffer(before, &old, &new))
-        };
-        let found = tokio::task::spawn_blocking(find).await.ok().flatten();
+    ) -> EditCheckpoint {
         let by = By::Call {
             what,
             decision,
             command: false,
         };
-        self.append_record(by, found.unwrap_or_default(), true)
-            .await;
+        let files = proposal.files();
+        let before = self.with_workspace(move |workspace| workspace.before_edit(&files).ok());
+        let before = before.await;
+        let planned = self.changes_of_texts(before.clone(), proposal).await;
+        if let Some(planned) = planned {
+            self.append_record(by.clone(), planned, true).await;
+        }
+        EditCheckpoint { by, before }
     }
 
-    /// Notes that an edit that was planned was not made.
-    pub(super) async fn drop_edit(&self, what: String, decision: Decision) {
-        let by = By::Call {
-            what,
-            decision,
-            command: false,
-        };
-        self.append_record(by, CallChanges::default(), false).await;
-    }
-
-    /// Keeps the changes of an edit that was made.
-    pub(super) async fn keep_edit(
-        &self,
-        (what, decision): (String, Decision),
-        before: Option<EditedFiles>,
-        applied: &Applied,
-    ) {
-        let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
-        let proposal = &applied.proposal;
-        let texts = match &applied.unsaved {
+    /// Keeps the changes of an edit, or that it was not made.
+    pub(super) async fn end_edit(&self, checkpoint: EditCheckpoint, applied: Option<&Applied>) {
+        let EditCheckpoint { by, before } = checkpoint;
+        let found = match applied {
+            None => Some(CallChanges::default()),
             // The file on the disk does not have the change.
-            Some(_) => proposal.old_text().zip(proposal.new_text()),
-            None => None,
+            Some(applied) if applied.unsaved.is_some() => {
+                self.changes_of_texts(before, &applied.proposal).await
+            }
+            Some(_) => {
+                self.with_workspace(move |workspace| Some(workspace.after_edit(before?)))
+                    .await
+            }
         };
-        let texts = texts.map(|(old, new)| (old.to_owned(), new.to_owned()));
-        let find = move || {
-            let workspace = checkpoints.workspace(&judge).ok()?;
-            let before = before?;
-            Some(match texts {
-                Some((old, new)) => workspace.after_edit_of_buffer(before, &old, &new),
-                None => workspace.after_edit(before),
-            })
-        };
-        let found = tokio::task::spawn_blocking(find).await.ok().flatten();
         let unknown = || CallChanges::unknown("no copy of its file could be kept".to_owned());
-        let by = By::Call {
-            what,
-            decision,
-            command: false,
-        };
         self.append_record(by, found.unwrap_or_else(unknown), false)
             .await;
+    }
+
+    /// Returns the changes that a proposal makes; none if it has no text before and after it.
+    async fn changes_of_texts(
+        &self,
+        before: Option<EditedFiles>,
+        proposal: &Proposal,
+    ) -> Option<CallChanges> {
+        let (before, old, new) = (before?, proposal.old_text()?, proposal.new_text()?);
+        let (old, new) = (old.to_owned(), new.to_owned());
+        self.with_workspace(move |workspace| {
+            Some(workspace.after_edit_of_buffer(before, &old, &new))
+        })
+        .await
+    }
+
+    async fn with_workspace<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Workspace) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
+        let work = move || work(&*checkpoints.workspace(&judge).ok()?);
+        tokio::task::spawn_blocking(work).await.ok().flatten()
     }
 
     async fn append_changes(&self, by: By, found: CallChanges) {

@@ -1,5 +1,5 @@
-//! The calls that change files. Each is proposed before the question about it, and again before it is applied: the person
-//! approves the difference that they saw.
+//! The calls that change files. A change is proposed before the question about it. After a yes it is applied to the text
+//! that the file has then.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
-use crate::buffers::{Buffers, OpenBuffers};
+use crate::buffers::OpenBuffers;
 use crate::protocol::{Change, HunkAnswer, Question, Replacement, State};
 use crate::tool::edits::{
     self, Applied, EditPlace, EditRefused, EditRequest, Proposal, Review, SeenTexts, propose,
@@ -94,8 +94,8 @@ impl Turn {
                 path: co_policy::printable(&proposal.path),
                 undo: false,
                 unsaved: proposal.unsaved,
-                added: proposal.added,
-                removed: proposal.removed,
+                added: proposal.added(),
+                removed: proposal.removed(),
                 diff: co_policy::printable(&proposal.diff),
                 text,
                 hunks,
@@ -132,25 +132,26 @@ impl Turn {
         self.audit_decision(&call, &judged, (&decision, "co itself"))
             .await;
         self.show(ChatEvent::Decision(decision.clone())).await?;
-        let before = self.before_edit(proposal.files()).await;
-        let by = (judged.command.clone(), decision.clone());
-        self.plan_edit(by.clone(), before.as_ref(), &proposal).await;
-        let (summary, applied) = match apply(proposal, hunks, &self.services.buffers).await {
-            Ok(applied) => {
-                let proposal = &applied.proposal;
-                let summary = format!("+{} -{}", proposal.added, proposal.removed);
-                (summary, Ok(applied))
+        let applied = match accepted(proposal, hunks) {
+            Ok(proposal) => {
+                let (what, by) = (judged.command.clone(), decision.clone());
+                let checkpoint = self.begin_edit(what, by, &proposal).await;
+                let applied = edits::apply(proposal, &self.services.buffers).await;
+                self.end_edit(checkpoint, applied.as_ref().ok()).await;
+                applied
             }
-            Err(why) => (format!("not changed: {why}"), Err(why)),
+            Err(why) => Err(why),
+        };
+        let summary = match &applied {
+            Ok(Applied { proposal, .. }) => {
+                format!("+{} -{}", proposal.added(), proposal.removed())
+            }
+            Err(why) => format!("not changed: {why}"),
         };
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
         match applied {
-            Ok(applied) => {
-                self.keep_edit(by, before, &applied).await;
-                self.tell_change(&call, &applied, summary).await
-            }
+            Ok(applied) => self.tell_change(&call, &applied, summary).await,
             Err(why) => {
-                self.drop_edit(by.0, by.1).await;
                 self.not_run(&call, format!("Nothing was changed: {why}."))
                     .await
             }
@@ -241,20 +242,16 @@ fn review_of(proposal: &Proposal) -> (Option<String>, Vec<Replacement>) {
     (Some(text), hunks)
 }
 
-/// Applies a proposal, or the hunks of it that the person accepted.
-async fn apply(
+/// Returns the proposal, or the hunks of it that the person accepted.
+fn accepted(
     proposal: Proposal,
     hunks: Option<Vec<HunkAnswer>>,
-    buffers: &Buffers,
-) -> Result<Applied, EditRefused> {
-    let accepted = match hunks {
-        None => Some(proposal),
-        Some(hunks) => edits::reviewed(proposal, &hunks)?,
+) -> Result<Proposal, EditRefused> {
+    let Some(hunks) = hunks else {
+        return Ok(proposal);
     };
-    match accepted {
-        Some(proposal) => edits::apply(proposal, buffers).await,
-        None => Err(EditRefused("the person accepted no part of it".to_owned())),
-    }
+    let accepted = edits::reviewed(proposal, &hunks)?;
+    accepted.ok_or_else(|| EditRefused("the person accepted no part of it".to_owned()))
 }
 
 fn refuse(why: EditRefused) -> String {

@@ -2,7 +2,7 @@
 
 use super::{EditRefused, Proposal};
 use crate::buffers::Buffers;
-use co_edit::{Names, unified};
+use co_edit::{Names, hunks, unified};
 
 /// The number of times that a buffer may change while a change of it is on its way.
 const TRIES: usize = 5;
@@ -77,8 +77,9 @@ fn reformatted(proposal: &Proposal, text: &[u8]) -> Reformatted {
         old: Some(&proposal.path),
         new: Some(&proposal.path),
     };
+    let proposed = proposal.new_text().unwrap_or_default();
     Reformatted {
-        diff: unified(proposal.new_text().unwrap_or_default(), &text, names),
+        diff: unified(proposed, &hunks(proposed, &text), names),
         text,
     }
 }

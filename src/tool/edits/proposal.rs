@@ -9,7 +9,7 @@ use super::seen::SeenTexts;
 use super::source::{Source, Text};
 use crate::buffers::OpenBuffers;
 use crate::protocol::BufferChange;
-use co_edit::{FileText, Names, Rebased, apply, hash, hunks, rebase, unified};
+use co_edit::{FileText, Hunk, Names, Rebased, apply, hash, hunks, rebase, unified};
 
 /// A file that may be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,14 +29,11 @@ pub struct Proposal {
     pub path: String,
     /// The unified diff.
     pub diff: String,
-    pub added: usize,
-    pub removed: usize,
     /// Sentences about places that were not exact.
     pub notes: Vec<String>,
-    /// The hash of the new text; none if there is none.
-    pub hash: Option<String>,
     /// The buffer of the file has unsaved changes.
     pub unsaved: bool,
+    hunks: Vec<Hunk>,
     change: Change,
 }
 
@@ -44,7 +41,7 @@ pub struct Proposal {
 enum Change {
     Create {
         place: EditPlace,
-        text: String,
+        new: FileText,
     },
     Replace {
         place: EditPlace,
@@ -90,7 +87,10 @@ pub fn propose(
             replacement(place, old, edited.file, notes)
         }
         (EditRequest::Write { text, .. }, [place]) => match Text::of(place, open)? {
-            None => creation(place, text),
+            None => {
+                let new = FileText::decode(text.as_bytes());
+                Ok(creation(place, new.map_err(|error| place.refuse(error))?))
+            }
             Some(old) => {
                 check(place, &old)?;
                 let mut new = old.text.clone();
@@ -132,9 +132,24 @@ impl Proposal {
         }
     }
 
-    /// Returns the texts before and after the change; none if the file is deleted or moved.
-    pub(super) fn texts(&self) -> Option<(&str, &str)> {
-        Some((self.old_text().unwrap_or_default(), self.new_text()?))
+    /// Returns the changes of the lines, in order.
+    pub(super) fn hunks(&self) -> &[Hunk] {
+        &self.hunks
+    }
+
+    /// Returns the number of lines that are added.
+    pub fn added(&self) -> usize {
+        self.hunks.iter().map(Hunk::added).sum()
+    }
+
+    /// Returns the number of lines that are removed.
+    pub fn removed(&self) -> usize {
+        self.hunks.iter().map(Hunk::removed).sum()
+    }
+
+    /// Returns the hash of the new text; none if there is none.
+    pub fn hash(&self) -> Option<String> {
+        self.new_text().map(hash)
     }
 
     /// Returns a change of the same file that makes another text, with more notes.
@@ -147,10 +162,13 @@ impl Proposal {
                 new.apply_hunks(&hunks(old.text.as_str(), text));
                 replacement(&place, old, new, all)?
             }
-            Change::Create { place, .. } => Self {
-                notes: all,
-                ..creation(&place, text)?
-            },
+            Change::Create { place, mut new } => {
+                new.apply_hunks(&hunks(new.as_str(), text));
+                Self {
+                    notes: all,
+                    ..creation(&place, new)
+                }
+            }
             change => Self {
                 notes: all,
                 change,
@@ -174,8 +192,7 @@ impl Proposal {
     /// Returns the text after the change; none if the file is deleted or moved.
     pub fn new_text(&self) -> Option<&str> {
         match &self.change {
-            Change::Create { text, .. } => Some(text),
-            Change::Replace { new, .. } => Some(new.as_str()),
+            Change::Create { new, .. } | Change::Replace { new, .. } => Some(new.as_str()),
             Change::Delete { .. } | Change::Move { .. } => None,
         }
     }
@@ -187,15 +204,14 @@ impl Proposal {
     /// # Errors
     /// The lines that it changes have changed, or the file cannot be read.
     pub(super) fn rebased(self, open: &OpenBuffers) -> Result<Self, EditRefused> {
-        let Change::Replace { place, old, new } = &self.change else {
+        let Change::Replace { place, old, .. } = &self.change else {
             return Ok(self);
         };
         let now = Text::of(place, open)?.ok_or_else(|| place.refuse("it no longer exists"))?;
         if now == *old {
             return Ok(self);
         }
-        let (base, proposed) = (old.text.as_str(), new.as_str());
-        let moved = rebase(base, &hunks(base, proposed), now.text.as_str());
+        let moved = rebase(old.text.as_str(), &self.hunks, now.text.as_str());
         let hunks: Option<Vec<_>> = moved
             .into_iter()
             .map(|one| match one {
@@ -234,7 +250,10 @@ impl Proposal {
     /// A file has changed meanwhile or cannot be written. Then nothing is written.
     pub fn apply_to_disk(&self) -> Result<(), EditRefused> {
         let applied = match &self.change {
-            Change::Create { place, text } => disk::create(&place.real, text.as_bytes()),
+            Change::Create { place, new } => {
+                let bytes = new.encode().map_err(|error| place.refuse(error))?;
+                disk::create(&place.real, &bytes)
+            }
             Change::Replace { place, old, new } => {
                 let after = new.encode().map_err(|error| place.refuse(error))?;
                 match &old.source {
@@ -255,20 +274,17 @@ impl EditPlace {
     }
 }
 
-fn creation(place: &EditPlace, text: &str) -> Result<Proposal, EditRefused> {
-    let file = FileText::decode(text.as_bytes()).map_err(|error| place.refuse(error))?;
+fn creation(place: &EditPlace, new: FileText) -> Proposal {
     let names = Names {
         old: None,
         new: Some(&place.shown),
     };
+    let difference = Difference::of("", new.as_str(), names);
     let change = Change::Create {
         place: place.clone(),
-        text: text.to_owned(),
+        new,
     };
-    Ok(Proposal {
-        hash: Some(hash(file.as_str())),
-        ..proposal(place, Difference::of("", file.as_str(), names), change)
-    })
+    proposal(place, difference, change)
 }
 
 fn replacement(
@@ -287,14 +303,12 @@ fn replacement(
         new: Some(&place.shown),
     };
     let difference = Difference::of(old.text.as_str(), new.as_str(), names);
-    let hash = Some(hash(new.as_str()));
     let change = Change::Replace {
         place: place.clone(),
         old,
         new,
     };
     Ok(Proposal {
-        hash,
         notes,
         ..proposal(place, difference, change)
     })
@@ -348,17 +362,15 @@ fn refuse_link(place: &EditPlace) -> Result<(), EditRefused> {
 /// The difference of two texts of a file.
 struct Difference {
     diff: String,
-    added: usize,
-    removed: usize,
+    hunks: Vec<Hunk>,
 }
 
 impl Difference {
     fn of(old: &str, new: &str, names: Names<'_>) -> Self {
         let hunks = hunks(old, new);
         Self {
-            diff: unified(old, new, names),
-            added: hunks.iter().map(co_edit::Hunk::added).sum(),
-            removed: hunks.iter().map(co_edit::Hunk::removed).sum(),
+            diff: unified(old, &hunks, names),
+            hunks,
         }
     }
 
@@ -366,8 +378,7 @@ impl Difference {
     fn told(diff: String) -> Self {
         Self {
             diff,
-            added: 0,
-            removed: 0,
+            hunks: Vec::new(),
         }
     }
 }
@@ -376,10 +387,8 @@ fn proposal(place: &EditPlace, difference: Difference, change: Change) -> Propos
     Proposal {
         path: place.shown.clone(),
         diff: difference.diff,
-        added: difference.added,
-        removed: difference.removed,
+        hunks: difference.hunks,
         notes: Vec::new(),
-        hash: None,
         unsaved: false,
         change,
     }

@@ -1,6 +1,6 @@
 //! The answers of the person to the parts of a proposal.
 
-use co_edit::{Hunk, hunks};
+use co_edit::Hunk;
 
 use super::EditRefused;
 use super::proposal::Proposal;
@@ -16,11 +16,10 @@ pub struct Review {
 impl Review {
     /// Returns the review of a proposal; none if it has no hunks.
     pub fn of(proposal: &Proposal) -> Option<Self> {
-        let (old, new) = proposal.texts()?;
-        let hunks = hunks(old, new).into_iter();
+        proposal.new_text()?;
         Some(Self {
-            text: old.to_owned(),
-            hunks: hunks.map(replacement).collect(),
+            text: proposal.old_text().unwrap_or_default().to_owned(),
+            hunks: proposal.hunks().iter().map(replacement).collect(),
         })
     }
 }
@@ -33,8 +32,7 @@ pub fn reviewed(
     proposal: Proposal,
     answers: &[HunkAnswer],
 ) -> Result<Option<Proposal>, EditRefused> {
-    let (old, new) = proposal.texts().unwrap_or_default();
-    let all = hunks(old, new);
+    let (old, all) = (proposal.old_text().unwrap_or_default(), proposal.hunks());
     if all.len() != answers.len() {
         return Err(EditRefused(
             "the review is not one of this change".to_owned(),
@@ -73,7 +71,7 @@ pub fn comments(answers: &[HunkAnswer]) -> Option<String> {
     (!comments.is_empty()).then(|| comments.join("; "))
 }
 
-pub(crate) fn replacement(hunk: Hunk) -> Replacement {
+pub(crate) fn replacement(hunk: &Hunk) -> Replacement {
     Replacement {
         start: hunk.at.start,
         end: hunk.at.end,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use co_edit::{Names, hash, unified};
+use co_edit::{Names, hash, hunks, unified};
 
 /// The most bytes of texts that are kept.
 const MOST: usize = 8 << 20;
@@ -72,7 +72,7 @@ impl SeenTexts {
                 old: Some(path),
                 new: Some(path),
             };
-            let diff = old.map(|(_, old)| unified(old, current, names));
+            let diff = old.map(|(_, old)| unified(old, &hunks(old, current), names));
             Err(match diff.filter(|diff| diff.len() <= LONGEST_DIFF) {
                 Some(diff) => format!(
                     "it has changed since you read it. Its hash is now {now}; this is what changed:\n{diff}"

@@ -71,11 +71,11 @@ impl Text {
             String::from_utf8_lossy(&before),
             String::from_utf8_lossy(&after),
         );
-        let replacements = hunks(&before, &after).into_iter().map(replacement);
+        let replacements = hunks(&before, &after);
         Ok(Some(BufferChange {
             file: file.display().to_string(),
             tick,
-            replacements: replacements.collect(),
+            replacements: replacements.iter().map(replacement).collect(),
             final_newline: after.is_empty() || after.ends_with('\n'),
         }))
     }

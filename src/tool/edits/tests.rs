@@ -122,8 +122,8 @@ fn a_proposal_shows_the_difference_and_changes_nothing() {
         proposal.diff,
         "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+3\n"
     );
-    assert_eq!((proposal.added, proposal.removed), (2, 1));
-    assert_eq!(proposal.hash, Some(co_edit::hash("one\n2\n3\n")));
+    assert_eq!((proposal.added(), proposal.removed()), (2, 1));
+    assert_eq!(proposal.hash(), Some(co_edit::hash("one\n2\n3\n")));
     assert_eq!(scene.read("src/a.rs"), b"one\ntwo\n");
 }
 
@@ -157,7 +157,7 @@ fn files_are_created_rewritten_deleted_and_moved() {
         "{}",
         deleted.diff
     );
-    assert_eq!((deleted.removed, deleted.hash), (2, None));
+    assert_eq!((deleted.removed(), deleted.hash()), (2, None));
     assert_eq!(scene.files(), [scene.at("plain")]);
 }
 
