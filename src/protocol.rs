@@ -483,7 +483,7 @@ impl From<Usage> for Used {
 }
 
 /// A question for the person.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Question {
     pub id: u64,
     pub chat: u64,
@@ -521,6 +521,19 @@ pub struct Question {
     /// The change of a file that the question is about; none if it is about a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
+}
+
+impl Question {
+    /// Returns a question about a change of files, which nothing but a look at the difference tells.
+    pub fn about_change(chat: u64, command: String, change: Change) -> Self {
+        Self {
+            chat,
+            command,
+            alone: Some("read the difference first".to_owned()),
+            change: Some(change),
+            ..Self::default()
+        }
+    }
 }
 
 /// A change of a file.

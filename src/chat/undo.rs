@@ -230,22 +230,9 @@ impl UndoTask {
         }
         let question = Question {
             id: self.services.id(),
-            chat: self.chat,
-            command: self.command().to_owned(),
             cwd: one_line(&self.cwd.display().to_string()),
-            timeout: None,
-            terminal: false,
-            background: false,
-            job: None,
-            backend: String::new(),
             reasons: plan.reasons.clone(),
-            span: None,
-            destructive: false,
-            prefix: None,
-            alone: Some("read the difference first".to_owned()),
-            no_undo: None,
-            refused_edit: None,
-            change: Some(plan.change.clone()),
+            ..Question::about_change(self.chat, self.command().to_owned(), plan.change.clone())
         };
         let (reply, answer) = oneshot::channel();
         let asked = UndoEvent::Ask(Box::new(question), reply);

@@ -69,37 +69,26 @@ impl Turn {
         } = edit;
         let reasons = question.reasons.iter().map(|reason| &reason.text);
         let (text, hunks) = review_of(proposal);
+        let change = Change {
+            path: co_policy::printable(&proposal.path),
+            undo: false,
+            unsaved: proposal.unsaved,
+            added: proposal.added(),
+            removed: proposal.removed(),
+            diff: co_policy::printable(&proposal.diff),
+            text,
+            hunks,
+        };
+        let command = co_policy::printable(&judged.command);
         Question {
-            id: 0,
-            chat: self.chat,
-            command: co_policy::printable(&judged.command),
             cwd: one_line(&self.cwd.display().to_string()),
-            timeout: None,
-            terminal: false,
-            background: false,
-            job: None,
-            backend: String::new(),
             reasons: reasons
                 .chain(&proposal.notes)
                 .map(|reason| one_line(reason))
                 .collect(),
-            span: None,
             destructive: matches!(edit.request, EditRequest::Delete { .. }),
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
-            // Nothing but a look at the difference tells what it does.
-            alone: Some("read the difference first".to_owned()),
-            no_undo: None,
-            refused_edit: None,
-            change: Some(Change {
-                path: co_policy::printable(&proposal.path),
-                undo: false,
-                unsaved: proposal.unsaved,
-                added: proposal.added(),
-                removed: proposal.removed(),
-                diff: co_policy::printable(&proposal.diff),
-                text,
-                hunks,
-            }),
+            ..Question::about_change(self.chat, command, change)
         }
     }
 
@@ -243,10 +232,7 @@ fn review_of(proposal: &Proposal) -> (Option<String>, Vec<Replacement>) {
 }
 
 /// Returns the proposal, or the hunks of it that the person accepted.
-fn accepted(
-    proposal: Proposal,
-    hunks: Option<Vec<HunkAnswer>>,
-) -> Result<Proposal, EditRefused> {
+fn accepted(proposal: Proposal, hunks: Option<Vec<HunkAnswer>>) -> Result<Proposal, EditRefused> {
     let Some(hunks) = hunks else {
         return Ok(proposal);
     };

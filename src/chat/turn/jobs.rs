@@ -360,26 +360,17 @@ impl Turn {
         let into = format!("it is typed into job {}: {}", job.number, job.short);
         let more = question.reasons.iter().map(|reason| reason.text.clone());
         Question {
-            id: 0,
             chat: self.chat,
             command: judged.command.clone(),
             cwd: one_line(&job.cwd.display().to_string()),
-            timeout: None,
-            terminal: false,
-            background: false,
             job: Some(job.number),
             backend: self.level_of(job).to_owned(),
             reasons: std::iter::once(into)
                 .chain(more)
                 .map(|reason| one_line(&reason))
                 .collect(),
-            span: None,
             destructive: question.destructive,
-            prefix: None,
-            alone: None,
-            no_undo: None,
-            refused_edit: None,
-            change: None,
+            ..Question::default()
         }
     }
 }

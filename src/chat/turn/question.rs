@@ -161,7 +161,6 @@ impl Turn {
         let command = reviewed.request.text();
         let span = question.reasons.first().and_then(|it| it.span.as_ref());
         Question {
-            id: 0,
             chat: self.chat,
             span: span.and_then(|span| shown_at(&command, span)),
             command: co_policy::printable(&command),
@@ -169,7 +168,6 @@ impl Turn {
             timeout: reviewed.request.limit(ceiling).map(|it| it.as_secs()),
             terminal: reviewed.request.mode.terminal,
             background: reviewed.request.mode.background,
-            job: None,
             backend: self.services.probe.name().to_owned(),
             reasons: question
                 .reasons
@@ -183,9 +181,7 @@ impl Turn {
             alone: secret_access::reason(&reviewed.opens, &self.workspace)
                 .or_else(|| reviewed.judged.reach.clone())
                 .map(|reason| one_line(&reason)),
-            no_undo: None,
-            refused_edit: None,
-            change: None,
+            ..Question::default()
         }
     }
 
