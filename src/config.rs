@@ -46,12 +46,7 @@ pub struct Config {
     /// Commands run without a question. Deny rules still refuse.
     pub auto_confirm: bool,
     pub sandbox_backend: SandboxBackend,
-    pub docker_image: String,
     pub sandbox_network: Network,
-    /// Bytes of memory of a container.
-    pub sandbox_mem_limit: u64,
-    /// Processors of a container.
-    pub sandbox_cpus: f64,
     /// The longest time of a command that runs unasked. Jobs do not have this limit.
     pub unasked_timeout: Duration,
     /// Commands that landlock confines cannot open the workspace's secrets.
@@ -100,7 +95,8 @@ impl SandboxBackend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     None,
-    Host,
+    /// That of the machine for landlock; that of the settings for a container.
+    Some,
 }
 
 impl Default for Config {
@@ -115,10 +111,7 @@ impl Default for Config {
             run_timeout: None,
             auto_confirm: false,
             sandbox_backend: SandboxBackend::Subprocess,
-            docker_image: "co-cli-sandbox".to_owned(),
             sandbox_network: Network::None,
-            sandbox_mem_limit: 1 << 30,
-            sandbox_cpus: 1.0,
             unasked_timeout: Duration::from_secs(60),
             hide_secrets: true,
             max_steps: 50,
@@ -175,6 +168,11 @@ impl Config {
     /// Returns further places that commands which only read may read.
     pub fn read_roots(&self) -> &[PathBuf] {
         &self.exec.read_roots
+    }
+
+    /// Returns the settings of containers.
+    pub fn container(&self) -> &co_exec::container::ContainerSettings {
+        &self.exec.container
     }
 
     /// Returns the longest time that a command may run.

@@ -4,6 +4,7 @@
 //! for their models, and sends no other request to a provider.
 
 mod check;
+mod container;
 mod landlock;
 mod provider;
 mod system;
@@ -34,6 +35,8 @@ pub struct DoctorArguments {
     pub lua: serde_json::Value,
     /// The names of all environment variables.
     pub variables: Vec<String>,
+    /// The environment of the container engine.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl DoctorArguments {
@@ -126,6 +129,7 @@ pub async fn checks(
     checks.push(sandbox(probe));
     checks.extend(landlock::check(probe.landlock));
     checks.push(backend(probe, &config));
+    checks.push(container::check(&config, &args.environment).await);
     let root = rustix::process::geteuid().is_root();
     checks.push(limits(&probe.limits, root));
     checks

@@ -221,6 +221,7 @@ async fn doctor(args: Vec<OsString>) -> ExitCode {
     match doctor::DoctorArguments::parse(args) {
         Ok(Some(mut arguments)) => {
             arguments.variables = app::variables();
+            arguments.environment = std::env::vars_os().collect();
             let env = |name: &str| std::env::var(name).ok();
             doctor::run(arguments, probe(), &env).await
         }

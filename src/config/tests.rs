@@ -72,14 +72,20 @@ fn typed_values_apply() {
         c.exec.spill_max = 4096
     });
     check(json!({ "sandbox_mem_limit": "512m" }), |c| {
-        c.sandbox_mem_limit = 512 << 20
+        c.exec.container.memory = 512 << 20
     });
-    check(json!({ "sandbox_cpus": 1.5 }), |c| c.sandbox_cpus = 1.5);
+    check(json!({ "sandbox_cpus": 1.5 }), |c| {
+        c.exec.container.cpus = 1.5
+    });
     check(json!({ "sandbox_backend": "auto" }), |c| {
         c.sandbox_backend = SandboxBackend::Auto
     });
     check(json!({ "sandbox_network": "host" }), |c| {
-        c.sandbox_network = Network::Host
+        c.sandbox_network = Network::Some;
+        c.exec.container.network = "host".into();
+    });
+    check(json!({ "docker_image": "a/b:1" }), |c| {
+        c.exec.container.image = "a/b:1".into()
     });
     check(json!({ "shell_memory": "2g" }), |c| {
         c.exec.memory = Some(2 << 30)
@@ -131,7 +137,9 @@ fn the_environment_is_read_as_text() {
     check_env("CO_CLI_API_KEY_FILE", "~/key", |c| {
         c.llm.key_file = Some("/home/ann/key".into())
     });
-    check_env("CO_CLI_SANDBOX_CPUS", "0.5", |c| c.sandbox_cpus = 0.5);
+    check_env("CO_CLI_SANDBOX_CPUS", "0.5", |c| {
+        c.exec.container.cpus = 0.5
+    });
     check_env("CO_CLI_SHELL_CPU_SECONDS", "none", |_| {});
     check_env("CO_CLI_SHELL_CPU_SECONDS", "9", |c| {
         c.exec.cpu_seconds = Some(9)
@@ -202,6 +210,24 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
         &must(
             "sandbox_backend",
             "one of subprocess, landlock, docker, auto",
+        ),
+    );
+    check_refused(
+        json!({ "container_engine": "nerdctl" }),
+        &must(
+            "container_engine",
+            "one of auto, docker, podman, or an absolute path",
+        ),
+    );
+    check_refused(
+        json!({ "docker_image": "--privileged" }),
+        &must("docker_image", "the name of an image"),
+    );
+    check_refused(
+        json!({ "sandbox_network": "container:x" }),
+        &must(
+            "sandbox_network",
+            "one of none, host, bridge, or the name of a network of the container engine",
         ),
     );
     check_refused(

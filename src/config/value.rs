@@ -43,6 +43,12 @@ pub(super) enum Kind {
         set: fn(&mut Config, &str),
     },
     Text(fn(&mut Config, String)),
+    /// A text that a function checks.
+    Checked {
+        accepts: &'static str,
+        check: fn(&str) -> bool,
+        set: fn(&mut Config, &str),
+    },
     Url(fn(&mut Config, String)),
     Path(fn(&mut Config, PathBuf)),
     /// Paths as they are written, because each use may have another home directory.
@@ -84,6 +90,7 @@ impl Kind {
             ),
             Self::Choice { of, .. } => format!("one of {}", of.join(", ")),
             Self::Text(_) => "a text that is not empty".to_owned(),
+            Self::Checked { accepts, .. } => (*accepts).to_owned(),
             Self::Url(_) => "an address that starts with http:// or https://".to_owned(),
             Self::Path(_) => "an absolute path, or one that starts with ~/".to_owned(),
             Self::Paths(_) => "a list of absolute paths, or ones that start with ~/".to_owned(),
@@ -137,6 +144,10 @@ impl Kind {
                 set(config, of.iter().find(|one| **one == given).ok_or(Refused)?);
             }
             Self::Text(set) => set(config, text(value)?.to_owned()),
+            Self::Checked { check, set, .. } => {
+                let given = text(value)?;
+                set(config, if check(given) { given } else { Err(Refused)? });
+            }
             Self::Url(set) => set(config, url(text(value)?)?),
             Self::Path(set) => set(config, path(text(value)?, home)?),
             Self::Paths(set) => set(config, paths(value)?),

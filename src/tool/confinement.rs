@@ -44,7 +44,7 @@ pub fn hint(outcome: &Outcome, network: Network) -> Option<String> {
     }
     let (network, no_network) = match network {
         Network::None => (", no network", NO_NETWORK),
-        Network::Host => ("", &[][..]),
+        Network::Some => ("", &[][..]),
     };
     let output = outcome.output.to_lowercase();
     let mut messages = REFUSED.iter().chain(no_network);
@@ -83,7 +83,7 @@ impl Isolation {
     pub fn with_result(config: &Config, read_only: Result<(), Refused>) -> Self {
         Self {
             backend: config.sandbox_backend,
-            network: config.sandbox_network == Network::Host,
+            network: config.sandbox_network == Network::Some,
             hide_secrets: config.hide_secrets,
             read_only,
         }
@@ -246,7 +246,7 @@ mod tests {
             "Error: connect EPERM 1.1.1.1:80",
         ] {
             assert!(hinted(output, Network::None), "{output}");
-            assert!(hinted(output, Network::Host), "{output}");
+            assert!(hinted(output, Network::Some), "{output}");
         }
         for output in [
             "curl: (6) Could not resolve host: example.com",
@@ -257,7 +257,7 @@ mod tests {
             "Error: getaddrinfo EAI_AGAIN example.com",
         ] {
             assert!(hinted(output, Network::None), "{output}");
-            assert!(!hinted(output, Network::Host), "{output}");
+            assert!(!hinted(output, Network::Some), "{output}");
         }
         for output in ["", "1c1\n< a\n---\n> b\n[exit 1]\n", "error: no test"] {
             assert!(!hinted(output, Network::None), "{output}");

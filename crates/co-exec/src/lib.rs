@@ -8,6 +8,7 @@
 //! - `process`: its processes, streams and limits; the watchdog that ends them if this process dies.
 //! - `output`: what it prints, for an editor, a terminal and a model.
 //! - [`sandbox`]: its confinement by Landlock, seccomp and mounts.
+//! - [`container`]: the engine, docker or podman, that runs containers.
 //! - [`secrets`], [`repository`]: the secret files of a workspace and its git directories, which the sandbox protects.
 //!
 //! The crate knows nothing of Neovim, models or approval. Of the policy it knows only the names of secrets.
@@ -18,6 +19,7 @@ compile_error!(
 );
 
 mod command;
+pub mod container;
 mod directory_lock;
 mod environment;
 mod error;

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::container::ContainerSettings;
 use crate::error::Error;
 
 /// Variables that contain the paths of toolchains.
@@ -74,6 +75,7 @@ pub struct ExecSettings {
     /// The places outside the workspace that confined commands read beside the system and the tools. `~/` stands for
     /// the home directory.
     pub read_roots: Vec<PathBuf>,
+    pub container: ContainerSettings,
 }
 
 impl ExecSettings {
@@ -106,6 +108,7 @@ impl ExecSettings {
             file_size: None,
             namespaces: true,
             read_roots: READ_ROOTS.iter().map(PathBuf::from).collect(),
+            container: ContainerSettings::default(),
         }
     }
 }

@@ -232,6 +232,50 @@ async fn it_says_what_approved_commands_may_do_and_offers_landlock() {
     check(&[], "landlock", &[(CheckLevel::Warn, "version 5 lacks")]).await;
 }
 
+#[tokio::test]
+async fn it_names_the_engine_and_says_what_a_container_lacks() {
+    let dir = tempfile::tempdir().unwrap();
+    let docker = dir.path().join("docker");
+    let script = "#!/bin/sh\n[ \"$5\" = there ] || { echo 'Error: No such image' >&2; exit 1; }\n";
+    std::fs::write(&docker, script).unwrap();
+    std::fs::set_permissions(&docker, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let container = async |variables: &[(&str, &str)], path: &str| {
+        let args = DoctorArguments {
+            environment: vec![("PATH".into(), path.into())],
+            ..DoctorArguments::default()
+        };
+        let mut checks = looked(args, variables).await;
+        checks.retain(|check| check.name == "container");
+        checks.remove(0)
+    };
+    let path = dir.path().to_str().unwrap();
+    let there = container(&[("CO_CLI_DOCKER_IMAGE", "there")], path).await;
+    assert_eq!(there.level, CheckLevel::Ok);
+    let told = format!("{} answers and has the image there", docker.display());
+    assert_eq!(there.message, told);
+    let wanted = ("CO_CLI_SANDBOX_BACKEND", "docker");
+    for (variables, path, level, told) in [
+        (&[][..], path, CheckLevel::Ok, "No such image"),
+        (&[wanted], path, CheckLevel::Error, "set docker_image"),
+        (
+            &[],
+            "/nonexistent",
+            CheckLevel::Ok,
+            "install docker or podman",
+        ),
+        (
+            &[wanted, ("CO_CLI_CONTAINER_ENGINE", "podman")],
+            path,
+            CheckLevel::Error,
+            "there is no podman on PATH",
+        ),
+    ] {
+        let check = container(variables, path).await;
+        assert_eq!(check.level, level, "{check:?}");
+        assert!(check.message.contains(told), "{check:?}");
+    }
+}
+
 #[test]
 fn json_has_the_words_the_help_names() {
     let check = Check::bad("shell", CheckLevel::Warn, "no bash", "install bash");

@@ -4,6 +4,7 @@ use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::{MIB, TIB};
 use crate::config::value::Kind;
 use crate::config::{Network, SandboxBackend};
+use co_exec::container;
 
 /// The settings, in the order of the help.
 pub(super) static SETTINGS: &[Setting] = &[
@@ -27,17 +28,17 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "sandbox_network",
         "none",
-        Kind::Choice {
-            of: &["none", "host"],
+        Kind::Checked {
+            accepts: "one of none, host, bridge, or the name of a network of the container engine",
+            check: container::is_network,
             set: |c, v| {
-                c.sandbox_network = if v == "host" {
-                    Network::Host
-                } else {
-                    Network::None
-                };
+                c.sandbox_network = if v == "none" { Network::None } else { Network::Some };
+                v.clone_into(&mut c.exec.container.network);
             },
         },
-        "The network of commands that landlock holds.",
+        "The network of confined approved commands. Landlock knows none and the network of this machine, which every \
+         other value means; a container gets the network that the engine knows by this name. Commands that run unasked \
+         have none.",
     )
     .applies(Applies::Restart),
     setting(
@@ -65,10 +66,25 @@ pub(super) static SETTINGS: &[Setting] = &[
     )
     .applies(Applies::Restart),
     setting(
+        "container_engine",
+        "auto",
+        Kind::Checked {
+            accepts: "one of auto, docker, podman, or an absolute path",
+            check: container::is_engine,
+            set: |c, v| v.clone_into(&mut c.exec.container.engine),
+        },
+        "The command line of the container engine. auto takes docker, or podman if there is no docker on $PATH. Only :checkhealth co uses it: docker is not in this version.",
+    )
+    .applies(Applies::Restart),
+    setting(
         "docker_image",
         "co-cli-sandbox",
-        Kind::Text(|c, v| c.docker_image = v),
-        "The image of the container. Not used: docker is not in this version.",
+        Kind::Checked {
+            accepts: "the name of an image",
+            check: container::is_image,
+            set: |c, v| v.clone_into(&mut c.exec.container.image),
+        },
+        "The image of the container. co never pulls it. Only :checkhealth co uses it: docker is not in this version.",
     )
     .applies(Applies::Restart),
     setting(
@@ -77,7 +93,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         Kind::Size {
             least: 16 * MIB,
             most: TIB,
-            set: |c, v| c.sandbox_mem_limit = v,
+            set: |c, v| c.exec.container.memory = v,
         },
         "Memory of the container. Not used: docker is not in this version.",
     )
@@ -88,7 +104,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         Kind::Decimal {
             least: 0.01,
             most: 1024.0,
-            set: |c, v| c.sandbox_cpus = v,
+            set: |c, v| c.exec.container.cpus = v,
         },
         "Processors of the container. Not used: docker is not in this version.",
     )

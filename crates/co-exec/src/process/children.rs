@@ -48,6 +48,13 @@ pub(crate) fn spawn(start: impl FnOnce() -> io::Result<Pid>) -> io::Result<(Pid,
     Ok((pid, mark))
 }
 
+/// Runs `start`, which starts a process that belongs to no command.
+pub(crate) fn unmarked<T>(start: impl FnOnce() -> T) -> T {
+    // Locked, because the mark of a command belongs to the whole process while the command starts.
+    let _owned = owned();
+    start()
+}
+
 /// Reaps a command and returns its exit status, or none if it has not ended. A later [`sweep`] then reaps it.
 pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
     // Locked during the wait: after it, the id may belong to another command.

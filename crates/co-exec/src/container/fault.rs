@@ -1,0 +1,175 @@
+//! The failures of a container engine, each with the engine's own words and the next step.
+
+use std::fmt;
+
+/// A failed call of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct EngineFault {
+    pub kind: FaultKind,
+    /// The engine's name.
+    pub engine: String,
+    /// The image that the call was about.
+    pub image: String,
+    /// The last line that the engine printed, or the reason why it did not start.
+    pub words: String,
+}
+
+/// The kinds of failures that have a next step of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// There is no engine on PATH, or not the one that the settings name.
+    Missing,
+    /// The engine's service does not answer.
+    NotRunning,
+    /// The user may not use the engine.
+    NoPermission,
+    NoImage,
+    /// The workspace cannot be mounted.
+    Mount,
+    NoSpace,
+    /// No call ended in time.
+    Slow,
+    /// The container is gone or does not run.
+    Gone,
+    Other,
+}
+
+/// Parts of an engine's words, in lower case, and what they mean. The first that fits holds.
+const MEANINGS: &[(&str, FaultKind)] = &[
+    ("no space left", FaultKind::NoSpace),
+    ("disk quota exceeded", FaultKind::NoSpace),
+    ("no such image", FaultKind::NoImage),
+    ("unable to find image", FaultKind::NoImage),
+    ("image not known", FaultKind::NoImage),
+    ("no such container", FaultKind::Gone),
+    ("no container with name", FaultKind::Gone),
+    ("is not running", FaultKind::Gone),
+    ("can only create exec sessions on running", FaultKind::Gone),
+    ("container state improper", FaultKind::Gone),
+    ("cannot connect", FaultKind::NotRunning),
+    ("is the docker daemon running", FaultKind::NotRunning),
+    ("connection refused", FaultKind::NotRunning),
+    ("unable to connect", FaultKind::NotRunning),
+    ("bind source path does not exist", FaultKind::Mount),
+    ("mounts denied", FaultKind::Mount),
+    ("invalid mount", FaultKind::Mount),
+    ("error mounting", FaultKind::Mount),
+    ("statfs ", FaultKind::Mount),
+    ("permission denied", FaultKind::NoPermission),
+];
+
+impl EngineFault {
+    /// Returns the fault that an engine's words tell of.
+    pub(crate) fn of(engine: &str, image: &str, printed: &str) -> Self {
+        let lines = printed.lines().map(str::trim);
+        // The docker client adds a line about its help.
+        let mut told = lines.filter(|line| !line.is_empty() && !line.contains("--help"));
+        let words = told
+            .next_back()
+            .unwrap_or("it printed no reason")
+            .to_owned();
+        let lower = printed.to_lowercase();
+        let known = MEANINGS.iter().find(|(part, _)| lower.contains(part));
+        Self {
+            kind: known.map_or(FaultKind::Other, |(_, kind)| *kind),
+            engine: engine.to_owned(),
+            image: image.to_owned(),
+            words,
+        }
+    }
+}
+
+impl fmt::Display for EngineFault {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            engine,
+            image,
+            words,
+        } = self;
+        match kind {
+            FaultKind::Missing => write!(
+                to,
+                "{words}; install docker or podman, or set container_engine to its path"
+            ),
+            FaultKind::NotRunning => {
+                write!(to, "{engine} does not answer ({words}); start its service")
+            }
+            FaultKind::NoPermission => write!(
+                to,
+                "{engine} refused you ({words}); get the permission to use it, such as the group docker, or use podman"
+            ),
+            FaultKind::NoImage => write!(
+                to,
+                "{engine} has no image {image} ({words}); build or pull it, or set docker_image to one that it has"
+            ),
+            FaultKind::Mount => write!(
+                to,
+                "{engine} cannot mount the workspace ({words}); use an engine on this machine that can read it"
+            ),
+            FaultKind::NoSpace => write!(
+                to,
+                "{engine} has no room ({words}); free some, for example with `{engine} system prune`"
+            ),
+            FaultKind::Slow => write!(to, "{engine} did not answer {words}; restart its service"),
+            FaultKind::Gone | FaultKind::Other => write!(
+                to,
+                "{engine} could not run the container ({words}); correct that, or choose another confinement with /sandbox"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(printed: &str, kind: FaultKind, told: &str) {
+        let fault = EngineFault::of("docker", "co-cli-sandbox", printed);
+        assert_eq!(fault.kind, kind, "{printed}");
+        let sentence = fault.to_string();
+        assert!(sentence.contains(told), "{sentence}");
+        assert_eq!(sentence.lines().count(), 1, "{sentence}");
+    }
+
+    #[test]
+    fn an_engines_words_tell_the_next_step() {
+        check(
+            "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n",
+            FaultKind::NotRunning,
+            "start its service",
+        );
+        check(
+            "permission denied while trying to connect to the Docker daemon socket at unix:///x",
+            FaultKind::NoPermission,
+            "the group docker",
+        );
+        check(
+            "docker: Error response from daemon: No such image: co-cli-sandbox:latest.\nSee 'docker run --help'.\n",
+            FaultKind::NoImage,
+            "no image co-cli-sandbox (docker: Error response",
+        );
+        check(
+            "Error: co-cli-sandbox: image not known",
+            FaultKind::NoImage,
+            "set docker_image",
+        );
+        check(
+            "write /var/lib/docker/x: no space left on device",
+            FaultKind::NoSpace,
+            "system prune",
+        );
+        check(
+            "Error: statfs /w: no such file or directory",
+            FaultKind::Mount,
+            "mount the workspace",
+        );
+        check(
+            "Error response from daemon: Container 00ff is not running",
+            FaultKind::Gone,
+            "is not running",
+        );
+        check("", FaultKind::Other, "it printed no reason");
+    }
+}
