@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use co_exec::{
-    Caller, Confinement, Environment, ExecSettings, Executor, Outcome, Program, Setup, Spec,
+    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program,
+    Setup,
 };
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 
@@ -57,8 +58,8 @@ fn settings(dir: &Path, spill: u64) -> ExecSettings {
     settings
 }
 
-fn spec(dir: &Path, command: &str) -> Spec {
-    Spec {
+fn spec(dir: &Path, command: &str) -> CommandSpec {
+    CommandSpec {
         program: Program::Shell(command.to_owned()),
         cwd: dir.to_owned(),
         caller: Caller::Person,
@@ -71,10 +72,10 @@ fn spec(dir: &Path, command: &str) -> Spec {
 }
 
 /// Runs a command as an editor would see it: a look at the screen each frame.
-async fn watched(executor: &Executor, spec: Spec) -> Outcome {
-    let job = executor.start(spec).await.expect("it starts");
-    let screen = job.screen();
-    let outcome = tokio::spawn(job.outcome());
+async fn watched(executor: &Executor, spec: CommandSpec) -> CommandOutcome {
+    let running = executor.start(spec).await.expect("it starts");
+    let screen = running.screen();
+    let outcome = tokio::spawn(running.outcome());
     while screen.changed().await {
         std::hint::black_box(screen.take());
         if !outcome.is_finished() {
@@ -96,8 +97,8 @@ async fn start_to_exit(executor: &Executor, dir: &Path, what: &str, report: &mut
         bare();
         plain.push(began.elapsed());
         let began = Instant::now();
-        let job = executor.start(spec(dir, "true")).await.expect("it starts");
-        assert!(job.outcome().await.ok());
+        let running = executor.start(spec(dir, "true")).await.expect("it starts");
+        assert!(running.outcome().await.ok());
         ours.push(began.elapsed());
     }
     let (plain, ours) = (median(plain), median(ours));

@@ -14,7 +14,7 @@ use crate::editor::Target;
 use crate::error;
 use crate::protocol::{Level, RunOptions, ToEditor};
 use crate::tool::judge::workspace_of;
-use co_exec::{Input, InputError, Job, Size, Streams};
+use co_exec::{Input, InputError, RunningCommand, Size, Streams};
 
 /// The most inputs that wait until the command has started.
 const INPUTS: usize = 256;
@@ -150,7 +150,7 @@ fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-async fn begin(services: &Services, run: Run) -> Result<(Job, RunConditions), String> {
+async fn begin(services: &Services, run: Run) -> Result<(RunningCommand, RunConditions), String> {
     // A lossy conversion would run another command.
     let command = String::from_utf8(run.command)
         .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
@@ -170,8 +170,9 @@ async fn begin(services: &Services, run: Run) -> Result<(Job, RunConditions), St
         confinement,
     };
     let (spec, conditions) = typed.spec(services);
-    let job = services.executor.start_on(spec, run.streams).await;
-    job.map(|job| (job, conditions))
+    let running = services.executor.start_on(spec, run.streams).await;
+    running
+        .map(|running| (running, conditions))
         .map_err(|error| error::text_of(&error).plain())
 }
 
@@ -184,7 +185,7 @@ async fn follow(
 ) {
     let (number, streams) = (run.run, run.streams);
     let _person_run = services.person_runs().await;
-    let (job, conditions) = match begin(&services, run).await {
+    let (running, conditions) = match begin(&services, run).await {
         Ok(begun) => begun,
         Err(why) => {
             token.cancel();
@@ -198,11 +199,13 @@ async fn follow(
         }
     };
     let showing = match streams {
-        Streams::Terminal(_) => services.editor.show_terminal(number, job.feed()),
-        Streams::Whole | Streams::Open => services.editor.show(Target::Run(number), job.screen()),
+        Streams::Terminal(_) => services.editor.show_terminal(number, running.feed()),
+        Streams::Whole | Streams::Open => {
+            services.editor.show(Target::Run(number), running.screen())
+        }
     };
-    let canceller = job.canceller();
-    let input = job.input();
+    let canceller = running.canceller();
+    let input = running.input();
     let cancelled = async {
         loop {
             tokio::select! {
@@ -211,7 +214,7 @@ async fn follow(
             }
         }
     };
-    let outcome = cancellable::outcome(job, cancelled).await;
+    let outcome = cancellable::outcome(running, cancelled).await;
     let kept = outcome.kept;
     if !kept {
         token.cancel();

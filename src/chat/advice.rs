@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::Network;
 use crate::tool::confinement;
-use co_exec::Outcome;
+use co_exec::CommandOutcome;
 use co_policy::secret_names;
 
 /// Advice on a command that the system or the confinement refused to run.
@@ -55,7 +55,7 @@ pub(super) struct Conditions {
 
 impl Conditions {
     /// Returns what may help the model after this outcome; none if the command went well or was cancelled.
-    pub(super) fn advice(&self, outcome: &Outcome) -> Option<String> {
+    pub(super) fn advice(&self, outcome: &CommandOutcome) -> Option<String> {
         if outcome.withheld {
             Some(WITHHELD.to_owned())
         } else if outcome.ok() || outcome.cancelled {
@@ -74,12 +74,12 @@ impl Conditions {
     }
 
     /// Returns a sentence about the workspace level, if it may have caused a failure.
-    pub(super) fn hint(&self, outcome: &Outcome) -> Option<String> {
+    pub(super) fn hint(&self, outcome: &CommandOutcome) -> Option<String> {
         confinement::hint(outcome, self.network)
     }
 
     /// Returns whether the read-only level may have caused a failure, or withheld the output.
-    pub(super) fn may_be_to_blame(&self, outcome: &Outcome) -> bool {
+    pub(super) fn may_be_to_blame(&self, outcome: &CommandOutcome) -> bool {
         match outcome.timed_out {
             _ if outcome.withheld => true,
             true => self.unasked,
@@ -125,7 +125,7 @@ fn refuses_secret(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(conditions: Conditions, outcome: &Outcome, expected: &str) {
+    fn check(conditions: Conditions, outcome: &CommandOutcome, expected: &str) {
         let advice = conditions.advice(outcome).unwrap_or_default();
         assert!(
             advice.contains(expected) && advice.is_empty() == expected.is_empty(),
@@ -149,10 +149,10 @@ mod tests {
         ceiling: Duration::from_secs(600),
     };
 
-    fn exit(code: i32) -> Outcome {
-        Outcome {
+    fn exit(code: i32) -> CommandOutcome {
+        CommandOutcome {
             exit: Some(code),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         }
     }
 
@@ -172,26 +172,26 @@ mod tests {
             &exit(1),
             "without write access and without network",
         );
-        let cancelled = Outcome {
+        let cancelled = CommandOutcome {
             cancelled: true,
             ..exit(1)
         };
         check(confined, &cancelled, "");
-        let nothing_found = Outcome {
+        let nothing_found = CommandOutcome {
             nothing_found: true,
             ..exit(1)
         };
         check(FREE, &nothing_found, "");
-        let killed = Outcome {
+        let killed = CommandOutcome {
             signal: Some(9),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         check(FREE, &killed, "try something else");
     }
 
     #[test]
     fn withheld_output_is_asked_about() {
-        let withheld = Outcome {
+        let withheld = CommandOutcome {
             withheld: true,
             ..exit(0)
         };
@@ -205,7 +205,7 @@ mod tests {
             hides: true,
             ..FREE
         };
-        let failed = |output: &str| Outcome {
+        let failed = |output: &str| CommandOutcome {
             output: output.to_owned(),
             ..exit(1)
         };
@@ -230,9 +230,9 @@ mod tests {
 
     #[test]
     fn a_time_out_that_the_ceiling_cut_says_so() {
-        let late = Outcome {
+        let late = CommandOutcome {
             timed_out: true,
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         check(FREE, &late, "give it more time");
         let given = |asked, limit, ceiling| Conditions {

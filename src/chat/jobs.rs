@@ -56,7 +56,7 @@ pub(super) struct StartedJob {
     pub conditions: Conditions,
     /// The audit line for the job's outcome.
     pub record: Record,
-    pub job: co_exec::Job,
+    pub job: co_exec::RunningCommand,
 }
 
 /// The jobs of a chat.

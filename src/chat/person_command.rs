@@ -8,7 +8,9 @@ use super::wants_terminal;
 use crate::config::Network;
 use crate::protocol::{RunEnvironment, RunOptions};
 use crate::tool::confinement;
-use co_exec::{Caller, Confinement, Environment, Outcome, Program, Spec, UNTIL_IT_ENDS};
+use co_exec::{
+    Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program, UNTIL_IT_ENDS,
+};
 
 /// The editor of git in a command that has no terminal.
 const NO_EDITOR: &str =
@@ -41,7 +43,7 @@ pub struct RunConditions {
 
 impl PersonCommand {
     /// Returns the command for the executor.
-    pub fn spec(self, services: &Services) -> (Spec, RunConditions) {
+    pub fn spec(self, services: &Services) -> (CommandSpec, RunConditions) {
         let given = self.options.timeout.or(services.config.run_timeout);
         let (timeout, ceiling) = match given {
             None => (
@@ -72,7 +74,7 @@ impl PersonCommand {
             confinement: confinement::words(&self.confinement),
             network: services.config.sandbox_network,
         };
-        let spec = Spec {
+        let spec = CommandSpec {
             program: Program::Shell(self.command),
             cwd: self.cwd,
             caller: Caller::Person,
@@ -89,7 +91,7 @@ impl PersonCommand {
 impl RunConditions {
     /// Returns a line about the command's end, with its confinement. If the time limit ended it, the line names the
     /// settings that change it. If the command wanted a terminal, the line says so.
-    pub fn status(&self, outcome: &Outcome) -> String {
+    pub fn status(&self, outcome: &CommandOutcome) -> String {
         let mut line = confinement::status(outcome, self.confinement, self.network);
         let alone = self.alone.as_deref();
         if let Some(hint) = alone.and_then(|command| wants_terminal::hint_at_end(command, outcome))
@@ -112,10 +114,10 @@ mod tests {
 
     #[test]
     fn a_time_out_names_the_settings_only_if_the_ceiling_was_the_limit() {
-        let ended = |timed_out| Outcome {
+        let ended = |timed_out| CommandOutcome {
             timed_out,
             exit: Some(0),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         let unconfined = |limit| RunConditions {
             alone: None,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use crate::tool::job_input::Line;
-use co_exec::{Input, InputError, Job};
+use co_exec::{Input, InputError, RunningCommand};
 
 /// The running jobs of all chats of a backend, by their id.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl RunningJobs {
 }
 
 impl JobControl {
-    pub(super) fn new(job: &Job, over: CancellationToken) -> Self {
+    pub(super) fn new(job: &RunningCommand, over: CancellationToken) -> Self {
         Self {
             cancel: job.canceller(),
             input: job.input(),

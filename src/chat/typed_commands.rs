@@ -123,9 +123,9 @@ impl Chat {
         };
         let (spec, conditions) = typed.spec(&self.services);
         let person_run = self.services.person_runs().await;
-        let job = self.services.executor.start(spec).await;
-        let job = match job {
-            Ok(job) => job,
+        let running = self.services.executor.start(spec).await;
+        let running = match running {
+            Ok(running) => running,
             Err(error) => {
                 return self.show(ChatEvent::NotRun {
                     why: error::text_of(&error).plain(),
@@ -140,7 +140,7 @@ impl Chat {
         let block = self.services.id();
         self.show(ChatEvent::OutputStarted {
             block,
-            screen: job.screen(),
+            screen: running.screen(),
             caller: Caller::Person,
         });
         let front_end = Arc::clone(&self.front_end);
@@ -149,15 +149,15 @@ impl Chat {
             .typed_cancel
             .get_or_insert_with(|| self.cancel.child_token());
         let cancel = all.child_token();
-        let running = self.services.foreground.add(self.id, block, command);
+        let listed = self.services.foreground.add(self.id, block, command);
         let name = co_policy::printable(&short(command));
         let end = self.typed.begin();
         self.show_state();
         tokio::spawn(async move {
-            let outcome = cancellable::outcome(job, cancel.cancelled()).await;
+            let outcome = cancellable::outcome(running, cancel.cancelled()).await;
             let empty = outcome.bytes == 0;
             front_end.show(ChatEvent::OutputEnded { block, empty });
-            drop((running, person_run));
+            drop((listed, person_run));
             let text = format!("{} ended: {}", code(&name), conditions.status(&outcome));
             // It fails if the chat has ended.
             let _ = end.send(text);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use co_exec::Outcome;
+use co_exec::CommandOutcome;
 use co_policy::bash;
 
 /// Programs that draw on the whole screen. Without a terminal they fail.
@@ -77,7 +77,7 @@ pub fn hint_at_start(command: &str) -> Option<String> {
 
 /// Returns the hint for a command without a terminal and without an input that has ended, if it wanted a terminal: it
 /// ended at once, or it is a program for the whole screen that failed or was cancelled.
-pub(super) fn hint_at_end(command: &str, outcome: &Outcome) -> Option<String> {
+pub(super) fn hint_at_end(command: &str, outcome: &CommandOutcome) -> Option<String> {
     let (name, arguments) = simple(command)?;
     let at_once = outcome.wall < AT_ONCE && outcome.exit.is_some();
     let has = |names: &[&str]| arguments.iter().any(|it| names.contains(&it.as_str()));
@@ -117,9 +117,9 @@ mod tests {
 
     #[track_caller]
     fn check(command: &str, exit: i32, expected: Option<&str>) {
-        let outcome = Outcome {
+        let outcome = CommandOutcome {
             exit: Some(exit),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         let hint = hint_at_end(command, &outcome);
         let hint = hint.as_deref().and_then(|it| it.split(' ').next());
@@ -158,10 +158,10 @@ mod tests {
 
     #[test]
     fn git_has_one_if_it_asked() {
-        let outcome = |output: &str| Outcome {
+        let outcome = |output: &str| CommandOutcome {
             exit: Some(0),
             output: output.to_owned(),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         let asked = outcome("(1/1) Stage this hunk [y,n,q,a,d,e,p,?]? \n");
         let unchanged = outcome("No changes.\n");
@@ -200,10 +200,10 @@ mod tests {
 
     #[test]
     fn a_program_for_the_screen_that_was_cancelled_has_one() {
-        let outcome = Outcome {
+        let outcome = CommandOutcome {
             cancelled: true,
             wall: Duration::from_secs(60),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         assert!(hint_at_end("vim a.txt", &outcome).is_some());
         assert_eq!(hint_at_end("python3", &outcome), None);
@@ -211,10 +211,10 @@ mod tests {
 
     #[test]
     fn one_that_went_on_for_a_while_has_none() {
-        let outcome = Outcome {
+        let outcome = CommandOutcome {
             exit: Some(0),
             wall: Duration::from_secs(60),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         assert_eq!(hint_at_end("python3", &outcome), None);
     }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::store::{Blob, Store};
 use crate::tool::edits::disk;
 use crate::tool::files::{Deadline, FileScope, PathFilter, Walk};
-use co_exec::regular::{self, Stamp};
+use co_exec::regular::{self, FileStamp};
 
 /// The most time that a snapshot takes.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -69,7 +69,7 @@ pub(super) struct Tree {
 
 #[derive(Debug)]
 struct Node {
-    stamp: Stamp,
+    stamp: FileStamp,
     /// Every later change changes the stamp.
     settled: bool,
     entry: Entry,
@@ -116,7 +116,7 @@ impl Tree {
             let (Some(path), Ok(meta)) = (path, found.metadata()) else {
                 continue;
             };
-            let stamp = Stamp::from(&meta);
+            let stamp = FileStamp::from(&meta);
             let node = match self.nodes.get(path) {
                 Some(known) if known.settled && known.stamp == stamp => Arc::clone(known),
                 _ => {

@@ -17,8 +17,8 @@ use crate::tool::confinement::Isolation;
 use crate::tool::judge::workspace_of;
 use co_exec::watchdog::Watchdog;
 use co_exec::{
-    Caller, Confinement, Environment, ExecSettings, Executor, Job, Launcher, Outcome, Setup, Spec,
-    detach_terminal,
+    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
+    Launcher, RunningCommand, Setup, detach_terminal,
 };
 use request::ExecRequest;
 
@@ -74,7 +74,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         sole: true,
         ..Setup::new(machine.settings)
     };
-    let spec = Spec {
+    let spec = CommandSpec {
         program: request.program,
         cwd: request.cwd,
         caller: request.caller,
@@ -97,7 +97,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         return fail("cannot hear signals");
     };
     let (code, cancelled) = match executor.start(spec).await {
-        Ok(job) => follow(job, request.json, interrupt, terminate).await,
+        Ok(running) => follow(running, request.json, interrupt, terminate).await,
         Err(error) => (fail(&error.to_string()), false),
     };
     if request.caller == Caller::Person {
@@ -130,16 +130,21 @@ fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, 
 }
 
 /// Prints the output as it comes, or the outcome as JSON. Returns the exit status, and whether the command was cancelled.
-async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Signal) -> (u8, bool) {
+async fn follow(
+    running: RunningCommand,
+    json: bool,
+    mut interrupt: Signal,
+    mut terminate: Signal,
+) -> (u8, bool) {
     let mut told = async || {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
     };
-    let cancel = job.canceller();
+    let cancel = running.canceller();
     let (say, last) = oneshot::channel();
-    let shown = match printer::print((!json).then(|| job.screen()), last) {
+    let shown = match printer::print((!json).then(|| running.screen()), last) {
         Ok(shown) => shown,
         Err(error) => {
             let code = fail(&format!(
@@ -148,7 +153,7 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
             return (code, false);
         }
     };
-    let mut outcome = tokio::spawn(job.outcome());
+    let mut outcome = tokio::spawn(running.outcome());
     let outcome = loop {
         tokio::select! {
             outcome = &mut outcome => break outcome,
@@ -189,7 +194,7 @@ async fn follow(job: Job, json: bool, mut interrupt: Signal, mut terminate: Sign
     (if code == 0 { 1 } else { code }, outcome.cancelled)
 }
 
-fn in_json(outcome: &Outcome) -> String {
+fn in_json(outcome: &CommandOutcome) -> String {
     let pids: Vec<i32> = outcome.background.iter().map(|it| it.pid).collect();
     // JSON has UTF-8 only.
     let appeared: Vec<_> = outcome
@@ -222,7 +227,7 @@ fn in_json(outcome: &Outcome) -> String {
     value.to_string()
 }
 
-fn code(outcome: &Outcome) -> u8 {
+fn code(outcome: &CommandOutcome) -> u8 {
     if outcome.timed_out {
         return 124;
     }

@@ -149,8 +149,8 @@ async fn long_output() -> Arc<Screen> {
     screen
 }
 
-fn seq(dir: &std::path::Path) -> co_exec::Spec {
-    co_exec::Spec {
+fn seq(dir: &std::path::Path) -> co_exec::CommandSpec {
+    co_exec::CommandSpec {
         program: co_exec::Program::Shell("seq -w 100000000 100030000".to_owned()),
         cwd: dir.to_owned(),
         caller: co_exec::Caller::Person,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::config::{Config, Network, SandboxBackend};
 use co_exec::sandbox::{Launcher, Refused};
-use co_exec::{Confinement, Outcome, ShownSecrets};
+use co_exec::{CommandOutcome, Confinement, ShownSecrets};
 
 /// Returns a confinement in a few words, or none if it is none.
 pub fn words(confinement: &Confinement) -> Option<&'static str> {
@@ -38,7 +38,7 @@ const NO_NETWORK: &[&str] = &[
 ];
 
 /// Returns a sentence about the confinement of a command that failed, if its output says that something was refused.
-pub fn hint(outcome: &Outcome, network: Network) -> Option<String> {
+pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
     if !outcome.failed() || outcome.level != "workspace" {
         return None;
     }
@@ -54,7 +54,7 @@ pub fn hint(outcome: &Outcome, network: Network) -> Option<String> {
 }
 
 /// Returns the status of a run in the shell buffer: its outcome, and its confinement if it has one.
-pub fn status(outcome: &Outcome, confinement: Option<&str>, network: Network) -> String {
+pub fn status(outcome: &CommandOutcome, confinement: Option<&str>, network: Network) -> String {
     let line = outcome.status();
     match hint(outcome, network).as_deref().or(confinement) {
         Some(words) => format!("{line}; {words}"),
@@ -229,11 +229,11 @@ mod tests {
     #[test]
     fn a_hint_follows_output_that_speaks_of_the_confinement() {
         let hinted = |output: &str, network| {
-            let outcome = Outcome {
+            let outcome = CommandOutcome {
                 exit: Some(1),
                 level: "workspace",
                 output: output.to_owned(),
-                ..Outcome::default()
+                ..CommandOutcome::default()
             };
             hint(&outcome, network).is_some()
         };

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use co_exec::regular::Stamp;
+use co_exec::regular::FileStamp;
 use co_exec::sandbox::Launcher;
 use co_exec::secrets::content;
 use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
@@ -28,7 +28,7 @@ pub(super) struct Sandbox {
 }
 
 /// The stamps of PATH's directories.
-type Stamps = Arc<[Stamp]>;
+type Stamps = Arc<[FileStamp]>;
 
 /// The facts about one workspace.
 pub struct WorkspaceFacts {
@@ -114,7 +114,11 @@ impl WorkspaceFacts {
         {
             return stamps.clone();
         }
-        let stamps: Stamps = self.path.iter().filter_map(|dir| Stamp::of(dir)).collect();
+        let stamps: Stamps = self
+            .path
+            .iter()
+            .filter_map(|dir| FileStamp::of(dir))
+            .collect();
         *last = Some((Instant::now(), stamps.clone()));
         stamps
     }

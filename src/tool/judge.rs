@@ -9,7 +9,7 @@ use super::facts::{Sandbox, WorkspaceFacts};
 use super::files::{self, FileQuery};
 use super::tracked::TrackedFiles;
 use super::{job_input, jobs};
-use co_exec::regular::{self, Stamp};
+use co_exec::regular::{self, FileStamp};
 use co_exec::repository;
 use co_exec::sandbox::{Launcher, Refused};
 use co_exec::secrets::{Survey, Surveys, content};
@@ -35,7 +35,7 @@ pub struct JudgeConfig {
 }
 
 /// The parsed `.co/policy.toml` of the workspace, and the stamp that the file had.
-type CachedRules = (Option<Stamp>, Result<WorkspaceRules, String>);
+type CachedRules = (Option<FileStamp>, Result<WorkspaceRules, String>);
 
 /// The judge of one workspace.
 pub struct Judge {
@@ -355,7 +355,7 @@ impl Judge {
 
     /// Returns the stricter rules of the workspace's `.co/policy.toml`, which is read again when it changes.
     fn workspace_rules(&self) -> Result<WorkspaceRules, String> {
-        let stamp = Stamp::of(&self.rules_file);
+        let stamp = FileStamp::of(&self.rules_file);
         let mut read = self
             .read
             .lock()

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::schema::{self, BadCall};
-use co_exec::{Caller, Confinement, Program, Size, Spec, Streams};
+use co_exec::{Caller, CommandSpec, Confinement, Program, Size, Streams};
 use co_llm::ToolSpec;
 use co_policy::rules;
 
@@ -200,8 +200,8 @@ impl CommandRequest {
     }
 
     /// Returns the executor's specification of the command, with a time-out of at most `ceiling`.
-    pub fn spec(&self, run: Run, ceiling: Duration) -> Spec {
-        Spec {
+    pub fn spec(&self, run: Run, ceiling: Duration) -> CommandSpec {
+        CommandSpec {
             program: self.program.clone(),
             cwd: run.cwd,
             caller: Caller::Agent,

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use co_exec::regular::Stamp;
+use co_exec::regular::FileStamp;
 use co_exec::{GIT_ENVIRONMENT, repository};
 
 /// The files of git's index, listed once for each state of the index.
 #[derive(Default)]
 pub(super) struct TrackedFiles {
-    last: Mutex<Option<(Stamp, Arc<[PathBuf]>)>>,
+    last: Mutex<Option<(FileStamp, Arc<[PathBuf]>)>>,
 }
 
 impl TrackedFiles {
@@ -21,7 +21,7 @@ impl TrackedFiles {
     pub(super) fn list(&self, git: &Path, root: &Path) -> Option<Arc<[PathBuf]>> {
         let index = repository::find(root).ok()??.own.join("index");
         // Git would wait for the writer of a FIFO.
-        let stamp = Stamp::of(&index).filter(|_| index.is_file())?;
+        let stamp = FileStamp::of(&index).filter(|_| index.is_file())?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, files)) = last.as_ref().filter(|(known, _)| *known == stamp) {
             return Some(Arc::clone(files));

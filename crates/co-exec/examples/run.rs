@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use co_exec::sandbox::{Launcher, OWN_PROGRAM, launch_main};
 use co_exec::{
-    Caller, Confinement, Environment, ExecSettings, Executor, Outcome, Program, Setup, Spec,
+    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program,
+    Setup,
 };
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -34,7 +35,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::from(u8::from(!outcome.ok())))
 }
 
-async fn run(text: &str, read_only: bool) -> Result<Outcome, Box<dyn Error>> {
+async fn run(text: &str, read_only: bool) -> Result<CommandOutcome, Box<dyn Error>> {
     let home = std::env::home_dir().ok_or("set HOME")?;
     let files = std::env::temp_dir().join("co-exec-example");
     let executor = Executor::new(Setup {
@@ -43,7 +44,7 @@ async fn run(text: &str, read_only: bool) -> Result<Outcome, Box<dyn Error>> {
         ..Setup::new(ExecSettings::new(files))
     })?;
     let cwd = std::env::current_dir()?;
-    let job = executor.start(Spec {
+    let running = executor.start(CommandSpec {
         program: Program::Shell(text.to_owned()),
         confinement: match read_only {
             true => Confinement::ReadOnly {
@@ -58,7 +59,7 @@ async fn run(text: &str, read_only: bool) -> Result<Outcome, Box<dyn Error>> {
         environment: Environment::default(),
         extra_env: Vec::new(),
     });
-    let outcome = job.await?.outcome().await;
+    let outcome = running.await?.outcome().await;
     executor.shutdown().await;
     Ok(outcome)
 }

@@ -10,7 +10,7 @@ pub const UNTIL_IT_ENDS: Duration = Duration::MAX;
 
 /// A command and all that it needs.
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct CommandSpec {
     pub program: Program,
     /// An absolute path.
     pub cwd: PathBuf,

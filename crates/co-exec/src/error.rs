@@ -8,7 +8,8 @@ use rustix::io::Errno;
 
 use crate::sandbox::Refused;
 
-/// The reason why a command did not start. The result of a command that ran is an [`Outcome`](crate::Outcome).
+/// The reason why a command did not start. The result of a command that ran is a
+/// [`CommandOutcome`](crate::CommandOutcome).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no command to run: give one")]

@@ -10,17 +10,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{Caller, Confinement, Spec, UNTIL_IT_ENDS};
+use crate::command::{Caller, CommandSpec, Confinement, UNTIL_IT_ENDS};
 use crate::error::Error;
-use crate::job::{self, Job};
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::output::{spill, status};
 use crate::process::cgroup::{Group, GroupsDirectory};
 use crate::process::env::{self, Sources};
 use crate::process::start::{self, StartRequest, Started};
 use crate::process::streams::Streams;
-use crate::process::supervisor::{JobTasks, NewJob};
-use crate::process::{children, job_processes, login, procfs};
+use crate::process::supervisor::{CommandTasks, NewCommand};
+use crate::process::{children, command_processes, login, procfs};
+use crate::running_command::{self, RunningCommand};
 use crate::sandbox::{self, Launcher};
 use crate::secrets::Survey;
 use crate::settings::ExecSettings;
@@ -75,7 +75,7 @@ struct Inner {
     sole: bool,
     next: AtomicU64,
     root: CancellationToken,
-    job_tasks: JobTasks,
+    command_tasks: CommandTasks,
     login_path: OnceCell<Option<String>>,
 }
 
@@ -126,7 +126,7 @@ impl Executor {
             next: AtomicU64::new(1),
             root: CancellationToken::new(),
             sole,
-            job_tasks: JobTasks::default(),
+            command_tasks: CommandTasks::default(),
             login_path: OnceCell::new(),
         });
         let child = signal(SignalKind::child()).map_err(system("hear of ended children"))?;
@@ -177,7 +177,7 @@ impl Executor {
     ///
     /// # Errors
     /// The command did not start, and nothing of it ran.
-    pub async fn start(&self, spec: Spec) -> Result<Job, Error> {
+    pub async fn start(&self, spec: CommandSpec) -> Result<RunningCommand, Error> {
         self.start_on(spec, Streams::Whole).await
     }
 
@@ -187,7 +187,11 @@ impl Executor {
     ///
     /// # Errors
     /// The command did not start, and nothing of it ran.
-    pub async fn start_on(&self, spec: Spec, streams: Streams) -> Result<Job, Error> {
+    pub async fn start_on(
+        &self,
+        spec: CommandSpec,
+        streams: Streams,
+    ) -> Result<RunningCommand, Error> {
         let path = if self.settings.login_path {
             let path = self.inner.login_path.get_or_init(|| self.login_path());
             path.await.as_deref()
@@ -211,10 +215,10 @@ impl Executor {
 
     fn launch(
         &self,
-        spec: &Spec,
+        spec: &CommandSpec,
         streams: Streams,
         (path, survey): (Option<&str>, Option<Arc<Survey>>),
-    ) -> Result<Job, Error> {
+    ) -> Result<RunningCommand, Error> {
         let inner = &self.inner;
         if inner.root.is_cancelled() {
             return Err(Error::Closed);
@@ -247,7 +251,7 @@ impl Executor {
             launcher: inner.launcher.as_ref(),
             survey,
         })?;
-        let job = job::supervise(NewJob {
+        let running = running_command::supervise(NewCommand {
             started,
             streams,
             caller: spec.caller,
@@ -258,13 +262,13 @@ impl Executor {
             name,
             settings: Arc::clone(&self.settings),
             cancel: inner.root.child_token(),
-            job_tasks: inner.job_tasks.clone(),
+            command_tasks: inner.command_tasks.clone(),
         });
-        if let (Some(input), Some(text)) = (job.input(), &spec.stdin) {
+        if let (Some(input), Some(text)) = (running.input(), &spec.stdin) {
             // The queue is empty, so this cannot fail.
             let _ = input.write(text.clone());
         }
-        Ok(job)
+        Ok(running)
     }
 
     /// Makes the control group of a command that has limits, if the system allows one.
@@ -290,7 +294,7 @@ impl Executor {
         ProcessLimits::of(&self.settings, confinement, processes)
     }
 
-    fn timeout(&self, spec: &Spec) -> Result<Duration, Error> {
+    fn timeout(&self, spec: &CommandSpec) -> Result<Duration, Error> {
         let (asked, most) = (spec.timeout, self.settings.max_timeout);
         if asked < Duration::from_secs(1) {
             return Err(Error::Timeout {
@@ -311,13 +315,13 @@ impl Executor {
         let home = variable("HOME").map_or_else(|| "/".into(), PathBuf::from);
         let home = if home.is_dir() { home } else { "/".into() };
         let token = &self.inner.token;
-        let job = self.launch(
+        let running = self.launch(
             &login::spec(&shell, home, token),
             Streams::Whole,
             (None, None),
         );
-        let path = match job {
-            Ok(job) => login::path(&job.outcome().await, token),
+        let path = match running {
+            Ok(running) => login::path(&running.outcome().await, token),
             Err(_) => None,
         };
         if path.is_none() {
@@ -333,11 +337,11 @@ impl Executor {
     pub async fn shutdown(&self) {
         let inner = &self.inner;
         inner.root.cancel();
-        inner.job_tasks.tasks.close();
-        let _ = tokio::time::timeout(SHUTDOWN, inner.job_tasks.tasks.wait()).await;
+        inner.command_tasks.tasks.close();
+        let _ = tokio::time::timeout(SHUTDOWN, inner.command_tasks.tasks.wait()).await;
         if inner.sole {
             // No other work is left, so this may block.
-            job_processes::end_children(children::is_outside);
+            command_processes::end_children(children::is_outside);
         }
         self.finish_removals(REMOVAL).await;
     }
@@ -361,7 +365,7 @@ async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
         if inner.sole {
             children::sweep(children::is_outside);
         }
-        inner.job_tasks.swept.notify_waiters();
+        inner.command_tasks.swept.notify_waiters();
     }
 }
 
@@ -406,7 +410,7 @@ mod tests {
         settings.max_timeout = Duration::from_secs(20);
         let executor = Executor::new(Setup::new(settings)).unwrap();
         let given = |caller, timeout| {
-            let spec = Spec {
+            let spec = CommandSpec {
                 caller,
                 timeout,
                 ..login::spec("sh", "/".into(), "t")

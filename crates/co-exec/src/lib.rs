@@ -1,10 +1,10 @@
 //! Runs shell commands: confined by the kernel if wanted, with bounded output, and without processes that outlive them.
 //!
-//! [`Executor::start`] starts the command of a [`Spec`] and returns its [`Job`]. While the command runs, the job's
-//! [`Screen`] shows what it prints. At the end, [`Job::outcome`] returns its [`Outcome`].
+//! [`Executor::start`] starts the command of a [`CommandSpec`] and returns a [`RunningCommand`]. While it runs, its
+//! [`Screen`] shows what it prints. At the end, [`RunningCommand::outcome`] returns its [`CommandOutcome`].
 //!
 //! - `command`, `environment`, `settings`, `outcome`, `error`: the values that callers give and get.
-//! - `executor`, `job`: start a command, and follow it.
+//! - `executor`, `running_command`: start a command, and follow it.
 //! - `process`: its processes, streams and limits; the watchdog that ends them if this process dies.
 //! - `output`: what it prints, for an editor, a terminal and a model.
 //! - [`sandbox`]: its confinement by Landlock, seccomp and mounts.
@@ -26,36 +26,36 @@ mod error;
 mod executor;
 mod fork;
 mod inherited;
-mod job;
 mod limits;
 mod outcome;
 mod output;
 mod process;
 pub mod regular;
 pub mod repository;
+mod running_command;
 pub mod sandbox;
 pub mod secrets;
 mod settings;
 
-pub use command::{Caller, Confinement, Program, ShownSecrets, Spec, UNTIL_IT_ENDS};
+pub use command::{Caller, CommandSpec, Confinement, Program, ShownSecrets, UNTIL_IT_ENDS};
 pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};
 pub use error::Error;
 pub use executor::{Executor, Setup};
-pub use job::Job;
 pub use limits::Limit;
-pub use outcome::{Background, Gap, Outcome};
+pub use outcome::{Background, CommandOutcome, Gap};
 pub use output::feed::Feed;
 pub use output::reading::{NewOutput, Reading};
 pub use output::screen::{Patch, Screen, Style};
 pub use process::cgroup::LimitEnforcement;
+pub use process::command_processes::GRACE;
 pub use process::cwd::confine_cwd;
 pub use process::env::{LISTS as ENVIRONMENT, forced as forced_environment};
 pub use process::input::{Input, InputError};
-pub use process::job_processes::GRACE;
 pub use process::pty::Size;
 pub use process::streams::Streams;
 pub use process::supervisor::DRAIN;
 pub use process::terminal::detach_terminal;
 pub use process::{privacy, watchdog};
+pub use running_command::RunningCommand;
 pub use sandbox::Launcher;
 pub use settings::{ExecSettings, names_variables};

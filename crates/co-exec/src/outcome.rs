@@ -8,7 +8,7 @@ use crate::limits::Limit;
 
 /// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
+pub struct CommandOutcome {
     /// Text for a model: bounded, plain, with a status line. Without the output if that is withheld.
     pub output: String,
     /// The bytes of this text before the status line.
@@ -43,7 +43,7 @@ pub struct Outcome {
     pub nothing_found: bool,
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// Returns whether the command succeeded.
     pub fn ok(&self) -> bool {
         !self.was_ended() && (self.exit == Some(0) || self.nothing_found)

@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The identity of a file and the time of its last change. A changed file has another stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Stamp {
+pub struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -26,7 +26,7 @@ pub struct Stamp {
     nanos: i64,
 }
 
-impl Stamp {
+impl FileStamp {
     /// Returns the stamp of the file at a path, or none if there is no file.
     pub fn of(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().map(|meta| Self::from(&meta))
@@ -71,7 +71,7 @@ impl Stamp {
     }
 }
 
-impl From<&Metadata> for Stamp {
+impl From<&Metadata> for FileStamp {
     fn from(meta: &Metadata) -> Self {
         Self {
             device: meta.dev(),

@@ -11,7 +11,7 @@ use crate::audit::Record;
 use crate::editor::LiveOutput;
 use crate::protocol::ToEditor;
 use crate::tool::confinement;
-use co_exec::{Job, Outcome};
+use co_exec::{CommandOutcome, RunningCommand};
 
 /// The task that waits for the end of a job. It may outlive the chat.
 pub(super) struct JobFollower {
@@ -23,13 +23,13 @@ pub(super) struct JobFollower {
     pub(super) showing: LiveOutput,
     /// The confinement in a few words.
     pub(super) confinement: Option<&'static str>,
-    pub(super) tell: watch::Sender<Option<Arc<Outcome>>>,
+    pub(super) tell: watch::Sender<Option<Arc<CommandOutcome>>>,
     /// Gets the job's number. The chat may have ended.
     pub(super) ended: mpsc::UnboundedSender<u64>,
 }
 
 impl JobFollower {
-    pub(super) async fn follow(self, job: Job) {
+    pub(super) async fn follow(self, job: RunningCommand) {
         let outcome = cancellable::outcome(job, async {
             self.control.over.cancelled().await;
             if self.control.kept() {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::advice::Conditions;
 use super::super::running_jobs::JobControl;
-use co_exec::{InputError, NewOutput, Outcome, Reading};
+use co_exec::{CommandOutcome, InputError, NewOutput, Reading};
 
 /// A job that prints nothing for this time has settled.
 const QUIET: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ pub(in crate::chat) struct JobView {
     pub(super) control: JobControl,
     pub(super) cancel: CancellationToken,
     pub(super) began: Instant,
-    pub(super) end: watch::Receiver<Option<Arc<Outcome>>>,
+    pub(super) end: watch::Receiver<Option<Arc<CommandOutcome>>>,
 }
 
 impl JobView {
@@ -37,7 +37,7 @@ impl JobView {
     }
 
     /// Returns the outcome if the job has ended.
-    pub(in crate::chat) fn outcome(&self) -> Option<Arc<Outcome>> {
+    pub(in crate::chat) fn outcome(&self) -> Option<Arc<CommandOutcome>> {
         self.end.borrow().clone()
     }
 
@@ -94,7 +94,7 @@ impl JobView {
     }
 
     /// Returns the job's state for the model.
-    pub(in crate::chat) fn status(&self, outcome: Option<&Outcome>) -> String {
+    pub(in crate::chat) fn status(&self, outcome: Option<&CommandOutcome>) -> String {
         let Some(outcome) = outcome else {
             return format!(
                 "[job {} runs, for {} s so far, {}]",

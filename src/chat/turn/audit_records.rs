@@ -16,7 +16,7 @@ pub(super) const READ_ONLY: &str = "read-only";
 pub(super) enum CallOutcome<'a> {
     /// The call did not run.
     Nothing,
-    Command(&'a co_exec::Outcome),
+    Command(&'a co_exec::CommandOutcome),
     /// The summary of a file call.
     Look(&'a str),
     /// The result of input to a job, and the job's confinement.

@@ -20,7 +20,7 @@ use crate::audit::Record;
 use crate::protocol::{Question, State};
 use crate::tool::jobs::{self as tools, typed};
 use co_exec::secrets::redact::Redacted;
-use co_exec::{NewOutput, Spec};
+use co_exec::{CommandSpec, NewOutput};
 use co_llm::transcript::{Call, Decision, Item, Shown};
 use co_policy::{Grant, Verdict};
 
@@ -45,7 +45,7 @@ impl Turn {
     pub(super) async fn start_job(
         &mut self,
         cleared: &AllowedCommand,
-        spec: Spec,
+        spec: CommandSpec,
         (number, record): (u64, Record),
     ) -> Result<Result<JobView, String>, Halt> {
         let command = cleared.request.text();

@@ -19,7 +19,7 @@ use crate::error;
 use crate::protocol::State;
 use crate::tool::confinement;
 use co_exec::secrets::redact::Redacted;
-use co_exec::{Caller, Confinement, Job, ShownSecrets};
+use co_exec::{Caller, Confinement, RunningCommand, ShownSecrets};
 use co_llm::transcript::{Call, Decision, Item, Outcome, Shown};
 
 /// The output of a command that printed nothing and succeeded.
@@ -49,7 +49,7 @@ impl From<Redacted> for CallResult {
 
 /// A command that has started.
 pub(super) enum StartedCommand {
-    Foreground(Job),
+    Foreground(RunningCommand),
     /// A job of the chat.
     Background(Box<JobView>),
 }
@@ -90,12 +90,12 @@ impl Turn {
             let job = self.start_job(cleared, spec, (number, record)).await?;
             return Ok(job.map(Box::new).map(StartedCommand::Background));
         }
-        let job = self
+        let running = self
             .services
             .executor
             .start_on(spec, cleared.request.streams());
-        let job = job.await.map_err(|error| not_started(&error));
-        Ok(job.map(StartedCommand::Foreground))
+        let running = running.await.map_err(|error| not_started(&error));
+        Ok(running.map(StartedCommand::Foreground))
     }
 
     /// Shows the output of a command until its end, then records the outcome.
@@ -106,8 +106,8 @@ impl Turn {
     ) -> Result<(), Halt> {
         self.show(ChatEvent::Decision(cleared.decision.clone()))
             .await?;
-        let job = match begun {
-            Ok(StartedCommand::Foreground(job)) => job,
+        let running = match begun {
+            Ok(StartedCommand::Foreground(running)) => running,
             Ok(StartedCommand::Background(seen)) => return self.finish_job(cleared, *seen).await,
             Err(why) => {
                 let AllowedCommand {
@@ -121,11 +121,11 @@ impl Turn {
             }
         };
         let command = cleared.request.text();
-        let running = (self.services.foreground).add(self.chat, self.services.id(), &command);
+        let listed = (self.services.foreground).add(self.chat, self.services.id(), &command);
         self.state(State::Running, command).await?;
         let started = Instant::now();
-        let outcome = self.show_until_done(job).await?;
-        drop(running);
+        let outcome = self.show_until_done(running).await?;
+        drop(listed);
         let hint = self.confinement_hint(&cleared, &outcome);
         let (told, output) = self.for_model(&cleared, &outcome, hint.as_deref()).await;
         let short = outcome.timed_out && self.conditions(&cleared).unasked;
@@ -154,16 +154,19 @@ impl Turn {
         }
     }
 
-    async fn show_until_done(&mut self, job: Job) -> Result<co_exec::Outcome, Halt> {
+    async fn show_until_done(
+        &mut self,
+        running: RunningCommand,
+    ) -> Result<co_exec::CommandOutcome, Halt> {
         let block = self.services.id();
         let started = ChatEvent::OutputStarted {
             block,
-            screen: job.screen(),
+            screen: running.screen(),
             caller: Caller::Agent,
         };
         self.show(started).await?;
-        let canceller = job.canceller();
-        let outcome = job.outcome();
+        let canceller = running.canceller();
+        let outcome = running.outcome();
         tokio::pin!(outcome);
         let outcome = loop {
             tokio::select! {
@@ -184,7 +187,7 @@ impl Turn {
     fn confinement_hint(
         &mut self,
         cleared: &AllowedCommand,
-        outcome: &co_exec::Outcome,
+        outcome: &co_exec::CommandOutcome,
     ) -> Option<String> {
         let hint = self.conditions(cleared).hint(outcome)?;
         (!std::mem::replace(&mut self.told_confinement, true)).then_some(hint)
@@ -194,7 +197,7 @@ impl Turn {
     async fn for_model(
         &mut self,
         cleared: &AllowedCommand,
-        outcome: &co_exec::Outcome,
+        outcome: &co_exec::CommandOutcome,
         hint: Option<&str>,
     ) -> (Redacted, [usize; 2]) {
         let Redacted { mut text, hidden } = self.redact_for_model(&outcome.output).await;

@@ -70,8 +70,8 @@ async fn given(
     } else {
         Streams::Whole
     };
-    let job = bench.executor.start_on(spec, streams).await.unwrap();
-    pairs(&job.outcome().await.output)
+    let running = bench.executor.start_on(spec, streams).await.unwrap();
+    pairs(&running.outcome().await.output)
 }
 
 #[track_caller]
@@ -229,11 +229,11 @@ async fn path_from(shell: &str) -> String {
     .expect("an executor");
     let mut output = String::new();
     for _ in 0..2 {
-        let job = executor
+        let running = executor
             .start(bench.spec("echo $PATH"))
             .await
             .expect("it starts");
-        output = job.outcome().await.output;
+        output = running.outcome().await.output;
     }
     let asked = std::fs::read_to_string(bench.path().join("asked")).unwrap_or_default();
     assert!(asked.lines().count() <= 1, "asked more than once");

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::{BINARY, Bench, eventually};
 use crate::support::proc;
-use co_exec::Outcome;
+use co_exec::CommandOutcome;
 
 /// Returns the part of the output for a model that the command printed, and co's lines below it.
-fn parts(outcome: &Outcome) -> (&str, &str) {
+fn parts(outcome: &CommandOutcome) -> (&str, &str) {
     outcome.output.split_at(outcome.printed)
 }
 

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use co_exec::{Caller, Error, Outcome};
+use co_exec::{Caller, CommandOutcome, Error};
 
 use super::{Bench, alive, eventually, holding};
 
 /// Loaded machines are slow; a hang is 30 s or more.
 const SOON: Duration = Duration::from_secs(8);
 
-async fn timed(bench: &Bench, command: &str, caller: Caller, seconds: u64) -> Outcome {
+async fn timed(bench: &Bench, command: &str, caller: Caller, seconds: u64) -> CommandOutcome {
     let began = Instant::now();
     let mut spec = bench.spec(command);
     spec.caller = caller;
@@ -55,15 +55,15 @@ async fn cancelled_is_over() {
         "setsid sh -c 'sleep 2; touch m' & sleep 2",
         "kill -STOP $$; touch m",
     ] {
-        let job = bench
+        let running = bench
             .executor
             .start(bench.spec(&format!("echo up; {command}")))
             .await
             .unwrap();
-        assert!(job.screen().changed().await);
+        assert!(running.screen().changed().await);
         let began = Instant::now();
-        job.cancel();
-        let outcome = job.outcome().await;
+        running.cancel();
+        let outcome = running.outcome().await;
         assert!(
             outcome.cancelled && began.elapsed() < SOON,
             "{command}: {outcome:?}"
@@ -81,14 +81,14 @@ async fn what_is_cancelled_may_tidy_up_also_where_it_was_stopped() {
     // It has a fifth of a second, which a loaded machine may not give to each.
     for _ in 0..20 {
         let script = "trap 'echo tidied; exit' TERM; echo up; kill -STOP $$; sleep 300";
-        let job = bench.executor.start(bench.spec(script)).await.unwrap();
-        let stat = format!("/proc/{}/stat", job.pid());
+        let running = bench.executor.start(bench.spec(script)).await.unwrap();
+        let stat = format!("/proc/{}/stat", running.pid());
         eventually("it is stopped", || {
             std::fs::read_to_string(&stat).is_ok_and(|it| it.contains(") T "))
         })
         .await;
-        job.cancel();
-        let outcome = job.outcome().await;
+        running.cancel();
+        let outcome = running.outcome().await;
         assert!(outcome.cancelled, "{outcome:?}");
         if outcome.output.starts_with("up\ntidied\n") {
             return;
@@ -104,15 +104,15 @@ async fn what_cleared_its_environment_and_ignores_signals_is_cancelled() {
     let sleep = format!("sleep 3310.{}", std::process::id());
     let line = sleep.replace(' ', "\0");
     let script = format!("(trap '' TERM; exec env -i setsid {sleep}) & wait");
-    let job = bench.executor.start(bench.spec(&script)).await.unwrap();
+    let running = bench.executor.start(bench.spec(&script)).await.unwrap();
     eventually("it runs", || !holding(&line).is_empty()).await;
-    job.cancel();
-    assert!(job.outcome().await.cancelled);
+    running.cancel();
+    assert!(running.outcome().await.cancelled);
     assert!(holding(&line).is_empty());
 }
 
 #[tokio::test]
-async fn a_job_claims_nothing_of_another_whose_number_begins_like_its_own() {
+async fn a_command_claims_nothing_of_another_whose_number_begins_like_its_own() {
     let bench = Bench::new();
     let start = |command: &str| {
         let mut spec = bench.spec(command);
@@ -141,13 +141,13 @@ async fn a_job_claims_nothing_of_another_whose_number_begins_like_its_own() {
 async fn who_else_holds_the_output_open_holds_up_nobody() {
     let bench = Bench::new();
     let script = "echo up; exec sleep 300";
-    let job = bench.executor.start(bench.spec(script)).await.unwrap();
-    assert!(job.screen().changed().await);
+    let running = bench.executor.start(bench.spec(script)).await.unwrap();
+    assert!(running.screen().changed().await);
     // As a process that the command gave it to, and that is not below it.
-    let output = format!("/proc/{}/fd/1", job.pid());
+    let output = format!("/proc/{}/fd/1", running.pid());
     let held = std::fs::File::options().write(true).open(output).unwrap();
-    job.cancel();
-    let outcome = tokio::time::timeout(SOON, job.outcome()).await;
+    running.cancel();
+    let outcome = tokio::time::timeout(SOON, running.outcome()).await;
     assert!(outcome.expect("it ends").cancelled);
     drop(held);
 }
@@ -177,19 +177,19 @@ async fn of_many_that_are_left_ten_are_named() {
 }
 
 #[tokio::test]
-async fn a_dropped_job_is_cancelled() {
+async fn a_dropped_command_is_cancelled() {
     let bench = Bench::new();
-    let job = bench
+    let running = bench
         .executor
         .start(bench.spec("setsid sleep 333 & sleep 334"))
         .await
         .unwrap();
-    let pid = job.pid();
-    drop(job);
+    let pid = running.pid();
+    drop(running);
     eventually("the command ends", || !alive(pid)).await;
-    let job = bench.executor.start(bench.spec("sleep 335")).await.unwrap();
-    let pid = job.pid();
-    drop(job.outcome());
+    let running = bench.executor.start(bench.spec("sleep 335")).await.unwrap();
+    let pid = running.pid();
+    drop(running.outcome());
     eventually("the command ends", || !alive(pid)).await;
 }
 
@@ -277,9 +277,9 @@ async fn what_a_person_leaves_is_named_and_kept() {
     for (command, name) in LEAVING {
         let mut spec = bench.spec(command);
         spec.caller = Caller::Person;
-        let job = bench.executor.start(spec).await.unwrap();
-        let canceller = job.canceller();
-        let outcome = job.outcome().await;
+        let running = bench.executor.start(spec).await.unwrap();
+        let canceller = running.canceller();
+        let outcome = running.outcome().await;
         assert!(
             outcome.output.starts_with("hi\n[still running: "),
             "{command}: {}",
@@ -309,9 +309,9 @@ async fn where_nothing_is_left_any_more_its_canceller_says_so() {
     let mut spec = bench.spec("read line < gate & echo hi");
     nix::unistd::mkfifo(&bench.path().join("gate"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     spec.caller = Caller::Person;
-    let job = bench.executor.start(spec).await.unwrap();
-    let canceller = job.canceller();
-    assert!(job.outcome().await.kept);
+    let running = bench.executor.start(spec).await.unwrap();
+    let canceller = running.canceller();
+    assert!(running.outcome().await.kept);
     assert!(!canceller.is_cancelled());
     std::fs::write(bench.path().join("gate"), "go\n").unwrap();
     canceller.cancelled().await;
@@ -352,13 +352,13 @@ async fn a_time_out_ends_what_left_the_group() {
 #[tokio::test]
 async fn shutdown_ends_all_and_starts_no_more() {
     let bench = Bench::new();
-    let mut jobs = Vec::new();
+    let mut started = Vec::new();
     for command in [
         "sleep 341",
         "trap '' TERM; sleep 342",
         "setsid sleep 343 & sleep 344",
     ] {
-        jobs.push(
+        started.push(
             bench
                 .executor
                 .start(bench.spec(&format!("echo up; {command}")))
@@ -366,13 +366,13 @@ async fn shutdown_ends_all_and_starts_no_more() {
                 .unwrap(),
         );
     }
-    for job in &jobs {
-        assert!(job.screen().changed().await);
+    for running in &started {
+        assert!(running.screen().changed().await);
     }
     bench.executor.shutdown().await;
-    for job in jobs {
-        assert!(!alive(job.pid()));
-        assert!(job.outcome().await.cancelled);
+    for running in started {
+        assert!(!alive(running.pid()));
+        assert!(running.outcome().await.cancelled);
     }
     assert!(holding(bench.path().to_str().unwrap()).is_empty());
     let error = bench.executor.start(bench.spec("true")).await.unwrap_err();
@@ -387,13 +387,13 @@ fn a_runtime_that_ends_takes_its_commands_along() {
         .unwrap();
     let (pid, bench) = runtime.block_on(async {
         let bench = Bench::new();
-        let job = bench
+        let running = bench
             .executor
             .start(bench.spec("sleep 351 | sleep 352"))
             .await
             .unwrap();
-        let pid = job.pid();
-        tokio::spawn(job.outcome());
+        let pid = running.pid();
+        tokio::spawn(running.outcome());
         (pid, bench)
     });
     drop(runtime);

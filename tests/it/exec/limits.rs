@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use co_exec::{Caller, Confinement, Error, ExecSettings, Limit, Outcome, ShownSecrets};
+use co_exec::{Caller, CommandOutcome, Confinement, Error, ExecSettings, Limit, ShownSecrets};
 
 use super::{BINARY, Bench};
 
@@ -197,7 +197,7 @@ async fn a_file_of_what_only_reads_is_bounded_without_namespaces() {
 }
 
 /// Returns the directory of the control group in which a command ran; none if it had none of its own.
-fn group(outcome: &Outcome) -> Option<PathBuf> {
+fn group(outcome: &CommandOutcome) -> Option<PathBuf> {
     let path = outcome.output.trim_end().strip_prefix("0::/")?;
     let own = Path::new(path).file_name()?.to_str()?.starts_with("co-");
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();

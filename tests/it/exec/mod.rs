@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use co_exec::{
-    Caller, Confinement, Environment, ExecSettings, Executor, Launcher, Outcome, Program, Setup,
-    Spec,
+    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
+    Launcher, Program, Setup,
 };
 use tempfile::TempDir;
 
@@ -56,8 +56,8 @@ impl Bench {
         self.dir.path()
     }
 
-    fn spec(&self, command: &str) -> Spec {
-        Spec {
+    fn spec(&self, command: &str) -> CommandSpec {
+        CommandSpec {
             program: Program::Shell(command.to_owned()),
             cwd: self.path().to_owned(),
             caller: Caller::Agent,
@@ -69,13 +69,13 @@ impl Bench {
         }
     }
 
-    async fn run(&self, command: &str) -> Outcome {
+    async fn run(&self, command: &str) -> CommandOutcome {
         self.run_spec(self.spec(command)).await
     }
 
-    async fn run_spec(&self, spec: Spec) -> Outcome {
-        let job = self.executor.start(spec).await.expect("it starts");
-        job.outcome().await
+    async fn run_spec(&self, spec: CommandSpec) -> CommandOutcome {
+        let running = self.executor.start(spec).await.expect("it starts");
+        running.outcome().await
     }
 }
 

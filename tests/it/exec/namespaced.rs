@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use co_exec::sandbox::Support;
-use co_exec::{Caller, Confinement, Launcher, Outcome, ShownSecrets, Size, Spec, Streams};
+use co_exec::{
+    Caller, CommandOutcome, CommandSpec, Confinement, Launcher, ShownSecrets, Size, Streams,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -31,9 +33,9 @@ fn levels(bench: &Bench) -> [Confinement; 2] {
     ]
 }
 
-fn confined(bench: &Bench, command: &str) -> Spec {
+fn confined(bench: &Bench, command: &str) -> CommandSpec {
     let [confinement, _] = levels(bench);
-    Spec {
+    CommandSpec {
         confinement,
         ..bench.spec(command)
     }
@@ -43,7 +45,7 @@ fn confined(bench: &Bench, command: &str) -> Spec {
 async fn a_command_sees_no_process_but_its_own() {
     let bench = bench();
     for confinement in levels(&bench) {
-        let spec = Spec {
+        let spec = CommandSpec {
             confinement,
             ..bench.spec("echo $$ $PPID /proc/[0-9]*; cat /proc/1/environ")
         };
@@ -93,7 +95,7 @@ async fn it_ends_as_it_would_outside() {
         "exec true",
         "exec /nonexistent/program",
     ] {
-        let how = |outcome: &Outcome| (outcome.exit, outcome.signal);
+        let how = |outcome: &CommandOutcome| (outcome.exit, outcome.signal);
         let plain = bench.run(command).await;
         let confined = bench.run_spec(confined(&bench, command)).await;
         assert_eq!(how(&confined), how(&plain), "{command}: {confined:?}");
@@ -104,17 +106,17 @@ async fn it_ends_as_it_would_outside() {
 async fn a_signal_to_the_launcher_reaches_the_command_once() {
     let bench = bench();
     let script = "trap 'echo told' USR1; trap 'exit 5' TERM; echo up; while :; do sleep 0.01; done";
-    let job = bench
+    let running = bench
         .executor
         .start(confined(&bench, script))
         .await
         .unwrap();
-    assert!(job.screen().changed().await);
-    let launcher = Pid::from_raw(job.pid());
+    assert!(running.screen().changed().await);
+    let launcher = Pid::from_raw(running.pid());
     kill(launcher, Signal::SIGUSR1).unwrap();
-    assert!(job.screen().changed().await);
+    assert!(running.screen().changed().await);
     kill(launcher, Signal::SIGTERM).unwrap();
-    let outcome = job.outcome().await;
+    let outcome = running.outcome().await;
     assert_eq!(outcome.exit, Some(5), "{outcome:?}");
     assert_eq!(outcome.output.matches("told").count(), 1, "{outcome:?}");
 }
@@ -137,14 +139,14 @@ async fn a_time_out_tells_every_process_to_end_and_then_ends_all() {
 async fn nothing_outlives_the_launcher() {
     let bench = bench();
     let script = "setsid sleep 3402 & echo up; sleep 3402";
-    let job = bench
+    let running = bench
         .executor
         .start(confined(&bench, script))
         .await
         .unwrap();
-    assert!(job.screen().changed().await);
-    kill(Pid::from_raw(job.pid()), Signal::SIGKILL).unwrap();
-    let outcome = job.outcome().await;
+    assert!(running.screen().changed().await);
+    kill(Pid::from_raw(running.pid()), Signal::SIGKILL).unwrap();
+    let outcome = running.outcome().await;
     assert_eq!(outcome.signal, Some(9), "{outcome:?}");
     eventually("all end", || holding("sleep\x003402").is_empty()).await;
 }
@@ -169,9 +171,9 @@ async fn a_persons_namespace_is_kept_until_its_last_process_ends() {
     };
     let end = |pid| kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
     let script = "setsid sleep 3403 > /dev/null 2>&1 & sleep 3403 & echo hi";
-    let job = start(script).await.unwrap();
-    let canceller = job.canceller();
-    let outcome = job.outcome().await;
+    let running = start(script).await.unwrap();
+    let canceller = running.canceller();
+    let outcome = running.outcome().await;
     let [first, second] = &outcome.background[..] else {
         panic!("{outcome:?}");
     };
@@ -185,9 +187,9 @@ async fn a_persons_namespace_is_kept_until_its_last_process_ends() {
     end(second.pid);
     canceller.cancelled().await;
 
-    let job = start("sleep 3404 & echo hi").await.unwrap();
-    let canceller = job.canceller();
-    let left = job.outcome().await.background;
+    let running = start("sleep 3404 & echo hi").await.unwrap();
+    let canceller = running.canceller();
+    let left = running.outcome().await.background;
     assert!(left.len() == 1 && alive(left[0].pid), "{left:?}");
     canceller.cancel();
     eventually("cancelling ends what was kept", || !alive(left[0].pid)).await;
@@ -202,19 +204,19 @@ async fn its_terminal_is_that_of_its_own_session() {
     };
     let script = "ps -o pid=,pgid=,sid=,tpgid= -p $$; tty < /dev/tty; stty size; trap 'echo told; exit 4' INT; \
         echo up; sleep 300";
-    let job = bench
+    let running = bench
         .executor
         .start_on(confined(&bench, script), Streams::Terminal(size))
         .await
         .unwrap();
-    let (input, feed) = (job.input().unwrap(), job.feed());
+    let (input, feed) = (running.input().unwrap(), running.feed());
     let mut seen = String::new();
     while !seen.contains("up") {
         assert!(feed.changed().await, "{seen}");
         seen.push_str(&feed.take().unwrap_or_default());
     }
     input.write(b"\x03".to_vec()).unwrap();
-    let outcome = job.outcome().await;
+    let outcome = running.outcome().await;
     assert_eq!(outcome.exit, Some(4), "{outcome:?}");
     let lines: Vec<&str> = outcome.output.lines().collect();
     let ids: Vec<&str> = lines[0].split_ascii_whitespace().collect();

@@ -104,8 +104,8 @@ async fn a_terminal_of_the_backends_own_is_out_of_reach() {
     };
     let command = format!("true </dev/tty && exec {BINARY} exec 'true </dev/tty'");
     let streams = co_exec::Streams::Terminal(size);
-    let job = bench.executor.start_on(bench.spec(&command), streams).await;
-    let outcome = job.unwrap().outcome().await;
+    let running = bench.executor.start_on(bench.spec(&command), streams).await;
+    let outcome = running.unwrap().outcome().await;
     assert_eq!(outcome.exit, Some(1), "{}", outcome.output);
     assert!(
         outcome.output.contains("[exit 1, after "),

@@ -41,13 +41,13 @@ async fn watch(screen: Arc<Screen>) -> (Shown, Vec<Patch>) {
 
 async fn run(command: &str) -> (Shown, Vec<Patch>) {
     let bench = Bench::new();
-    let job = bench
+    let running = bench
         .executor
         .start(bench.spec(command))
         .await
         .expect("it starts");
-    let watcher = tokio::spawn(watch(job.screen()));
-    job.outcome().await;
+    let watcher = tokio::spawn(watch(running.screen()));
+    running.outcome().await;
     watcher.await.expect("the watcher ends")
 }
 
@@ -114,17 +114,17 @@ async fn a_flood_shows_a_screenful_and_then_the_kept_tail() {
 #[tokio::test]
 async fn many_short_lines_between_two_looks_are_a_flood_too() {
     let bench = Bench::new();
-    let job = bench
+    let running = bench
         .executor
         .start(bench.spec("seq 5000; exec sleep 300"))
         .await
         .expect("it starts");
-    let reading = job.reading();
+    let reading = running.reading();
     super::eventually("all are printed", || reading.amount() == "5000 lines").await;
-    let patch = job.screen().take().expect("a patch");
+    let patch = running.screen().take().expect("a patch");
     assert_eq!((patch.skipped, patch.lines.len()), (4_900, 100));
-    job.cancel();
-    job.outcome().await;
+    running.cancel();
+    running.outcome().await;
 }
 
 #[tokio::test]
@@ -172,13 +172,13 @@ async fn binary_output_is_named() {
 #[tokio::test]
 async fn nobody_has_to_look() {
     let bench = Bench::new();
-    let job = bench
+    let running = bench
         .executor
         .start(bench.spec("seq 1 50000"))
         .await
         .expect("it starts");
-    let screen = job.screen();
-    job.outcome().await;
+    let screen = running.screen();
+    running.outcome().await;
     let (shown, patches) = watch(screen).await;
     assert_eq!((shown.skipped, shown.lines.len()), (40_000, 10_000));
     assert_eq!(patches.len(), 1);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use co_exec::{Caller, Executor, Feed, Input, InputError, Job, Outcome, Size, Streams};
+use co_exec::{
+    Caller, CommandOutcome, Executor, Feed, Input, InputError, RunningCommand, Size, Streams,
+};
 
 use super::{Bench, alive, eventually};
 
@@ -13,24 +15,24 @@ const SIZE: Size = Size {
 
 /// What a terminal prints, as it comes.
 struct Watched {
-    job: Job,
+    running: RunningCommand,
     feed: std::sync::Arc<Feed>,
     seen: String,
 }
 
 impl Watched {
-    async fn start(executor: &Executor, spec: co_exec::Spec) -> Self {
+    async fn start(executor: &Executor, spec: co_exec::CommandSpec) -> Self {
         let started = executor.start_on(spec, Streams::Terminal(SIZE)).await;
-        let job = started.expect("it starts");
+        let running = started.expect("it starts");
         Self {
-            feed: job.feed(),
-            job,
+            feed: running.feed(),
+            running,
             seen: String::new(),
         }
     }
 
     fn input(&self) -> Input {
-        self.job.input().expect("a terminal has an input")
+        self.running.input().expect("a terminal has an input")
     }
 
     async fn until(&mut self, text: &str) {
@@ -45,9 +47,9 @@ impl Watched {
     }
 }
 
-async fn run_on(bench: &Bench, command: &str, streams: Streams) -> Outcome {
-    let job = bench.executor.start_on(bench.spec(command), streams).await;
-    job.unwrap().outcome().await
+async fn run_on(bench: &Bench, command: &str, streams: Streams) -> CommandOutcome {
+    let running = bench.executor.start_on(bench.spec(command), streams).await;
+    running.unwrap().outcome().await
 }
 
 #[test]
@@ -58,8 +60,8 @@ fn what_no_program_takes_of_a_terminals_input_holds_up_nobody() {
         let bench = Bench::new();
         let mut spec = bench.spec("head -n 2");
         spec.stdin = Some(b"a line\n".repeat(1 << 19));
-        let job = bench.executor.start_on(spec, Streams::Terminal(SIZE)).await;
-        let outcome = job.unwrap().outcome().await;
+        let running = bench.executor.start_on(spec, Streams::Terminal(SIZE)).await;
+        let outcome = running.unwrap().outcome().await;
         tell.send(outcome.exit).unwrap();
     };
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -123,7 +125,7 @@ async fn what_is_typed_arrives_and_a_new_size_is_told() {
     watched.until("10 40").await;
     input.close().unwrap();
     watched.until("over").await;
-    let outcome = watched.job.outcome().await;
+    let outcome = watched.running.outcome().await;
     assert_eq!(outcome.exit, Some(0));
     assert_eq!(input.write(b"late".to_vec()), Err(InputError::Closed));
 }
@@ -135,11 +137,11 @@ async fn control_c_reaches_the_foreground() {
         Watched::start(&bench.executor, bench.spec("echo ready; exec sleep 3501")).await;
     watched.until("ready").await;
     // A bash that is about to become another program forgets what it was sent.
-    let comm = format!("/proc/{}/comm", watched.job.pid());
+    let comm = format!("/proc/{}/comm", watched.running.pid());
     let sleeps = || std::fs::read_to_string(&comm).is_ok_and(|name| name == "sleep\n");
     eventually("it is sleep", sleeps).await;
     watched.input().write(vec![3]).unwrap();
-    let outcome = watched.job.outcome().await;
+    let outcome = watched.running.outcome().await;
     assert_eq!(outcome.signal, Some(2), "{}", outcome.output);
 }
 
@@ -159,8 +161,8 @@ async fn cancelling_ends_all_of_a_terminal() {
         .filter_map(|word| word.parse().ok())
         .collect();
     assert_eq!(pids.len(), 2, "{}", watched.seen);
-    watched.job.cancel();
-    let outcome = watched.job.outcome().await;
+    watched.running.cancel();
+    let outcome = watched.running.outcome().await;
     assert!(outcome.cancelled);
     eventually("the end of all of it", || {
         pids.iter().all(|pid| !alive(*pid)) && super::holding(&format!("sleep\0{own}")).is_empty()
@@ -188,7 +190,7 @@ async fn a_flood_in_a_terminal_shows_its_end() {
     // Nobody takes anything until it is over: 500,000 lines are more than is kept.
     eventually("the end of the flood", || {
         watched
-            .job
+            .running
             .screen()
             .take()
             .is_some_and(|it| it.lines.iter().any(|line| line == "500000"))
@@ -205,8 +207,8 @@ async fn an_open_input_is_written_to_and_closed() {
     let mut spec = bench.spec("read -r one; echo \"1:$one\"; cat; echo over");
     spec.stdin = Some(b"first\n".to_vec());
     let started = bench.executor.start_on(spec, Streams::Open).await;
-    let job = started.unwrap();
-    let (input, screen) = (job.input().unwrap(), job.screen());
+    let running = started.unwrap();
+    let (input, screen) = (running.input().unwrap(), running.screen());
     assert!(!input.is_terminal());
     let mut lines: Vec<String> = Vec::new();
     let mut shows = |text: &str| {
@@ -221,7 +223,7 @@ async fn an_open_input_is_written_to_and_closed() {
     eventually("what was written later", || shows("second")).await;
     assert!(!shows("over"));
     input.close().unwrap();
-    let outcome = job.outcome().await;
+    let outcome = running.outcome().await;
     assert_eq!(outcome.output, "1:first\nsecond\nover\n");
     eventually("the end of the input", || {
         input.write(b"late".to_vec()) == Err(InputError::Closed)
@@ -232,12 +234,12 @@ async fn an_open_input_is_written_to_and_closed() {
 #[tokio::test]
 async fn a_command_that_reads_nothing_takes_no_memory_and_ends() {
     let bench = Bench::new();
-    let job = bench
+    let running = bench
         .executor
         .start_on(bench.spec("exec sleep 3504"), Streams::Open)
         .await
         .unwrap();
-    let input = job.input().unwrap();
+    let input = running.input().unwrap();
     let mut taken = 0;
     while input.write(vec![b'x'; 60 << 10]).is_ok() {
         taken += 1;
@@ -247,26 +249,26 @@ async fn a_command_that_reads_nothing_takes_no_memory_and_ends() {
     assert_eq!(input.put(rest, true), Err(InputError::Full));
     // Nothing of that was taken, its end neither.
     assert_eq!(input.write(vec![b'x']), Ok(()));
-    job.cancel();
-    assert!(job.outcome().await.cancelled);
+    running.cancel();
+    assert!(running.outcome().await.cancelled);
 }
 
 #[tokio::test]
 async fn what_is_read_makes_room_for_more() {
     let bench = Bench::new();
-    let job = bench
+    let running = bench
         .executor
         .start_on(bench.spec("wc -c"), Streams::Open)
         .await
         .unwrap();
-    let input = job.input().unwrap();
+    let input = running.input().unwrap();
     // Four times what may wait at once.
     for _ in 0..64 {
         let piece = vec![b'x'; 64 << 10];
         eventually("room", || input.write(piece.clone()).is_ok()).await;
     }
     eventually("room for the end", || input.close().is_ok()).await;
-    assert_eq!(job.outcome().await.output, "4194304\n");
+    assert_eq!(running.outcome().await.output, "4194304\n");
 }
 
 #[tokio::test]
@@ -276,8 +278,8 @@ async fn a_closed_input_ends_what_reads_it() {
         .executor
         .start_on(bench.spec("cat"), Streams::Open)
         .await;
-    let job = started.unwrap();
-    job.input().unwrap().close().unwrap();
-    let outcome = job.outcome().await;
+    let running = started.unwrap();
+    running.input().unwrap().close().unwrap();
+    let outcome = running.outcome().await;
     assert_eq!((outcome.exit, outcome.output.as_str()), (Some(0), ""));
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use co_exec::sandbox::Launcher;
 use co_exec::{
-    Caller, Confinement, Environment, ExecSettings, Executor, Job, Program, Setup, Spec,
+    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program, RunningCommand,
+    Setup,
 };
 use tempfile::TempDir;
 
@@ -39,9 +40,9 @@ impl Place {
     }
 
     /// Starts a command that prints `ready`, waits for the file `go`, and then runs `line`. Waits until it is ready.
-    async fn start(&self, line: &str) -> Job {
+    async fn start(&self, line: &str) -> RunningCommand {
         let text = format!("echo ready; until test -e go; do :; done; {line}");
-        let job = self.executor.start(Spec {
+        let running = self.executor.start(CommandSpec {
             program: Program::Argv(["bash", "-c", &text].map(str::to_owned).into()),
             cwd: self.ws.clone(),
             caller: Caller::Agent,
@@ -53,10 +54,10 @@ impl Place {
             environment: Environment::default(),
             extra_env: Vec::new(),
         });
-        let job = job.await.unwrap();
-        job.reading().settled(Duration::ZERO).await;
-        assert_eq!(job.reading().from_line(0).unwrap().text, "ready\n");
-        job
+        let running = running.await.unwrap();
+        running.reading().settled(Duration::ZERO).await;
+        assert_eq!(running.reading().from_line(0).unwrap().text, "ready\n");
+        running
     }
 
     fn go(&self) {
@@ -67,10 +68,10 @@ impl Place {
 #[tokio::test]
 async fn output_is_withheld_if_a_secret_appeared_where_the_command_could_read() {
     let place = Place::new();
-    let job = place.start("cat src/deep/.env src/main.rs").await;
+    let running = place.start("cat src/deep/.env src/main.rs").await;
     fs::write(place.ws.join("src/deep/.env"), "KEY=hunter3\n").unwrap();
     place.go();
-    let outcome = job.outcome().await;
+    let outcome = running.outcome().await;
     assert!(outcome.withheld);
     let told = "[output withheld: a secret appeared where the command could read: src/deep/.env]\n";
     assert_eq!((&*outcome.output, outcome.printed), (told, 0));
@@ -80,10 +81,10 @@ async fn output_is_withheld_if_a_secret_appeared_where_the_command_could_read() 
 #[tokio::test]
 async fn output_of_a_running_command_is_withheld_too() {
     let place = Place::new();
-    let job = place.start("cat src/.env; exec sleep 60").await;
+    let running = place.start("cat src/.env; exec sleep 60").await;
     fs::write(place.ws.join("src/.env"), "KEY=hunter3\n").unwrap();
     place.go();
-    let reading = job.reading();
+    let reading = running.reading();
     reading.settled(Duration::ZERO).await;
     let new = reading.next().unwrap();
     assert!(new.notes[0].starts_with("output withheld: "), "{new:?}");
@@ -94,19 +95,19 @@ async fn output_of_a_running_command_is_withheld_too() {
         new.text.is_empty() && new.notes[0].starts_with("output withheld: "),
         "{new:?}"
     );
-    job.cancel();
-    assert!(job.outcome().await.withheld);
+    running.cancel();
+    assert!(running.outcome().await.withheld);
 }
 
 #[tokio::test]
 async fn output_is_told_if_a_secret_appeared_beside_one() {
     let place = Place::new();
-    let job = place.start("cat .env .env.local src/main.rs 2>&1").await;
+    let running = place.start("cat .env .env.local src/main.rs 2>&1").await;
     fs::write(place.ws.join(".env.local"), "KEY=hunter3\n").unwrap();
     fs::write(place.ws.join("new"), "KEY=hunter3\n").unwrap();
     fs::rename(place.ws.join("new"), place.ws.join(".env")).unwrap();
     place.go();
-    let outcome = job.outcome().await;
+    let outcome = running.outcome().await;
     assert!(!outcome.withheld);
     assert!(outcome.output.contains("fn main"), "{}", outcome.output);
     assert!(!outcome.output.contains("hunter"), "{}", outcome.output);

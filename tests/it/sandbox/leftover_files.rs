@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use co_exec::sandbox::Launcher;
 use co_exec::{
-    Caller, Confinement, Environment, ExecSettings, Executor, Program, Setup, ShownSecrets, Spec,
+    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program, Setup,
+    ShownSecrets,
 };
 use tempfile::TempDir;
 
@@ -106,7 +107,7 @@ impl Bench {
 
     async fn run(&self, argv: &[&str]) -> String {
         let workspace = self.dir.path().to_owned();
-        let spec = Spec {
+        let spec = CommandSpec {
             program: Program::Argv(argv.iter().map(|word| (*word).to_owned()).collect()),
             cwd: workspace.clone(),
             caller: Caller::Agent,
@@ -120,8 +121,8 @@ impl Bench {
             environment: Environment::default(),
             extra_env: Vec::new(),
         };
-        let job = self.executor.start(spec).await.unwrap();
-        job.outcome().await.output
+        let running = self.executor.start(spec).await.unwrap();
+        running.outcome().await.output
     }
 }
 

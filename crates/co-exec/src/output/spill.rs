@@ -21,7 +21,7 @@ const SUFFIX: &str = "out";
 /// HeadAndTail the name of the file that holds the last part while a command prints.
 const TAIL: &str = "tail";
 
-/// Returns the path of the file for a job's output.
+/// Returns the path of the file for the output of a command.
 pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.{SUFFIX}"))
 }
@@ -71,7 +71,7 @@ pub(crate) struct Spill {
 }
 
 impl Spill {
-    /// Creates a file of at most `cap` bytes in `dir`, named after the job.
+    /// Creates a file of at most `cap` bytes in `dir`, named after the command.
     pub(crate) fn start(dir: &Path, name: &str, cap: u64) -> Self {
         let (queue, pieces) = mpsc::channel(QUEUE);
         let path = path(dir, name);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::command::Program;
-use crate::outcome::{Background, Outcome, count_lines};
+use crate::outcome::{Background, CommandOutcome, count_lines};
 
 /// The most remaining processes that a line for a person names.
 const NAMES_IN_STATUS: usize = 3;
@@ -16,7 +16,7 @@ const SEARCH_PROGRAMS: &[&str] = &[
     "grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp", "test", "[", "[[",
 ];
 
-impl Outcome {
+impl CommandOutcome {
     /// Returns one line for a person: the end, the time and the number of lines.
     pub fn status(&self) -> String {
         line(self)
@@ -24,7 +24,7 @@ impl Outcome {
 }
 
 /// Returns one line for a person.
-pub(crate) fn line(outcome: &Outcome) -> String {
+pub(crate) fn line(outcome: &CommandOutcome) -> String {
     let how = explain(outcome).unwrap_or_else(|| "exit 0".to_owned());
     let after = match outcome.timed_out {
         true => String::new(),
@@ -42,7 +42,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
 }
 
 /// Returns a description of the remaining processes, if there are any. Names at most `most` of them.
-pub(crate) fn remaining(outcome: &Outcome, most: usize) -> Option<String> {
+pub(crate) fn remaining(outcome: &CommandOutcome, most: usize) -> Option<String> {
     let name = |it: &Background| format!("{} (pid {})", it.name, it.pid);
     let mut names: Vec<_> = outcome.background.iter().take(most).map(name).collect();
     let more = outcome.background.len() - names.len();
@@ -57,7 +57,7 @@ pub(crate) fn remaining(outcome: &Outcome, most: usize) -> Option<String> {
 }
 
 /// Returns a description of the files that other programs run or read, if the command made any.
-pub(crate) fn appeared(outcome: &Outcome) -> Option<String> {
+pub(crate) fn appeared(outcome: &CommandOutcome) -> Option<String> {
     let names = outcome.appeared.iter().map(|it| it.display().to_string());
     let names = names.collect::<Vec<_>>().join(", ");
     (!names.is_empty())
@@ -74,7 +74,7 @@ fn time(wall: Duration) -> String {
 }
 
 /// Returns a description of the end, unless the command succeeded.
-pub(crate) fn explain(outcome: &Outcome) -> Option<String> {
+pub(crate) fn explain(outcome: &CommandOutcome) -> Option<String> {
     let seconds = outcome.wall.as_secs_f64();
     let ended = match (outcome.exit, outcome.signal) {
         (Some(code), _) => format!("exit {code}"),
@@ -202,11 +202,11 @@ mod tests {
 
     #[test]
     fn a_run_ends_with_exit_time_and_lines() {
-        let ended = |exit, millis, lines| Outcome {
+        let ended = |exit, millis, lines| CommandOutcome {
             exit: Some(exit),
             wall: Duration::from_millis(millis),
             lines,
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         assert_eq!(line(&ended(0, 12, 0)), "exit 0, after 12 ms, no output");
         assert_eq!(line(&ended(3, 1_250, 1)), "exit 3, after 1.2 s, 1 line");
@@ -214,7 +214,7 @@ mod tests {
             line(&ended(0, 61_000, 300_000)),
             "exit 0, after 1 min 1 s, 300000 lines"
         );
-        let late = Outcome {
+        let late = CommandOutcome {
             timed_out: true,
             ..ended(0, 2_000, 2)
         };
@@ -259,16 +259,16 @@ mod tests {
 
     #[test]
     fn explains() {
-        let exit = |code| Outcome {
+        let exit = |code| CommandOutcome {
             exit: Some(code),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         assert_eq!(explain(&exit(0)), None);
         assert_eq!(explain(&exit(42)).unwrap(), "exit 42");
         assert_eq!(explain(&exit(127)).unwrap(), "exit 127: command not found");
-        let killed = Outcome {
+        let killed = CommandOutcome {
             signal: Some(9),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         assert_eq!(explain(&killed).unwrap(), "killed by signal 9 (SIGKILL)");
         assert_eq!(
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_flood_names_its_setting_and_its_size() {
-        let flooded = Outcome {
+        let flooded = CommandOutcome {
             flooded: true,
             bytes: 1_073_750_000,
             lines: 2,
@@ -287,7 +287,7 @@ mod tests {
                 bytes: 4_500,
                 lines: 1,
             }),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         assert_eq!(
             line(&flooded),
@@ -303,10 +303,10 @@ mod tests {
             pid,
             name: "sleep 9".to_owned(),
         };
-        let outcome = Outcome {
+        let outcome = CommandOutcome {
             exit: Some(0),
             background: (1..=5).map(left).collect(),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         let line = line(&outcome);
         assert!(
@@ -317,9 +317,9 @@ mod tests {
 
     #[test]
     fn a_person_is_told_of_what_appeared() {
-        let mut outcome = Outcome {
+        let mut outcome = CommandOutcome {
             exit: Some(0),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         assert_eq!(line(&outcome), "exit 0, after 0 ms, no output");
         outcome.appeared = vec!["/w/.envrc".into(), "/w/.exrc".into()];

@@ -1,8 +1,8 @@
 //! Finds the PATH of the login shell, which a Neovim started from a desktop does not have.
 
-use crate::command::{Caller, Confinement, Program, Spec};
+use crate::command::{Caller, CommandSpec, Confinement, Program};
 use crate::environment::Environment;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,11 +14,11 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(5);
 ///
 /// The interactive shell cannot use a terminal: its session has none, and only a session leader gets one by opening
 /// it.
-pub(crate) fn spec(shell: &str, home: PathBuf, token: &str) -> Spec {
+pub(crate) fn spec(shell: &str, home: PathBuf, token: &str) -> CommandSpec {
     let (begin, end) = sentinels(token);
     // bash, zsh and fish all understand this form.
     let script = format!("echo; echo {begin}; printenv PATH; echo {end}");
-    Spec {
+    CommandSpec {
         program: Program::Argv(vec![shell.to_owned(), "-lic".to_owned(), script]),
         cwd: home,
         caller: Caller::Agent,
@@ -31,7 +31,7 @@ pub(crate) fn spec(shell: &str, home: PathBuf, token: &str) -> Spec {
 }
 
 /// Returns the PATH from the output, if the shell printed one.
-pub(crate) fn path(outcome: &Outcome, token: &str) -> Option<String> {
+pub(crate) fn path(outcome: &CommandOutcome, token: &str) -> Option<String> {
     let (begin, end) = sentinels(token);
     let mut lines = outcome.output.lines().skip_while(|line| *line != begin);
     lines.next()?;
@@ -49,9 +49,9 @@ mod tests {
     use super::*;
 
     fn check(output: &str, expected: Option<&str>) {
-        let outcome = Outcome {
+        let outcome = CommandOutcome {
             output: output.to_owned(),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         };
         assert_eq!(path(&outcome, "t").as_deref(), expected, "{output:?}");
     }

@@ -1,14 +1,14 @@
 //! The processes of a command: how they start, what they share with this process, and how they end.
 //!
-//! [`start`] starts a command, [`supervisor`] follows it to its end, and [`job_processes`] finds and kills its processes.
+//! [`start`] starts a command, [`supervisor`] follows it to its end, and [`command_processes`] finds and kills its processes.
 //! Nothing here knows what the output of a command means.
 
 pub(crate) mod cgroup;
 pub(crate) mod children;
+pub(crate) mod command_processes;
 pub(crate) mod cwd;
 pub(crate) mod env;
 pub(crate) mod input;
-pub(crate) mod job_processes;
 pub(crate) mod limit_checks;
 pub(crate) mod login;
 pub(crate) mod mark;

@@ -1,4 +1,4 @@
-//! Reads facts about processes from `/proc`. Knows nothing of jobs.
+//! Reads facts about processes from `/proc`. Knows nothing of commands.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Supervises one command: enforces time-out and limits, ends and reaps its processes, and makes its [`Outcome`].
+//! Supervises one command: enforces time-out and limits, ends and reaps its processes, and makes its [`CommandOutcome`].
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -16,12 +16,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::command::Caller;
 use crate::limits::{CommandLimits, Limit};
-use crate::outcome::{Background, Outcome};
+use crate::outcome::{Background, CommandOutcome};
 use crate::output::model::{self, ModelText};
 use crate::output::reader::{OutputReader, SharedOutput};
 use crate::output::status;
 use crate::process::cgroup::Group;
-use crate::process::job_processes::JobProcesses;
+use crate::process::command_processes::CommandProcesses;
 use crate::process::start::Started;
 use crate::process::streams::Streams;
 use crate::process::{children, limit_checks};
@@ -38,8 +38,8 @@ pub const DRAIN: Duration = Duration::from_secs(1);
 /// The most remaining processes that the status line names.
 const NAMED: usize = 10;
 
-/// The inputs of a job.
-pub(crate) struct NewJob {
+/// The inputs of a supervisor.
+pub(crate) struct NewCommand {
     pub(crate) started: Started,
     pub(crate) streams: Streams,
     pub(crate) caller: Caller,
@@ -52,12 +52,12 @@ pub(crate) struct NewJob {
     pub(crate) name: String,
     pub(crate) settings: Arc<ExecSettings>,
     pub(crate) cancel: CancellationToken,
-    pub(crate) job_tasks: JobTasks,
+    pub(crate) command_tasks: CommandTasks,
 }
 
-/// The tasks of all jobs, also those of processes that are kept for a person.
+/// The tasks of all commands, also those of processes that are kept for a person.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct JobTasks {
+pub(crate) struct CommandTasks {
     pub(crate) tasks: TaskTracker,
     /// Notified when orphans have ended.
     pub(crate) swept: Arc<Notify>,
@@ -78,14 +78,14 @@ pub(crate) struct Supervisor {
     pid: Pid,
     ended: AsyncFd<OwnedFd>,
     confined: Option<Wrapped>,
-    processes: JobProcesses,
+    processes: CommandProcesses,
     caller: Caller,
     timeout: Duration,
     limits: CommandLimits,
     is_search: bool,
     settings: Arc<ExecSettings>,
     cancel: CancellationToken,
-    job_tasks: JobTasks,
+    command_tasks: CommandTasks,
     shared: Arc<SharedOutput>,
     reader: ReaderTask,
     began: Instant,
@@ -98,7 +98,7 @@ enum ReaderTask {
 }
 
 impl Supervisor {
-    pub(crate) fn new(new_job: NewJob, shared: Arc<SharedOutput>) -> Self {
+    pub(crate) fn new(new_command: NewCommand, shared: Arc<SharedOutput>) -> Self {
         let Started {
             pid,
             mark,
@@ -106,14 +106,14 @@ impl Supervisor {
             output,
             confined,
             input: _,
-        } = new_job.started;
+        } = new_command.started;
         let namespaced = confined.as_ref().is_some_and(|it| it.pid_namespace);
         let stop = CancellationToken::new();
         let mut reader = OutputReader {
             output,
             shared: Arc::clone(&shared),
-            settings: Arc::clone(&new_job.settings),
-            name: new_job.name,
+            settings: Arc::clone(&new_command.settings),
+            name: new_command.name,
             spill: None,
             stop: stop.clone(),
         };
@@ -125,21 +125,21 @@ impl Supervisor {
             pid,
             ended,
             confined,
-            processes: JobProcesses::new(pid, mark, new_job.group, namespaced),
-            caller: new_job.caller,
-            timeout: new_job.timeout,
-            limits: new_job.limits,
-            is_search: new_job.is_search,
-            settings: new_job.settings,
-            cancel: new_job.cancel,
-            job_tasks: new_job.job_tasks,
+            processes: CommandProcesses::new(pid, mark, new_command.group, namespaced),
+            caller: new_command.caller,
+            timeout: new_command.timeout,
+            limits: new_command.limits,
+            is_search: new_command.is_search,
+            settings: new_command.settings,
+            cancel: new_command.cancel,
+            command_tasks: new_command.command_tasks,
             shared,
             reader: ReaderTask::Busy(reading, stop),
             began: Instant::now(),
         }
     }
 
-    pub(crate) async fn run(mut self) -> Outcome {
+    pub(crate) async fn run(mut self) -> CommandOutcome {
         let cause = self.wait().await;
         let wall = self.began.elapsed();
         let mut background = Vec::new();
@@ -263,13 +263,13 @@ impl Supervisor {
         cause: Cause,
         status: Option<ExitStatus>,
         background: Vec<Background>,
-    ) -> Outcome {
+    ) -> CommandOutcome {
         let exit = status.and_then(|status| status.code());
         let (bytes, lines) = {
             let capture = self.shared.capture();
             (capture.bytes(), capture.lines())
         };
-        Outcome {
+        CommandOutcome {
             exit,
             signal: status.and_then(|status| status.signal()),
             timed_out: cause == Cause::TimedOut,
@@ -285,7 +285,7 @@ impl Supervisor {
                 .as_ref()
                 .map_or_else(Vec::new, Wrapped::appeared),
             nothing_found: self.is_search && exit == Some(1) && cause == Cause::Exit,
-            ..Outcome::default()
+            ..CommandOutcome::default()
         }
     }
 
@@ -303,7 +303,7 @@ impl Supervisor {
     }
 
     /// Adds the text for the model and the output file to the outcome.
-    async fn add_output(&mut self, outcome: &mut Outcome) {
+    async fn add_output(&mut self, outcome: &mut CommandOutcome) {
         let ends = self.shared.capture().head_and_tail();
         let max = self.settings.max_output;
         let mut view = model::view(&ends, max, None);
@@ -353,14 +353,14 @@ impl Supervisor {
             mut processes,
             reader,
             cancel,
-            job_tasks,
+            command_tasks,
             confined,
             ..
         } = self;
         let ReaderTask::Done(Some(mut reader)) = reader else {
             return;
         };
-        let JobTasks { tasks, swept } = job_tasks;
+        let CommandTasks { tasks, swept } = command_tasks;
         tasks.spawn(async move {
             let gone = async {
                 reader.discard().await;

@@ -21,7 +21,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 use crate::error::Error;
 use crate::fork::fork;
 use crate::inherited;
-use crate::process::{job_processes, procfs, streams};
+use crate::process::{command_processes, procfs, streams};
 
 /// The message to the watchdog to kill nothing.
 const RELEASE: u8 = b'r';
@@ -259,7 +259,7 @@ fn exit_status(status: WaitStatus) -> Option<u8> {
 
 fn kill_remaining() {
     let began = Instant::now();
-    while !job_processes::end_children(|_| true) {
+    while !command_processes::end_children(|_| true) {
         if began.elapsed() > PATIENCE {
             return;
         }

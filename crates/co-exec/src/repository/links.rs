@@ -21,20 +21,20 @@ const SETTLED: Duration = Duration::from_secs(2);
 static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Linkless>>> = LazyLock::new(Mutex::default);
 
 struct Linkless {
-    stamp: Stamp,
+    stamp: DirectoryStamp,
     below: Vec<PathBuf>,
 }
 
 /// The state of a directory, which changes with its list of entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct DirectoryStamp {
     device: u64,
     inode: u64,
     seconds: i64,
     nanos: i64,
 }
 
-impl Stamp {
+impl DirectoryStamp {
     fn of(path: &Path) -> Option<Self> {
         let meta = path.metadata().ok().filter(std::fs::Metadata::is_dir)?;
         Some(Self {
@@ -61,7 +61,7 @@ pub(super) fn check_links(dir: &Path) -> Result<(), Untrusted> {
     let mut seen = HashSet::new();
     let mut left = MAX_ENTRIES;
     while let Some(at) = todo.pop() {
-        let Some(stamp) = Stamp::of(&at) else {
+        let Some(stamp) = DirectoryStamp::of(&at) else {
             continue;
         };
         if let Some(linkless) = known.get(&at)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 
 use super::content;
-use crate::regular::{self, Stamp};
+use crate::regular::{self, FileStamp};
 use crate::repository;
 use co_policy::secret_names as names;
 
@@ -72,7 +72,7 @@ pub(super) struct Extent<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Directory {
     /// `None` for a directory that has to be read again.
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     /// Its files and directories, if all of them could be read.
     entries: Option<Entries>,
     /// Its files that contain a private key, though their names do not show it.
@@ -85,7 +85,7 @@ type Entries = Arc<[(PathBuf, FileType)]>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Looked {
     /// `None` for a file that has to be read again.
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     secret: bool,
 }
 
@@ -99,10 +99,10 @@ impl Survey {
         };
         let dirs = self.read.iter().map(|(path, dir)| (path, dir.stamp));
         let files = self.looked.iter().map(|(path, file)| (path, file.stamp));
-        let same = |(path, stamp): (&PathBuf, Option<Stamp>)| {
+        let same = |(path, stamp): (&PathBuf, Option<FileStamp>)| {
             // What a link leads to may lie outside the workspace.
             let path = path.strip_prefix(&self.root).unwrap_or(path);
-            stamp.is_some() && stamp == Stamp::below(&root, path)
+            stamp.is_some() && stamp == FileStamp::below(&root, path)
         };
         !self.read.is_empty() && dirs.chain(files).all(same)
     }
@@ -243,11 +243,11 @@ impl Walk<'_> {
         if !content::decides(name) {
             return self.keys.contains(path);
         }
-        let stamp = Stamp::of(path);
+        let stamp = FileStamp::of(path);
         let before = self.before.looked.get(path);
         let before = before.filter(|file| file.stamp.is_some() && file.stamp == stamp);
         // Before it is read: it may change meanwhile.
-        let stamp = stamp.filter(Stamp::is_settled);
+        let stamp = stamp.filter(FileStamp::is_settled);
         let secret = before.map_or_else(|| content::is_telling(path, name), |file| file.secret);
         let looked = Looked { stamp, secret };
         self.survey.looked.insert(path.to_owned(), looked);
@@ -259,10 +259,10 @@ impl Walk<'_> {
         if self.entries > MAX {
             return self.cut_short();
         }
-        let stamp = Stamp::of(dir);
+        let stamp = FileStamp::of(dir);
         let before = self.before.read.get(dir);
         let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
-        let stamp = stamp.filter(Stamp::is_settled);
+        let stamp = stamp.filter(FileStamp::is_settled);
         let known = before.and_then(|dir| Some((dir.entries.clone()?, Arc::clone(&dir.keys))));
         let (entries, keys, whole) = match known {
             Some((entries, keys)) => (entries, keys, true),

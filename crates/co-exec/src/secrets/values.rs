@@ -12,7 +12,7 @@ use super::extract;
 use super::matcher::Matcher;
 use super::survey::Survey;
 use super::value::SecretValue;
-use crate::regular::{self, Stamp};
+use crate::regular::{self, FileStamp};
 use crate::repository;
 use co_policy::secret_names as names;
 
@@ -47,7 +47,7 @@ struct KnownValues {
 #[derive(Debug)]
 struct SecretFile {
     /// None if the file must be read again.
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     values: BTreeSet<SecretValue>,
 }
 
@@ -162,7 +162,7 @@ fn git_configs(root: &Path, survey: &Survey) -> Vec<PathBuf> {
 
 /// Returns the values in a secret file, or none if it cannot be read. `before` are those of the last reading.
 fn read_file(path: &Path, is_config: bool, before: Option<SecretFile>) -> Option<SecretFile> {
-    let stamp = Stamp::of(path);
+    let stamp = FileStamp::of(path);
     if let Some(file) = before
         && file.stamp.is_some()
         && file.stamp == stamp
@@ -170,7 +170,7 @@ fn read_file(path: &Path, is_config: bool, before: Option<SecretFile>) -> Option
         return Some(file);
     }
     // Taken before reading, because the file may change meanwhile.
-    let stamp = stamp.filter(Stamp::is_settled);
+    let stamp = stamp.filter(FileStamp::is_settled);
     let text = text(path)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let values = match is_config {

@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Extent, Stamp, Survey, survey};
+use super::{Extent, FileStamp, Survey, survey};
 
 /// Makes a workspace of empty files; a name that ends in `/` is a directory.
 fn workspace(names: &[&str]) -> tempfile::TempDir {
@@ -120,10 +120,10 @@ fn what_git_itself_keeps_is_no_secret() {
 fn settled(dir: &Path) -> Survey {
     let mut found = survey(dir);
     for (path, dir) in &mut found.read {
-        dir.stamp = Stamp::of(path);
+        dir.stamp = FileStamp::of(path);
     }
     for (path, file) in &mut found.looked {
-        file.stamp = Stamp::of(path);
+        file.stamp = FileStamp::of(path);
     }
     assert!(found.is_current());
     found
@@ -212,7 +212,7 @@ fn a_walk_that_was_cut_short_goes_on_where_it_ended() {
     let mut found = again(&Survey::default(), dir.path(), 6);
     assert!(!found.complete && found.cut);
     for (path, dir) in &mut found.read {
-        dir.stamp = Stamp::of(path);
+        dir.stamp = FileStamp::of(path);
     }
     let found = again(&found, dir.path(), 3);
     assert!(found.complete && !found.cut);

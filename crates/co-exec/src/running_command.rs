@@ -5,30 +5,30 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output::feed::Feed;
 use crate::output::reader::SharedOutput;
 use crate::output::reading::Reading;
 use crate::output::screen::Screen;
 use crate::output::spill;
 use crate::process::input::Input;
-use crate::process::supervisor::{NewJob, Supervisor};
+use crate::process::supervisor::{NewCommand, Supervisor};
 use crate::sandbox::Wrapped;
 
 /// A running command. Dropping it cancels the command.
 #[derive(Debug)]
-pub struct Job {
+pub struct RunningCommand {
     pid: i32,
     screen: Arc<Screen>,
     shared: Arc<SharedOutput>,
     reading: Arc<Reading>,
     input: Option<Input>,
     cancel: CancellationToken,
-    supervisor: JoinHandle<Outcome>,
+    supervisor: JoinHandle<CommandOutcome>,
     armed: Option<DropGuard>,
 }
 
-impl Job {
+impl RunningCommand {
     /// Returns the id of the command's process, or of its launcher if the command has its own PID namespace. It is
     /// also the id of its process group.
     pub fn pid(&self) -> i32 {
@@ -66,46 +66,46 @@ impl Job {
     }
 
     /// Waits until the command has ended, its output is read, and its processes are ended or kept.
-    pub async fn outcome(mut self) -> Outcome {
+    pub async fn outcome(mut self) -> CommandOutcome {
         let outcome = (&mut self.supervisor).await;
         if let Some(armed) = self.armed.take() {
             armed.disarm();
         }
-        outcome.unwrap_or_else(|_| Outcome {
+        outcome.unwrap_or_else(|_| CommandOutcome {
             output: "[the command was given up: its supervisor failed]\n".to_owned(),
             cancelled: true,
-            ..Outcome::default()
+            ..CommandOutcome::default()
         })
     }
 }
 
-/// Starts a task that supervises the process, and returns the job.
-pub(crate) fn supervise(mut new_job: NewJob) -> Job {
-    let keep = new_job.settings.screen_lines;
-    let shared = Arc::new(SharedOutput::new(keep, new_job.settings.max_output));
+/// Starts a task that supervises the process, and returns its handle.
+pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
+    let keep = new_command.settings.screen_lines;
+    let shared = Arc::new(SharedOutput::new(keep, new_command.settings.max_output));
     let screen = Arc::new(Screen::new(Arc::clone(&shared), keep));
     let reading = Reading::new(
         Arc::clone(&shared),
-        new_job.settings.max_output,
-        spill::path(&new_job.settings.spill_dir, &new_job.name),
-        new_job.settings.spill_max,
+        new_command.settings.max_output,
+        spill::path(&new_command.settings.spill_dir, &new_command.name),
+        new_command.settings.spill_max,
     );
-    let confined = new_job.started.confined.as_ref();
+    let confined = new_command.started.confined.as_ref();
     let secrets = confined.and_then(Wrapped::secrets).cloned();
     let reading = Arc::new(reading.with_secrets(secrets));
-    let cancel = new_job.cancel.clone();
-    let pid = new_job.started.pid.as_raw_nonzero().get();
-    let tasks = new_job.job_tasks.tasks.clone();
+    let cancel = new_command.cancel.clone();
+    let pid = new_command.started.pid.as_raw_nonzero().get();
+    let tasks = new_command.command_tasks.tasks.clone();
     let over = CancellationToken::new();
     let end = over.clone().drop_guard();
-    let fd = new_job.started.input.take();
-    let input = fd.map(|fd| Input::start(fd, new_job.streams, over));
-    let supervisor = Supervisor::new(new_job, Arc::clone(&shared));
+    let fd = new_command.started.input.take();
+    let input = fd.map(|fd| Input::start(fd, new_command.streams, over));
+    let supervisor = Supervisor::new(new_command, Arc::clone(&shared));
     let supervisor = tasks.spawn(async move {
         let _end = end;
         supervisor.run().await
     });
-    Job {
+    RunningCommand {
         pid,
         screen,
         shared,

@@ -1,4 +1,4 @@
-//! Finds and kills the processes of a job.
+//! Finds and kills the processes of a command.
 //!
 //! The command leads its own session. When the parent of a process ends, this process adopts it as a subreaper. The
 //! [`Mark`] shows the command to which a process belongs.
@@ -27,9 +27,9 @@ const READINGS: usize = 20;
 /// The longest pause between two checks of the remaining processes.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The processes of one job.
+/// The processes of one command.
 #[derive(Debug)]
-pub(crate) struct JobProcesses {
+pub(crate) struct CommandProcesses {
     /// The process of the command itself, which is also the id of its session and group.
     leader: Pid,
     mark: Mark,
@@ -44,7 +44,7 @@ pub(crate) struct JobProcesses {
     grown: bool,
 }
 
-impl JobProcesses {
+impl CommandProcesses {
     pub(crate) fn new(leader: Pid, mark: Mark, group: Option<Group>, namespaced: bool) -> Self {
         Self {
             leader,
@@ -67,7 +67,7 @@ impl JobProcesses {
         self.reaped = true;
     }
 
-    /// Returns the running processes of the job of which all others are descendants. An empty result is certain.
+    /// Returns the running processes of the command of which all others are descendants. An empty result is certain.
     fn roots(&mut self) -> Vec<Process> {
         let mut roots = Vec::new();
         // Read before the orphans: if it ends in between, its children are among them.
@@ -80,7 +80,7 @@ impl JobProcesses {
         roots
     }
 
-    /// Returns the running processes of the job, without those of co in its PID namespace.
+    /// Returns the running processes of the command, without those of co in its PID namespace.
     pub(crate) fn members(&mut self) -> Vec<Process> {
         let roots = self.roots();
         let members = if self.namespaced {
@@ -99,7 +99,7 @@ impl JobProcesses {
         first.iter().flat_map(running_children).collect()
     }
 
-    /// Returns whether any process of the job runs.
+    /// Returns whether any process of the command runs.
     pub(crate) fn any_runs(&mut self) -> bool {
         (!self.exited || children::any_runs()) && !self.roots().is_empty()
     }
@@ -124,7 +124,7 @@ impl JobProcesses {
         self.grown
     }
 
-    /// Reaps the ended orphans of this job.
+    /// Reaps the ended orphans of this command.
     pub(crate) fn sweep(&self) {
         children::sweep(|orphan| self.mark.is_on(orphan.pid));
     }
@@ -190,7 +190,7 @@ impl JobProcesses {
         !self.any_runs()
     }
 
-    /// Returns the processes to signal, so that a signal reaches every process of the job.
+    /// Returns the processes to signal, so that a signal reaches every process of the command.
     fn targets(&mut self) -> Vec<Process> {
         if self.namespaced {
             self.roots()
@@ -234,7 +234,7 @@ impl JobProcesses {
     }
 }
 
-impl Drop for JobProcesses {
+impl Drop for CommandProcesses {
     /// Ends the group of a command whose supervisor was dropped with its runtime.
     fn drop(&mut self) {
         if !self.reaped {
