@@ -20,5 +20,8 @@ export CO_TEST_BIN
 part 'set-up' python3 -m unittest discover -s tests/setup
 part 'Lua' "$CO_TEST_NVIM" --headless --clean -l tests/lua/run.lua
 part 'the demo' python3 scripts/demo.py --check --bin "$CO_TEST_BIN"
-part 'Rust' cargo test --workspace --locked --no-fail-fast
+part 'Rust' python3 scripts/containers.py cargo test --workspace --locked --no-fail-fast
+if [[ ${CO_TEST_NO_CONTAINERS-} == 1 ]]; then
+  printf '\n== left out, because CO_TEST_NO_CONTAINERS=1: all tests with containers\n'
+fi
 finish

@@ -160,6 +160,7 @@ async fn begin(services: &Services, run: Run) -> Result<(RunningCommand, RunCond
         .await
         .map_err(|refused| refused.to_string())?;
     let confinement = secret_access::open_named(services, confinement, &command, &run.cwd).await;
+    services.prepare(&confinement).await?;
     let typed = PersonCommand {
         command,
         cwd: run.cwd,

@@ -34,7 +34,9 @@ pub async fn open_named(
     command: &str,
     cwd: &Path,
 ) -> Confinement {
-    let Confinement::Workspace { workspace, .. } = &confinement else {
+    let (Confinement::Workspace { workspace, .. } | Confinement::Container { workspace, .. }) =
+        &confinement
+    else {
         return confinement;
     };
     let judge = services.judge(workspace);
@@ -47,7 +49,12 @@ pub async fn open_named(
 
 /// Opens these secrets for a command that is confined to the workspace.
 pub(super) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confinement {
-    if let Confinement::Workspace { shown, .. } = &mut confinement
+    if let Confinement::Workspace { shown, .. }
+    | Confinement::Container {
+        shown,
+        read_only: false,
+        ..
+    } = &mut confinement
         && *shown == ShownSecrets::Nothing
         && !secrets.is_empty()
     {

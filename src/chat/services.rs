@@ -178,6 +178,19 @@ impl Services {
         })
     }
 
+    /// Makes the container of a confinement, if it is one. The person gets notices about a new one.
+    ///
+    /// # Errors
+    /// No command can run in it.
+    pub async fn prepare(&self, confinement: &co_exec::Confinement) -> Result<(), String> {
+        let prepared = self.executor.prepare(confinement).await;
+        let notices = prepared.map_err(|error| error.to_string())?;
+        for notice in notices {
+            self.notice(Level::Warn, notice);
+        }
+        Ok(())
+    }
+
     /// Returns an id for a question, an output block or a job. It is unique in this backend.
     pub fn id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)

@@ -112,6 +112,9 @@ impl Chat {
         let cwd = &self.dirs.cwd;
         let confinement =
             secret_access::open_named(&self.services, confinement, command, cwd).await;
+        if let Err(why) = self.services.prepare(&confinement).await {
+            return self.complain(why);
+        }
         let typed = person_command::PersonCommand {
             command: command.to_owned(),
             cwd: self.dirs.cwd.clone(),

@@ -101,6 +101,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         Err(error) => (fail(&error.to_string()), false),
     };
     if request.caller == Caller::Person {
+        executor.remove_containers().await;
         watchdog.release();
     } else {
         executor.shutdown().await;
@@ -114,17 +115,19 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
 /// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.
 fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, String> {
     let workspace = workspace_of(&request.cwd);
+    let mut config = machine.config.clone();
+    config.sandbox_backend = request.backend.unwrap_or(config.sandbox_backend);
     if request.read_only {
         // Nobody can be asked, so the command waits for the whole survey.
         machine.launcher.surveys().finish(&workspace);
-        return Ok(Confinement::ReadOnly { workspace });
-    }
-    let mut config = machine.config.clone();
-    config.sandbox_backend = request.backend.unwrap_or(config.sandbox_backend);
-    if config.sandbox_backend == SandboxBackend::Subprocess {
+    } else if config.sandbox_backend == SandboxBackend::Subprocess {
         return Ok(Confinement::Plain);
     }
-    Isolation::new(&config, &machine.launcher)
+    let isolation = Isolation::new(&config, &machine.launcher);
+    if request.read_only {
+        return Ok(isolation.for_unasked(&workspace));
+    }
+    isolation
         .for_approved(&workspace)
         .map_err(|refused| refused.to_string())
 }

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use crate::config::{Config, Network, SandboxBackend};
+use co_exec::container::ContainerSettings;
 use co_exec::sandbox::{Launcher, Refused};
 use co_exec::{CommandOutcome, Confinement, ShownSecrets};
 
@@ -14,6 +15,10 @@ pub fn words(confinement: &Confinement) -> Option<&'static str> {
         Confinement::Plain => None,
         Confinement::ReadOnly { .. } => Some("read-only, without network"),
         Confinement::Workspace { .. } => Some(TO_WORKSPACE),
+        Confinement::Container {
+            read_only: true, ..
+        } => Some(LOOKS_INSIDE),
+        Confinement::Container { .. } => Some(INSIDE),
     }
 }
 
@@ -39,7 +44,12 @@ const NO_NETWORK: &[&str] = &[
 
 /// Returns a sentence about the confinement of a command that failed, if its output says that something was refused.
 pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
-    if !outcome.failed() || outcome.level != "workspace" {
+    let place = match outcome.level {
+        "workspace" => TO_WORKSPACE,
+        "container" => INSIDE,
+        _ => return None,
+    };
+    if !outcome.failed() {
         return None;
     }
     let (network, no_network) = match network {
@@ -48,9 +58,9 @@ pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
     };
     let output = outcome.output.to_lowercase();
     let mut messages = REFUSED.iter().chain(no_network);
-    messages.any(|message| output.contains(message)).then(|| {
-        format!("{TO_WORKSPACE}: no writes outside{network}; `:Co /sandbox subprocess` lifts it")
-    })
+    messages
+        .any(|message| output.contains(message))
+        .then(|| format!("{place}: no writes outside{network}; `:Co /sandbox subprocess` lifts it"))
 }
 
 /// Returns the status of a run in the shell buffer: its outcome, and its confinement if it has one.
@@ -63,6 +73,8 @@ pub fn status(outcome: &CommandOutcome, confinement: Option<&str>, network: Netw
 }
 
 const TO_WORKSPACE: &str = "confined to the workspace (landlock)";
+const INSIDE: &str = "confined to the workspace (container)";
+const LOOKS_INSIDE: &str = "read-only, without network, in a container";
 
 /// The person's settings about confinement and the abilities of the kernel.
 #[derive(Debug, Clone)]
@@ -70,6 +82,7 @@ pub struct Isolation {
     backend: SandboxBackend,
     network: bool,
     hide_secrets: bool,
+    container: ContainerSettings,
     read_only: Result<(), Refused>,
 }
 
@@ -85,6 +98,7 @@ impl Isolation {
             backend: config.sandbox_backend,
             network: config.sandbox_network == Network::Some,
             hide_secrets: config.hide_secrets,
+            container: config.container().clone(),
             read_only,
         }
     }
@@ -103,23 +117,40 @@ impl Isolation {
     /// # Errors
     /// The chosen confinement does not work here. It is never replaced by a weaker one.
     pub fn for_approved(&self, workspace: &Path) -> Result<Confinement, Refused> {
+        let shown = match self.hide_secrets {
+            true => ShownSecrets::Nothing,
+            false => ShownSecrets::Everything,
+        };
+        let workspace = workspace.to_owned();
         let confined = || Confinement::Workspace {
-            workspace: workspace.to_owned(),
+            workspace: workspace.clone(),
             network: self.network,
-            shown: match self.hide_secrets {
-                true => ShownSecrets::Nothing,
-                false => ShownSecrets::Everything,
-            },
+            shown: shown.clone(),
         };
         match self.backend {
             SandboxBackend::Subprocess => Ok(Confinement::Plain),
             SandboxBackend::Landlock => self.read_only.clone().map(|()| confined()),
             SandboxBackend::Auto if self.read_only.is_ok() => Ok(confined()),
             SandboxBackend::Auto => Ok(Confinement::Plain),
-            SandboxBackend::Docker => Err(Refused::Unable(
-                "the docker backend is not part of this version; set sandbox_backend to subprocess or landlock"
-                    .to_owned(),
-            )),
+            // Only the engine can tell if it can run: the executor asks it before the first command.
+            SandboxBackend::Docker => Ok(Confinement::Container {
+                workspace,
+                shown,
+                read_only: false,
+            }),
+        }
+    }
+
+    /// Returns the confinement of commands that run unasked, where they may.
+    pub fn for_unasked(&self, workspace: &Path) -> Confinement {
+        let workspace = workspace.to_owned();
+        match self.backend {
+            SandboxBackend::Docker => Confinement::Container {
+                workspace,
+                shown: ShownSecrets::Nothing,
+                read_only: true,
+            },
+            _ => Confinement::ReadOnly { workspace },
         }
     }
 
@@ -141,9 +172,9 @@ impl Isolation {
         }
     }
 
-    /// Returns true if the kernel can hold unasked commands at the read-only level.
+    /// Returns true if unasked commands can be held at the read-only level, by the kernel or in a container.
     pub fn confines(&self) -> bool {
-        self.read_only.is_ok()
+        self.read_only.is_ok() || self.backend == SandboxBackend::Docker
     }
 
     /// Returns the confinement of unasked commands in a few words, for the winbar.
@@ -157,6 +188,9 @@ impl Isolation {
     /// Returns the confinement of unasked commands in a sentence.
     pub fn unasked_words(&self) -> String {
         match &self.read_only {
+            _ if self.backend == SandboxBackend::Docker => {
+                "unasked commands run in a container that can only read the workspace".to_owned()
+            }
             Ok(()) => "unasked commands run in the read-only sandbox".to_owned(),
             Err(why) => format!("nearly every command asks, because nothing can confine it: {why}"),
         }
@@ -172,6 +206,26 @@ impl Isolation {
                 "approved commands write in the workspace and a private temporary directory only, {} network",
                 if network { "with" } else { "without" }
             ),
+            Confinement::Container { .. } => {
+                let ContainerSettings {
+                    image,
+                    network,
+                    read_only,
+                    ..
+                } = &self.container;
+                let writes = if *read_only {
+                    "in the workspace and /tmp only"
+                } else {
+                    "in the workspace and in the container"
+                };
+                let network = match network.as_str() {
+                    "none" => "without network".to_owned(),
+                    named => format!("with the network {named}"),
+                };
+                format!(
+                    "approved commands run in a container of the image {image} and write {writes}, {network}"
+                )
+            }
             _ => "approved commands run unconfined, with all your permissions".to_owned(),
         })
     }
@@ -181,6 +235,10 @@ impl Isolation {
         match self.name() {
             "landlock" => {
                 "Approved commands can write in the workspace and a private temporary directory only."
+            }
+            "docker" => {
+                "Approved commands run in a container. The workspace is /workspace there, the programs are those of its image, \
+                 and nothing else of this machine is there."
             }
             _ => "Approved commands run as the person, on this machine.",
         }
@@ -288,15 +346,20 @@ mod tests {
             .unwrap_err();
         assert!(refused.to_string().contains("no Landlock"), "{refused}");
         assert_eq!(refused.to_string().lines().count(), 1);
-        let docker = isolation("docker", &able());
-        assert!(
-            docker
-                .for_approved(workspace)
-                .unwrap_err()
-                .to_string()
-                .contains("docker")
+        let docker = isolation("docker", &none);
+        assert!(matches!(
+            docker.for_approved(workspace),
+            Ok(Confinement::Container {
+                read_only: false,
+                ..
+            })
+        ));
+        assert!(docker.for_unasked(workspace).only_looks());
+        assert_eq!(
+            docker.approved_words().unwrap(),
+            "approved commands run in a container of the image co-cli-sandbox and write in the workspace and /tmp only, \
+             without network"
         );
-        assert!(docker.approved_words().is_err());
         let held = isolation("landlock", &able());
         assert!(held.approved_words().unwrap().ends_with("without network"));
         assert!(matches!(

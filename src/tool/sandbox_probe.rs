@@ -56,6 +56,16 @@ impl SandboxProbe {
         self.found.wait().await.with(self.backend)
     }
 
+    /// Returns the confinement of a command that runs unasked, which its judge has waited for.
+    pub fn for_unasked(&self, workspace: &Path) -> Confinement {
+        match self.known() {
+            Some(isolation) => isolation.for_unasked(workspace),
+            None => Confinement::ReadOnly {
+                workspace: workspace.to_owned(),
+            },
+        }
+    }
+
     fn known(&self) -> Option<Isolation> {
         Some(self.found.get()?.with(self.backend))
     }

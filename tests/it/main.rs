@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod cli;
+mod container;
 mod editor;
 mod exec;
 mod llm;

@@ -58,6 +58,27 @@ pub enum Confinement {
         network: bool,
         shown: ShownSecrets,
     },
+    /// It runs in a container that has the workspace.
+    Container {
+        workspace: PathBuf,
+        shown: ShownSecrets,
+        /// True for a command that only looks: it writes nowhere but in `/tmp`, and has no network.
+        read_only: bool,
+    },
+}
+
+impl Confinement {
+    /// Returns whether the command can only look.
+    pub fn only_looks(&self) -> bool {
+        matches!(
+            self,
+            Self::ReadOnly { .. }
+                | Self::Container {
+                    read_only: true,
+                    ..
+                }
+        )
+    }
 }
 
 /// The secret files of the workspace that a command may open.

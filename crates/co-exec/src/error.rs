@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
+use crate::container::EngineFault;
 use crate::sandbox::Refused;
 
 /// The reason why a command did not start. The result of a command that ran is a
@@ -48,6 +49,10 @@ pub enum Error {
     },
     #[error("cannot run the command confined as asked: {0}")]
     Sandbox(Refused),
+    #[error(transparent)]
+    Container(#[from] EngineFault),
+    #[error("`{}` is outside of `{}`, which is all that the container has: stay in it", cwd.display(), workspace.display())]
+    OutsideContainer { cwd: PathBuf, workspace: PathBuf },
     #[error("`{name}` is {value}, out of range: give {} to {}", range.start(), range.end())]
     Setting {
         name: &'static str,

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{Caller, CommandSpec, Confinement, UNTIL_IT_ENDS};
+use crate::container::{Containers, Inside};
 use crate::error::Error;
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::output::{spill, status};
@@ -77,6 +78,7 @@ struct Inner {
     root: CancellationToken,
     command_tasks: CommandTasks,
     login_path: OnceCell<Option<String>>,
+    containers: Arc<Containers>,
 }
 
 impl Executor {
@@ -119,6 +121,7 @@ impl Executor {
             sandbox::prune();
         });
         let inner = Arc::new(Inner {
+            containers: Arc::new(Containers::new(env.clone())),
             launcher,
             groups: OnceLock::new(),
             env,
@@ -192,6 +195,9 @@ impl Executor {
         spec: CommandSpec,
         streams: Streams,
     ) -> Result<RunningCommand, Error> {
+        if let Confinement::Container { .. } = spec.confinement {
+            return self.start_inside(&spec, streams).await;
+        }
         let path = if self.settings.login_path {
             let path = self.inner.login_path.get_or_init(|| self.login_path());
             path.await.as_deref()
@@ -224,8 +230,6 @@ impl Executor {
             return Err(Error::Closed);
         }
         let timeout = self.timeout(spec)?;
-        let number = inner.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", inner.token);
         let env = env::build(Sources {
             host: spec.environment.variables().unwrap_or(&inner.env),
             inherit: spec.environment.inherits(),
@@ -249,8 +253,23 @@ impl Executor {
             tmp_size: limits.disk,
             group: group.as_ref(),
             launcher: inner.launcher.as_ref(),
+            reports: false,
             survey,
         })?;
+        Ok(self.supervise(spec, streams, timeout, (started, limits, group), None))
+    }
+
+    /// Supervises a process that has started.
+    fn supervise(
+        &self,
+        spec: &CommandSpec,
+        streams: Streams,
+        timeout: Duration,
+        (started, limits, group): (Started, CommandLimits, Option<Group>),
+        inside: Option<Inside>,
+    ) -> RunningCommand {
+        let inner = &self.inner;
+        let number = inner.next.fetch_add(1, Ordering::Relaxed);
         let running = running_command::supervise(NewCommand {
             started,
             streams,
@@ -258,8 +277,9 @@ impl Executor {
             timeout,
             limits,
             group,
+            inside,
             is_search: status::is_search_text(&spec.program),
-            name,
+            name: format!("{}-{number}", inner.token),
             settings: Arc::clone(&self.settings),
             cancel: inner.root.child_token(),
             command_tasks: inner.command_tasks.clone(),
@@ -268,7 +288,7 @@ impl Executor {
             // The queue is empty, so this cannot fail.
             let _ = input.write(text.clone());
         }
-        Ok(running)
+        running
     }
 
     /// Makes the control group of a command that has limits, if the system allows one.
@@ -338,7 +358,10 @@ impl Executor {
         let inner = &self.inner;
         inner.root.cancel();
         inner.command_tasks.tasks.close();
-        let _ = tokio::time::timeout(SHUTDOWN, inner.command_tasks.tasks.wait()).await;
+        // Its commands end with a container.
+        let removal = tokio::time::timeout(SHUTDOWN, inner.containers.remove_all());
+        let ended = tokio::time::timeout(SHUTDOWN, inner.command_tasks.tasks.wait());
+        let _ = tokio::join!(removal, ended);
         if inner.sole {
             // No other work is left, so this may block.
             command_processes::end_children(children::is_outside);
@@ -353,6 +376,8 @@ impl Executor {
         }
     }
 }
+
+mod inside;
 
 /// Reaps orphans as they end, while the executor exists.
 async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {

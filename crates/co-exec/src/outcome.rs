@@ -34,11 +34,13 @@ pub struct CommandOutcome {
     pub spill: Option<PathBuf>,
     /// The part that the file leaves out.
     pub gap: Option<Gap>,
-    /// The confinement in which the command ran: `plain`, `read-only`, `workspace`.
+    /// The confinement in which the command ran: `plain`, `read-only`, `workspace`, `container`.
     pub level: &'static str,
     /// The files that the command made or replaced in the workspace without being prevented, and that other programs
     /// run unasked.
     pub appeared: Vec<PathBuf>,
+    /// A sentence about an end that the exit status does not explain, such as that of its container.
+    pub note: Option<String>,
     /// True if the exit status is 1 and the program means "nothing found", "they differ" or "false" by it.
     pub nothing_found: bool,
 }

@@ -91,7 +91,11 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
         new_command.settings.spill_max,
     );
     let confined = new_command.started.confined.as_ref();
-    let secrets = confined.and_then(Wrapped::secrets).cloned();
+    let inside = new_command.inside.as_ref();
+    let secrets = confined.and_then(Wrapped::secrets);
+    let secrets = secrets
+        .or(inside.and_then(|it| it.secrets.as_ref()))
+        .cloned();
     let reading = Arc::new(reading.with_secrets(secrets));
     let cancel = new_command.cancel.clone();
     let pid = new_command.started.pid.as_raw_nonzero().get();

@@ -83,6 +83,8 @@ impl Turn {
 pub(super) fn level(confinement: &Confinement) -> &'static str {
     match confinement {
         Confinement::Plain => "plain",
+        confinement if confinement.only_looks() => READ_ONLY,
+        Confinement::Container { .. } => "container",
         Confinement::ReadOnly { .. } => READ_ONLY,
         Confinement::Workspace { .. } => "workspace",
     }

@@ -39,8 +39,8 @@ pub(super) struct ReviewedCommand {
     pub approved: bool,
     /// The hidden secrets that the person's approval opens for the command.
     pub opens: Vec<PathBuf>,
-    /// The reason why no more jobs can start, for a command in the background.
-    pub no_room: Option<String>,
+    /// The reason why it cannot run, whatever the person answers: its confinement does not work, or no more jobs can start.
+    pub cannot_run: Option<String>,
 }
 
 /// A call with valid arguments.

@@ -144,7 +144,7 @@ impl Turn {
             Ok(ParsedCall::Job(request)) => self.job(next.call, request).await,
             Ok(ParsedCall::JobInput(input)) => self.type_to(next.call, input, decision).await,
             Ok(ParsedCall::Edit(edit)) => self.change_files(next.call, edit, decision, hunks).await,
-            Ok(ParsedCall::Command(reviewed)) => match reviewed.no_room {
+            Ok(ParsedCall::Command(reviewed)) => match reviewed.cannot_run {
                 Some(why) => self.not_run(&next.call, why).await,
                 None => self.command(reviewed, decision).await,
             },
@@ -222,7 +222,7 @@ impl Turn {
             true => self.jobs(JobRequest::Room).await.unwrap_or(Ok(())).err(),
             false => None,
         };
-        let opens = self.opens(&judged, &cwd).await;
+        let (opens, refused) = self.opens(&judged, &cwd).await;
         let edit = waiting.edited.as_ref();
         Ok(ParsedCall::Command(ReviewedCommand {
             call: call.clone(),
@@ -232,32 +232,34 @@ impl Turn {
             approved: edit.is_some_and(|it| it.computed_at.is_none_or(|at| at == self.calls_ended)),
             judged,
             opens,
-            no_room,
+            cannot_run: no_room.or(refused),
         }))
     }
 
-    /// Returns the hidden secrets that a command names, if the person's approval may open them.
-    async fn opens(&self, judged: &JudgedCall, cwd: &Path) -> Vec<PathBuf> {
+    /// Returns the hidden secrets that a command names, if the person's approval may open them, and the reason why nothing
+    /// can run in the confinement of approved commands. A container is made for it.
+    async fn opens(&self, judged: &JudgedCall, cwd: &Path) -> (Vec<PathBuf>, Option<String>) {
         if !matches!(
             judged.verdict,
             Verdict::Ask(_) | Verdict::Allow(Grant::Rule { .. })
         ) {
-            return Vec::new();
+            return (Vec::new(), None);
         }
         let named = async {
-            let confinement = self
-                .services
-                .probe
-                .for_approved(|| &self.workspace)
-                .await
-                .ok()?;
-            Some(
-                secret_access::named(&self.services, &confinement, cwd, judged.words.clone()).await,
-            )
+            let confinement = self.services.probe.for_approved(|| &self.workspace).await;
+            let Ok(confinement) = confinement else {
+                return (Vec::new(), None);
+            };
+            if let Err(error) = self.services.prepare(&confinement).await {
+                return (Vec::new(), Some(error));
+            }
+            let words = judged.words.clone();
+            let named = secret_access::named(&self.services, &confinement, cwd, words).await;
+            (named, None)
         };
         tokio::select! {
-            () = self.cancel.cancelled() => Vec::new(),
-            named = named => named.unwrap_or_default(),
+            () = self.cancel.cancelled() => (Vec::new(), None),
+            named = named => named,
         }
     }
 
@@ -364,9 +366,7 @@ impl Turn {
         let confinement = match reviewed.judged.verdict {
             // It was judged where the kernel confines nothing.
             Verdict::Allow(Grant::Unconfined) => Confinement::Plain,
-            _ => Confinement::ReadOnly {
-                workspace: self.workspace.clone(),
-            },
+            _ => self.services.probe.for_unasked(&self.workspace),
         };
         AllowedCommand {
             run: Run {

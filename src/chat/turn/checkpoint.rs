@@ -32,7 +32,7 @@ impl Turn {
     ) -> Option<CallCheckpoint> {
         let approved = decision.lets_run() && *decision != Decision::Unasked;
         let (what, decision) = match &next.known {
-            Ok(ParsedCall::Command(it)) if approved && it.no_room.is_none() => {
+            Ok(ParsedCall::Command(it)) if approved && it.cannot_run.is_none() => {
                 (it.request.text(), decision.clone())
             }
             Ok(ParsedCall::JobInput(it)) if approved => (it.request.line(), decision.clone()),

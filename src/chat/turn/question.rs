@@ -69,7 +69,7 @@ impl Turn {
     /// Returns a question about a call, if it needs an answer.
     pub(super) fn question_about(&self, known: &ParsedCall) -> Option<CallQuestion> {
         let (question, asking, computes, always) = match known {
-            ParsedCall::Command(reviewed) if reviewed.no_room.is_none() => {
+            ParsedCall::Command(reviewed) if reviewed.cannot_run.is_none() => {
                 let Resolution::Ask(asking) = self.resolve(reviewed) else {
                     return None;
                 };

@@ -233,9 +233,11 @@ impl Turn {
         Conditions {
             confinement: confinement::words(&cleared.run.confinement),
             network: self.services.config.sandbox_network,
-            confined: matches!(cleared.run.confinement, Confinement::ReadOnly { .. }),
+            confined: cleared.run.confinement.only_looks(),
             hides: match &cleared.run.confinement {
-                Confinement::Workspace { shown, .. } => *shown != ShownSecrets::Everything,
+                Confinement::Workspace { shown, .. } | Confinement::Container { shown, .. } => {
+                    *shown != ShownSecrets::Everything
+                }
                 _ => false,
             },
             backend: self.services.probe.name(),

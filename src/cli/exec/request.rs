@@ -16,11 +16,12 @@ environment, for a limited time, and ending all it started. Your settings hold (
 CO_CLI_ variables).
   --cwd DIR          where it runs, instead of here
   --timeout SECONDS  how long it may run, shell_max_timeout at most and by default
-  --keep             leave running what it leaves running, as :Co! does
+  --keep             leave running what it leaves running, as :Co! does; not in a container, which is
+                     removed at the end
   --read-only        only reads and a private TMPDIR, no network
   --backend NAME     what holds it, sandbox_backend by default. landlock: writes only in the workspace,
-                     network as sandbox_network says; subprocess: all that the user may; auto: the
-                     strongest that works here
+                     network as sandbox_network says; docker: in a container; subprocess: all that
+                     the user may; auto: the strongest that works here
   --input TEXT       its standard input, empty by default
   --json             one JSON object when it has ended, instead of its output as it comes
 Exits as the command does, with 124 where its time was up, 125 where it was not started, and
@@ -29,7 +30,7 @@ Exits as the command does, with 124 where its time was up, 125 where it was not 
 
 /// The usage line of `co-nvim exec`.
 pub(in crate::cli) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
-    [--backend subprocess|landlock|auto] [--input TEXT] [--json] COMMAND\n       \
+    [--backend subprocess|landlock|docker|auto] [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
 /// The parsed arguments.

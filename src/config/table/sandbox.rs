@@ -15,13 +15,13 @@ pub(super) static SETTINGS: &[Setting] = &[
             of: &["subprocess", "landlock", "docker", "auto"],
             set: |c, v| c.sandbox_backend = SandboxBackend::from_word(v).unwrap_or(SandboxBackend::Subprocess),
         },
-        "The way approved commands run: as plain processes (subprocess), or confined to the workspace by the \
-         kernel (landlock). Landlock also protects the hooks and the configuration of the workspace's git \
+        "The way approved commands run: as plain processes (subprocess), confined to the workspace by the \
+         kernel (landlock), or in a container (docker), see |co-containers|. Landlock also protects the hooks and the configuration of the workspace's git \
          repository, so `git init` and `git config` fail there. It does not protect those of other repositories \
          in the workspace: `git -C sub config` works in one that a command has made. \
          Commands so confined cannot open secret files, see |co-secret-files|. If the chosen way \
          cannot work here, co refuses every such command with the reason; \
-         auto takes the strongest that can. docker is not in this version: with it, no approved command runs. \
+         auto takes landlock if it works here, else subprocess. \
          :Co /sandbox chooses another until :Co /restart or the end of Neovim.",
     )
     .applies(Applies::Restart),
@@ -61,8 +61,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "hide_secrets",
         "true",
         Kind::Flag(|c, v| c.hide_secrets = v),
-        "Hide files with names of secrets (.env, keys) from commands that landlock confines, where the \
-         kernel has namespaces. Commands that run unasked never see them.",
+        "Hide files with names of secrets (.env, keys) from commands that a container confines, and from those that landlock \
+         confines, where the kernel has namespaces. Commands that run unasked never see them.",
     )
     .applies(Applies::Restart),
     setting(
@@ -73,7 +73,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             check: container::is_engine,
             set: |c, v| v.clone_into(&mut c.exec.container.engine),
         },
-        "The command line of the container engine. auto takes docker, or podman if there is no docker on $PATH. Only :checkhealth co uses it: docker is not in this version.",
+        "The command line of the container engine. auto takes docker, or podman if there is no docker on $PATH.",
     )
     .applies(Applies::Restart),
     setting(
@@ -84,7 +84,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             check: container::is_image,
             set: |c, v| v.clone_into(&mut c.exec.container.image),
         },
-        "The image of the container. co never pulls it. Only :checkhealth co uses it: docker is not in this version.",
+        "The image of the container. It needs sh and timeout. co never pulls it.",
     )
     .applies(Applies::Restart),
     setting(
@@ -95,7 +95,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             most: TIB,
             set: |c, v| c.exec.container.memory = v,
         },
-        "Memory of the container. Not used: docker is not in this version.",
+        "Memory of the container, for all its commands together.",
     )
     .applies(Applies::Restart),
     setting(
@@ -106,7 +106,37 @@ pub(super) static SETTINGS: &[Setting] = &[
             most: 1024.0,
             set: |c, v| c.exec.container.cpus = v,
         },
-        "Processors of the container. Not used: docker is not in this version.",
+        "Processors of the container.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "container_user",
+        "auto",
+        Kind::Checked {
+            accepts: "auto, or a user by numbers, as 1000 or 1000:1000",
+            check: container::is_user,
+            set: |c, v| v.clone_into(&mut c.exec.container.user),
+        },
+        "The user of commands in the container. auto means you, or 1000:1000 if you are root.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "container_read_only",
+        "true",
+        Kind::Flag(|c, v| c.exec.container.read_only = v),
+        "Commands in the container write in the workspace and in /tmp only. Commands that run unasked write in /tmp only, \
+         whatever this says.",
+    )
+    .applies(Applies::Restart),
+    setting(
+        "container_tmp_size",
+        "256MiB",
+        Kind::Size {
+            least: MIB,
+            most: TIB,
+            set: |c, v| c.exec.container.tmp_size = v,
+        },
+        "The most that /tmp of the container holds. It is a part of its memory.",
     )
     .applies(Applies::Restart),
 ];

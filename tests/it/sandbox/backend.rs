@@ -186,28 +186,6 @@ fn on_the_command_line_the_workspace_is_that_of_the_real_directory() {
 }
 
 #[test]
-fn on_the_command_line_docker_is_refused_as_in_the_editor() {
-    let exec = Exec::with("sandbox_backend = 'docker'");
-    for args in [
-        &["echo ran > made"][..],
-        &["--backend", "docker", "echo ran > made"],
-    ] {
-        let done = exec.run(args, &[]);
-        let told = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert_eq!(done.status.code(), Some(125), "{done:?}");
-        let said = "the docker backend is not part of this version";
-        assert!(told.contains(said), "{told}");
-    }
-    assert!(!exec.workspace.exists("made"));
-    let chat = Chat::start(Workspace::new(), &json!({ "sandbox_backend": "docker" }));
-    chat.co("! echo ran");
-    chat.wait_buffer(
-        "co://shell",
-        "the docker backend is not part of this version",
-    );
-}
-
-#[test]
 fn on_the_command_line_a_confined_command_has_the_network_of_the_settings() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();

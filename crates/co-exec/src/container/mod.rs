@@ -1,11 +1,24 @@
-//! The container of a command: finds an engine, docker or podman, and calls its command line.
+//! The container of a command: finds an engine, docker or podman, and calls its command line. Each process and
+//! workspace has a container for approved commands, and another one for commands that only look.
+//!
+//! The supervisor of a command watches the engine's client; `inside` is the part of the command that the client hides.
 //!
 //! This module knows nothing of approval, output or time limits.
 
+mod control;
 mod engine;
 mod fault;
+mod inside;
+mod owner;
+mod runner;
+mod script;
 mod settings;
 
 pub use engine::Engine;
 pub use fault::{EngineFault, FaultKind};
+pub use runner::WORKSPACE as WORKSPACE_INSIDE;
 pub use settings::{ContainerSettings, is_engine, is_image, is_network, is_user};
+
+pub(crate) use control::Control;
+pub(crate) use inside::{Inside, InsideRequest, LATER};
+pub(crate) use runner::{Container, ContainerUse, Containers};

@@ -37,7 +37,11 @@ pub(crate) fn line(outcome: &CommandOutcome) -> String {
         let lost = amount(gap.bytes);
         format!("its file leaves out {lost} in the middle: shell_spill_max sets the limit")
     });
-    let more: String = more.chain(gap).map(|it| format!("; {it}")).collect();
+    let more: String = more
+        .chain(gap)
+        .chain(outcome.note.clone())
+        .map(|it| format!("; {it}"))
+        .collect();
     format!("{how}{after}, {}{more}", count_lines(outcome.lines))
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct SpawnRequest<'a> {
     pub(crate) stdin: &'a OwnedFd,
     /// Its standard output and standard error.
     pub(crate) output: &'a OwnedFd,
+    /// Its standard error, if that is another one.
+    pub(crate) error: Option<&'a OwnedFd>,
     /// The plan of its launcher, which names the descriptor by its number.
     pub(crate) plan: Option<&'a OwnedFd>,
     /// True if both streams are a terminal, which becomes the terminal of the new session.
@@ -104,7 +106,7 @@ fn actions(start: &SpawnRequest<'_>) -> io::Result<PosixSpawnFileActions> {
     }
     let output: RawFd = start.output.as_raw_fd();
     actions.add_dup2(output, 1)?;
-    actions.add_dup2(output, 2)?;
+    actions.add_dup2(start.error.map_or(output, AsRawFd::as_raw_fd), 2)?;
     if let Some(plan) = start.plan {
         // To duplicate a descriptor to itself keeps it open on exec.
         actions.add_dup2(plan.as_raw_fd(), plan.as_raw_fd())?;

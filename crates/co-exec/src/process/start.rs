@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::Access;
+use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, WaitOptions};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -41,6 +42,8 @@ pub(crate) struct StartRequest<'a> {
     pub(crate) tmp_size: Option<u64>,
     pub(crate) group: Option<&'a Group>,
     pub(crate) launcher: Option<&'a Launcher>,
+    /// True if standard error is a stream of its own.
+    pub(crate) reports: bool,
     /// The secrets of the workspace to hide from the command.
     pub(crate) survey: Option<Arc<Survey>>,
 }
@@ -56,6 +59,8 @@ pub(crate) struct Started {
     pub(crate) output: AsyncFd<OwnedFd>,
     /// The standard input, if it stays open.
     pub(crate) input: Option<AsyncFd<OwnedFd>>,
+    /// The standard error, if it is a stream of its own.
+    pub(crate) reports: Option<AsyncFd<OwnedFd>>,
     /// The confinement, with the private temporary directory.
     pub(crate) confined: Option<Wrapped>,
 }
@@ -96,6 +101,13 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
     }
     let system = |what| move |source: io::Error| Error::System { what, source };
     let ends = streams::open(request.streams, request.stdin).map_err(system("make its streams"))?;
+    let reports = request
+        .reports
+        .then(|| rustix::pipe::pipe_with(PipeFlags::CLOEXEC));
+    let (reports, error) = reports
+        .transpose()
+        .map_err(|error| system("make its streams")(error.into()))?
+        .unzip();
     let namespaced = confined.as_ref().is_some_and(|it| it.pid_namespace);
     let started = children::spawn(|| {
         spawn::start(&SpawnRequest {
@@ -104,6 +116,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             cwd: request.cwd,
             stdin: &ends.stdin,
             output: &ends.write,
+            error: error.as_ref(),
             plan: confined.as_ref().and_then(Wrapped::plan),
             // In a PID namespace, the session of the command itself gets it.
             terminal: terminal && !namespaced,
@@ -119,7 +132,15 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
     })?;
     // This closes the other end of the output. Otherwise the output would never end.
     let streams::StreamEnds { output, input, .. } = ends;
-    let (ended, output, input) = watch(pid, output, input).map_err(|error| {
+    drop(error);
+    let watched = watch(pid, output, input).and_then(|watched| {
+        let reports = reports.map(|fd| {
+            rustix::io::ioctl_fionbio(&fd, true)?;
+            register(fd, Interest::READABLE)
+        });
+        Ok((watched, reports.transpose()?))
+    });
+    let ((ended, output, input), reports) = watched.map_err(|error| {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
         children::reap(pid);
@@ -131,6 +152,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
         ended,
         output,
         input,
+        reports,
         confined,
     })
 }

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::command::Caller;
+use crate::container::{Inside, LATER};
 use crate::limits::{CommandLimits, Limit};
 use crate::outcome::{Background, CommandOutcome};
 use crate::output::model::{self, ModelText};
@@ -27,6 +28,10 @@ use crate::process::streams::Streams;
 use crate::process::{children, limit_checks};
 use crate::sandbox::Wrapped;
 use crate::settings::ExecSettings;
+
+mod inside;
+
+use inside::ended_inside;
 
 /// The time without output after which a command that has ended counts as finished.
 const QUIET: Duration = Duration::from_millis(50);
@@ -46,6 +51,8 @@ pub(crate) struct NewCommand {
     pub(crate) timeout: Duration,
     pub(crate) limits: CommandLimits,
     pub(crate) group: Option<Group>,
+    /// The command inside its container, if the process is the client of a container engine.
+    pub(crate) inside: Option<Inside>,
     /// True if exit status 1 is no failure.
     pub(crate) is_search: bool,
     /// The name of the spill file.
@@ -78,6 +85,7 @@ pub(crate) struct Supervisor {
     pid: Pid,
     ended: AsyncFd<OwnedFd>,
     confined: Option<Wrapped>,
+    inside: Option<Inside>,
     processes: CommandProcesses,
     caller: Caller,
     timeout: Duration,
@@ -106,6 +114,7 @@ impl Supervisor {
             output,
             confined,
             input: _,
+            reports: _,
         } = new_command.started;
         let namespaced = confined.as_ref().is_some_and(|it| it.pid_namespace);
         let stop = CancellationToken::new();
@@ -127,7 +136,11 @@ impl Supervisor {
             confined,
             processes: CommandProcesses::new(pid, mark, new_command.group, namespaced),
             caller: new_command.caller,
-            timeout: new_command.timeout,
+            timeout: match new_command.inside {
+                Some(_) => new_command.timeout.saturating_add(LATER),
+                None => new_command.timeout,
+            },
+            inside: new_command.inside,
             limits: new_command.limits,
             is_search: new_command.is_search,
             settings: new_command.settings,
@@ -140,10 +153,12 @@ impl Supervisor {
     }
 
     pub(crate) async fn run(mut self) -> CommandOutcome {
-        let cause = self.wait().await;
+        let mut cause = self.wait().await;
         let wall = self.began.elapsed();
         let mut background = Vec::new();
-        if cause == Cause::Exit {
+        if self.inside.is_some() {
+            (cause, background) = self.end_inside(cause, wall).await;
+        } else if cause == Cause::Exit {
             self.processes.set_exited();
             background = self.settle().await;
             if self.caller == Caller::Agent && self.processes.any_runs() {
@@ -160,6 +175,12 @@ impl Supervisor {
             self.processes.sweep();
         }
         let status = children::reap(self.pid);
+        if cause == Cause::Exit
+            && let Some(inside) = &self.inside
+            && inside.timed_out(status.and_then(|status| status.code()), wall)
+        {
+            cause = Cause::TimedOut;
+        }
         self.processes.set_reaped();
         self.reader.stop().await;
         let mut outcome = self.outcome(cause, status, background);
@@ -181,6 +202,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 _ = self.ended.readable() => return Cause::Exit,
+                () = ended_inside(self.inside.as_ref()) => return Cause::Exit,
                 () = self.cancel.cancelled() => return Cause::Cancelled,
                 () = self.shared.flooded() => return Cause::Flooded,
                 () = &mut late => return Cause::TimedOut,
@@ -264,7 +286,9 @@ impl Supervisor {
         status: Option<ExitStatus>,
         background: Vec<Background>,
     ) -> CommandOutcome {
-        let exit = status.and_then(|status| status.code());
+        let inside = self.inside.as_ref();
+        let reported = inside.and_then(|inside| inside.reports().code);
+        let exit = reported.or_else(|| status.and_then(|status| status.code()));
         let (bytes, lines) = {
             let capture = self.shared.capture();
             (capture.bytes(), capture.lines())
@@ -279,7 +303,12 @@ impl Supervisor {
             background,
             bytes,
             lines,
-            level: self.confined.as_ref().map_or("plain", |it| it.level),
+            level: match (inside, &self.confined) {
+                (Some(inside), _) => inside.level(),
+                (None, Some(confined)) => confined.level,
+                (None, None) => "plain",
+            },
+            note: inside.and_then(|inside| inside.note(cause == Cause::Exit)),
             appeared: self
                 .confined
                 .as_ref()
@@ -293,6 +322,7 @@ impl Supervisor {
     fn limit(&self, cause: Cause, left: &[Background]) -> Option<Limit> {
         match cause {
             Cause::Limited(limit) => Some(limit),
+            Cause::Exit if self.inside.is_some() => self.inside.as_ref().and_then(Inside::limit),
             _ if self.processes.ran_out_of_memory() => self.limits.memory.map(Limit::Memory),
             // Its remaining processes continued until they reached the limit.
             Cause::Exit if !left.is_empty() && self.processes.ran_out_of_processes() => {
@@ -330,7 +360,7 @@ impl Supervisor {
         outcome.output = view.text;
         outcome.printed = outcome.output.len();
         let appeared = status::appeared(outcome);
-        let lines = [view.left_out, left, appeared, how];
+        let lines = [view.left_out, left, appeared, how, outcome.note.clone()];
         for line in lines.into_iter().flatten() {
             if !outcome.output.is_empty() && !outcome.output.ends_with('\n') {
                 outcome.output.push('\n');
@@ -341,7 +371,16 @@ impl Supervisor {
 
     /// Returns the note in place of the output, if a secret appeared where the command could read.
     async fn withheld(&self) -> Option<String> {
-        let secrets = self.confined.as_ref().and_then(Wrapped::secrets)?.clone();
+        let inside = self
+            .inside
+            .as_ref()
+            .and_then(|inside| inside.secrets.as_ref());
+        let secrets = self
+            .confined
+            .as_ref()
+            .and_then(Wrapped::secrets)
+            .or(inside)?
+            .clone();
         let look = tokio::task::spawn_blocking(move || secrets.withheld());
         let failed = "output withheld: co could not look for secrets again";
         look.await.unwrap_or_else(|_| Some(failed.to_owned()))
@@ -355,6 +394,7 @@ impl Supervisor {
             cancel,
             command_tasks,
             confined,
+            inside,
             ..
         } = self;
         let ReaderTask::Done(Some(mut reader)) = reader else {
@@ -364,6 +404,9 @@ impl Supervisor {
         tasks.spawn(async move {
             let gone = async {
                 reader.discard().await;
+                if let Some(inside) = &inside {
+                    return inside.gone().await;
+                }
                 loop {
                     let next = swept.notified();
                     processes.sweep();
@@ -378,6 +421,9 @@ impl Supervisor {
                 () = gone => false,
             };
             if cancelled {
+                if let Some(inside) = &inside {
+                    inside.end().await;
+                }
                 processes.end().await;
             }
             drop(confined);

@@ -19,7 +19,7 @@ pub(crate) struct SecretWatch {
 
 impl SecretWatch {
     /// Starts to watch. `before` is the survey by which reading was granted.
-    pub(super) fn new(surveys: Surveys, workspace: &Path, before: Arc<Survey>) -> Self {
+    pub(crate) fn new(surveys: Surveys, workspace: &Path, before: Arc<Survey>) -> Self {
         Self {
             surveys,
             workspace: workspace.to_owned(),

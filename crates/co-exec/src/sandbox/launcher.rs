@@ -194,6 +194,11 @@ impl Launcher {
             Confinement::Workspace {
                 workspace, network, ..
             } => (workspace, SandboxLevel::Workspace, *network),
+            Confinement::Container { .. } => {
+                let why =
+                    "a container is no sandbox of the kernel: start the command by the executor";
+                return Err(Refused::Unable(why.to_owned()));
+            }
         };
         self.check()?;
         let namespaces = self.namespaces && self.support().namespaces;
@@ -301,6 +306,9 @@ impl Launcher {
             Confinement::Workspace {
                 workspace, shown, ..
             } if *shown != ShownSecrets::Everything && self.masks_secrets() => workspace,
+            Confinement::Container {
+                workspace, shown, ..
+            } if *shown != ShownSecrets::Everything => workspace,
             _ => return None,
         };
         Some(self.surveys.current(workspace))

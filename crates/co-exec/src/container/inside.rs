@@ -1,0 +1,248 @@
+//! A command inside a container: the part that the supervisor of the engine's client does not see.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::control::{self, Control, Reports};
+use super::fault::{EngineFault, FaultKind};
+use super::runner::Container;
+use super::script::{END, LEFT, RUN, script};
+use crate::command::Program;
+use crate::environment::Variables;
+use crate::limits::Limit;
+use crate::outcome::Background;
+use crate::sandbox::SecretWatch;
+
+/// The time by which the supervisor's own time-out is later than the one inside.
+pub(crate) const LATER: Duration = Duration::from_secs(5);
+
+/// The longest wait for the end of the processes inside. Then the container is removed.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// The first and the longest pause between two looks for processes that were left to a person.
+const GONE_FIRST: Duration = Duration::from_secs(1);
+const GONE_LONGEST: Duration = Duration::from_secs(15);
+
+/// The exit statuses of `timeout` after a time-out: of coreutils, after SIGKILL, and of busybox.
+const TIME_OUT: [i32; 3] = [124, 137, 143];
+
+/// The mark of the next command; see [`super::script`].
+static NEXT_MARK: AtomicU64 = AtomicU64::new(1_000_000);
+
+/// A command inside a container.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    pub(crate) container: Arc<Container>,
+    mark: u64,
+    /// The reports of its script. None if its streams are a terminal, so that no stream is left for them.
+    pub(crate) control: Option<Control>,
+    /// The time-out inside.
+    limit: Option<Duration>,
+    /// True if it only looks.
+    pub(crate) read_only: bool,
+    pub(crate) secrets: Option<SecretWatch>,
+}
+
+/// A command to start inside a container.
+pub(crate) struct InsideRequest<'a> {
+    pub(crate) program: &'a Program,
+    /// The directory inside.
+    pub(crate) cwd: &'a str,
+    pub(crate) env: &'a Variables,
+    /// True if it gets an input.
+    pub(crate) input: bool,
+    pub(crate) terminal: bool,
+    pub(crate) limit: Option<Duration>,
+}
+
+impl Inside {
+    pub(crate) fn new(container: Arc<Container>, limit: Option<Duration>, read_only: bool) -> Self {
+        Self {
+            container,
+            mark: NEXT_MARK.fetch_add(1, Ordering::Relaxed),
+            control: None,
+            limit,
+            read_only,
+            secrets: None,
+        }
+    }
+
+    /// Returns the level of its confinement.
+    pub(crate) fn level(&self) -> &'static str {
+        match self.read_only {
+            true => "read-only",
+            false => "container",
+        }
+    }
+
+    /// Returns the command line of the engine's client.
+    pub(crate) fn argv(&self, request: &InsideRequest<'_>) -> Vec<String> {
+        let program = self.container.engine.program().to_string_lossy();
+        let mut argv: Vec<String> = vec![program.into_owned(), "exec".into()];
+        if request.input || request.terminal {
+            argv.push("--interactive".into());
+        }
+        if request.terminal {
+            argv.push("--tty".into());
+        }
+        argv.extend(["--workdir".into(), request.cwd.to_owned()]);
+        for (name, value) in request.env {
+            let entry = format!("{}={}", name.to_string_lossy(), value.to_string_lossy());
+            argv.extend(["--env".into(), entry]);
+        }
+        let seconds = request
+            .limit
+            .map_or(0, |limit| limit.as_millis().div_ceil(1000));
+        let streams = if request.terminal { "tty" } else { "pipe" };
+        let (kind, words) = match request.program {
+            Program::Shell(text) => ("shell", vec![text.clone()]),
+            Program::Argv(words) => ("argv", words.clone()),
+        };
+        let mark = self.mark.to_string();
+        argv.extend([self.container.name.as_str(), "sh", "-c"].map(str::to_owned));
+        argv.extend([script(RUN), "co".into(), mark, seconds.to_string()]);
+        argv.extend([kind.to_owned(), streams.to_owned()]);
+        argv.extend(words);
+        argv
+    }
+
+    /// Returns the reports so far.
+    pub(crate) fn reports(&self) -> Reports {
+        self.control
+            .as_ref()
+            .map(Control::reports)
+            .unwrap_or_default()
+    }
+
+    /// Waits until the command has started.
+    ///
+    /// # Errors
+    /// It has not, for this reason.
+    pub(crate) async fn started(
+        control: &Control,
+        container: &Container,
+    ) -> Result<(), EngineFault> {
+        if control.started().await {
+            return Ok(());
+        }
+        let words = control.reports().words;
+        Err(EngineFault::of(
+            &container.engine.name(),
+            &container.image,
+            &words,
+        ))
+    }
+
+    /// Waits for the report that the command has ended, or for ever.
+    pub(crate) async fn ended(&self) {
+        let ended = match &self.control {
+            Some(control) => control.ended().await,
+            None => false,
+        };
+        if !ended {
+            std::future::pending().await
+        }
+    }
+
+    /// Returns whether the time-out inside ended a command that took `wall` and exited with `code`. The time tells it
+    /// from a command that exits with such a status by itself.
+    pub(crate) fn timed_out(&self, code: Option<i32>, wall: Duration) -> bool {
+        let late = self.limit.is_some_and(|limit| wall >= limit);
+        late && code.is_some_and(|code| TIME_OUT.contains(&code))
+    }
+
+    /// Returns the limit of the container that ended the command, as far as the kernel tells.
+    pub(crate) fn limit(&self) -> Option<Limit> {
+        let reports = self.reports();
+        let killed = reports.out_of_memory && reports.code.is_some_and(|code| code != 0);
+        killed.then(|| Limit::Memory(self.container.memory()))
+    }
+
+    /// Returns a sentence about an end that the exit status does not explain, or about a program that the image lacks.
+    /// `alone` is true if co did not end the command.
+    pub(crate) fn note(&self, alone: bool) -> Option<String> {
+        let reports = self.control.as_ref()?.reports();
+        if alone && reports.code.is_none() {
+            // The next command finds out if the container can run it.
+            self.container.suspect();
+            let words = reports.words.lines().last();
+            return Some(match words {
+                Some(words) => format!("the container did not go on: {words}"),
+                None => {
+                    "its shell in the container was killed, or could start no process".to_owned()
+                }
+            });
+        }
+        let image = &self.container.image;
+        match reports
+            .missing
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()[..]
+        {
+            [] => None,
+            _ if !self.container.tells_missing() => None,
+            ["bash"] => Some(format!(
+                "the image {image} has no bash, so commands run in its sh"
+            )),
+            _ => Some(format!(
+                "the image {image} has no timeout, so a time-out comes {} s late",
+                LATER.as_secs()
+            )),
+        }
+    }
+
+    /// Waits until no process of the command is left.
+    pub(crate) async fn gone(&self) {
+        let mut pause = GONE_FIRST;
+        loop {
+            tokio::time::sleep(pause).await;
+            match self.call(LEFT).await {
+                Ok(lines) if !control::processes(&lines).is_empty() => {}
+                Err(fault) if fault.kind == FaultKind::Slow => {}
+                _ => return,
+            }
+            pause = (pause * 2).min(GONE_LONGEST);
+        }
+    }
+
+    /// Returns the processes that the command left.
+    pub(crate) async fn left(&self) -> Vec<Background> {
+        let reports = self.reports();
+        if reports.code.is_some() {
+            return reports.left;
+        }
+        let listed = self.call(LEFT).await;
+        listed.map_or_else(|_| Vec::new(), |lines| control::processes(&lines))
+    }
+
+    /// Ends all processes of the command. If that fails, ends the container with all commands.
+    pub(crate) async fn end(&self) {
+        let ended = tokio::time::timeout(END_LIMIT, self.call(END)).await;
+        match ended {
+            Ok(Ok(_)) => {}
+            // Nothing runs in it any more.
+            Ok(Err(fault)) if fault.kind == FaultKind::Gone => {}
+            _ => {
+                tracing::warn!(
+                    name = self.container.name,
+                    "a container is removed to end a command"
+                );
+                self.container.remove().await;
+            }
+        }
+    }
+
+    async fn call(&self, text: &str) -> Result<String, EngineFault> {
+        let Container {
+            engine,
+            name,
+            image,
+            ..
+        } = &*self.container;
+        let (text, mark) = (script(text), self.mark.to_string());
+        let args = ["exec", name, "sh", "-c", &text, "co", &mark];
+        engine.call(&args, image).await
+    }
+}

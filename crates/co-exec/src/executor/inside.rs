@@ -1,0 +1,193 @@
+//! Starts commands in containers.
+
+use std::sync::Arc;
+
+use super::Executor;
+use crate::command::{CommandSpec, Confinement, Program, UNTIL_IT_ENDS};
+use crate::container::{Container, ContainerUse, Control, Inside, InsideRequest};
+use crate::environment::Variables;
+use crate::error::Error;
+use crate::limits::{CommandLimits, ProcessLimits};
+use crate::process::env::{self, Sources};
+use crate::process::start::{self, StartRequest};
+use crate::process::streams::Streams;
+use crate::running_command::RunningCommand;
+use crate::sandbox::{Refused, SecretWatch, Unready};
+use crate::secrets::Survey;
+
+/// The tries to start a command. Before each but the first, its container is made to run again.
+const TRIES: usize = 2;
+
+impl Executor {
+    /// Makes the container of a confinement, if it is one, before a person is asked about a command in it. Returns
+    /// sentences for the person about a new one.
+    ///
+    /// # Errors
+    /// No command can run in it.
+    pub async fn prepare(&self, confinement: &Confinement) -> Result<Vec<String>, Error> {
+        if !matches!(confinement, Confinement::Container { .. }) {
+            return Ok(Vec::new());
+        }
+        let (container, _) = self.container(confinement).await?;
+        let told = container.tells_unwritable().then(|| container.unwritable());
+        Ok(told.flatten().into_iter().collect())
+    }
+
+    /// Removes all containers of this executor.
+    pub async fn remove_containers(&self) {
+        self.inner.containers.remove_all().await;
+    }
+
+    pub(super) async fn start_inside(
+        &self,
+        spec: &CommandSpec,
+        streams: Streams,
+    ) -> Result<RunningCommand, Error> {
+        match &spec.program {
+            Program::Shell(text) if text.trim().is_empty() => return Err(Error::Empty),
+            Program::Argv(argv) if argv.first().is_none_or(String::is_empty) => {
+                return Err(Error::Empty);
+            }
+            _ => {}
+        }
+        let (container, survey) = self.container(&spec.confinement).await?;
+        let terminal = matches!(streams, Streams::Terminal(_));
+        let mut tries = 1;
+        loop {
+            let fault = match self.try_inside(spec, streams, (&container, survey.clone())) {
+                Ok((job, None)) => return Ok(job),
+                Ok((job, Some(control))) => match Inside::started(&control, &container).await {
+                    Ok(()) => return Ok(job),
+                    Err(fault) => fault,
+                },
+                Err(error) => return Err(error),
+            };
+            if tries == TRIES || terminal {
+                return Err(fault.into());
+            }
+            tries += 1;
+            self.inner.containers.revive(&container).await?;
+        }
+    }
+
+    /// Returns the container for a confinement, and the survey of the secrets that it masks.
+    async fn container(
+        &self,
+        confinement: &Confinement,
+    ) -> Result<(Arc<Container>, Option<Arc<Survey>>), Error> {
+        let Confinement::Container {
+            workspace,
+            shown,
+            read_only,
+        } = confinement
+        else {
+            let why = "this confinement is no container".to_owned();
+            return Err(Error::Sandbox(Refused::Unable(why)));
+        };
+        if self.inner.root.is_cancelled() {
+            return Err(Error::Closed);
+        }
+        let survey = self.survey(confinement).await;
+        if *read_only && !survey.as_ref().is_some_and(|survey| survey.complete) {
+            let unready = Unready::NotSurveyed(workspace.clone());
+            return Err(Error::Sandbox(unready.into()));
+        }
+        let masked = survey.as_ref().map_or_else(Vec::new, |survey| {
+            let all = survey.closed().filter(|path| !shown.includes(path));
+            all.cloned().collect()
+        });
+        let purpose = ContainerUse {
+            workspace: workspace.clone(),
+            read_only: *read_only,
+        };
+        let containers = &self.inner.containers;
+        let container = containers.ready(&self.settings.container, &purpose, masked);
+        Ok((container.await?, survey))
+    }
+
+    /// Starts the engine's client. Returns its job, and its reports if there are any.
+    fn try_inside(
+        &self,
+        spec: &CommandSpec,
+        streams: Streams,
+        (container, survey): (&Arc<Container>, Option<Arc<Survey>>),
+    ) -> Result<(RunningCommand, Option<Control>), Error> {
+        let timeout = self.timeout(spec)?;
+        let (workspace, read_only) = container.workspace();
+        let cwd = container
+            .inside(&spec.cwd)
+            .ok_or_else(|| Error::OutsideContainer {
+                cwd: spec.cwd.clone(),
+                workspace: workspace.to_owned(),
+            })?;
+        let terminal = matches!(streams, Streams::Terminal(_));
+        let mut env = env::build(Sources {
+            host: &Vec::new(),
+            inherit: false,
+            allow: &[],
+            caller: spec.caller,
+            path: None,
+            extra: &spec.extra_env,
+            terminal,
+        });
+        // The image has a PATH of its own.
+        env.retain(|(name, _)| name != "PATH");
+        env.extend(git_environment(read_only));
+        let limit = Some(timeout).filter(|timeout| *timeout != UNTIL_IT_ENDS);
+        let mut inside = Inside::new(Arc::clone(container), limit, read_only);
+        let argv = inside.argv(&InsideRequest {
+            program: &spec.program,
+            cwd: &cwd.to_string_lossy(),
+            env: &env,
+            input: spec.stdin.is_some() || streams == Streams::Open,
+            terminal,
+            limit,
+        });
+        let mut started = start::start(StartRequest {
+            program: &Program::Argv(argv),
+            shell: None,
+            cwd: std::path::Path::new("/"),
+            stdin: spec.stdin.as_deref(),
+            streams,
+            confinement: &Confinement::Plain,
+            env: container.engine.env.clone(),
+            limits: ProcessLimits::default(),
+            tmp_size: None,
+            group: None,
+            launcher: None,
+            reports: !terminal,
+            survey: None,
+        })?;
+        let control = started.reports.take().map(Control::read);
+        inside.control.clone_from(&control);
+        if let (true, Some(survey), Some(launcher)) = (read_only, survey, &self.inner.launcher) {
+            let surveys = launcher.surveys().clone();
+            inside.secrets = Some(SecretWatch::new(surveys, workspace, survey));
+        }
+        let none = (started, CommandLimits::default(), None);
+        let job = self.supervise(spec, streams, timeout, none, Some(inside));
+        Ok((job, control))
+    }
+}
+
+/// Returns variables that let git work in a workspace of another user, and keep it from starting programs if it only
+/// looks.
+fn git_environment(read_only: bool) -> Variables {
+    let mut variables: Vec<(String, String)> = Vec::new();
+    if read_only {
+        let hardened = crate::environment::GIT_ENVIRONMENT;
+        variables.extend(hardened.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+    let count = if read_only { 2 } else { 0 };
+    variables.retain(|(name, _)| name != "GIT_CONFIG_COUNT");
+    variables.push(("GIT_CONFIG_COUNT".to_owned(), (count + 1).to_string()));
+    variables.push((
+        format!("GIT_CONFIG_KEY_{count}"),
+        "safe.directory".to_owned(),
+    ));
+    variables.push((format!("GIT_CONFIG_VALUE_{count}"), "*".to_owned()));
+    variables
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
+}

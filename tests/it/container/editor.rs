@@ -1,0 +1,115 @@
+//! Containers as a person has them: runs, jobs, questions.
+
+use super::{BASH, BUSYBOX, engines, workspace};
+use crate::support::chat::Chat;
+use crate::support::http::Reply;
+use crate::support::{DEADLINE, proc};
+
+#[test]
+fn a_model_writes_a_script_that_times_out_and_writes_it_anew() {
+    for engine in engines() {
+        let mut settings = engine.settings(BASH);
+        settings["auto_confirm"] = true.into();
+        let chat = Chat::start(workspace(), &settings);
+        let shell = |id: &str, command: &str| Reply::shell(id, command);
+        chat.server
+            .reply(shell("c1", "printf 'echo part; sleep 60' > s.sh"));
+        chat.server.reply(Reply::new().call(
+            "c2",
+            "run_shell_command",
+            &serde_json::json!({ "cmd": "bash s.sh", "timeout": 1 }),
+        ));
+        chat.server
+            .reply(shell("c3", "printf 'echo whole' > s.sh; pwd"));
+        chat.server.reply(shell("c4", "bash s.sh"));
+        chat.server.reply(shell("c5", "cat s.sh"));
+        chat.server.reply(Reply::text("It works."));
+        chat.co(" make a script");
+        chat.wait_turns(1);
+        let requests = chat.server.requests();
+        let told = |request: usize| requests[request].last("tool").unwrap();
+        assert!(
+            told(2).contains("\npart\n") && told(2).contains("timed out after 1"),
+            "{}",
+            told(2)
+        );
+        assert!(told(3).contains("\n/workspace\n"), "{}", told(3));
+        assert!(told(4).contains("\nwhole\n"), "{}", told(4));
+        assert!(told(5).contains("\necho whole"), "{}", told(5));
+        let system = requests[0].last("system").unwrap();
+        assert!(system.contains("run in a container"), "{system}");
+        // One for approved commands, one for those that only look.
+        let names = engine.containers(&chat.workspace);
+        let looks = names.iter().filter(|name| name.ends_with("-ro")).count();
+        assert_eq!((names.len(), looks), (2, 1), "{engine:?}: {names:?}");
+    }
+}
+
+#[test]
+fn a_container_that_stops_or_goes_is_there_again() {
+    for engine in engines() {
+        let chat = Chat::start(workspace(), &engine.settings(BUSYBOX));
+        chat.co("! echo on$((0))e");
+        chat.wait_buffer("co://shell", "\non0e");
+        let names = engine.containers(&chat.workspace);
+        let [name] = &names[..] else {
+            panic!("{engine:?}: {names:?}");
+        };
+        // The process that keeps it alive.
+        chat.co("! kill -9 -1; sleep 60");
+        chat.wait_buffer("co://shell", "in the container was killed");
+        chat.co("! echo tw$((0))o");
+        chat.wait_buffer("co://shell", "\ntw0o");
+        chat.co("! echo up > up; sleep 60");
+        proc::wait_until(DEADLINE, "the command", || {
+            chat.workspace.exists("up").then_some(())
+        });
+        engine.call(&["rm", "--force", name]);
+        chat.wait_buffer("co://shell", "exit 137");
+        chat.co("! echo $((1+2)) again");
+        chat.wait_buffer("co://shell", "\n3 again");
+        assert_eq!(engine.containers(&chat.workspace), names);
+        // The limit of processes stops a bomb, and its end takes the whole container if nothing else does.
+        chat.co("! ++timeout=2 b() { b | b & }; b; while :; do :; done");
+        chat.wait_buffer("co://shell", "timed out");
+        chat.co("! echo $((2+2)) again");
+        chat.wait_buffer("co://shell", "\n4 again");
+    }
+}
+
+#[test]
+fn a_stop_reaches_inside_and_streams_work_as_everywhere() {
+    for engine in engines() {
+        let chat = Chat::start(workspace(), &engine.settings(BUSYBOX));
+        chat.co("! ++stdin read x; echo g$((0))t $x");
+        chat.nvim.wait_text("$ read x");
+        chat.co(" /jobs");
+        chat.nvim.wait_text("   1  running");
+        chat.nvim.type_keys("i");
+        chat.nvim.wait_text("stdin of run 1:");
+        chat.nvim.type_keys("hello<CR>");
+        chat.wait_buffer("co://shell", "\ng0t hello");
+        chat.nvim.type_keys("q");
+        chat.co("! trap '' TERM; echo up > up; while :; do sleep 1; done");
+        proc::wait_until(DEADLINE, "the command", || {
+            chat.workspace.exists("up").then_some(())
+        });
+        chat.nvim.type_keys("<C-w>b");
+        chat.nvim
+            .wait_for("vim.bo.filetype == 'co-shell'", "the shell's window");
+        chat.nvim.type_keys("<C-c>");
+        chat.wait_buffer("co://shell", "\ncancelled");
+        chat.co("! ++pty [ -t 0 ] && echo t$((0))y");
+        chat.nvim.wait_text("t0y");
+        let names = engine.containers(&chat.workspace);
+        let left = engine.call(&["exec", &names[0], "ps"]);
+        let loops = left
+            .lines()
+            .filter(|line| line.contains("sleep 1") || line.contains("trap"));
+        assert_eq!(
+            loops.filter(|line| !line.contains("86400")).count(),
+            0,
+            "{left}"
+        );
+    }
+}

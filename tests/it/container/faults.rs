@@ -1,0 +1,66 @@
+//! A container that cannot run: one sentence with the engine's words and the next step, before anything is asked.
+
+use serde_json::json;
+
+use super::{BUSYBOX, Engine, engines, exec, workspace};
+use crate::support::chat::Chat;
+use crate::support::http::Reply;
+
+#[test]
+fn a_model_learns_it_before_the_person_is_asked() {
+    let settings =
+        json!({ "sandbox_backend": "docker", "container_engine": "/nonexistent/podman" });
+    let chat = Chat::start(workspace(), &settings);
+    chat.server.reply(Reply::shell("c1", "echo x > made"));
+    chat.server.reply(Reply::text("I cannot."));
+    chat.co(" write");
+    chat.wait_turns(1);
+    let told = chat.server.requests()[1].last("tool").unwrap();
+    assert_eq!(
+        told,
+        "there is no program /nonexistent/podman; install docker or podman, or set container_engine to its path"
+    );
+    assert_eq!(chat.events("CoApprovalRequested"), 0);
+    chat.co("! echo x > made");
+    chat.wait_buffer(
+        "co://shell",
+        "not run: there is no program /nonexistent/podman",
+    );
+    assert!(!chat.workspace.exists("made"));
+}
+
+#[test]
+fn each_fault_has_its_next_step() {
+    for engine in engines() {
+        let workspace = workspace();
+        let check = |engine: &Engine, image: &str, args: &[&str], parts: &[&str]| {
+            let done = exec(engine, &workspace, image, args);
+            assert_eq!(done.status.code(), Some(125), "{done:?}");
+            let told = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(told.lines().count(), 1, "{told}");
+            for part in parts {
+                assert!(told.contains(part), "{engine:?}: {part} in {told}");
+            }
+        };
+        let missing = ["no image co-none:test", "set docker_image"];
+        check(&engine, "co-none:test", &["echo"], &missing);
+        let name = engine.program.file_name().unwrap().to_str().unwrap();
+        if name == "docker" {
+            let dir = tempfile::tempdir().unwrap();
+            let stopped = Engine {
+                program: dir.path().join("docker"),
+            };
+            let text = std::fs::read_to_string(&engine.program).unwrap();
+            let line = text
+                .lines()
+                .find(|line| line.contains("DOCKER_HOST"))
+                .unwrap();
+            let text = text.replace(line, "export DOCKER_HOST=unix:///nonexistent.sock");
+            std::fs::write(&stopped.program, text).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&stopped.program, mode).unwrap();
+            let parts = ["docker does not answer (", "start its service"];
+            check(&stopped, BUSYBOX, &["echo"], &parts);
+        }
+    }
+}
