@@ -20,7 +20,7 @@ fuzz: ## Run the tests with generated input, with more of it (CASES=40000)
 	CO_TEST_CASES=$(or $(CASES),40000) PROPTEST_CASES=$(or $(CASES),40000) cargo test --workspace --locked --no-fail-fast -- $(GENERATED)
 
 bench: ## Measure how fast it is, beside the least it could take (docs/BENCHMARKS.md)
-	CO_TEST_NVIM="$$(python3 scripts/tools.py nvim)" cargo bench --locked --bench exec --bench sandbox --bench policy --bench checkpoint --bench editor
+	CO_TEST_NVIM="$$(python3 scripts/tools.py nvim)" cargo bench --locked --bench exec --bench sandbox --bench policy --bench checkpoint --bench edits --bench editor
 
 lint: ## Check formats, lints, types, documentation and spelling
 	@bash scripts/lint.sh

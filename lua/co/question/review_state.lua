@@ -15,8 +15,14 @@ local M = {}
 ---@param change co.Change
 ---@return co.review.State
 function M.new(change)
-  local text = change.text or ''
-  local lines = text == '' and {} or vim.split((text:gsub('\n$', '')), '\n', { plain = true })
+  local text, lines = change.text or '', {}
+  if text ~= '' and text:sub(-1) ~= '\n' then
+    text = text .. '\n'
+  end
+  -- vim.split() takes three times as long, which shows in a long file.
+  for line in text:gmatch('([^\n]*)\n') do
+    lines[#lines + 1] = line
+  end
   return { text = lines, hunks = change.hunks, answers = {} }
 end
 
