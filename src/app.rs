@@ -253,7 +253,7 @@ fn services(
 
 /// Tells Neovim how unasked commands are confined, once the sandbox was probed.
 async fn tell_isolation(services: Arc<Services>) {
-    let isolation = services.probe.isolation().await.short().to_owned();
+    let isolation = services.probe.kernel().await.short().to_owned();
     services.editor.tell(ToEditor::Isolation { isolation });
 }
 

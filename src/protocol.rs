@@ -30,7 +30,7 @@ pub enum FromEditor {
         #[serde(default)]
         settings: serde_json::Value,
     },
-    /// The choice of `/sandbox` in a backend that failed, for its successor: `landlock` or `subprocess`.
+    /// The choice of `/sandbox` in a backend that failed, for its successor, as a value of `sandbox_backend`.
     Sandbox { backend: String },
     /// A prompt. `chat` is a number of Lua, 1 and up; the first message makes the chat.
     Prompt {
@@ -260,7 +260,7 @@ pub enum ToEditor {
     Ready { protocol: u32, version: String },
     /// The confinement of unasked commands, for the winbar: `unasked: read-only`, or why there is none.
     Isolation { isolation: String },
-    /// `/sandbox` now confines approved commands by this backend: `landlock` or `subprocess`.
+    /// `/sandbox` now confines approved commands by this value of `sandbox_backend`.
     Sandbox { backend: String },
     /// Plugin and backend do not fit, or the backend could not start. It ends.
     Refused { message: String },

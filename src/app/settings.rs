@@ -89,10 +89,9 @@ impl App {
         if word.is_empty() {
             return true;
         }
-        let Some(backend @ (SandboxBackend::Landlock | SandboxBackend::Subprocess)) =
-            SandboxBackend::from_word(word)
-        else {
-            let why = format!("/sandbox takes landlock or subprocess, not \"{word}\"");
+        let Some(backend) = SandboxBackend::from_word(word) else {
+            let why =
+                format!("/sandbox takes landlock, docker, subprocess or auto, not \"{word}\"");
             self.services.notice(Level::Error, why);
             return false;
         };

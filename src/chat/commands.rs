@@ -50,16 +50,27 @@ impl Chat {
     /// Returns how approved commands and commands that run unasked are confined, and the other choice.
     async fn sandbox_words(&self) -> String {
         let isolation = self.services.probe.isolation().await;
-        let approved = match isolation.approved_words() {
-            Ok(words) => words,
-            Err(refused) => format!("approved commands are refused: {refused}"),
+        let engine = isolation.check_engine().await;
+        let inside = isolation.name() == SandboxBackend::Docker.word();
+        let approved = match (isolation.approved_words(), &engine) {
+            (Ok(_), Err(fault)) if inside => format!("approved commands are refused: {fault}"),
+            (Ok(words), _) => words,
+            (Err(refused), _) => format!("approved commands are refused: {refused}"),
         };
         let other = match isolation.other() {
             Some(SandboxBackend::Landlock) => " (/sandbox landlock confines them to the workspace)",
             Some(_) => " (/sandbox subprocess ends this)",
             None => "",
         };
-        format!("{approved}{other}; {}", isolation.unasked_words())
+        let container = match engine {
+            _ if inside => String::new(),
+            Ok(()) => "; /sandbox docker runs them in a container".to_owned(),
+            Err(fault) => format!("; no container can run: {fault}"),
+        };
+        format!(
+            "{approved}{other}; {}{container}",
+            isolation.unasked_words()
+        )
     }
 
     pub(super) fn say(&self, message: impl Into<String>) {
@@ -228,12 +239,20 @@ impl Chat {
     async fn change_directory(&mut self, path: &str) {
         let asked = self.named(if path.is_empty() { "~" } else { path });
         let (there, now) = (asked.clone(), self.dirs.workspace.clone());
+        // Its jobs and files are there.
+        let held = self.services.probe.name() == SandboxBackend::Docker.word();
         let found = blocking(move || {
             let cwd = there.canonicalize()?;
             if !cwd.is_dir() {
                 return Err(io::ErrorKind::NotADirectory.into());
             }
             let inside = cwd.starts_with(&now);
+            if held && !inside {
+                return Err(io::Error::other(format!(
+                    "the container of this chat has {} only",
+                    now.display()
+                )));
+            }
             let workspace = if inside { now } else { workspace_of(&cwd) };
             io::Result::Ok(WorkDirs { workspace, cwd })
         });

@@ -171,7 +171,12 @@ impl Services {
     /// The backend cannot work here. The error has the reason.
     pub async fn confined_by(&self, backend: SandboxBackend) -> Result<Self, Refused> {
         let probe = self.probe.with(backend);
-        probe.isolation().await.approved_words()?;
+        let isolation = probe.isolation().await;
+        isolation.approved_words()?;
+        if backend == SandboxBackend::Docker {
+            let answer = isolation.check_engine().await;
+            answer.map_err(|fault| Refused::Unable(fault.to_string()))?;
+        }
         Ok(Self {
             probe,
             ..self.clone()

@@ -20,6 +20,7 @@ use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
 use crate::tool::confinement::Isolation;
 use co_exec::LimitEnforcement;
+use co_exec::container::{EngineFault, check_engine};
 use co_exec::sandbox::Refused;
 
 pub use check::{Check, CheckLevel};
@@ -128,8 +129,9 @@ pub async fn checks(
     checks.extend(provider::checks(&config, env).await);
     checks.push(sandbox(probe));
     checks.extend(landlock::check(probe.landlock));
-    checks.push(backend(probe, &config));
-    checks.push(container::check(&config, &args.environment).await);
+    let engine = check_engine(config.container(), &args.environment).await;
+    checks.push(backend(probe, &config, engine.as_ref().map(drop)));
+    checks.push(container::check(&config, engine));
     let root = rustix::process::geteuid().is_root();
     checks.push(limits(&probe.limits, root));
     checks
@@ -167,8 +169,9 @@ fn sandbox(probe: &SandboxReport) -> Check {
 }
 
 /// Shows the permissions of approved commands.
-fn backend(probe: &SandboxReport, config: &Config) -> Check {
+fn backend(probe: &SandboxReport, config: &Config, engine: Result<(), &EngineFault>) -> Check {
     let isolation = Isolation::with_result(config, probe.held.clone());
+    let isolation = isolation.with_engine(engine.map_err(EngineFault::clone));
     match isolation.approved_words() {
         Ok(words) if isolation.other() == Some(SandboxBackend::Landlock) => Check::ok(
             "backend",

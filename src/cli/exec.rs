@@ -64,7 +64,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         Ok(request) => request,
         Err(message) => return fail(&message),
     };
-    let confinement = match confinement(&request, &machine) {
+    let confinement = match confinement(&request, &machine).await {
         Ok(confinement) => confinement,
         Err(refused) => return fail(&refused),
     };
@@ -113,7 +113,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
 }
 
 /// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.
-fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, String> {
+async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, String> {
     let workspace = workspace_of(&request.cwd);
     let mut config = machine.config.clone();
     config.sandbox_backend = request.backend.unwrap_or(config.sandbox_backend);
@@ -124,6 +124,7 @@ fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, 
         return Ok(Confinement::Plain);
     }
     let isolation = Isolation::new(&config, &machine.launcher);
+    let isolation = isolation.ask_engine().await;
     if request.read_only {
         return Ok(isolation.for_unasked(&workspace));
     }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::config::{Config, Network, SandboxBackend};
-use co_exec::container::ContainerSettings;
+use co_exec::container::{ContainerSettings, EngineFault, check_engine};
 use co_exec::sandbox::{Launcher, Refused};
 use co_exec::{CommandOutcome, Confinement, ShownSecrets};
 
@@ -84,6 +84,8 @@ pub struct Isolation {
     hide_secrets: bool,
     container: ContainerSettings,
     read_only: Result<(), Refused>,
+    /// The answer of the container engine; none if nobody asked it.
+    engine: Option<Result<(), EngineFault>>,
 }
 
 impl Isolation {
@@ -100,7 +102,66 @@ impl Isolation {
             hide_secrets: config.hide_secrets,
             container: config.container().clone(),
             read_only,
+            engine: None,
         }
+    }
+
+    /// Returns the same with the answer of the container engine.
+    #[must_use]
+    pub fn with_engine(&self, engine: Result<(), EngineFault>) -> Self {
+        Self {
+            engine: Some(engine),
+            ..self.clone()
+        }
+    }
+
+    /// Asks the container engine if the choice depends on it.
+    pub async fn ask_engine(&self) -> Self {
+        if self.backend != SandboxBackend::Auto {
+            return self.clone();
+        }
+        let engine = self.check_engine().await;
+        self.with_engine(engine)
+    }
+
+    /// Checks that the container engine answers and has the image.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn check_engine(&self) -> Result<(), EngineFault> {
+        let environment: Vec<_> = std::env::vars_os().collect();
+        check_engine(&self.container, &environment).await.map(drop)
+    }
+
+    /// Returns the confinement that the person chose, or that `auto` takes: the strongest one that can run.
+    fn chosen(&self) -> SandboxBackend {
+        match (self.backend, &self.engine) {
+            (SandboxBackend::Auto, Some(Ok(()))) => SandboxBackend::Docker,
+            (SandboxBackend::Auto, _) if self.read_only.is_ok() => SandboxBackend::Landlock,
+            (SandboxBackend::Auto, _) => SandboxBackend::Subprocess,
+            (named, _) => named,
+        }
+    }
+
+    /// Returns a sentence about the choice of `auto`, with the reasons against stronger confinements.
+    fn auto_words(&self) -> Option<String> {
+        if self.backend != SandboxBackend::Auto {
+            return None;
+        }
+        let container = match &self.engine {
+            Some(Err(fault)) => Some(format!("no container can run: {fault}")),
+            _ => None,
+        };
+        let landlock = match (&self.engine, &self.read_only) {
+            (Some(Ok(())), _) | (_, Ok(())) => None,
+            (_, Err(why)) => Some(format!("landlock cannot: {why}")),
+        };
+        let reasons: Vec<String> = container.into_iter().chain(landlock).collect();
+        let took = format!("auto takes {}", self.chosen().word());
+        Some(match reasons.is_empty() {
+            true => took,
+            false => format!("{took}, because {}", reasons.join("; ")),
+        })
     }
 
     /// Returns the same for another chosen confinement of approved commands.
@@ -127,11 +188,9 @@ impl Isolation {
             network: self.network,
             shown: shown.clone(),
         };
-        match self.backend {
-            SandboxBackend::Subprocess => Ok(Confinement::Plain),
+        match self.chosen() {
+            SandboxBackend::Subprocess | SandboxBackend::Auto => Ok(Confinement::Plain),
             SandboxBackend::Landlock => self.read_only.clone().map(|()| confined()),
-            SandboxBackend::Auto if self.read_only.is_ok() => Ok(confined()),
-            SandboxBackend::Auto => Ok(Confinement::Plain),
             // Only the engine can tell if it can run: the executor asks it before the first command.
             SandboxBackend::Docker => Ok(Confinement::Container {
                 workspace,
@@ -144,7 +203,7 @@ impl Isolation {
     /// Returns the confinement of commands that run unasked, where they may.
     pub fn for_unasked(&self, workspace: &Path) -> Confinement {
         let workspace = workspace.to_owned();
-        match self.backend {
+        match self.chosen() {
             SandboxBackend::Docker => Confinement::Container {
                 workspace,
                 shown: ShownSecrets::Nothing,
@@ -165,16 +224,12 @@ impl Isolation {
 
     /// Returns the confinement of approved commands in a word, for the winbar and the float.
     pub fn name(&self) -> &'static str {
-        match self.backend {
-            SandboxBackend::Auto if self.read_only.is_ok() => SandboxBackend::Landlock.word(),
-            SandboxBackend::Auto => SandboxBackend::Subprocess.word(),
-            named => named.word(),
-        }
+        self.chosen().word()
     }
 
     /// Returns true if unasked commands can be held at the read-only level, by the kernel or in a container.
     pub fn confines(&self) -> bool {
-        self.read_only.is_ok() || self.backend == SandboxBackend::Docker
+        self.read_only.is_ok() || self.chosen() == SandboxBackend::Docker
     }
 
     /// Returns the confinement of unasked commands in a few words, for the winbar.
@@ -188,7 +243,7 @@ impl Isolation {
     /// Returns the confinement of unasked commands in a sentence.
     pub fn unasked_words(&self) -> String {
         match &self.read_only {
-            _ if self.backend == SandboxBackend::Docker => {
+            _ if self.chosen() == SandboxBackend::Docker => {
                 "unasked commands run in a container that can only read the workspace".to_owned()
             }
             Ok(()) => "unasked commands run in the read-only sandbox".to_owned(),
@@ -201,7 +256,7 @@ impl Isolation {
     /// # Errors
     /// As [`Isolation::for_approved`].
     pub fn approved_words(&self) -> Result<String, Refused> {
-        Ok(match self.for_approved(Path::new("/"))? {
+        let words = match self.for_approved(Path::new("/"))? {
             Confinement::Workspace { network, .. } => format!(
                 "approved commands write in the workspace and a private temporary directory only, {} network",
                 if network { "with" } else { "without" }
@@ -227,6 +282,10 @@ impl Isolation {
                 )
             }
             _ => "approved commands run unconfined, with all your permissions".to_owned(),
+        };
+        Ok(match self.auto_words() {
+            Some(auto) => format!("{words} ({auto})"),
+            None => words,
         })
     }
 
@@ -369,6 +428,22 @@ mod tests {
         let strongest = isolation("auto", &none);
         assert_eq!(strongest.for_approved(workspace), Ok(Confinement::Plain));
         assert_eq!(strongest.name(), "subprocess");
+        let fault = co_exec::container::Engine::find("/nonexistent", &[]).unwrap_err();
+        let words = strongest.with_engine(Err(fault.clone())).approved_words();
+        let words = words.unwrap();
+        assert!(words.contains("(auto takes subprocess, because no container can run: there is no program /nonexistent"), "{words}");
+        assert!(words.contains("; landlock cannot: "), "{words}");
+        let held = isolation("auto", &able()).with_engine(Err(fault));
+        assert_eq!(held.name(), "landlock");
+        let inside = isolation("auto", &able()).with_engine(Ok(()));
+        assert_eq!(inside.name(), "docker");
+        assert!(
+            inside
+                .approved_words()
+                .unwrap()
+                .ends_with("(auto takes docker)")
+        );
+        assert!(inside.for_unasked(workspace).only_looks());
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::sync::SetOnce;
+use tokio::sync::{OnceCell, SetOnce};
 
 use super::confinement::{self, Isolation};
 use crate::config::{Config, SandboxBackend};
 use co_exec::Confinement;
+use co_exec::container::EngineFault;
 use co_exec::sandbox::{Launcher, Refused};
 
 /// The chosen confinement of approved commands and, when the probe has ended, the abilities of the kernel.
@@ -15,6 +16,8 @@ use co_exec::sandbox::{Launcher, Refused};
 pub struct SandboxProbe {
     backend: SandboxBackend,
     found: Arc<SetOnce<Isolation>>,
+    /// The answer of the container engine, which is asked only if `auto` needs it.
+    engine: Arc<OnceCell<Result<(), EngineFault>>>,
 }
 
 impl SandboxProbe {
@@ -25,6 +28,7 @@ impl SandboxProbe {
         let probe = Self {
             backend: config.sandbox_backend,
             found: Arc::default(),
+            engine: Arc::default(),
         };
         let (config, found) = (config.clone(), Arc::clone(&probe.found));
         tokio::task::spawn_blocking(move || {
@@ -39,20 +43,32 @@ impl SandboxProbe {
         Self {
             backend: config.sandbox_backend,
             found: Arc::new(SetOnce::new_with(Some(isolation))),
+            engine: Arc::default(),
         }
     }
 
-    /// Returns the same probe for another chosen confinement of approved commands.
+    /// Returns the same probe for another chosen confinement of approved commands. It asks the container engine anew.
     #[must_use]
     pub fn with(&self, backend: SandboxBackend) -> Self {
         Self {
             backend,
             found: Arc::clone(&self.found),
+            engine: Arc::default(),
         }
     }
 
     /// Waits for the end of the probe and returns its result.
     pub async fn isolation(&self) -> Isolation {
+        let isolation = self.kernel().await;
+        if self.backend != SandboxBackend::Auto {
+            return isolation;
+        }
+        let engine = self.engine.get_or_init(|| isolation.check_engine());
+        isolation.with_engine(engine.await.clone())
+    }
+
+    /// Waits for the end of the probe and returns its result, without an answer of the container engine.
+    pub async fn kernel(&self) -> Isolation {
         self.found.wait().await.with(self.backend)
     }
 
@@ -67,7 +83,11 @@ impl SandboxProbe {
     }
 
     fn known(&self) -> Option<Isolation> {
-        Some(self.found.get()?.with(self.backend))
+        let isolation = self.found.get()?.with(self.backend);
+        if self.backend != SandboxBackend::Auto {
+            return Some(isolation);
+        }
+        Some(isolation.with_engine(self.engine.get()?.clone()))
     }
 
     /// Returns the confinement of commands that the person typed, approved, or allowed by a rule. It waits for the probe,
@@ -108,6 +128,7 @@ mod tests {
         SandboxProbe {
             backend,
             found: Arc::default(),
+            engine: Arc::default(),
         }
     }
 

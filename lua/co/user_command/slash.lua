@@ -230,7 +230,9 @@ M.commands = {
   delete = { about = 'delete an earlier chat' },
   fork = { about = 'continue in a copy of the chat' },
   usage = { about = 'say what the chat has used' },
-  sandbox = { about = 'show the confinement of commands, or choose it: landlock, subprocess' },
+  sandbox = {
+    about = 'show the confinement of commands, or choose it: landlock, docker, subprocess, auto',
+  },
 }
 
 --- Carries out a slash command. An unknown one is an error and is not sent.

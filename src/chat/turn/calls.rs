@@ -19,11 +19,13 @@ use super::question::Resolution;
 use super::queue::{NextCall, QuestionEnd, Queue, QueuedCall};
 use super::run::{CallResult, StartedCommand};
 use super::step::MAX_CALLS;
+use crate::config::SandboxBackend;
 use crate::error;
 use crate::protocol::HunkAnswer;
 use crate::tool::ToolCall;
 use crate::tool::shell::{self, Run};
 use co_exec::Confinement;
+use co_exec::container::WORKSPACE_INSIDE;
 use co_exec::secrets::redact::Redacted;
 use co_llm::transcript::{Call, Decision, Shown};
 use co_policy::{Grant, Verdict};
@@ -167,6 +169,11 @@ impl Turn {
     }
 
     fn place(&self, request: &shell::CommandRequest) -> Result<PathBuf, String> {
+        let mut request = request.clone();
+        if self.services.probe.name() == SandboxBackend::Docker.word() {
+            // The model may know only the name inside.
+            request.cwd = request.cwd.map(|cwd| outside(&self.workspace, cwd));
+        }
         request
             .place(&self.workspace, &self.cwd)
             .map_err(|error| error::text_of(&error).plain())
@@ -380,5 +387,33 @@ impl Turn {
             edited: reviewed.edited,
             decision: Decision::Unasked,
         }
+    }
+}
+
+/// Returns a path of a container as the person has it. Other paths stay as they are.
+fn outside(workspace: &Path, path: String) -> String {
+    match Path::new(&path).strip_prefix(WORKSPACE_INSIDE) {
+        Ok(below) if !Path::new(&path).starts_with(workspace) => {
+            workspace.join(below).to_string_lossy().into_owned()
+        }
+        _ => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_inside_is_one_of_the_workspace() {
+        let check = |workspace: &str, path: &str, expected: &str| {
+            let found = outside(Path::new(workspace), path.to_owned());
+            assert_eq!(Path::new(&found), Path::new(expected));
+        };
+        check("/home/ann/work", "/workspace", "/home/ann/work");
+        check("/home/ann/work", "/workspace/a/b", "/home/ann/work/a/b");
+        check("/home/ann/work", "src", "src");
+        check("/home/ann/work", "/workspaces", "/workspaces");
+        check("/workspace/x", "/workspace/x/y", "/workspace/x/y");
     }
 }

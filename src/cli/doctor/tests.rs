@@ -212,9 +212,9 @@ fn without_a_sandbox_it_says_what_to_use() {
     );
     assert!(check.advice.unwrap().contains("5.13"));
     let mut config = Config::default();
-    assert_eq!(backend(&probe, &config).level, CheckLevel::Ok);
+    assert_eq!(backend(&probe, &config, Ok(())).level, CheckLevel::Ok);
     config.sandbox_backend = config::SandboxBackend::Landlock;
-    assert_eq!(backend(&probe, &config).level, CheckLevel::Error);
+    assert_eq!(backend(&probe, &config, Ok(())).level, CheckLevel::Error);
 }
 
 #[tokio::test]
@@ -229,6 +229,10 @@ async fn it_says_what_approved_commands_may_do_and_offers_landlock() {
         &[(CheckLevel::Ok, "only, without network")],
     )
     .await;
+    let auto = [("CO_CLI_SANDBOX_BACKEND", "auto")];
+    let why =
+        "auto takes landlock, because no container can run: there is no container engine on PATH";
+    check(&auto, "backend", &[(CheckLevel::Ok, why)]).await;
     check(&[], "landlock", &[(CheckLevel::Warn, "version 5 lacks")]).await;
 }
 

@@ -21,7 +21,7 @@ pub(super) static SETTINGS: &[Setting] = &[
          in the workspace: `git -C sub config` works in one that a command has made. \
          Commands so confined cannot open secret files, see |co-secret-files|. If the chosen way \
          cannot work here, co refuses every such command with the reason; \
-         auto takes landlock if it works here, else subprocess. \
+         auto takes docker if the engine answers and has the image, else landlock, else subprocess. \
          :Co /sandbox chooses another until :Co /restart or the end of Neovim.",
     )
     .applies(Applies::Restart),

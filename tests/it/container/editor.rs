@@ -113,3 +113,42 @@ fn a_stop_reaches_inside_and_streams_work_as_everywhere() {
         );
     }
 }
+
+/// Waits until co shows the person a sentence that contains this part.
+#[track_caller]
+fn wait_told(chat: &Chat, part: &str) {
+    chat.nvim.wait_for(
+        &format!("table.concat(require('co.ui.log').lines(), '\\n'):find({part:?}, 1, true)"),
+        part,
+    );
+}
+
+#[test]
+fn auto_takes_a_container_and_another_choice_ends_that() {
+    for engine in engines() {
+        let mut settings = engine.settings(BUSYBOX);
+        settings["sandbox_backend"] = "auto".into();
+        let chat = Chat::start(workspace(), &settings);
+        chat.co("! pwd");
+        chat.wait_buffer("co://shell", "\n/workspace\n");
+        chat.co(" /sandbox");
+        wait_told(
+            &chat,
+            "write in the workspace and /tmp only, without network (auto takes docker)",
+        );
+        chat.co(" /cd /");
+        wait_told(&chat, "cannot go to /: the container of this chat has ");
+        chat.co(" /sandbox subprocess");
+        wait_told(&chat, "unconfined, with all your permissions");
+        chat.co("! pwd");
+        let path = chat.workspace.path().display().to_string();
+        chat.wait_buffer("co://shell", &format!("\n{path}\n"));
+        chat.co(" /sandbox docker");
+        wait_told(
+            &chat,
+            "/tmp only, without network (/sandbox subprocess ends this)",
+        );
+        chat.co("! echo $((1+1)); pwd");
+        chat.wait_buffer("co://shell", "\n2\n/workspace\n");
+    }
+}

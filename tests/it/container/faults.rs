@@ -21,6 +21,9 @@ fn a_model_learns_it_before_the_person_is_asked() {
         "there is no program /nonexistent/podman; install docker or podman, or set container_engine to its path"
     );
     assert_eq!(chat.events("CoApprovalRequested"), 0);
+    chat.co(" /sandbox docker");
+    chat.nvim
+        .wait_text("the sandbox is not changed: there is no program");
     chat.co("! echo x > made");
     chat.wait_buffer(
         "co://shell",

@@ -180,11 +180,11 @@ fn the_choice_outlives_a_backend_that_dies_and_not_a_restart() {
 #[test]
 fn another_word_changes_nothing() {
     let scene = Scene::new();
-    for word in ["docker", "auto", "none", "landlock x"] {
+    for word in ["none", "landlock x"] {
         scene.co(&format!("/sandbox {word}"));
         wait_told(
             &scene,
-            &format!("/sandbox takes landlock or subprocess, not \"{word}\""),
+            &format!("/sandbox takes landlock, docker, subprocess or auto, not \"{word}\""),
         );
     }
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
@@ -196,7 +196,10 @@ fn its_words_are_completed() {
     let scene = Scene::new();
     let completed = "return vim.fn.getcompletion(..., 'cmdline')";
     let of = |line: &str| scene.nvim.lua(completed, json!([line]));
-    assert_eq!(of("Co /sandbox "), json!(["landlock", "subprocess"]));
+    assert_eq!(
+        of("Co /sandbox "),
+        json!(["auto", "docker", "landlock", "subprocess"])
+    );
     assert_eq!(of("Co /sandbox l"), json!(["landlock"]));
 }
 

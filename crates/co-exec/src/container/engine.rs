@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::fault::{EngineFault, FaultKind};
+use super::settings::ContainerSettings;
 use crate::environment::Variables;
 use crate::process::{children, env, start};
 
@@ -14,6 +15,19 @@ const ENGINES: [&str; 2] = ["docker", "podman"];
 
 /// The longest wait for one call.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// Finds the engine of the settings on the PATH of `env`, and checks that it answers and has the image.
+///
+/// # Errors
+/// It does not.
+pub async fn check_engine(
+    settings: &ContainerSettings,
+    env: &[(OsString, OsString)],
+) -> Result<Engine, EngineFault> {
+    let engine = Engine::find(&settings.engine, env)?;
+    engine.check(&settings.image).await?;
+    Ok(engine)
+}
 
 /// The command line of a container engine.
 #[derive(Debug, Clone)]

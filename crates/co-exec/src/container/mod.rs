@@ -14,7 +14,7 @@ mod runner;
 mod script;
 mod settings;
 
-pub use engine::Engine;
+pub use engine::{Engine, check_engine};
 pub use fault::{EngineFault, FaultKind};
 pub use runner::WORKSPACE as WORKSPACE_INSIDE;
 pub use settings::{ContainerSettings, is_engine, is_image, is_network, is_user};
