@@ -11,7 +11,7 @@ use super::wire::{Wire, ask, request, user};
 /// Returns a delta in short: its kind and its text.
 ///
 /// `T` is text, `R` reasoning, `S` a signature, `C` a call, `B` a bad call, `N` the last word of a notice. `U` is usage: input
-/// and output, then what was read from the cache and written to it.
+/// and output, then what was read from the cache and written to it, and the cost if the server says it.
 fn in_short(delta: &Result<Delta, Fault>) -> (&'static str, String) {
     let none = String::new;
     match delta {
@@ -31,7 +31,10 @@ fn in_short(delta: &Result<Delta, Fault>) -> (&'static str, String) {
         Ok(Delta::Usage(usage)) => {
             let (input, output) = (usage.input, usage.output);
             let cache = format!("{}/{}", usage.cached, usage.written);
-            ("U", format!("{input}+{output} {cache}"))
+            let cost = usage
+                .cost
+                .map_or(String::new(), |it| format!(" ${}", it.dollars()));
+            ("U", format!("{input}+{output} {cache}{cost}"))
         }
         Ok(Delta::Stop(Stop::Done)) => ("done", none()),
         Ok(Delta::Stop(Stop::Length)) => ("length", none()),
@@ -90,6 +93,11 @@ async fn check(wire: Wire, streams: &str) {
 #[tokio::test]
 async fn chat_completions() {
     check(Wire::OpenAi, include_str!("dialects/chat_completions.txt")).await;
+}
+
+#[tokio::test]
+async fn openrouter() {
+    check(Wire::OpenRouter, include_str!("dialects/openrouter.txt")).await;
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ fn ids(wire: Wire, messages: &[Value]) -> (Vec<String>, Vec<String>) {
     };
     for message in messages {
         match wire {
-            Wire::OpenAi => {
+            Wire::OpenAi | Wire::OpenRouter => {
                 for call in message["tool_calls"].as_array().into_iter().flatten() {
                     add(&call["id"], true);
                 }

@@ -1,4 +1,4 @@
-//! What the five kinds of servers send.
+//! What the six kinds of servers send.
 
 use std::time::Duration;
 
@@ -13,14 +13,16 @@ use super::server::{Reply, Server};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     OpenAi,
+    OpenRouter,
     Responses,
     Anthropic,
     Gemini,
     Ollama,
 }
 
-pub(crate) const WIRES: [Wire; 5] = [
+pub(crate) const WIRES: [Wire; 6] = [
     Wire::OpenAi,
+    Wire::OpenRouter,
     Wire::Responses,
     Wire::Anthropic,
     Wire::Gemini,
@@ -39,6 +41,7 @@ impl Wire {
     pub(crate) fn provider(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
+            Self::OpenRouter => "openrouter",
             Self::Responses => "openai_responses",
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
@@ -101,7 +104,7 @@ impl Wire {
     /// The frames of a whole answer.
     pub(crate) fn frames(self, said: &Said<'_>) -> Vec<Vec<u8>> {
         match self {
-            Self::OpenAi => openai(said),
+            Self::OpenAi | Self::OpenRouter => openai(said),
             Self::Responses => responses(said),
             Self::Anthropic => anthropic(said),
             Self::Gemini => gemini(said),
