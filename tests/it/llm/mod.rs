@@ -1,4 +1,4 @@
-//! Providers: against a server that sends what the five kinds send and breaks off wherever it can, and
+//! Providers: against a server that sends what the six kinds send and breaks off wherever it can, and
 //! against a real model.
 
 mod adapt;
@@ -13,4 +13,5 @@ pub(crate) mod mock;
 mod model;
 mod requests;
 pub(crate) mod server;
+mod tls;
 pub(crate) mod wire;

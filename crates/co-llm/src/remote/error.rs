@@ -299,14 +299,15 @@ fn says(body: &str, phrases: &[&str]) -> bool {
 fn is_tls(error: &reqwest::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
-        // The TLS library reports its errors like this.
-        if error
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
-        {
-            return true;
-        }
-        cause = error.source();
+        cause = match error.downcast_ref::<std::io::Error>() {
+            // The TLS library reports its errors like this.
+            Some(error) if error.kind() == std::io::ErrorKind::InvalidData => return true,
+            // Its source would leave out the error that it holds.
+            Some(error) => error
+                .get_ref()
+                .map(|inner| -> &(dyn std::error::Error + 'static) { inner }),
+            None => error.source(),
+        };
     }
     false
 }
