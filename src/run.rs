@@ -17,7 +17,7 @@ use crate::tool::judge::workspace_of;
 use co_exec::{Input, InputError, RunningCommand, Size, Streams};
 
 /// The most inputs that wait until the command has started.
-const INPUTS: usize = 256;
+const MAX_WAITING_INPUTS: usize = 256;
 
 /// The runs of one backend.
 pub struct Runs {
@@ -69,7 +69,7 @@ impl Runs {
         self.runs
             .retain(|_, running| !running.cancel.is_cancelled());
         let cancel = self.cancel.child_token();
-        let (inputs, done) = mpsc::channel(INPUTS);
+        let (inputs, done) = mpsc::channel(MAX_WAITING_INPUTS);
         let running = RunHandle {
             cancel: cancel.clone(),
             inputs,

@@ -137,7 +137,7 @@ mod tests {
         Some(Duration::from_secs(seconds))
     }
 
-    const FREE: Conditions = Conditions {
+    const UNLIMITED: Conditions = Conditions {
         confinement: None,
         network: Network::None,
         confined: false,
@@ -160,13 +160,13 @@ mod tests {
     fn a_failure_says_what_to_do_next() {
         let confined = Conditions {
             confined: true,
-            ..FREE
+            ..UNLIMITED
         };
-        for conditions in [FREE, confined] {
+        for conditions in [UNLIMITED, confined] {
             check(conditions, &exit(0), "");
             check(conditions, &exit(126), "Do not repeat");
         }
-        check(FREE, &exit(1), "try something else");
+        check(UNLIMITED, &exit(1), "try something else");
         check(
             confined,
             &exit(1),
@@ -181,12 +181,12 @@ mod tests {
             nothing_found: true,
             ..exit(1)
         };
-        check(FREE, &nothing_found, "");
+        check(UNLIMITED, &nothing_found, "");
         let killed = CommandOutcome {
             signal: Some(9),
             ..CommandOutcome::default()
         };
-        check(FREE, &killed, "try something else");
+        check(UNLIMITED, &killed, "try something else");
     }
 
     #[test]
@@ -195,15 +195,15 @@ mod tests {
             withheld: true,
             ..exit(0)
         };
-        check(FREE, &withheld, "co then asks the person");
-        assert!(FREE.may_be_to_blame(&withheld));
+        check(UNLIMITED, &withheld, "co then asks the person");
+        assert!(UNLIMITED.may_be_to_blame(&withheld));
     }
 
     #[test]
     fn a_command_that_a_secret_was_hidden_from_is_told_how_to_open_it() {
         let hides = Conditions {
             hides: true,
-            ..FREE
+            ..UNLIMITED
         };
         let failed = |output: &str| CommandOutcome {
             output: output.to_owned(),
@@ -216,7 +216,7 @@ mod tests {
             "open ./server.key: permission denied.",
         ] {
             check(hides, &failed(output), "put `: .env; ` in front");
-            check(FREE, &failed(output), "try something else");
+            check(UNLIMITED, &failed(output), "try something else");
         }
         for output in [
             "cat: .env: No such file or directory",
@@ -234,12 +234,12 @@ mod tests {
             timed_out: true,
             ..CommandOutcome::default()
         };
-        check(FREE, &late, "give it more time");
+        check(UNLIMITED, &late, "give it more time");
         let given = |asked, limit, ceiling| Conditions {
             asked,
             limit,
             ceiling: Duration::from_secs(ceiling),
-            ..FREE
+            ..UNLIMITED
         };
         let cut = given(seconds(300), seconds(120), 120);
         check(

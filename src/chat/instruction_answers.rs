@@ -10,7 +10,7 @@ use super::blocking::blocking;
 use crate::trust::{FileText, Trust, TrustAnswer};
 
 /// The capacity of the channel. A person removes answers one by one; a chat that misses one cancels its turn too.
-const REVOKED: usize = 16;
+const MAX_WAITING_REVOKED: usize = 16;
 
 /// The answers about instructions and the open questions.
 pub(super) struct InstructionAnswers {
@@ -47,7 +47,7 @@ impl InstructionAnswers {
             trust: Trust::new(dir),
             state: Mutex::default(),
             writing: tokio::sync::Mutex::default(),
-            revoked: broadcast::Sender::new(REVOKED),
+            revoked: broadcast::Sender::new(MAX_WAITING_REVOKED),
         }
     }
 

@@ -29,23 +29,23 @@ use crate::protocol::{Owner, ToEditor};
 use co_llm::transcript::{self, Item};
 
 /// The most jobs of one chat that run at once.
-const MOST: usize = 8;
+const MAX_RUNNING: usize = 8;
 /// The most ended jobs of one chat that can still be read. Their output is in memory.
-const REMEMBERED: usize = 16;
+const MAX_ENDED: usize = 16;
 /// The time that a chat waits for its cancelled jobs when it closes.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A request of a turn to the list.
 pub(super) enum JobRequest {
     /// Asks if one more job may run.
-    Room(oneshot::Sender<Result<(), String>>),
+    CheckRoom(oneshot::Sender<Result<(), String>>),
     /// Asks for the number of a new job.
-    Number(oneshot::Sender<Result<u64, String>>),
+    NewNumber(oneshot::Sender<Result<u64, String>>),
     /// Adds a job that has started.
     Started(Box<StartedJob>, oneshot::Sender<JobView>),
     Find(u64, oneshot::Sender<Result<JobView, String>>),
     /// The model has got the job's end.
-    Heard(u64),
+    EndTold(u64),
 }
 
 /// A job that has just started.
@@ -72,7 +72,7 @@ pub(super) struct Jobs {
 }
 
 struct JobEntry {
-    seen: JobView,
+    view: JobView,
     control: JobControl,
     /// The job's end is in the transcript.
     recorded: bool,
@@ -104,11 +104,11 @@ impl Jobs {
         let running: Vec<_> = self
             .entries
             .values()
-            .filter(|job| job.seen.runs())
+            .filter(|job| job.view.runs())
             .collect();
-        if running.len() >= MOST {
+        if running.len() >= MAX_RUNNING {
             return Err(format!(
-                "Not run: {MOST} jobs run already, and there may be no more ({}). End one with job_cancel first.",
+                "Not run: {MAX_RUNNING} jobs run already, and there may be no more ({}). End one with job_cancel first.",
                 list(running)
             ));
         }
@@ -117,7 +117,7 @@ impl Jobs {
 
     /// Returns true if a job runs.
     pub(super) fn any_runs(&self) -> bool {
-        self.entries.values().any(|job| job.seen.runs())
+        self.entries.values().any(|job| job.view.runs())
     }
 
     fn number(&mut self) -> Result<u64, String> {
@@ -128,7 +128,7 @@ impl Jobs {
 
     fn find(&self, number: u64) -> Result<JobView, String> {
         match self.entries.get(&number) {
-            Some(job) => Ok(job.seen.clone()),
+            Some(job) => Ok(job.view.clone()),
             None if self.entries.is_empty() => Err(format!(
                 "There is no job {number}: this chat has none. run_shell_command with background = true starts one."
             )),
@@ -139,11 +139,11 @@ impl Jobs {
         }
     }
 
-    fn begin(&mut self, started: StartedJob) -> JobView {
+    fn add(&mut self, started: StartedJob) -> JobView {
         let run = self.services.id();
         let control = JobControl::new(&started.job, self.over.clone());
         let (tell, end) = watch::channel(None);
-        let seen = JobView {
+        let view = JobView {
             number: started.number,
             short: short(&started.command),
             cwd: started.cwd.clone(),
@@ -184,13 +184,13 @@ impl Jobs {
         };
         tokio::spawn(follower.follow(started.job));
         self.forget();
-        let entries = JobEntry {
-            seen: seen.clone(),
+        let entry = JobEntry {
+            view: view.clone(),
             control,
             recorded: false,
         };
-        self.entries.insert(started.number, entries);
-        seen
+        self.entries.insert(started.number, entry);
+        view
     }
 
     /// Drops the oldest ended jobs.
@@ -201,7 +201,7 @@ impl Jobs {
             .filter(|(_, job)| job.recorded)
             .map(|(number, _)| *number);
         let ended: Vec<_> = ended.collect();
-        for number in ended.iter().rev().skip(REMEMBERED) {
+        for number in ended.iter().rev().skip(MAX_ENDED) {
             self.entries.remove(number);
         }
     }
@@ -209,11 +209,11 @@ impl Jobs {
     /// Returns the jobs that have ended since the last call.
     fn take_new_ends(&mut self) -> Vec<JobView> {
         let ended = self.entries.values_mut();
-        let ended = ended.filter(|job| !job.recorded && !job.seen.runs());
+        let ended = ended.filter(|job| !job.recorded && !job.view.runs());
         ended
             .map(|job| {
                 job.recorded = true;
-                job.seen.clone()
+                job.view.clone()
             })
             .collect()
     }
@@ -223,9 +223,9 @@ impl Jobs {
     async fn end(&mut self, neovim_is_gone: bool) -> Vec<(u64, String)> {
         self.over.cancel();
         let ends = self.entries.values_mut().filter(|job| !job.control.kept());
-        let ends = ends.map(|job| async { job.seen.ended().await });
+        let ends = ends.map(|job| async { job.view.ended().await });
         let all = futures::future::join_all(ends);
-        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        if tokio::time::timeout(CANCEL_TIMEOUT, all).await.is_err() {
             tracing::warn!("the jobs of a chat that ended are still there");
         }
         let ended = self.take_new_ends();
@@ -235,7 +235,7 @@ impl Jobs {
             .collect();
         for job in self.entries.values_mut().filter(|job| !job.recorded) {
             job.recorded = true;
-            let JobView { number, short, .. } = &job.seen;
+            let JobView { number, short, .. } = &job.view;
             let what = match (job.control.kept(), neovim_is_gone) {
                 (true, false) => "goes on: the person kept it, and it is no longer this chat's",
                 (true, true) => "ended with Neovim",
@@ -259,15 +259,15 @@ impl Chat {
     pub(super) async fn job(&mut self, act: JobRequest) {
         // If the turn was cancelled meanwhile, nobody takes the reply.
         match act {
-            JobRequest::Room(reply) => drop(reply.send(self.jobs.room())),
-            JobRequest::Number(reply) => drop(reply.send(self.jobs.number())),
-            JobRequest::Started(started, reply) => drop(reply.send(self.jobs.begin(*started))),
+            JobRequest::CheckRoom(reply) => drop(reply.send(self.jobs.room())),
+            JobRequest::NewNumber(reply) => drop(reply.send(self.jobs.number())),
+            JobRequest::Started(started, reply) => drop(reply.send(self.jobs.add(*started))),
             JobRequest::Find(number, reply) => drop(reply.send(self.jobs.find(number))),
-            JobRequest::Heard(number) => {
+            JobRequest::EndTold(number) => {
                 if let Some(job) = self.jobs.entries.get_mut(&number)
                     && !std::mem::replace(&mut job.recorded, true)
                 {
-                    let text = job.seen.end_line();
+                    let text = job.view.end_line();
                     self.record_end(number, text, true).await;
                 }
             }
@@ -302,8 +302,8 @@ impl Chat {
 
 fn list<'a>(jobs: impl IntoIterator<Item = &'a JobEntry>) -> String {
     let jobs = jobs.into_iter().map(|job| {
-        let JobView { number, short, .. } = &job.seen;
-        let state = if job.seen.runs() { "running" } else { "ended" };
+        let JobView { number, short, .. } = &job.view;
+        let state = if job.view.runs() { "running" } else { "ended" };
         format!("{number} {state} ({short})")
     });
     jobs.collect::<Vec<_>>().join(", ")

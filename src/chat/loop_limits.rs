@@ -1,6 +1,6 @@
 //! The limits of a turn: it ends a turn that repeats the same calls or has too many steps.
 //!
-//! It has no I/O: it gets steps and calls, and returns a verdict.
+//! It has no I/O: it counts steps and calls.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,26 +9,26 @@ use serde_json::Value;
 
 /// The longest cycle of calls that is recognised.
 const LONGEST_CYCLE: usize = 5;
-const NUDGE: usize = 3;
-const ASK: usize = 5;
+const REPEATS_TO_HINT: usize = 3;
+const REPEATS_TO_END: usize = 5;
 
-/// The verdict on another step.
+/// The next step of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepVerdict {
+pub enum NextStep {
     Go,
     /// One more step, without tools: the model sums up.
     Summarise,
     Stop,
 }
 
-/// The verdict on a call.
+/// The repetition that a call completes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Repeat {
-    Fine,
+pub enum Repetition {
+    Harmless,
     /// The call repeats others: the result has this hint for the model.
-    Nudge(String),
+    Hint(String),
     /// The call repeats others too often: the turn ends.
-    Ask,
+    End,
 }
 
 /// The limits of one turn.
@@ -48,7 +48,7 @@ impl LoopLimits {
             max_steps,
             steps: 0,
             summed_up: false,
-            calls: VecDeque::with_capacity(LONGEST_CYCLE * ASK),
+            calls: VecDeque::with_capacity(LONGEST_CYCLE * REPEATS_TO_END),
         }
     }
 
@@ -57,43 +57,43 @@ impl LoopLimits {
         self.max_steps = max_steps;
     }
 
-    /// Counts a request and returns the verdict on it.
-    pub fn step(&mut self) -> StepVerdict {
+    /// Counts a request and returns the step that may follow.
+    pub fn step(&mut self) -> NextStep {
         self.steps = self.steps.saturating_add(1);
         match self.max_steps {
-            _ if self.summed_up => StepVerdict::Stop,
-            0 => StepVerdict::Go,
-            max if self.steps <= max => StepVerdict::Go,
+            _ if self.summed_up => NextStep::Stop,
+            0 => NextStep::Go,
+            max if self.steps <= max => NextStep::Go,
             _ => {
                 self.summed_up = true;
-                StepVerdict::Summarise
+                NextStep::Summarise
             }
         }
     }
 
-    /// Adds a call with its result and returns the verdict on it.
-    pub fn call(&mut self, name: &str, arguments: &Value, result: &str) -> Repeat {
-        if self.calls.len() == LONGEST_CYCLE * ASK {
+    /// Adds a call with its result and returns the repetition that it completes.
+    pub fn call(&mut self, name: &str, arguments: &Value, result: &str) -> Repetition {
+        if self.calls.len() == LONGEST_CYCLE * REPEATS_TO_END {
             self.calls.pop_front();
         }
         self.calls.push_back(fingerprint(name, arguments, result));
         for length in 1..=LONGEST_CYCLE {
-            let run = self.run(length);
-            if run >= ASK * length {
-                return Repeat::Ask;
+            let repeated = self.repeated(length);
+            if repeated >= REPEATS_TO_END * length {
+                return Repetition::End;
             }
-            if run == NUDGE * length {
-                return Repeat::Nudge(nudge(length));
+            if repeated == REPEATS_TO_HINT * length {
+                return Repetition::Hint(hint(length));
             }
-            if run > NUDGE * length {
-                return Repeat::Fine;
+            if repeated > REPEATS_TO_HINT * length {
+                return Repetition::Harmless;
             }
         }
-        Repeat::Fine
+        Repetition::Harmless
     }
 
     /// Returns the number of the last calls that are a repetition of `length` calls.
-    fn run(&self, length: usize) -> usize {
+    fn repeated(&self, length: usize) -> usize {
         let last = self.calls.len();
         let repeated = (length..last)
             .rev()
@@ -106,13 +106,13 @@ impl LoopLimits {
     }
 }
 
-fn nudge(length: usize) -> String {
+fn hint(length: usize) -> String {
     let what = match length {
         1 => "This same call has".to_owned(),
         _ => format!("These same {length} calls have"),
     };
     format!(
-        "{what} now had the same result {NUDGE} times. Doing it again will not change that: \
+        "{what} now had the same result {REPEATS_TO_HINT} times. Doing it again will not change that: \
          try something else, or say what is in the way."
     )
 }
@@ -170,16 +170,16 @@ mod tests {
 
     use super::*;
 
-    /// `calls` names each call by a letter; the answer has `.` for fine, `n` for a nudge, `?` for an ask.
+    /// `calls` names each call by a letter; the answer has `.` for fine, `n` for a hint, `?` for an ask.
     fn check(calls: &str, expected: &str) {
         let mut limits = LoopLimits::new(0);
         let verdicts: String = calls
             .chars()
             .map(
                 |c| match limits.call("run", &json!({"cmd": c.to_string()}), "same") {
-                    Repeat::Fine => '.',
-                    Repeat::Nudge(_) => 'n',
-                    Repeat::Ask => '?',
+                    Repetition::Harmless => '.',
+                    Repetition::Hint(_) => 'n',
+                    Repetition::End => '?',
                 },
             )
             .collect();
@@ -209,14 +209,17 @@ mod tests {
             (json!({"id": 2}), "30 %"),
             (json!({"id": 3}), "30 %"),
         ] {
-            assert_eq!(limits.call("job_output", &arguments, result), Repeat::Fine);
+            assert_eq!(
+                limits.call("job_output", &arguments, result),
+                Repetition::Harmless
+            );
         }
     }
 
     #[test]
     fn times_and_addresses_do_not_hide_a_repeat() {
         let mut limits = LoopLimits::new(0);
-        let mut last = Repeat::Fine;
+        let mut last = Repetition::Harmless;
         for result in [
             "12:01:07 failed in 0.52s at 0x7ffe1234",
             "12:01:09 failed in 1.3s at 0x7ffe5678",
@@ -224,7 +227,7 @@ mod tests {
         ] {
             last = limits.call("run", &json!({"a": 1, "b": 2}), result);
         }
-        assert!(matches!(last, Repeat::Nudge(_)));
+        assert!(matches!(last, Repetition::Hint(_)));
     }
 
     #[test]
@@ -241,7 +244,7 @@ mod tests {
 
     #[test]
     fn steps_end_with_a_summary() {
-        use StepVerdict::{Go, Stop, Summarise};
+        use NextStep::{Go, Stop, Summarise};
         let mut limits = LoopLimits::new(3);
         let verdicts: Vec<_> = (0..5).map(|_| limits.step()).collect();
         assert_eq!(verdicts, [Go, Go, Go, Summarise, Stop]);

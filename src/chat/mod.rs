@@ -60,10 +60,10 @@ pub use self::handle::ChatHandle;
 pub use self::message::{AnswerMessage, Msg, Prompt, WorkDirs};
 
 /// The most messages from a turn that wait: a fast model sends pieces in bursts.
-const EVENTS: usize = 256;
+const MAX_WAITING_EVENTS: usize = 256;
 
 /// The result of a call that ran, if its outcome could not be written or the turn failed.
-const UNKNOWN: &str =
+const EFFECT_UNKNOWN: &str =
     "cut off: the turn ended before this call did; whether it took effect is not known";
 
 /// The notice if a prompt would start another transcript than the one on the screen.
@@ -275,7 +275,7 @@ impl Chat {
         };
         let judge = self.services.judge(&self.dirs.workspace);
         (self.services).prepare_checkpoints(self.id, Arc::clone(&judge));
-        let (events, receiver) = mpsc::channel(EVENTS);
+        let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
         let cancel = self.cancel.child_token();
         let turn = Turn {
             chat: self.id,
@@ -441,7 +441,7 @@ impl Chat {
         };
         let closed = self.app.is_cancelled();
         let result = |id: &String| match decision(id) {
-            Some(decision) if decision.lets_run() => UNKNOWN,
+            Some(decision) if decision.lets_run() => EFFECT_UNKNOWN,
             _ if closed && unanswered.contains(id) => CLOSED,
             _ => CUT_OFF,
         };

@@ -14,10 +14,10 @@ use crate::store::{Meta, TranscriptWriter};
 use co_llm::transcript::Item;
 
 /// The time between two writes of streamed text. Text is shown only after it is written.
-const PACE: Duration = Duration::from_millis(30);
+const WRITE_INTERVAL: Duration = Duration::from_millis(30);
 
 /// Characters of the first prompt in the title of a chat.
-const TITLE: usize = 60;
+const TITLE_CHARS: usize = 60;
 
 pub(super) struct Recorder {
     services: Arc<Services>,
@@ -137,7 +137,7 @@ impl Recorder {
             return None;
         }
         let text = std::mem::take(&mut self.waiting);
-        self.due = Instant::now() + PACE;
+        self.due = Instant::now() + WRITE_INTERVAL;
         self.record(Item::Text { text: text.clone() })
             .await
             .then_some(text)
@@ -155,8 +155,8 @@ impl Recorder {
 
 fn title(prompt: &str) -> String {
     let line = prompt.trim().lines().next().unwrap_or_default();
-    let mut title: String = line.chars().take(TITLE).collect();
-    if line.chars().count() > TITLE {
+    let mut title: String = line.chars().take(TITLE_CHARS).collect();
+    if line.chars().count() > TITLE_CHARS {
         title.push('…');
     }
     title

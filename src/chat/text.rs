@@ -3,7 +3,7 @@
 use co_llm::transcript::Call;
 
 /// Characters of a command in its short form.
-const SHORT: usize = 60;
+const SHORT_CHARS: usize = 60;
 
 /// Returns `text` as one printable line, with line breaks and hidden characters escaped.
 pub fn one_line(text: &str) -> String {
@@ -13,7 +13,7 @@ pub fn one_line(text: &str) -> String {
 /// Returns the start of the first line of a command.
 pub(super) fn short(command: &str) -> String {
     let line = command.trim().lines().next().unwrap_or_default();
-    let mut short: String = line.chars().take(SHORT).collect();
+    let mut short: String = line.chars().take(SHORT_CHARS).collect();
     if short.len() < command.trim().len() {
         short.push('…');
     }

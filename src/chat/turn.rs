@@ -30,7 +30,7 @@ pub(super) use self::event::{Snapshot, TurnEvent};
 pub(super) use self::permissions::{Allowance, Permissions, Reply};
 pub(super) use self::queue::Queue;
 use super::events::ChatEvent;
-use super::loop_limits::{LoopLimits, StepVerdict};
+use super::loop_limits::{LoopLimits, NextStep};
 use super::prompt::Budget;
 use super::services::Services;
 use crate::protocol::State;
@@ -101,7 +101,7 @@ const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more too
 const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
 
 /// The notice to the person if they no longer trust the instructions.
-const ANEW: &str = "the old instructions of the workspace are no longer sent; the model reads the chat from its start";
+const INSTRUCTIONS_REVOKED: &str = "the old instructions of the workspace are no longer sent; the model reads the chat from its start";
 
 impl Turn {
     /// Runs the turn to its end.
@@ -136,12 +136,12 @@ impl Turn {
                 told = self.services.probe.name();
             }
             let may_call = match self.limits.step() {
-                StepVerdict::Go => true,
-                StepVerdict::Summarise => {
+                NextStep::Go => true,
+                NextStep::Summarise => {
                     self.tell_model(STEPS_USED_UP.to_owned(), true).await?;
                     false
                 }
-                StepVerdict::Stop => return Err(Halt::Guarded),
+                NextStep::Stop => return Err(Halt::Guarded),
             };
             let answer = match self.step(may_call).await {
                 // The turn ends with the text so far.
@@ -215,7 +215,7 @@ impl Turn {
             self.tell_model(change, false).await?;
         }
         match anew {
-            true => self.note(ANEW).await,
+            true => self.note(INSTRUCTIONS_REVOKED).await,
             false => Ok(()),
         }
     }

@@ -16,7 +16,7 @@ use co_exec::Caller;
 use co_llm::transcript::Item;
 
 /// The time that a chat waits for its cancelled commands when it closes.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The typed commands of a chat.
 pub(super) struct TypedCommands {
@@ -83,7 +83,7 @@ impl Chat {
                 self.typed.ended().await;
             }
         };
-        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        if tokio::time::timeout(CANCEL_TIMEOUT, all).await.is_err() {
             tracing::warn!("the typed commands of a chat that ended are still there");
         }
         self.tell_typed().await;

@@ -6,14 +6,14 @@ use co_exec::CommandOutcome;
 use co_policy::bash;
 
 /// Programs that draw on the whole screen. Without a terminal they fail.
-const SCREEN: &[&str] = &[
+const SCREEN_PROGRAMS: &[&str] = &[
     "btop", "emacs", "fzf", "gitui", "helix", "htop", "hx", "kak", "lazygit", "mc", "micro",
     "nano", "nnn", "nvim", "ranger", "screen", "tig", "tmux", "top", "vi", "view", "vim",
     "vimdiff",
 ];
 
 /// Programs that read commands if they have no arguments. Without a terminal they find none, and end.
-const PROMPT: &[&str] = &[
+const PROMPT_PROGRAMS: &[&str] = &[
     "R",
     "bash",
     "bc",
@@ -39,7 +39,7 @@ const PROMPT: &[&str] = &[
 ];
 
 /// Arguments with which such programs do not use the screen or only print.
-const NO_SCREEN: &[&str] = &[
+const PRINT_ONLY_ARGUMENTS: &[&str] = &[
     "--batch",
     "--filter",
     "--headless",
@@ -56,38 +56,40 @@ const NO_SCREEN: &[&str] = &[
 ];
 
 /// Commands of git that ask about each change, with one of these options.
-const ASKING: &[&str] = &["add", "checkout", "commit", "reset", "restore", "stash"];
-const PATCH: &[&str] = &["-p", "--patch"];
-const INTERACTIVE: &str = "--interactive";
+const GIT_ASKING_COMMANDS: &[&str] = &["add", "checkout", "commit", "reset", "restore", "stash"];
+const GIT_PATCH_OPTIONS: &[&str] = &["-p", "--patch"];
+const GIT_INTERACTIVE_OPTION: &str = "--interactive";
 
 /// The start of the answers to git's question about a change.
-const ANSWERS: &str = "[y,n,";
+const GIT_ANSWERS: &str = "[y,n,";
 
 /// A command that needed a terminal ends in this time.
-const AT_ONCE: Duration = Duration::from_secs(3);
+const ENDS_AT_ONCE: Duration = Duration::from_secs(3);
 
 /// Returns the hint for a command that starts without a terminal and without an input, if it is a program for the whole
 /// screen. Such a program may never end by itself.
 pub fn hint_at_start(command: &str) -> Option<String> {
     let (name, arguments) = simple(command)?;
     let subcommand = matches!(&*name, "screen" | "tmux") && !arguments.is_empty();
-    let prints = arguments.iter().any(|it| NO_SCREEN.contains(&it.as_str()));
-    (SCREEN.contains(&&*name) && !subcommand && !prints).then(|| hint(&name))
+    let prints = arguments
+        .iter()
+        .any(|it| PRINT_ONLY_ARGUMENTS.contains(&it.as_str()));
+    (SCREEN_PROGRAMS.contains(&&*name) && !subcommand && !prints).then(|| hint(&name))
 }
 
 /// Returns the hint for a command without a terminal and without an input that has ended, if it wanted a terminal: it
 /// ended at once, or it is a program for the whole screen that failed or was cancelled.
 pub(super) fn hint_at_end(command: &str, outcome: &CommandOutcome) -> Option<String> {
     let (name, arguments) = simple(command)?;
-    let at_once = outcome.wall < AT_ONCE && outcome.exit.is_some();
+    let at_once = outcome.wall < ENDS_AT_ONCE && outcome.exit.is_some();
     let has = |names: &[&str]| arguments.iter().any(|it| names.contains(&it.as_str()));
     let wants = match &*name {
-        "git" if has(ASKING) => {
-            let asked = has(PATCH) && outcome.output.contains(ANSWERS);
-            at_once && (asked || has(&[INTERACTIVE]))
+        "git" if has(GIT_ASKING_COMMANDS) => {
+            let asked = has(GIT_PATCH_OPTIONS) && outcome.output.contains(GIT_ANSWERS);
+            at_once && (asked || has(&[GIT_INTERACTIVE_OPTION]))
         }
-        name if SCREEN.contains(&name) => outcome.exit != Some(0),
-        name => at_once && PROMPT.contains(&name) && arguments.is_empty(),
+        name if SCREEN_PROGRAMS.contains(&name) => outcome.exit != Some(0),
+        name => at_once && PROMPT_PROGRAMS.contains(&name) && arguments.is_empty(),
     };
     wants.then(|| hint(&name))
 }

@@ -63,9 +63,9 @@ pub struct ExecMode {
     pub background: bool,
 }
 
-/// The directory and the confinement of a request.
+/// The conditions under which a command runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct ExecContext {
     pub cwd: PathBuf,
     pub confinement: Confinement,
     /// Nobody was asked about it, and no rule of the person allows it.
@@ -200,14 +200,14 @@ impl CommandRequest {
     }
 
     /// Returns the executor's specification of the command, with a time-out of at most `ceiling`.
-    pub fn spec(&self, run: Run, ceiling: Duration) -> CommandSpec {
+    pub fn spec(&self, context: ExecContext, ceiling: Duration) -> CommandSpec {
         CommandSpec {
             program: self.program.clone(),
-            cwd: run.cwd,
+            cwd: context.cwd,
             caller: Caller::Agent,
             stdin: None,
             timeout: self.limit(ceiling).unwrap_or(co_exec::UNTIL_IT_ENDS),
-            confinement: run.confinement,
+            confinement: context.confinement,
             environment: co_exec::Environment::default(),
             extra_env: Vec::new(),
         }

@@ -12,7 +12,7 @@ use super::super::running_jobs::JobControl;
 use co_exec::{CommandOutcome, InputError, NewOutput, Reading};
 
 /// A job that prints nothing for this time has settled.
-const QUIET: Duration = Duration::from_millis(500);
+const SETTLE_PAUSE: Duration = Duration::from_millis(500);
 
 /// A job of the chat. It does not keep the job running.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl JobView {
     /// Waits until the job printed something new and then paused, or ended. Waits no longer than `most`.
     pub(in crate::chat) async fn settled(&self, most: Duration) {
         let settled = async {
-            self.reading.settled(QUIET).await;
+            self.reading.settled(SETTLE_PAUSE).await;
             if self.reading.is_over() {
                 self.ended().await;
             }

@@ -10,7 +10,7 @@ use co_llm::ToolSpec;
 use co_llm::transcript::{self, Item, Shortened};
 
 /// The tokens of an item beside its text: roles, names, braces.
-const FRAME: u64 = 8;
+const ITEM_TOKENS: u64 = 8;
 /// The number of last texts that are shortened last.
 const RECENT: usize = 4;
 
@@ -115,17 +115,17 @@ fn tokens(text: &str) -> u64 {
 }
 
 fn tool_tokens(tool: &ToolSpec) -> u64 {
-    FRAME + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.schema.to_string())
+    ITEM_TOKENS + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.schema.to_string())
 }
 
 fn item_tokens(item: &Item) -> u64 {
-    FRAME
+    ITEM_TOKENS
         + match item {
             Item::User { text, context } => {
                 tokens(text)
                     + context
                         .iter()
-                        .map(|piece| FRAME + tokens(&piece.name) + tokens(&piece.text))
+                        .map(|piece| ITEM_TOKENS + tokens(&piece.name) + tokens(&piece.text))
                         .sum::<u64>()
             }
             Item::Text { text } | Item::Note { text, .. } | Item::Summary { text, .. } => {

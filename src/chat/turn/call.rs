@@ -6,7 +6,7 @@ use super::super::jobs::JobView;
 use crate::tool::edits::{EditRequest, Proposal};
 use crate::tool::files::FileQuery;
 use crate::tool::jobs;
-use crate::tool::shell::{self, Run};
+use crate::tool::shell::{self, ExecContext};
 use co_llm::transcript::{Call, Decision};
 use co_policy::Verdict;
 
@@ -58,7 +58,7 @@ pub(super) enum ParsedCall {
 /// A call that reads or searches files, with its verdict.
 pub(super) struct FileCall {
     pub call: Call,
-    pub look: FileQuery,
+    pub query: FileQuery,
     pub judged: JudgedCall,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct JudgedCall {
 pub(super) struct AllowedCommand {
     pub call: Call,
     pub request: shell::CommandRequest,
-    pub run: Run,
+    pub context: ExecContext,
     pub judged: JudgedCall,
     /// The person replaced the model's command.
     pub edited: bool,

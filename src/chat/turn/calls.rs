@@ -23,7 +23,7 @@ use crate::config::SandboxBackend;
 use crate::error;
 use crate::protocol::HunkAnswer;
 use crate::tool::ToolCall;
-use crate::tool::shell::{self, Run};
+use crate::tool::shell::{self, ExecContext};
 use co_exec::Confinement;
 use co_exec::container::WORKSPACE_INSIDE;
 use co_exec::secrets::redact::Redacted;
@@ -33,14 +33,14 @@ use co_policy::{Grant, Verdict};
 /// A call that runs in parallel with others.
 enum ParallelCall {
     Command(AllowedCommand),
-    Look(FileCall),
+    File(FileCall),
     /// A call that cannot run, and the reason.
     Refused(Call, String),
 }
 
 enum StartedCall {
     Command(Box<AllowedCommand>, Result<StartedCommand, String>),
-    Look(Box<StartedFileCall>),
+    File(Box<StartedFileCall>),
     Refused(Call, String),
 }
 
@@ -54,9 +54,9 @@ impl Turn {
         while let Some(next) = calls.front() {
             ahead.push(match self.review(next).await {
                 Err(why) => ParallelCall::Refused(next.call.clone(), why),
-                Ok(ParsedCall::File(file_call)) => ParallelCall::Look(file_call),
+                Ok(ParsedCall::File(file_call)) => ParallelCall::File(file_call),
                 Ok(ParsedCall::Command(reviewed)) => match self.runs_unasked(&reviewed) {
-                    true => ParallelCall::Command(self.clear_unasked(reviewed)),
+                    true => ParallelCall::Command(self.allow_unasked(reviewed)),
                     false => break,
                 },
                 Ok(_) => break,
@@ -140,8 +140,8 @@ impl Turn {
             Err(why) if next.shown => self.not_run(&next.call, why).await,
             Err(why) => self.turn_away(&next.call, why).await,
             Ok(ParsedCall::File(file_call)) => {
-                let taken = self.start_file_call(file_call).await?;
-                self.finish_file_call(taken).await
+                let started = self.start_file_call(file_call).await?;
+                self.finish_file_call(started).await
             }
             Ok(ParsedCall::Job(request)) => self.job(next.call, request).await,
             Ok(ParsedCall::JobInput(input)) => self.type_to(next.call, input, decision).await,
@@ -156,9 +156,9 @@ impl Turn {
     async fn command(&mut self, reviewed: ReviewedCommand, decision: Decision) -> Result<(), Halt> {
         match decision {
             Decision::Unasked => {
-                let cleared = self.clear_unasked(reviewed);
-                let started_command = self.start(&cleared).await?;
-                self.finish(cleared, started_command).await
+                let allowed = self.allow_unasked(reviewed);
+                let started_command = self.start(&allowed).await?;
+                self.finish(allowed, started_command).await
             }
             decision if decision.lets_run() => self.run_allowed(reviewed, decision).await,
             decision => {
@@ -209,9 +209,9 @@ impl Turn {
         let call = &waiting.call;
         let request = match ToolCall::parse(call).map_err(|bad| bad.to_string())? {
             ToolCall::Shell(request) => request,
-            ToolCall::File(look) => {
+            ToolCall::File(query) => {
                 return self
-                    .review_file_call(call, look)
+                    .review_file_call(call, query)
                     .await
                     .map(ParsedCall::File);
             }
@@ -226,7 +226,11 @@ impl Turn {
         let judged = self.judge(&request, &cwd).await?;
         let no_room = match request.mode.background {
             // A question about it would be useless.
-            true => self.jobs(JobRequest::Room).await.unwrap_or(Ok(())).err(),
+            true => self
+                .jobs(JobRequest::CheckRoom)
+                .await
+                .unwrap_or(Ok(()))
+                .err(),
             false => None,
         };
         let (opens, refused) = self.opens(&judged, &cwd).await;
@@ -347,12 +351,12 @@ impl Turn {
 
     async fn begin(&mut self, one: ParallelCall) -> Result<StartedCall, Halt> {
         Ok(match one {
-            ParallelCall::Command(cleared) => {
-                let started_command = self.start(&cleared).await?;
-                StartedCall::Command(Box::new(cleared), started_command)
+            ParallelCall::Command(allowed) => {
+                let started_command = self.start(&allowed).await?;
+                StartedCall::Command(Box::new(allowed), started_command)
             }
-            ParallelCall::Look(file_call) => {
-                StartedCall::Look(Box::new(self.start_file_call(file_call).await?))
+            ParallelCall::File(file_call) => {
+                StartedCall::File(Box::new(self.start_file_call(file_call).await?))
             }
             ParallelCall::Refused(call, why) => StartedCall::Refused(call, why),
         })
@@ -360,23 +364,23 @@ impl Turn {
 
     async fn finish_begun(&mut self, one: StartedCall) -> Result<(), Halt> {
         match one {
-            StartedCall::Command(cleared, started_command) => {
-                self.show(retell::command(&cleared.request)).await?;
-                self.finish(*cleared, started_command).await
+            StartedCall::Command(allowed, started_command) => {
+                self.show(retell::command(&allowed.request)).await?;
+                self.finish(*allowed, started_command).await
             }
-            StartedCall::Look(look) => self.finish_file_call(*look).await,
+            StartedCall::File(started) => self.finish_file_call(*started).await,
             StartedCall::Refused(call, why) => self.turn_away(&call, why).await,
         }
     }
 
-    fn clear_unasked(&self, reviewed: ReviewedCommand) -> AllowedCommand {
+    fn allow_unasked(&self, reviewed: ReviewedCommand) -> AllowedCommand {
         let confinement = match reviewed.judged.verdict {
             // It was judged where the kernel confines nothing.
             Verdict::Allow(Grant::Unconfined) => Confinement::Plain,
             _ => self.services.probe.for_unasked(&self.workspace),
         };
         AllowedCommand {
-            run: Run {
+            context: ExecContext {
                 cwd: reviewed.cwd,
                 confinement,
                 unasked: true,

@@ -15,7 +15,7 @@ use co_llm::retry::Backoff;
 use co_llm::transcript::{Item, Usage};
 use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
 
-const ASK: &str = "Sum up our chat so far for yourself, so that you can go on from the summary alone: what I asked for in my own \
+const SUMMARY_REQUEST: &str = "Sum up our chat so far for yourself, so that you can go on from the summary alone: what I asked for in my own \
                    words, what was decided, which files and commands mattered and what came of them, which jobs still run, \
                    what is still open. Be brief and exact; leave out what no longer matters. Answer with text only.";
 
@@ -33,7 +33,7 @@ impl Turn {
     pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {
         items.truncate(items.len().saturating_sub(keep));
         items.push(Item::User {
-            text: ASK.to_owned(),
+            text: SUMMARY_REQUEST.to_owned(),
             context: Vec::new(),
         });
         let (system, tools) = (system(&items), tool::specs());

@@ -21,26 +21,27 @@ use co_llm::transcript::{Call, Decision, Item, Shown};
 use co_policy::{Grant, Verdict};
 
 /// The time that a file call may take beyond its time limit, because a file system may hang.
-const GRACE: Duration = Duration::from_secs(2);
+const HANG_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The hint for the model if a file call is refused.
-const ELSEWHERE: &str =
+const READ_WITH_SHELL: &str =
     "If it is needed, read it with run_shell_command: the person is asked then.";
 
 /// A file call that runs or was refused.
 pub(super) struct StartedFileCall {
     file_call: FileCall,
     decision: Decision,
-    seen: Option<JoinHandle<Result<FileFacts, FileQueryError>>>,
+    running: Option<JoinHandle<Result<FileFacts, FileQueryError>>>,
 }
 
 impl Turn {
+    /// Judges a file call.
     pub(super) async fn review_file_call(
         &self,
         call: &Call,
-        look: FileQuery,
+        query: FileQuery,
     ) -> Result<FileCall, String> {
-        let (judge, cwd, asked) = (Arc::clone(&self.judge), self.cwd.clone(), look.clone());
+        let (judge, cwd, asked) = (Arc::clone(&self.judge), self.cwd.clone(), query.clone());
         let verdict = tokio::task::spawn_blocking(move || judge.judge_query(&asked, &cwd));
         let verdict = tokio::select! {
             () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
@@ -51,14 +52,14 @@ impl Turn {
         Ok(FileCall {
             call: call.clone(),
             judged: JudgedCall {
-                command: look.line(),
+                command: query.line(),
                 segments: Vec::new(),
                 words: Vec::new(),
                 computes: false,
                 reach: None,
                 verdict,
             },
-            look,
+            query,
         })
     }
 
@@ -90,29 +91,30 @@ impl Turn {
         })
         .await?;
         let allowed = matches!(file_call.judged.verdict, Verdict::Allow(_));
-        let seen = allowed.then(|| self.take(&file_call.look));
+        let running = allowed.then(|| self.start_query(&file_call.query));
         Ok(StartedFileCall {
             file_call,
             decision,
-            seen,
+            running,
         })
     }
 
-    fn take(&self, look: &FileQuery) -> JoinHandle<Result<FileFacts, FileQueryError>> {
+    /// Starts a query in a task of its own.
+    fn start_query(&self, query: &FileQuery) -> JoinHandle<Result<FileFacts, FileQueryError>> {
         let judge = Arc::clone(&self.judge);
         let cwd = self.cwd.clone();
-        let asked = cwd.join(look.path());
+        let asked = cwd.join(query.path());
         let end = Deadline::new(self.cancel.clone());
         let bytes = self.services.executor.settings().max_output;
         let buffers = self.services.buffers.clone();
-        let look = look.clone();
+        let query = query.clone();
         tokio::spawn(async move {
             let path = tokio::fs::canonicalize(&asked).await;
             let path = path.map_err(|error| {
-                FileQueryError(format!("Cannot look at {}: {error}.", look.path()))
+                FileQueryError(format!("Cannot look at {}: {error}.", query.path()))
             })?;
             let (mut buffer, mut editor) = (None, None);
-            match &look {
+            match &query {
                 FileQuery::Read(_) => buffer = buffers.read([path.as_path()]).await.remove(&path),
                 FileQuery::Editor(query) => {
                     let answer = buffers.query(query.message(&path)).await;
@@ -122,7 +124,7 @@ impl Turn {
                 FileQuery::List(_) | FileQuery::Search(_) => {}
             }
             let looking = tokio::task::spawn_blocking(move || {
-                look.run(&FileScope {
+                query.run(&FileScope {
                     path,
                     allowed: match editor {
                         Some(_) => Arc::new(move |file| judge.shows(file)),
@@ -141,26 +143,31 @@ impl Turn {
     }
 
     /// Shows a file call as a line and records its result.
-    pub(super) async fn finish_file_call(&mut self, taken: StartedFileCall) -> Result<(), Halt> {
+    pub(super) async fn finish_file_call(&mut self, started: StartedFileCall) -> Result<(), Halt> {
         let StartedFileCall {
-            file_call: FileCall { call, look, judged },
+            file_call:
+                FileCall {
+                    call,
+                    query,
+                    judged,
+                },
             decision,
-            seen,
-        } = taken;
-        let line = co_policy::printable(&look.line());
+            running,
+        } = started;
+        let line = co_policy::printable(&query.line());
         self.show(ChatEvent::FileCall(line)).await?;
-        let Some(seen) = seen else {
+        let Some(running) = running else {
             let Decision::Forbidden { why } = &decision else {
                 return Ok(());
             };
             self.audit(&call, &judged, &decision, CallOutcome::Nothing);
             self.show(ChatEvent::Decision(decision.clone())).await?;
             return self
-                .answer(&call, format!("Refused: {why}. {ELSEWHERE}"))
+                .answer(&call, format!("Refused: {why}. {READ_WITH_SHELL}"))
                 .await;
         };
-        self.state(State::Running, look.line()).await?;
-        let seen = self.seen(seen).await;
+        self.state(State::Running, query.line()).await?;
+        let found = self.wait_for_query(running).await;
         let (
             FileFacts {
                 text,
@@ -168,7 +175,7 @@ impl Turn {
                 whole,
             },
             ok,
-        ) = match seen {
+        ) = match found {
             Ok(facts) => (facts, true),
             Err(FileQueryError(why)) => (FileFacts::failed(why), false),
         };
@@ -189,18 +196,19 @@ impl Turn {
         }
     }
 
-    async fn seen(
+    /// Waits for the result of a query, but not for a file system that hangs.
+    async fn wait_for_query(
         &self,
-        seen: JoinHandle<Result<FileFacts, FileQueryError>>,
+        running: JoinHandle<Result<FileFacts, FileQueryError>>,
     ) -> Result<FileFacts, FileQueryError> {
         let cancelled = async {
             self.cancel.cancelled().await;
-            tokio::time::sleep(GRACE).await;
+            tokio::time::sleep(HANG_TIMEOUT).await;
         };
         tokio::select! {
-            seen = seen => seen.unwrap_or_else(|error| Err(FileQueryError(format!("The look failed: {error}.")))),
+            found = running => found.unwrap_or_else(|error| Err(FileQueryError(format!("The look failed: {error}.")))),
             () = cancelled => Err(FileQueryError("cancelled".to_owned())),
-            () = tokio::time::sleep(LONGEST + GRACE) => {
+            () = tokio::time::sleep(LONGEST + HANG_TIMEOUT) => {
                 Err(FileQueryError("given up: the file system does not answer".to_owned()))
             }
         }

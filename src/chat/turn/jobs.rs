@@ -25,7 +25,7 @@ use co_llm::transcript::{Call, Decision, Item, Shown};
 use co_policy::{Grant, Verdict};
 
 /// The time that a call waits for output after a job started or got input.
-const MOMENT: Duration = Duration::from_secs(1);
+const FIRST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The output of a job that printed nothing since the last reading.
 const NOTHING_NEW: &str = "(nothing new)\n";
@@ -44,14 +44,14 @@ impl Turn {
     /// Records a job's start, then starts it and gives it to the chat.
     pub(super) async fn start_job(
         &mut self,
-        cleared: &AllowedCommand,
+        allowed: &AllowedCommand,
         spec: CommandSpec,
         (number, record): (u64, Record),
     ) -> Result<Result<JobView, String>, Halt> {
-        let command = cleared.request.text();
+        let command = allowed.request.text();
         self.record(Item::JobStarted {
             job: number,
-            call: cleared.call.id.clone(),
+            call: allowed.call.id.clone(),
             command: co_policy::printable(&short(&command)),
         })
         .await?;
@@ -61,7 +61,7 @@ impl Turn {
                 let started = self
                     .services
                     .executor
-                    .start_on(spec, cleared.request.streams());
+                    .start_on(spec, allowed.request.streams());
                 started.await.map_err(|error| not_started(&error))
             }
         };
@@ -80,16 +80,16 @@ impl Turn {
                 return Ok(Err(why));
             }
         };
-        let begun = StartedJob {
+        let started_job = StartedJob {
             number,
             command: co_policy::printable(&command),
-            cwd: cleared.run.cwd.clone(),
-            conditions: self.conditions(cleared),
+            cwd: allowed.context.cwd.clone(),
+            conditions: self.conditions(allowed),
             record,
             job,
         };
         let job = self
-            .jobs(|reply| JobRequest::Started(Box::new(begun), reply))
+            .jobs(|reply| JobRequest::Started(Box::new(started_job), reply))
             .await?;
         Ok(Ok(job))
     }
@@ -97,19 +97,19 @@ impl Turn {
     /// Gives the model the first output of a job that has started.
     pub(super) async fn finish_job(
         &mut self,
-        cleared: AllowedCommand,
+        allowed: AllowedCommand,
         job: JobView,
     ) -> Result<(), Halt> {
-        self.state(State::Running, cleared.request.text()).await?;
-        self.watch(&job, MOMENT).await;
+        self.state(State::Running, allowed.request.text()).await?;
+        self.watch(&job, FIRST_OUTPUT_TIMEOUT).await;
         let mut lead = format!("[job {} was started]\n", job.number);
-        if cleared.edited {
-            let ran = cleared.request.text();
+        if allowed.edited {
+            let ran = allowed.request.text();
             lead = format!("The person changed the command; what was started is:\n{ran}\n\n{lead}");
         }
         let ok = job.outcome().is_none_or(|outcome| outcome.ok());
         self.tell(
-            &cleared.call,
+            &allowed.call,
             &job,
             JobReport {
                 lead,
@@ -150,7 +150,7 @@ impl Turn {
                 let status = job.status(outcome.as_deref());
                 self.not_run(&call, format!("Nothing was typed: {status}"))
                     .await?;
-                self.heard(&job).await
+                self.end_told(&job).await
             }
             tools::JobAction::Cancel => {
                 tokio::select! {
@@ -203,7 +203,7 @@ impl Turn {
         };
         self.record_result(call, result).await?;
         if outcome.is_some() {
-            self.heard(job).await?;
+            self.end_told(job).await?;
         }
         if !new.is_empty() {
             let block = self.services.id();
@@ -219,11 +219,11 @@ impl Turn {
     }
 
     /// Tells the chat that the model has got the job's end.
-    async fn heard(&mut self, job: &JobView) -> Result<(), Halt> {
+    async fn end_told(&mut self, job: &JobView) -> Result<(), Halt> {
         if job.failed_confined() {
             self.permissions.learn(vec![job.command.clone()]);
         }
-        self.send(TurnEvent::Job(JobRequest::Heard(job.number)))
+        self.send(TurnEvent::Job(JobRequest::EndTold(job.number)))
             .await
     }
 
@@ -299,7 +299,7 @@ impl Turn {
                 .not_run(&call, format!("Nothing was typed: {why}."))
                 .await;
         }
-        self.watch(&job, MOMENT).await;
+        self.watch(&job, FIRST_OUTPUT_TIMEOUT).await;
         self.tell(&call, &job, JobReport::default()).await
     }
 

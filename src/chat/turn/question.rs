@@ -11,7 +11,7 @@ use super::permissions::{Allowance, Reply};
 use super::queue::{CallQuestion, QuestionEnd, QuestionState, QueuedCall};
 use crate::protocol::Question;
 use crate::tool::edits;
-use crate::tool::shell::Run;
+use crate::tool::shell::ExecContext;
 use co_llm::transcript::{Call, Decision};
 use co_policy::{Grant, Pattern, Verdict};
 
@@ -230,20 +230,20 @@ impl Turn {
                 return self.not_run(&reviewed.call, refused.to_string()).await;
             }
         };
-        let cleared = AllowedCommand {
+        let allowed = AllowedCommand {
             call: reviewed.call,
             request: reviewed.request,
             judged: reviewed.judged,
             edited: reviewed.edited,
-            run: Run {
+            context: ExecContext {
                 cwd: reviewed.cwd,
                 confinement,
                 unasked: false,
             },
             decision,
         };
-        let begun = self.start(&cleared).await?;
-        self.finish(cleared, begun).await
+        let begun = self.start(&allowed).await?;
+        self.finish(allowed, begun).await
     }
 }
 

@@ -21,7 +21,8 @@ use co_llm::transcript::Call;
 use co_policy::Pattern;
 
 /// The last reason of a question that is asked again.
-const AGAIN: &str = "asked again: a command that ran meanwhile, or a setting, changed what it does";
+const ASKED_AGAIN: &str =
+    "asked again: a command that ran meanwhile, or a setting, changed what it does";
 
 /// The calls of a step that wait to run.
 #[derive(Default)]
@@ -284,7 +285,7 @@ impl Turn {
         };
         let mut shown = question.question.clone();
         if again {
-            shown.reasons.push(AGAIN.to_owned());
+            shown.reasons.push(ASKED_AGAIN.to_owned());
         }
         self.send_question(&mut question, shown).await?;
         Ok(Some(question))

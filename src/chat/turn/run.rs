@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::advice::{Conditions, NOT_EXECUTED};
 use super::super::events::ChatEvent;
 use super::super::jobs::{JobRequest, JobView};
-use super::super::loop_limits::Repeat;
+use super::super::loop_limits::Repetition;
 use super::super::retell;
 use super::super::services::withheld;
 use super::Turn;
@@ -26,7 +26,7 @@ use co_llm::transcript::{Call, Decision, Item, Outcome, Shown};
 const NO_OUTPUT: &str = "(no output)";
 
 /// The time in which output is redacted after a turn was cancelled.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REDACTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The result of a call.
 #[derive(Default)]
@@ -58,42 +58,42 @@ impl Turn {
     /// Records the decision, then starts the command.
     pub(super) async fn start(
         &mut self,
-        cleared: &AllowedCommand,
+        allowed: &AllowedCommand,
     ) -> Result<Result<StartedCommand, String>, Halt> {
         let item = Item::Decision {
-            call: cleared.call.id.clone(),
-            decision: cleared.decision.clone(),
+            call: allowed.call.id.clone(),
+            decision: allowed.decision.clone(),
         };
         self.record(item).await?;
         self.load_secret_values().await;
         // The person may have cancelled meanwhile.
         if self.cancel.is_cancelled() {
-            self.answer(&cleared.call, CANCELLED.to_owned()).await?;
+            self.answer(&allowed.call, CANCELLED.to_owned()).await?;
             return Err(Halt::Cancelled);
         }
-        let number = match cleared.request.mode.background {
+        let number = match allowed.request.mode.background {
             false => None,
-            true => match self.jobs(JobRequest::Number).await? {
+            true => match self.jobs(JobRequest::NewNumber).await? {
                 Ok(number) => Some(number),
                 Err(why) => return Ok(Err(why)),
             },
         };
-        let spec = cleared
+        let spec = allowed
             .request
-            .spec(cleared.run.clone(), self.ceiling(cleared));
-        let level = level(&cleared.run.confinement);
-        let decided = (&cleared.decision, level);
+            .spec(allowed.context.clone(), self.ceiling(allowed));
+        let level = level(&allowed.context.confinement);
+        let decided = (&allowed.decision, level);
         let record = self
-            .audit_decision(&cleared.call, &cleared.judged, decided)
+            .audit_decision(&allowed.call, &allowed.judged, decided)
             .await;
         if let Some(number) = number {
-            let job = self.start_job(cleared, spec, (number, record)).await?;
+            let job = self.start_job(allowed, spec, (number, record)).await?;
             return Ok(job.map(Box::new).map(StartedCommand::Background));
         }
         let running = self
             .services
             .executor
-            .start_on(spec, cleared.request.streams());
+            .start_on(spec, allowed.request.streams());
         let running = running.await.map_err(|error| not_started(&error));
         Ok(running.map(StartedCommand::Foreground))
     }
@@ -101,34 +101,34 @@ impl Turn {
     /// Shows the output of a command until its end, then records the outcome.
     pub(super) async fn finish(
         &mut self,
-        cleared: AllowedCommand,
+        allowed: AllowedCommand,
         begun: Result<StartedCommand, String>,
     ) -> Result<(), Halt> {
-        self.show(ChatEvent::Decision(cleared.decision.clone()))
+        self.show(ChatEvent::Decision(allowed.decision.clone()))
             .await?;
         let running = match begun {
             Ok(StartedCommand::Foreground(running)) => running,
-            Ok(StartedCommand::Background(seen)) => return self.finish_job(cleared, *seen).await,
+            Ok(StartedCommand::Background(seen)) => return self.finish_job(allowed, *seen).await,
             Err(why) => {
                 let AllowedCommand {
                     call,
                     judged,
                     decision,
                     ..
-                } = &cleared;
+                } = &allowed;
                 self.audit(call, judged, decision, CallOutcome::Nothing);
                 return self.not_run(call, why).await;
             }
         };
-        let command = cleared.request.text();
+        let command = allowed.request.text();
         let listed = (self.services.foreground).add(self.chat, self.services.id(), &command);
         self.state(State::Running, command).await?;
         let started = Instant::now();
         let outcome = self.show_until_done(running).await?;
         drop(listed);
-        let hint = self.confinement_hint(&cleared, &outcome);
-        let (told, output) = self.for_model(&cleared, &outcome, hint.as_deref()).await;
-        let short = outcome.timed_out && self.conditions(&cleared).unasked;
+        let hint = self.confinement_hint(&allowed, &outcome);
+        let (told, output) = self.for_model(&allowed, &outcome, hint.as_deref()).await;
+        let short = outcome.timed_out && self.conditions(&allowed).unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
         let result = CallResult {
             ok: outcome.ok(),
@@ -141,13 +141,13 @@ impl Turn {
             ..told.into()
         };
         self.audit(
-            &cleared.call,
-            &cleared.judged,
-            &cleared.decision,
+            &allowed.call,
+            &allowed.judged,
+            &allowed.decision,
             CallOutcome::Command(&outcome),
         );
-        tracing::debug!(call = cleared.call.id, wall = ?started.elapsed(), "a call ended");
-        self.conclude(&cleared.call, result).await?;
+        tracing::debug!(call = allowed.call.id, wall = ?started.elapsed(), "a call ended");
+        self.conclude(&allowed.call, result).await?;
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),
@@ -186,17 +186,17 @@ impl Turn {
     /// Returns a sentence about the confinement that may have made a command fail, once in a turn.
     fn confinement_hint(
         &mut self,
-        cleared: &AllowedCommand,
+        allowed: &AllowedCommand,
         outcome: &co_exec::CommandOutcome,
     ) -> Option<String> {
-        let hint = self.conditions(cleared).hint(outcome)?;
+        let hint = self.conditions(allowed).hint(outcome)?;
         (!std::mem::replace(&mut self.told_confinement, true)).then_some(hint)
     }
 
     /// Returns the outcome for the model, without secrets and with advice, and the place of the output in it.
     async fn for_model(
         &mut self,
-        cleared: &AllowedCommand,
+        allowed: &AllowedCommand,
         outcome: &co_exec::CommandOutcome,
         hint: Option<&str>,
     ) -> (Redacted, [usize; 2]) {
@@ -206,17 +206,17 @@ impl Turn {
         if text.trim().is_empty() {
             (text, output) = (NO_OUTPUT.to_owned(), [0, 0]);
         }
-        if cleared.edited {
-            let ran = cleared.request.text();
+        if allowed.edited {
+            let ran = allowed.request.text();
             let lead = format!("The person changed the command; what ran is:\n{ran}\n\n");
             output = output.map(|at| at + lead.len());
             text.insert_str(0, &lead);
         }
-        let conditions = self.conditions(cleared);
+        let conditions = self.conditions(allowed);
         if conditions.may_be_to_blame(outcome) {
             self.permissions
                 .failed_confined
-                .push(cleared.request.text());
+                .push(allowed.request.text());
         }
         let hint = hint.map(|hint| format!("It ran {hint}."));
         for line in hint.into_iter().chain(conditions.advice(outcome)) {
@@ -227,31 +227,31 @@ impl Turn {
     }
 
     /// Returns the conditions that a command runs under.
-    pub(super) fn conditions(&self, cleared: &AllowedCommand) -> Conditions {
+    pub(super) fn conditions(&self, allowed: &AllowedCommand) -> Conditions {
         let ceiling = self.services.config.max_timeout();
-        let limit = cleared.request.limit(self.ceiling(cleared));
+        let limit = allowed.request.limit(self.ceiling(allowed));
         Conditions {
-            confinement: confinement::words(&cleared.run.confinement),
+            confinement: confinement::words(&allowed.context.confinement),
             network: self.services.config.sandbox_network,
-            confined: cleared.run.confinement.only_looks(),
-            hides: match &cleared.run.confinement {
+            confined: allowed.context.confinement.only_looks(),
+            hides: match &allowed.context.confinement {
                 Confinement::Workspace { shown, .. } | Confinement::Container { shown, .. } => {
                     *shown != ShownSecrets::Everything
                 }
                 _ => false,
             },
             backend: self.services.probe.name(),
-            asked: cleared.request.timeout,
+            asked: allowed.request.timeout,
             limit,
-            unasked: limit != cleared.request.limit(ceiling),
+            unasked: limit != allowed.request.limit(ceiling),
             ceiling,
         }
     }
 
     /// Returns the longest time that a command may take. One that runs unasked may take less, unless it is a job.
-    fn ceiling(&self, cleared: &AllowedCommand) -> Duration {
+    fn ceiling(&self, allowed: &AllowedCommand) -> Duration {
         let most = self.services.config.max_timeout();
-        match cleared.run.unasked && !cleared.request.mode.background {
+        match allowed.context.unasked && !allowed.request.mode.background {
             true => most.min(self.services.config.unasked_timeout),
             false => most,
         }
@@ -303,12 +303,12 @@ impl Turn {
             shown,
         } = result;
         match self.limits.call(&call.name, &call.arguments, &text) {
-            Repeat::Fine => {}
-            Repeat::Nudge(nudge) => {
+            Repetition::Harmless => {}
+            Repetition::Hint(hint) => {
                 text.push_str("\n\n");
-                text.push_str(&nudge);
+                text.push_str(&hint);
             }
-            Repeat::Ask => self.repeats_calls = true,
+            Repetition::End => self.repeats_calls = true,
         }
         self.record(Item::Outcome(Outcome {
             call: call.id.clone(),
@@ -345,7 +345,7 @@ async fn unless_cancelled(
 ) -> Redacted {
     let late = async {
         cancel.cancelled().await;
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(REDACTION_TIMEOUT).await;
     };
     tokio::select! {
         text = redact => text,

@@ -81,21 +81,21 @@ impl Turn {
         let mut shrunk = false;
         loop {
             let (request, tokens) = self.request(may_call, &refusals).await?;
-            let mut heard = StepProgress::default();
-            let result = self.listen(request, &mut heard).await;
+            let mut progress = StepProgress::default();
+            let result = self.listen(request, &mut progress).await;
             if let Err(Halt::Fault(fault)) = &result
-                && !heard.kept
+                && !progress.kept
                 && let Some(pause) = backoff.next(fault)
             {
-                self.end_thought(&mut heard).await?;
-                self.used(heard.usage).await?;
+                self.end_thought(&mut progress).await?;
+                self.used(progress.usage).await?;
                 self.wait(fault, pause).await?;
                 continue;
             }
-            let kept = heard.kept;
-            self.settle(&mut heard).await?;
+            let kept = progress.kept;
+            self.settle(&mut progress).await?;
             match result {
-                Ok(()) => return Ok(heard.answer()),
+                Ok(()) => return Ok(progress.answer()),
                 // The window is smaller than it was thought to be. The next request is made for half of what this one had.
                 Err(Halt::Fault(Fault::Overflow { .. })) if !shrunk && !kept => {
                     shrunk = true;
@@ -151,7 +151,7 @@ impl Turn {
     async fn listen(
         &mut self,
         request: ModelRequest,
-        heard: &mut StepProgress,
+        progress: &mut StepProgress,
     ) -> Result<(), Halt> {
         self.state(State::Thinking, "").await?;
         let cancel = self.cancel.clone();
@@ -166,50 +166,50 @@ impl Turn {
                 delta = stream.next() => delta,
             };
             match delta {
-                Some(Ok(delta)) => self.hear(delta, heard).await?,
+                Some(Ok(delta)) => self.hear(delta, progress).await?,
                 Some(Err(fault)) => return Err(Halt::Fault(fault)),
-                None if heard.stop.is_some() => return Ok(()),
+                None if progress.stop.is_some() => return Ok(()),
                 None => return Err(Halt::Fault(Fault::Cut)),
             }
         }
     }
 
-    async fn hear(&mut self, delta: Delta, heard: &mut StepProgress) -> Result<(), Halt> {
-        for item in heard.answer.push(&delta) {
-            self.keep(item, heard).await?;
+    async fn hear(&mut self, delta: Delta, progress: &mut StepProgress) -> Result<(), Halt> {
+        for item in progress.answer.push(&delta) {
+            self.keep(item, progress).await?;
         }
         match delta {
             Delta::Text(text) => {
-                if !heard.speaking {
-                    heard.speaking = true;
+                if !progress.speaking {
+                    progress.speaking = true;
                     self.state(State::Streaming, "").await?;
                 }
-                heard.kept = true;
+                progress.kept = true;
                 self.send(TurnEvent::Text(text)).await?;
             }
-            Delta::Usage(usage) => heard.usage = usage,
+            Delta::Usage(usage) => progress.usage = usage,
             Delta::Notice(text) => self.note(&text).await?,
-            Delta::Stop(stop) => heard.stop = Some(stop),
+            Delta::Stop(stop) => progress.stop = Some(stop),
             Delta::BadCall { detail, .. } => {
-                if let Some(asked) = heard.calls.last_mut() {
+                if let Some(asked) = progress.calls.last_mut() {
                     asked.unread = Some(format!(
                         "The arguments are not a JSON object ({detail}). Send the call again."
                     ));
                 }
             }
-            Delta::Reasoning(text) => self.think(&text, heard).await?,
+            Delta::Reasoning(text) => self.think(&text, progress).await?,
             Delta::Signature(_) | Delta::Call(_) => {}
         }
         Ok(())
     }
 
     /// Shows a piece of a thought, if the settings show thoughts.
-    async fn think(&self, piece: &str, heard: &mut StepProgress) -> Result<(), Halt> {
+    async fn think(&self, piece: &str, progress: &mut StepProgress) -> Result<(), Halt> {
         if !self.services.config.show_reasoning {
             return Ok(());
         }
         let new = || LiveThought::new(self.services.id());
-        let thought = heard.thought.get_or_insert_with(new);
+        let thought = progress.thought.get_or_insert_with(new);
         for event in thought.push(piece) {
             self.show(event).await?;
         }
@@ -217,20 +217,24 @@ impl Turn {
     }
 
     /// Completes the thought on the screen.
-    async fn end_thought(&self, heard: &mut StepProgress) -> Result<(), Halt> {
-        for event in heard.thought.take().map_or_else(Vec::new, LiveThought::end) {
+    async fn end_thought(&self, progress: &mut StepProgress) -> Result<(), Halt> {
+        for event in progress
+            .thought
+            .take()
+            .map_or_else(Vec::new, LiveThought::end)
+        {
             self.show(event).await?;
         }
         Ok(())
     }
 
     /// Records a complete item. The chat has recorded text already, as it arrived.
-    async fn keep(&mut self, item: Item, heard: &mut StepProgress) -> Result<(), Halt> {
-        heard.kept = true;
+    async fn keep(&mut self, item: Item, progress: &mut StepProgress) -> Result<(), Halt> {
+        progress.kept = true;
         match item {
             Item::Text { .. } => Ok(()),
             Item::Call(call) => {
-                heard.calls.push(ProposedCall {
+                progress.calls.push(ProposedCall {
                     call: call.clone(),
                     unread: None,
                 });
@@ -238,22 +242,22 @@ impl Turn {
             }
             Item::Reasoning { text, signature } => {
                 self.record(Item::Reasoning { text, signature }).await?;
-                self.end_thought(heard).await
+                self.end_thought(progress).await
             }
             other => self.record(other).await,
         }
     }
 
     /// Records the rest of an answer, even if it is not complete.
-    async fn settle(&mut self, heard: &mut StepProgress) -> Result<(), Halt> {
-        for item in heard.answer.finish() {
-            self.keep(item, heard).await?;
+    async fn settle(&mut self, progress: &mut StepProgress) -> Result<(), Halt> {
+        for item in progress.answer.finish() {
+            self.keep(item, progress).await?;
         }
-        let counted = heard.usage.input + heard.usage.output;
+        let counted = progress.usage.input + progress.usage.output;
         if counted > 0 {
             self.window_used(counted).await?;
         }
-        self.used(heard.usage).await
+        self.used(progress.usage).await
     }
 
     /// Tells the chat how full the model's window is.

@@ -3,7 +3,7 @@
 use super::super::events::ChatEvent;
 
 /// The most bytes that wait for the end of their line.
-const WAITING: usize = 80;
+const MAX_WAITING_BYTES: usize = 80;
 
 /// A thought of the model that is on the screen, but not complete.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl LiveThought {
         };
         self.text.push_str(piece);
         let new = &self.text[self.shown..];
-        if !new.contains('\n') && new.len() < WAITING {
+        if !new.contains('\n') && new.len() < MAX_WAITING_BYTES {
             return Vec::new();
         }
         let lines: Vec<String> = self.text[self.line_start..]
