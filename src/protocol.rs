@@ -197,6 +197,9 @@ pub struct RunOptions {
     pub environment: Option<RunEnvironment>,
     /// `++timeout=`, seconds, 0 is no limit; none takes the setting `run_timeout`.
     pub timeout: Option<u64>,
+    /// `/sandbox build`: builds the image of the settings in place of the command, outside of all confinements.
+    #[serde(default)]
+    pub builds_image: bool,
     /// The shell and the environment of the person's Neovim at that moment.
     pub host: Option<HostEnvironment>,
 }

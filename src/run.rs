@@ -14,10 +14,14 @@ use crate::editor::Target;
 use crate::error;
 use crate::protocol::{Level, RunOptions, ToEditor};
 use crate::tool::judge::workspace_of;
-use co_exec::{Input, InputError, RunningCommand, Size, Streams};
+use co_exec::container::Engine;
+use co_exec::{Confinement, Input, InputError, RunningCommand, Size, Streams};
 
 /// The most inputs that wait until the command has started.
 const MAX_WAITING_INPUTS: usize = 256;
+
+/// The image that co ships.
+const DOCKERFILE: &[u8] = include_bytes!("../docker/Dockerfile");
 
 /// The runs of one backend.
 pub struct Runs {
@@ -150,7 +154,43 @@ fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
+/// Returns the command that builds the image of the settings. The person asked for just this, so nothing confines it.
+fn image_build(services: &Services, run: Run) -> Result<PersonCommand, String> {
+    let settings = services.config.container();
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let engine = Engine::find(&settings.engine, &environment).map_err(|fault| fault.to_string())?;
+    let words = [
+        engine.program().to_string_lossy().into_owned(),
+        "build".to_owned(),
+        "--tag".to_owned(),
+        settings.image.clone(),
+        "-".to_owned(),
+    ];
+    Ok(PersonCommand {
+        command: co_policy::rules::shell_join(&words),
+        cwd: run.cwd,
+        stdin: Some(DOCKERFILE.to_vec()),
+        terminal: false,
+        open: false,
+        options: run.options,
+        confinement: Confinement::Plain,
+    })
+}
+
 async fn begin(services: &Services, run: Run) -> Result<(RunningCommand, RunConditions), String> {
+    let streams = run.streams;
+    let typed = match run.options.builds_image {
+        true => image_build(services, run)?,
+        false => typed_command(services, run).await?,
+    };
+    let (spec, conditions) = typed.spec(services);
+    let running = services.executor.start_on(spec, streams).await;
+    running
+        .map(|running| (running, conditions))
+        .map_err(|error| error::text_of(&error).plain())
+}
+
+async fn typed_command(services: &Services, run: Run) -> Result<PersonCommand, String> {
     // A lossy conversion would run another command.
     let command = String::from_utf8(run.command)
         .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
@@ -161,7 +201,7 @@ async fn begin(services: &Services, run: Run) -> Result<(RunningCommand, RunCond
         .map_err(|refused| refused.to_string())?;
     let confinement = secret_access::open_named(services, confinement, &command, &run.cwd).await;
     services.prepare(&confinement).await?;
-    let typed = PersonCommand {
+    Ok(PersonCommand {
         command,
         cwd: run.cwd,
         stdin: run.stdin,
@@ -169,12 +209,7 @@ async fn begin(services: &Services, run: Run) -> Result<(RunningCommand, RunCond
         open: matches!(run.streams, Streams::Open),
         options: run.options,
         confinement,
-    };
-    let (spec, conditions) = typed.spec(services);
-    let running = services.executor.start_on(spec, run.streams).await;
-    running
-        .map(|running| (running, conditions))
-        .map_err(|error| error::text_of(&error).plain())
+    })
 }
 
 /// Runs a command and shows its output. `token` cancels it and the processes that it left running.
@@ -186,13 +221,18 @@ async fn follow(
 ) {
     let (number, streams) = (run.run, run.streams);
     let _person_run = services.person_runs().await;
-    let (running, conditions) = match begin(&services, run).await {
+    let begun = tokio::select! {
+        begun = begin(&services, run) => begun.map_err(|why| format!("not run: {why}")),
+        // An engine may not answer for a long time.
+        () = token.cancelled() => Err("cancelled".to_owned()),
+    };
+    let (running, conditions) = match begun {
         Ok(begun) => begun,
-        Err(why) => {
+        Err(status) => {
             token.cancel();
             return services.editor.tell(ToEditor::RunEnded {
                 run: number,
-                status: format!("not run: {why}"),
+                status,
                 exit: None,
                 spill: None,
                 left: false,

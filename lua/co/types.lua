@@ -94,6 +94,7 @@
 ---@class (exact) co.RunOptionsMessage
 ---@field environment? 'restricted'|'inherit'
 ---@field timeout? integer
+---@field builds_image? boolean
 ---@field host { shell: string[], variables: string[] } the words of the shell, and `NAME=value` for each variable
 
 ---@class (exact) co.RunInput

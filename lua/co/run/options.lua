@@ -5,6 +5,7 @@ local M = {}
 ---@field mode? co.RunMode
 ---@field environment? 'restricted'|'inherit'
 ---@field timeout? integer seconds, 0 is no limit
+---@field builds_image? boolean
 
 -- One week, as for the setting.
 local LONGEST = 604800
@@ -102,6 +103,7 @@ function M.message(options)
   return {
     environment = options.environment,
     timeout = options.timeout,
+    builds_image = options.builds_image,
     host = {
       shell = vim.list_extend(words(vim.o.shell), words(vim.o.shellcmdflag)),
       variables = variables,

@@ -69,7 +69,7 @@ local function arguments(name, lead)
     end
     return starting(questions, lead)
   elseif name == 'sandbox' then
-    return starting({ 'auto', 'docker', 'landlock', 'subprocess' }, lead)
+    return starting({ 'auto', 'build', 'docker', 'landlock', 'subprocess' }, lead)
   elseif name == 'cd' then
     return vim.fn.getcompletion(lead, 'dir')
   elseif name == 'export' then

@@ -247,7 +247,10 @@ function M.run(name, args, chat, cwd)
     notify.error(('unknown command /%s: :Co /<Tab> lists them'):format(name))
     return false
   end
-  if entry.run then
+  if name == 'sandbox' and args == 'build' then
+    local options = { environment = 'inherit', timeout = 0, builds_image = true }
+    return require('co.run').run('/sandbox build', cwd, nil, options) ~= nil
+  elseif entry.run then
     return entry.run(args, chat, cwd) ~= false
   elseif require('co.chat').use_open(name, args) then
     return true

@@ -94,7 +94,14 @@ impl Turn {
             .services
             .executor
             .start_on(spec, allowed.request.streams());
-        let running = running.await.map_err(|error| not_started(&error));
+        let running = tokio::select! {
+            running = running => running,
+            () = self.cancel.cancelled() => {
+                self.answer(&allowed.call, CANCELLED.to_owned()).await?;
+                return Err(Halt::Cancelled);
+            }
+        };
+        let running = running.map_err(|error| not_started(&error));
         Ok(running.map(StartedCommand::Foreground))
     }
 

@@ -67,3 +67,21 @@ fn each_fault_has_its_next_step() {
         }
     }
 }
+
+/// An engine that tells what it is asked for.
+#[test]
+fn the_image_is_built_in_the_shell_buffer_outside_of_the_confinement() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("docker");
+    let script = "#!/bin/sh\necho \"args: $*\"\ngrep ^FROM\necho \"host: $DOCKER_HOST\"\n";
+    std::fs::write(&program, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    let settings = Engine { program }.settings("mine:1");
+    let env = [("DOCKER_HOST", "tcp://x")];
+    let scene = crate::support::scene::Scene::in_workspace(workspace(), settings, &env);
+    scene.co("/sandbox build");
+    scene.wait_shell(
+        "$ /sandbox build\nargs: build --tag mine:1 -\nFROM python:3.12-slim\nhost: tcp://x\nexit 0",
+    );
+}

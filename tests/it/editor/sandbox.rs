@@ -198,7 +198,7 @@ fn its_words_are_completed() {
     let of = |line: &str| scene.nvim.lua(completed, json!([line]));
     assert_eq!(
         of("Co /sandbox "),
-        json!(["auto", "docker", "landlock", "subprocess"])
+        json!(["auto", "build", "docker", "landlock", "subprocess"])
     );
     assert_eq!(of("Co /sandbox l"), json!(["landlock"]));
 }

@@ -101,7 +101,7 @@ impl fmt::Display for EngineFault {
             ),
             FaultKind::NoImage => write!(
                 to,
-                "{engine} has no image {image} ({words}); build or pull it, or set docker_image to one that it has"
+                "{engine} has no image {image} ({words}); build it with /sandbox build, or set docker_image to one that it has"
             ),
             FaultKind::Mount => write!(
                 to,
