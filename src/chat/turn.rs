@@ -6,7 +6,7 @@ mod call;
 mod calls;
 mod checkpoint;
 mod compact;
-mod edit;
+mod edited_command;
 mod edits;
 mod event;
 mod file_calls;

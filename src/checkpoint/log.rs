@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::store::Blob;
-use super::tree::{Change, Entry};
+use super::change::{Blob, Change, Entry};
 use crate::paths::private_dir;
 use co_llm::transcript::Decision;
 

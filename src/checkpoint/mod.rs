@@ -5,6 +5,7 @@
 //! each chat, and `undo` takes changes back. This module knows no chat and asks no person. All of it blocks on files: call
 //! it from `spawn_blocking`.
 
+mod change;
 mod log;
 mod store;
 mod tree;
@@ -19,9 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::tool::judge::Judge;
 
+pub use change::{Change, Entry};
 pub use log::{By, History, Record, TurnChanges};
 pub use store::Store;
-pub use tree::{Change, Entry};
 pub use undo::{Undo, Undone};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
 

@@ -12,9 +12,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::change::Blob;
 use super::{lock, log};
 use crate::paths::private_dir;
 
@@ -27,11 +27,6 @@ const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The extensions of a pack and of its index.
 const PACK: &str = "pack";
 const INDEX: &str = "index";
-
-/// The name of a copy: the hash of its bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Blob(String);
 
 /// The store of copies. While it lives, no other backend removes any.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::store::{Blob, Store};
+use super::change::{Change, Entry};
+use super::store::Store;
 use crate::tool::edits::disk;
 use crate::tool::files::{Deadline, FileScope, PathFilter, Walk};
 use co_exec::regular::{self, FileStamp};
@@ -24,32 +24,6 @@ const MOST_BYTES: u64 = 500 << 20;
 
 /// A time longer than the resolution of the time of a file's birth.
 const TICK: Duration = Duration::from_millis(20);
-
-/// One file, link or directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Entry {
-    File {
-        mode: u32,
-        /// None if co keeps no copy: the file is too large, or cannot be read.
-        blob: Option<Blob>,
-    },
-    Link {
-        target: PathBuf,
-    },
-    Dir {
-        mode: u32,
-    },
-}
-
-/// The change of one path. An entry is none where nothing was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The path in the workspace.
-    pub path: PathBuf,
-    pub before: Option<Entry>,
-    pub after: Option<Entry>,
-}
 
 /// The differences of two trees.
 #[derive(Debug, Default)]

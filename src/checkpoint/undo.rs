@@ -6,12 +6,13 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use super::change::{Change, Entry};
 use super::store::Store;
-use super::tree::{Change, Entry, entry_at, leads_through_link};
+use super::tree::{entry_at, leads_through_link};
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::disk;
-use crate::tool::edits::review::replacement;
+use crate::tool::edits::source::replacement;
 use co_edit::{FileText, Names, Rebased, apply_hunks, hunks, rebase, unified};
 
 /// The reason why a file is left alone.

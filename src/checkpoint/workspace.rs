@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::change::{Change, Entry};
 use super::lock;
 use super::store::Store;
-use super::tree::{Change, Differences, Entry, Tree, entry_at};
+use super::tree::{Differences, Tree, entry_at};
 use crate::tool::judge::Judge;
 
 /// The reason why nothing can be taken back while the first snapshot is taken.

@@ -19,11 +19,3 @@ pub(super) fn settings() -> impl Iterator<Item = &'static Setting> {
     ];
     topics.into_iter().flatten()
 }
-
-/// Returns the setting of a provider with this name, which a profile may have too.
-pub(super) fn provider_setting(name: &str) -> Option<&'static Setting> {
-    let mut settings = model::SETTINGS
-        .iter()
-        .filter(|it| model::is_of_provider(it));
-    settings.find(|setting| setting.name == name)
-}

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Config;
 use co_exec::names_variables;
-use co_llm::{Prices, ProviderSettings};
+use co_llm::Prices;
 
 /// The type of a setting and its setter. The setter gets only values that the type accepts.
 pub(super) enum Kind {
@@ -62,7 +62,8 @@ pub(super) enum Kind {
     Object(fn(&mut Config, Value)),
     Prices(fn(&mut Config, Prices)),
     /// Providers by name. Each is a table of settings of the provider.
-    Profiles(fn(&mut Config, Vec<ProviderSettings>)),
+    /// Named settings of providers. The table of settings reads them.
+    Profiles(fn(&mut Config, &Value, Option<&Path>) -> Result<(), Refused>),
 }
 
 /// The value is not of the kind. [`Kind::accepts`] describes valid values.
@@ -160,7 +161,7 @@ impl Kind {
             Self::Pairs(set) => set(config, pairs(value)?),
             Self::Object(set) => set(config, Value::Object(object(value)?)),
             Self::Prices(set) => set(config, prices(value)?),
-            Self::Profiles(set) => set(config, profiles(value, home)?),
+            Self::Profiles(read) => read(config, value, home)?,
         }
         Ok(())
     }
@@ -188,26 +189,6 @@ impl Kind {
             _ => Value::from(text),
         })
     }
-}
-
-/// Returns the profiles in a table. A name has no `/`, which separates it from a model.
-fn profiles(value: &Value, home: Option<&Path>) -> Result<Vec<ProviderSettings>, Refused> {
-    let mut profiles = Vec::new();
-    for (name, fields) in object(value)? {
-        if name.is_empty() || name.contains('/') {
-            return Err(Refused);
-        }
-        let mut config = Config::default();
-        for (field, value) in object(&fields)? {
-            let setting = super::table::provider_setting(&field).ok_or(Refused)?;
-            setting.kind.take(&mut config, &value, home)?;
-        }
-        profiles.push(ProviderSettings {
-            name: Some(name),
-            ..config.llm
-        });
-    }
-    Ok(profiles)
 }
 
 fn split<'a>(parts: impl Iterator<Item = &'a str>) -> Value {
@@ -297,7 +278,7 @@ fn variables(value: &Value) -> Result<Vec<String>, Refused> {
     all.then_some(list).ok_or(Refused)
 }
 
-fn object(value: &Value) -> Result<serde_json::Map<String, Value>, Refused> {
+pub(super) fn object(value: &Value) -> Result<serde_json::Map<String, Value>, Refused> {
     match value {
         Value::Object(map) => Ok(map.clone()),
         Value::Array(list) if list.is_empty() => Ok(serde_json::Map::new()),

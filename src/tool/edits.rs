@@ -7,16 +7,17 @@ mod apply;
 pub(crate) mod disk;
 mod proposal;
 mod request;
-pub(crate) mod review;
+mod review;
 mod seen;
-mod source;
+pub(crate) mod source;
 
 pub use apply::{Applied, Reformatted, apply};
-pub use proposal::{EditPlace, Proposal, propose};
+pub use proposal::{Proposal, propose};
 pub(super) use request::specs;
 pub use request::{EditRequest, NAMES};
 pub use review::{Review, comments, reviewed};
 pub use seen::SeenTexts;
+pub use source::EditPlace;
 
 /// A change that cannot be made. The text says why and what to do next, without a final period.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

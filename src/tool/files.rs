@@ -16,8 +16,9 @@ use co_policy::paths::PathUse;
 
 pub(crate) use walk::Walk;
 
-pub use editor::EditorFacts;
-pub use limits::{Deadline, FileFacts, FileQueryError, FileScope, LONGEST, PathFilter};
+pub use limits::{
+    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, LONGEST, PathFilter,
+};
 
 /// A call of one of these tools.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 import unittest
+from collections.abc import Iterator
 
 from support import ROOT
 
@@ -27,6 +29,48 @@ def exists(path: str) -> bool:
                 return True
             break
     return False
+
+
+def named_paths(code: str) -> Iterator[list[str]]:
+    """Yield each path that a Rust file names, also those in the braces of `use`."""
+    code = re.sub(r"//[^\n]*|pub\(in [^)]*\)", "", code).split("#[cfg(test)]\nmod tests")[0]
+    for use in re.findall(r"^\s*(?:pub(?:\(\w+\))? )?use ([^;]+);", code, re.MULTILINE):
+        prefix: list[str] = []
+        for part in re.findall(r"[\w:]+|[{},]", use):
+            names = [name for name in part.split("::") if name]
+            if part == "{":
+                prefix.append("/".join(last))
+            elif part == "}":
+                prefix.pop()
+            elif part != ",":
+                last = names
+                yield [name for part in prefix for name in part.split("/")] + names
+    yield from (path.split("::") for path in re.findall(r"\b(?:crate|super|self)(?:::\w+)+", code))
+
+
+def imports(source: pathlib.Path) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
+    """Return the modules that each module of a crate names, apart from the modules that it is a part of."""
+    files = {}
+    for file in source.rglob("*.rs"):
+        module = file.relative_to(source).with_suffix("").parts
+        files[tuple(name for name in module if name not in ("mod", "lib"))] = file
+    files = {module: file for module, file in files.items() if "tests" not in module and module != ("main",)}
+    found = {module: set() for module in files}
+    for module, file in files.items():
+        for first, *rest in named_paths(file.read_text()):
+            at = list(module)
+            while first == "super" and rest:
+                at, (first, *rest) = at[:-1], rest
+            if first == "crate":
+                at = []
+            elif first != "self":
+                rest = [first, *rest]
+            target = (*at, *rest)
+            while target and target not in files:
+                target = target[:-1]
+            if module[: len(target)] != target:
+                found[module].add(target)
+    return found
 
 
 class DocumentsTest(unittest.TestCase):
@@ -54,6 +98,14 @@ class ModulesTest(unittest.TestCase):
             for used in re.findall(r"\bcrate::(\w+)", code):
                 if used in listed:
                     self.assertGreaterEqual(listed.index(used), listed.index(module), f"{file} uses {used}")
+
+    def test_no_file_imports_in_a_circle(self) -> None:
+        for source in [ROOT / "src", *(ROOT / "crates" / name / "src" for name in ["co-edit", "co-policy"])]:
+            left = imports(source)
+            while free := [module for module, used in left.items() if not used & left.keys()]:
+                for module in free:
+                    del left[module]
+            self.assertEqual({}, left, "these import each other, or a file that does")
 
     def test_only_one_knows_the_library_of_rpc(self) -> None:
         for file in (ROOT / "src").rglob("*.rs"):

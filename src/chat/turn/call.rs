@@ -27,6 +27,14 @@ pub(super) struct ProposedCall {
     pub unread: Option<String>,
 }
 
+/// A command that the person wrote in place of the model's. Writing it is the yes to it.
+pub(super) struct EditedCommand {
+    pub command: String,
+    /// The number of calls that had ended when the person wrote it, if bash computes a word of it: the yes does not hold
+    /// after another call, which may change the word.
+    pub computed_at: Option<usize>,
+}
+
 /// A command with its verdict.
 pub(super) struct ReviewedCommand {
     pub call: Call,

@@ -11,8 +11,7 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 use super::Turn;
-use super::call::{ParsedCall, ProposedCall};
-use super::edit::Edit;
+use super::call::{EditedCommand, ParsedCall, ProposedCall};
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
 use crate::protocol::{Change, Question, Scope, State};
@@ -36,7 +35,7 @@ pub(super) struct QueuedCall {
     /// The place of the call in its step.
     pub place: usize,
     /// The command that the person put in the place of the model's.
-    pub edited: Option<Edit>,
+    pub edited: Option<EditedCommand>,
     /// The result of the last review; the text tells the model why the call cannot run.
     pub known: Result<ParsedCall, String>,
     /// The call is on the screen.
@@ -68,7 +67,7 @@ pub(super) enum QuestionState {
 pub(super) enum QuestionEnd {
     Reply(Reply),
     /// The person wrote another command, and no deny rule forbids it.
-    Edited(Edit),
+    Edited(EditedCommand),
     /// The question was withdrawn.
     Gone,
 }

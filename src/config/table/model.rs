@@ -1,13 +1,18 @@
 //! Settings of the model and its provider.
 
+use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::config::Config;
 use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::small;
-use crate::config::value::Kind;
+use crate::config::value::{Kind, Refused, object};
+use co_llm::ProviderSettings;
 
 /// Returns true for the settings that a profile has, too.
-pub(super) fn is_of_provider(setting: &Setting) -> bool {
+fn is_of_provider(setting: &Setting) -> bool {
     !matches!(setting.name, "providers" | "prices" | "stall_timeout")
 }
 
@@ -125,7 +130,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "providers",
         "{}",
-        Kind::Profiles(|c, v| c.providers = v),
+        Kind::Profiles(set_profiles),
         "Further providers, such as { work = { provider = 'openrouter', api_key_env = 'WORK_KEY' }, local = { base_url = \
          'http://127.0.0.1:8080' } }. |co-/model| and |co-model| choose one as `work`, or as `work/` and a model. Each takes the \
          settings above, and nothing of them reaches another one.",
@@ -151,3 +156,25 @@ pub(super) static SETTINGS: &[Setting] = &[
     )
     .applies(Applies::NextChat),
 ];
+
+/// Reads the profiles in a table. A name has no `/`, which separates it from a model.
+fn set_profiles(config: &mut Config, value: &Value, home: Option<&Path>) -> Result<(), Refused> {
+    let mut profiles = Vec::new();
+    for (name, fields) in object(value)? {
+        if name.is_empty() || name.contains('/') {
+            return Err(Refused);
+        }
+        let mut profile = Config::default();
+        for (field, value) in object(&fields)? {
+            let mut settings = SETTINGS.iter().filter(|it| is_of_provider(it));
+            let setting = settings.find(|it| it.name == field).ok_or(Refused)?;
+            setting.kind.take(&mut profile, &value, home)?;
+        }
+        profiles.push(ProviderSettings {
+            name: Some(name),
+            ..profile.llm
+        });
+    }
+    config.providers = profiles;
+    Ok(())
+}

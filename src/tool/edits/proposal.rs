@@ -6,21 +6,10 @@ use super::EditRefused;
 use super::disk;
 use super::request::EditRequest;
 use super::seen::SeenTexts;
-use super::source::{Source, Text};
+use super::source::{EditPlace, Source, Text};
 use crate::buffers::OpenBuffers;
 use crate::protocol::BufferChange;
 use co_edit::{FileText, Hunk, Names, Rebased, apply, hash, hunks, rebase, unified};
-
-/// A file that may be changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EditPlace {
-    /// The path in the workspace, for people and models.
-    pub shown: String,
-    /// The file that the path leads to.
-    pub real: PathBuf,
-    /// Whether the path is a link to that file.
-    pub is_link: bool,
-}
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -265,12 +254,6 @@ impl Proposal {
             Change::Move { from, to } => disk::rename(from, to),
         };
         applied.map_err(|error| EditRefused(format!("cannot change {}: {error}", self.path)))
-    }
-}
-
-impl EditPlace {
-    pub(super) fn refuse(&self, why: impl std::fmt::Display) -> EditRefused {
-        EditRefused(format!("cannot change {}: {why}", self.shown))
     }
 }
 

@@ -4,6 +4,7 @@ use co_edit::Hunk;
 
 use super::EditRefused;
 use super::proposal::Proposal;
+use super::source::replacement;
 use crate::protocol::{HunkAnswer, Replacement};
 
 /// The text and the hunks of a proposal, for the person.
@@ -69,18 +70,6 @@ pub fn comments(answers: &[HunkAnswer]) -> Option<String> {
         .filter_map(|answer| answer.comment.as_deref());
     let comments: Vec<_> = comments.collect();
     (!comments.is_empty()).then(|| comments.join("; "))
-}
-
-pub(crate) fn replacement(hunk: &Hunk) -> Replacement {
-    Replacement {
-        start: hunk.at.start,
-        end: hunk.at.end,
-        lines: hunk
-            .text
-            .split_terminator('\n')
-            .map(str::to_owned)
-            .collect(),
-    }
 }
 
 /// Returns the text of a hunk with the lines of the person. It ends as the hunk did.

@@ -1,14 +1,23 @@
 //! The text of a file as the person sees it: that of its buffer, or else that on the disk.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::EditRefused;
 use super::disk;
-use super::proposal::EditPlace;
-use super::review::replacement;
 use crate::buffers::OpenBuffers;
-use crate::protocol::BufferChange;
-use co_edit::{FileText, NotText, hunks};
+use crate::protocol::{BufferChange, Replacement};
+use co_edit::{FileText, Hunk, NotText, hunks};
+
+/// A file that may be changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditPlace {
+    /// The path in the workspace, for people and models.
+    pub shown: String,
+    /// The file that the path leads to.
+    pub real: PathBuf,
+    /// Whether the path is a link to that file.
+    pub is_link: bool,
+}
 
 /// The text of a file that may be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +33,12 @@ pub(super) enum Source {
     Disk(Vec<u8>),
     /// The 'changedtick' of its buffer.
     Buffer { tick: u64 },
+}
+
+impl EditPlace {
+    pub(super) fn refuse(&self, why: impl std::fmt::Display) -> EditRefused {
+        EditRefused(format!("cannot change {}: {why}", self.shown))
+    }
 }
 
 impl Text {
@@ -78,5 +93,18 @@ impl Text {
             replacements: replacements.iter().map(replacement).collect(),
             final_newline: after.is_empty() || after.ends_with('\n'),
         }))
+    }
+}
+
+/// Returns a hunk for the editor.
+pub(crate) fn replacement(hunk: &Hunk) -> Replacement {
+    Replacement {
+        start: hunk.at.start,
+        end: hunk.at.end,
+        lines: hunk
+            .text
+            .split_terminator('\n')
+            .map(str::to_owned)
+            .collect(),
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::limits::{FileFacts, FileQueryError, FileScope, plural};
-use crate::protocol::{EditorAnswer, EditorQuery, EditorTopic};
+use super::limits::{EditorFacts, FileFacts, FileQueryError, FileScope, plural};
+use crate::protocol::{EditorQuery, EditorTopic};
 use crate::tool::schema::{self, BadCall, arguments};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -36,13 +36,6 @@ pub struct EditorContext {
     path: Option<String>,
     name: Option<String>,
     line: Option<u64>,
-}
-
-/// The answer of the editor.
-pub struct EditorFacts {
-    pub answer: EditorAnswer,
-    /// The real path of the working directory.
-    pub cwd: PathBuf,
 }
 
 /// Returns the tool's description for a model.
@@ -214,6 +207,7 @@ mod tests {
 
     use super::super::limits::Deadline;
     use super::*;
+    use crate::protocol::EditorAnswer;
     use crate::protocol::EditorEntry;
 
     fn parse(arguments: serde_json::Value) -> Result<EditorContext, String> {

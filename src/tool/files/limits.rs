@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use tokio_util::sync::CancellationToken;
 
-use super::editor::EditorFacts;
-use crate::protocol::BufferText;
+use crate::protocol::{BufferText, EditorAnswer};
 use crate::tool::schema::BadCall;
 use co_llm::transcript::Call;
 
@@ -20,6 +19,13 @@ pub const LONGEST: Duration = Duration::from_secs(30);
 
 /// Returns whether the model may learn of a path that a walk meets.
 pub type PathFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+
+/// The answer of the editor.
+pub struct EditorFacts {
+    pub answer: EditorAnswer,
+    /// The real path of the working directory.
+    pub cwd: PathBuf,
+}
 
 /// The path and the limits of a query.
 pub struct FileScope {

@@ -2,21 +2,13 @@
 
 use super::super::events::ChatEvent;
 use super::Turn;
-use super::call::ParsedCall;
+use super::call::{EditedCommand, ParsedCall};
 use super::event::Halt;
 use super::permissions::Reply;
 use super::queue::{QuestionEnd, QuestionState};
 use crate::protocol::{Question, RefusedEdit};
 use co_llm::transcript::Item;
 use co_policy::Verdict;
-
-/// A command that the person wrote in place of the model's. Writing it is the yes to it.
-pub(super) struct Edit {
-    pub command: String,
-    /// The number of calls that had ended when the person wrote it, if bash computes a word of it: the yes does not hold
-    /// after another call, which may change the word.
-    pub computed_at: Option<usize>,
-}
 
 impl Turn {
     /// Judges an edited command as soon as it comes. If a deny rule forbids it, the person gets the question again, with
@@ -53,7 +45,7 @@ impl Turn {
         let computed_at = judged.computes.then_some(self.calls_ended);
         let waiting = self.queue.get(index);
         if let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) {
-            let edit = Edit {
+            let edit = EditedCommand {
                 command,
                 computed_at,
             };
@@ -80,7 +72,7 @@ impl Turn {
     }
 
     /// Replaces the command of the next call with the person's.
-    pub(super) async fn edit_next(&mut self, edit: Edit) -> Result<(), Halt> {
+    pub(super) async fn edit_next(&mut self, edit: EditedCommand) -> Result<(), Halt> {
         let (call, mode) = match self.queue.next().map(|next| &next.known) {
             Some(Ok(ParsedCall::Command(reviewed))) => {
                 (reviewed.call.id.clone(), reviewed.request.mode)
