@@ -37,8 +37,9 @@ impl Chat {
             "export" => self.export(args).await,
             "rules" => self.rules(args).await,
             "sandbox" => self.say(self.sandbox_words().await),
-            "undo" => self.undo(By::Undo),
-            "redo" => self.undo(By::Redo),
+            "undo" => self.undo(By::Undo, None, None),
+            "redo" => self.undo(By::Redo, None, None),
+            "rewind" => self.rewind(args).await,
             "changes" => self.changes().await,
             "usage" => self.say(self.usage_words()),
             other => self.complain(format!(
@@ -308,15 +309,20 @@ impl Chat {
                 // The permissions belong to the other chat.
                 self.permissions = Permissions::default();
                 self.recorder.resume(log, loaded.items);
-                // The client gets the file's id before the text.
-                self.set_state(State::Idle, String::new());
-                self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
-                self.show(resumed);
+                self.show_resumed(resumed);
                 for notice in loaded.notices {
                     self.services.notice(Level::Warn, notice);
                 }
             }
         }
+    }
+
+    /// Shows another transcript in place of the one on the screen.
+    pub(super) fn show_resumed(&mut self, resumed: ChatEvent) {
+        // The client gets the file's id before the text.
+        self.set_state(State::Idle, String::new());
+        self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
+        self.show(resumed);
     }
 
     fn choose(&self, name: &str, title: &str, entries: &[ChatSummary]) {
@@ -395,7 +401,7 @@ impl Chat {
         let upto = self.recorder.items().len();
         let fork = move || {
             let log = services.store.fork(&id, upto)?;
-            services.checkpoints.copy(&id, log.id());
+            services.checkpoints.copy(&id, log.id(), usize::MAX);
             Ok::<_, store::Error>(log)
         };
         match blocking(fork).await {

@@ -21,6 +21,7 @@ pub mod prompt;
 mod questions;
 mod record;
 mod retell;
+mod rewind;
 mod rules;
 pub mod running_jobs;
 pub mod secret_access;

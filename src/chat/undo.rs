@@ -16,6 +16,7 @@ use self::texts::{
 use super::Chat;
 use super::blocking::blocking;
 use super::events::ChatEvent;
+use super::rewind::RewindPoint;
 use super::services::Services;
 use super::text::one_line;
 use super::turn::Reply;
@@ -26,6 +27,8 @@ use co_llm::transcript::Item;
 /// An `/undo` or `/redo` that is not complete.
 pub(super) struct OpenUndo {
     events: mpsc::Receiver<UndoEvent>,
+    /// The prompt to which the chat goes back after the files.
+    then: Option<RewindPoint>,
     /// Cancelled if its question is of no use any more.
     cancel: CancellationToken,
     question: Option<u64>,
@@ -34,8 +37,8 @@ pub(super) struct OpenUndo {
 /// A message of the task to its chat.
 pub(super) enum UndoEvent {
     Ask(Box<Question>, oneshot::Sender<Reply>),
-    /// Files were changed. The text is for the model.
-    Done(String),
+    /// The files are taken back. The text is for the model; none if no file was changed.
+    Done(Option<String>),
 }
 
 /// The task of an `/undo` or `/redo`.
@@ -45,6 +48,8 @@ struct UndoTask {
     transcript: String,
     cwd: PathBuf,
     by: By,
+    /// The first turn to take back; none for the last one that changed files.
+    from: Option<usize>,
     turns: Vec<TurnSummary>,
     events: mpsc::Sender<UndoEvent>,
     cancel: CancellationToken,
@@ -52,6 +57,7 @@ struct UndoTask {
 
 /// The changes to make, and the texts about them.
 struct Plan {
+    /// The first of the turns.
     turn: usize,
     workspace: PathBuf,
     undo: Undo,
@@ -60,8 +66,9 @@ struct Plan {
 }
 
 impl Chat {
-    /// Carries out `/undo` or `/redo`.
-    pub(super) fn undo(&mut self, by: By) {
+    /// Carries out `/undo` or `/redo`. With `from`, all turns from that one on are taken back, and then the chat goes back
+    /// to `then`.
+    pub(super) fn undo(&mut self, by: By, from: Option<usize>, then: Option<RewindPoint>) {
         if self.running.is_some() {
             return self.complain("a turn is running; <C-c> cancels it");
         }
@@ -78,12 +85,14 @@ impl Chat {
             transcript,
             cwd: self.dirs.cwd.clone(),
             by,
+            from,
             turns: turns(self.recorder.items()),
             events,
             cancel: cancel.clone(),
         };
         self.undo = Some(OpenUndo {
             events: receiver,
+            then,
             cancel,
             question: None,
         });
@@ -110,12 +119,17 @@ impl Chat {
                 }
             }
             Some(UndoEvent::Done(text)) => {
-                let note = Item::Note {
-                    text: text.clone(),
-                    once: false,
-                };
-                if self.recorder.record(note).await {
-                    self.show(ChatEvent::ToldModel(text));
+                if let Some(text) = text {
+                    let note = Item::Note {
+                        text: text.clone(),
+                        once: false,
+                    };
+                    if self.recorder.record(note).await {
+                        self.show(ChatEvent::ToldModel(text));
+                    }
+                }
+                if let Some(point) = self.undo.as_mut().and_then(|undo| undo.then.take()) {
+                    self.rewind_chat(point).await;
                 }
             }
         }
@@ -129,15 +143,12 @@ impl Chat {
         let found = blocking(move || {
             let checkpoints = &services.checkpoints;
             let store = checkpoints.store()?;
-            let done: Vec<_> = checkpoints
-                .history(&chat)
-                .done
-                .iter()
-                .map(|it| it.turn)
-                .collect();
+            let done = checkpoints.history(&chat).done;
             let records = checkpoints.records(&chat).into_iter();
             let entries = records.flat_map(|it| {
-                let taken_back = !done.contains(&it.turn);
+                let taken_back = !done
+                    .iter()
+                    .any(|done| (done.turn..=done.last).contains(&it.turn));
                 entries(&it, taken_back, &store)
             });
             Ok::<_, std::io::Error>(entries.collect::<Vec<_>>())
@@ -161,6 +172,26 @@ pub(super) async fn next_event(undo: &mut Option<OpenUndo>) -> Option<UndoEvent>
     }
 }
 
+/// Joins the turns from one on to a single one.
+fn merged(turns: Vec<TurnChanges>, from: usize) -> std::io::Result<Vec<TurnChanges>> {
+    let turns: Vec<_> = turns.into_iter().filter(|it| it.turn >= from).collect();
+    let last = turns.iter().map(|it| it.last).max().unwrap_or(from);
+    let records: Vec<_> = turns.into_iter().flat_map(|it| it.records).collect();
+    if records
+        .iter()
+        .any(|it| it.workspace != records[0].workspace)
+    {
+        return Err(std::io::Error::other(
+            "the changes lie in several workspaces; take them back one by one with /undo",
+        ));
+    }
+    Ok(vec![TurnChanges {
+        turn: from,
+        last,
+        records,
+    }])
+}
+
 impl UndoTask {
     async fn run(self) {
         let plan = tokio::select! {
@@ -173,13 +204,22 @@ impl UndoTask {
                     self.apply(plan).await;
                 }
             }
-            Ok(None) => self.services.answer(Level::Info, self.nothing()),
+            Ok(None) => {
+                self.services.answer(Level::Info, self.nothing());
+                self.done(None).await;
+            }
             Err(why) => self.services.answer(Level::Error, why),
         }
     }
 
+    async fn done(&self, text: Option<String>) {
+        // It fails if the chat has ended.
+        let _ended = self.events.send(UndoEvent::Done(text)).await;
+    }
+
     fn nothing(&self) -> &'static str {
         match self.by {
+            _ if self.from.is_some() => "no file was changed since that prompt",
             By::Redo => "there is no /undo to take back",
             _ => "there is nothing to take back: this chat has changed no file",
         }
@@ -192,9 +232,13 @@ impl UndoTask {
             self.transcript.clone(),
             self.by == By::Redo,
         );
+        let from = self.from;
         let read = move || {
             let history = services.checkpoints.history(&chat);
             let mut turns = if redo { history.undone } else { history.done };
+            if let Some(from) = from {
+                turns = merged(turns, from)?;
+            }
             let at = turns.iter().rposition(TurnChanges::has_changes);
             let later = at.map_or_else(Vec::new, |at| turns.split_off(at + 1));
             Ok::<_, std::io::Error>((turns.pop(), later, services.checkpoints.store()?))
@@ -246,6 +290,7 @@ impl UndoTask {
     fn command(&self) -> &'static str {
         match self.by {
             By::Redo => "/redo",
+            _ if self.from.is_some() => "/rewind",
             _ => "/undo",
         }
     }
@@ -295,17 +340,16 @@ impl UndoTask {
         );
         let kept = blocking(move || checkpoints.append(&chat, &record)).await;
         self.tell(&done, left_alone, &reasons, kept.err());
-        if !done.changes.is_empty() {
-            // The buffers of these files are read again. That may take long, so nothing waits for it.
-            let buffers = self.services.buffers.clone();
-            tokio::spawn(async move {
-                let files = all.iter().map(PathBuf::as_path);
-                buffers.read(files).await;
-            });
-            let text = self.note(&done);
-            // It fails if the chat has ended.
-            let _ended = self.events.send(UndoEvent::Done(text)).await;
+        if done.changes.is_empty() {
+            return self.done(None).await;
         }
+        // The buffers of these files are read again. That may take long, so nothing waits for it.
+        let buffers = self.services.buffers.clone();
+        tokio::spawn(async move {
+            let files = all.iter().map(PathBuf::as_path);
+            buffers.read(files).await;
+        });
+        self.done(Some(self.note(&done))).await;
     }
 
     /// Changes the buffers that have unsaved text.

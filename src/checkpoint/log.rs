@@ -46,10 +46,12 @@ pub enum By {
     Redo,
 }
 
-/// The changes of a turn.
+/// The changes of a turn, or of several turns that were taken back at once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnChanges {
     pub turn: usize,
+    /// The last one of the turns.
+    pub last: usize,
     /// In their order.
     pub records: Vec<Record>,
 }
@@ -95,21 +97,28 @@ impl History {
                     Some(last) => last.records.push(record),
                     None => self.done.push(TurnChanges {
                         turn,
+                        last: turn,
                         records: vec![record],
                     }),
                 }
             }
+            // It takes back all turns from this one on.
             By::Undo => {
-                self.done.retain(|it| it.turn != turn);
+                let last = self.done.last().map_or(turn, |it| it.last.max(turn));
+                self.done.retain(|it| it.turn < turn);
                 self.undone.push(TurnChanges {
                     turn,
+                    last,
                     records: vec![record],
                 });
             }
             By::Redo => {
-                self.undone.retain(|it| it.turn != turn);
+                let is_it = |it: &TurnChanges| it.turn == turn;
+                let undone = self.undone.iter().position(is_it);
+                let last = undone.map_or(turn, |at| self.undone.remove(at).last);
                 self.done.push(TurnChanges {
                     turn,
+                    last,
                     records: vec![record],
                 });
             }
@@ -161,12 +170,14 @@ pub(super) fn remove(store: &Path, chat: &str) {
     }
 }
 
-/// Gives a chat a copy of another one's records.
-pub(super) fn copy(store: &Path, from: &str, to: &str) {
-    if let Err(error) = fs::copy(file(store, from), file(store, to))
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        tracing::warn!(%error, "the changes of a chat were not copied");
+/// Gives a chat a copy of another one's records of the turns before `end`.
+pub(super) fn copy(store: &Path, from: &str, to: &str, end: usize) {
+    let records = records(store, from).into_iter();
+    for record in records.filter(|record| record.turn < end) {
+        if let Err(error) = append(store, to, &record) {
+            tracing::warn!(%error, "the changes of a chat were not copied");
+            return;
+        }
     }
 }
 

@@ -156,9 +156,9 @@ impl Checkpoints {
         log::remove(&self.dir, chat);
     }
 
-    /// Gives a chat the changes of another one.
-    pub fn copy(&self, from: &str, to: &str) {
-        log::copy(&self.dir, from, to);
+    /// Gives a chat the changes of another one's turns before `end`.
+    pub fn copy(&self, from: &str, to: &str, end: usize) {
+        log::copy(&self.dir, from, to, end);
     }
 }
 

@@ -218,6 +218,7 @@ M.commands = {
   model = { about = 'choose the model' },
   effort = { about = 'say how hard the model thinks: none, low, medium, high or max' },
   undo = { about = 'take the changes of the last turn back' },
+  rewind = { about = 'go back to before a prompt, with the chat, the files or both' },
   redo = { about = 'bring back what the last /undo took back' },
   changes = { about = 'list the files that the chat changed in the quickfix list' },
   retry = { about = 'have the last prompt answered again' },

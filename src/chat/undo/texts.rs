@@ -51,7 +51,10 @@ pub(super) fn reasons(
 ) -> Vec<String> {
     let since = turns.get(turn.turn..).unwrap_or_default();
     let prompt = since.first().map_or("", |it| &it.prompt);
-    let mut reasons = vec![format!("of the turn “{prompt}”")];
+    let mut reasons = vec![match turn.last == turn.turn {
+        true => format!("of the turn “{prompt}”"),
+        false => format!("of the turn “{prompt}” and all later ones"),
+    }];
     let kept = undo.kept.iter().take(MOST_NAMED);
     reasons.extend(kept.map(|(path, why)| format!("{} stays: {why}", path.display())));
     if let Some(more) = undo.kept.len().checked_sub(MOST_NAMED).filter(|it| *it > 0) {
@@ -230,6 +233,7 @@ mod tests {
         let named = |turn| {
             let turn = TurnChanges {
                 turn,
+                last: turn,
                 records: Vec::new(),
             };
             reasons(&turns, &turn, &[], &Undo::default())

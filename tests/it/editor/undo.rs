@@ -126,3 +126,111 @@ fn the_changes_are_in_the_quickfix_list() {
     let list = "vim.fn.getqflist({ title = 0 }).title == 'Co /changes' and vim.fn.getqflist()[1].lnum == 2";
     scene.nvim.wait_for(list, "the list");
 }
+
+/// A scene with two turns that each changed a file.
+fn two_turns() -> Scene {
+    let write = |path: &str| json!({ "path": path, "text": "by co\n" });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "write_file", &write("one.txt")),
+        Reply::text("First done."),
+        Reply::new().call("c2", "write_file", &write("two.txt")),
+        Reply::text("Second done."),
+    ]);
+    for (prompt, end) in [("make one", "First done."), ("make two", "Second done.")] {
+        scene.co(prompt);
+        scene.wait_ask("1/1");
+        wait_checkpoint(&scene);
+        scene.answer("y");
+        scene.wait_chat(end);
+    }
+    scene.wait_turns(2);
+    scene
+}
+
+fn has(scene: &Scene, one: bool, two: bool) {
+    let found = ["one.txt", "two.txt"].map(|file| scene.workspace.exists(file));
+    assert_eq!(found, [one, two]);
+}
+
+#[test]
+fn a_rewind_takes_the_files_of_all_later_turns_back_and_then_the_chat() {
+    let scene = two_turns();
+    scene.co("/rewind");
+    scene.nvim.wait_text("1: 2 · make two");
+    scene.nvim.type_keys("2<CR>");
+    scene.nvim.wait_text("1: the chat and the files");
+    scene.nvim.type_keys("1<CR>");
+    scene
+        .nvim
+        .wait_text("of the turn “make one” and all later ones");
+    has(&scene, true, true);
+    scene.answer("y");
+    scene.nvim.wait_text("finds the original");
+    has(&scene, false, false);
+    let draft = "vim.fn.getbufline('co://chat/1/prompt', 1, '$')[1] == 'make one'";
+    scene.nvim.wait_for(draft, "the prompt is the draft");
+    let text = scene.chat();
+    assert!(
+        !text.contains("make one") && !text.contains("done."),
+        "{text}"
+    );
+    // The original has all of it, and brings the files back.
+    let original = scene
+        .chats()
+        .into_iter()
+        .find(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("Second done.")));
+    let id = original
+        .unwrap()
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_chat("Second done.");
+    scene.co("/redo");
+    scene.nvim.wait_text("/redo  +2 -0");
+    scene.answer("y");
+    scene.nvim.wait_text("2 files brought back");
+    has(&scene, true, true);
+    scene.co("/changes");
+    scene.nvim.wait_text("write_file two.txt · approved");
+    let back =
+        "vim.iter(vim.fn.getqflist()):any(function(it) return it.text:find('taken back') end)";
+    scene
+        .nvim
+        .wait_for(&format!("not {back}"), "nothing is taken back");
+}
+
+#[test]
+fn a_rewind_takes_the_files_or_the_chat_back_alone() {
+    let scene = two_turns();
+    scene.co("/rewind 2 files");
+    scene.nvim.wait_text("/rewind  +0 -1");
+    scene.answer("y");
+    scene.nvim.wait_text("1 file taken back");
+    has(&scene, true, false);
+    scene.wait_chat("Second done.");
+    scene.co("/redo");
+    scene.nvim.wait_text("/redo  +1 -0");
+    scene.answer("y");
+    scene.nvim.wait_text("1 file brought back");
+    scene.co("/rewind 2 chat");
+    scene.nvim.wait_text("finds the original");
+    has(&scene, true, true);
+    let text = scene.chat();
+    assert!(
+        text.contains("First done.") && !text.contains("make two"),
+        "{text}"
+    );
+    // The copy knows nothing of the second turn.
+    scene.co("/undo");
+    scene.nvim.wait_text("of the turn “make one”");
+    scene.answer("y");
+    scene.nvim.wait_text("1 file taken back");
+    has(&scene, false, true);
+    scene.server.reply(Reply::text("Another way."));
+    scene.co("make two otherwise");
+    scene.wait_chat("Another way.");
+    assert_eq!(scene.chats().len(), 2);
+}
