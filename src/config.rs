@@ -47,6 +47,8 @@ pub struct Config {
     pub auto_confirm: bool,
     pub sandbox_backend: SandboxBackend,
     pub sandbox_network: Network,
+    /// The command that starts the service of the container engine.
+    pub docker_start_command: Option<Vec<String>>,
     /// The longest time of a command that runs unasked. Jobs do not have this limit.
     pub unasked_timeout: Duration,
     /// Commands that landlock confines cannot open the workspace's secrets.
@@ -112,6 +114,7 @@ impl Default for Config {
             auto_confirm: false,
             sandbox_backend: SandboxBackend::Subprocess,
             sandbox_network: Network::None,
+            docker_start_command: None,
             unasked_timeout: Duration::from_secs(60),
             hide_secrets: true,
             max_steps: 50,

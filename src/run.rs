@@ -181,7 +181,11 @@ async fn begin(services: &Services, run: Run) -> Result<(RunningCommand, RunCond
     let streams = run.streams;
     let typed = match run.options.builds_image {
         true => image_build(services, run)?,
-        false => typed_command(services, run).await?,
+        false => {
+            let typed = typed_command(services, run).await?;
+            typed.ready(services).await?;
+            typed
+        }
     };
     let (spec, conditions) = typed.spec(services);
     let running = services.executor.start_on(spec, streams).await;

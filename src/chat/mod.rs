@@ -19,6 +19,7 @@ mod message;
 pub mod person_command;
 pub mod prompt;
 mod questions;
+mod readiness;
 mod record;
 mod retell;
 mod rewind;

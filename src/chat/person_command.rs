@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::readiness;
 use super::services::Services;
 use super::wants_terminal;
 use crate::config::Network;
 use crate::protocol::{RunEnvironment, RunOptions};
 use crate::tool::confinement;
+use crate::tool::judge::workspace_of;
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program, UNTIL_IT_ENDS,
 };
@@ -32,6 +34,7 @@ pub struct PersonCommand {
 /// The conditions of a command that its status names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunConditions {
+    command: String,
     /// The command, if it has neither a terminal nor an input.
     alone: Option<String>,
     /// The time limit that `shell_max_timeout` sets, if the person gave no other one.
@@ -69,6 +72,7 @@ impl PersonCommand {
         };
         let has_input = self.terminal || self.open || self.stdin.is_some();
         let conditions = RunConditions {
+            command: self.command.clone(),
             alone: (!has_input).then(|| self.command.clone()),
             limit: ceiling,
             confinement: confinement::words(&self.confinement),
@@ -88,6 +92,34 @@ impl PersonCommand {
     }
 }
 
+impl PersonCommand {
+    /// Waits until the container engine answers that the command needs, if it runs on this machine.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn ready(&self, services: &Services) -> Result<(), String> {
+        let names_engine = ["docker", "podman"]
+            .iter()
+            .any(|name| self.command.contains(name));
+        if self.confinement != Confinement::Plain || !names_engine {
+            return Ok(());
+        }
+        let judge = services.judge(&workspace_of(&self.cwd));
+        let (program, cwd) = (Program::Shell(self.command.clone()), self.cwd.clone());
+        let read = move || judge.assess(&program, &cwd, false).words();
+        let commands = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        let inherits = match self.options.environment {
+            None => services.config.run_inherits,
+            Some(named) => named == RunEnvironment::Inherit,
+        };
+        let environment = match inherits {
+            true => std::env::vars_os().collect(),
+            false => services.executor.agent_environment(),
+        };
+        readiness::wait(services, &commands, &environment).await
+    }
+}
+
 impl RunConditions {
     /// Returns a line about the command's end, with its confinement. If the time limit ended it, the line names the
     /// settings that change it. If the command wanted a terminal, the line says so.
@@ -97,6 +129,9 @@ impl RunConditions {
         if let Some(hint) = alone.and_then(|command| wants_terminal::hint_at_end(command, outcome))
         {
             line = format!("{line}; {hint}");
+        }
+        if let Some(started) = readiness::started(&self.command, outcome) {
+            line = format!("{line}; {started}");
         }
         match self.limit.filter(|_| outcome.timed_out) {
             Some(limit) => format!(
@@ -120,6 +155,7 @@ mod tests {
             ..CommandOutcome::default()
         };
         let unconfined = |limit| RunConditions {
+            command: String::new(),
             alone: None,
             limit,
             confinement: None,

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::super::secret_access;
 use super::super::text::one_line;
+use super::super::{readiness, secret_access};
 use super::Turn;
 use super::call::{AllowedCommand, CUT_OFF, JudgedCall, ParsedCall, ReviewedCommand};
 use super::event::{Halt, TurnEvent};
@@ -12,6 +12,7 @@ use super::queue::{CallQuestion, QuestionEnd, QuestionState, QueuedCall};
 use crate::protocol::Question;
 use crate::tool::edits;
 use crate::tool::shell::ExecContext;
+use co_exec::Confinement;
 use co_llm::transcript::{Call, Decision};
 use co_policy::{Grant, Pattern, Verdict};
 
@@ -230,6 +231,19 @@ impl Turn {
                 return self.not_run(&reviewed.call, refused.to_string()).await;
             }
         };
+        if confinement == Confinement::Plain {
+            let environment = self.services.executor.agent_environment();
+            let commands = &reviewed.judged.words;
+            let ready = tokio::select! {
+                ready = readiness::wait(&self.services, commands, &environment) => ready,
+                () = self.cancel.cancelled() => Ok(()),
+            };
+            if let Err(why) = ready {
+                self.decided(&reviewed.call, &reviewed.judged, &decision)
+                    .await?;
+                return self.not_run(&reviewed.call, why).await;
+            }
+        }
         let allowed = AllowedCommand {
             call: reviewed.call,
             request: reviewed.request,

@@ -9,8 +9,8 @@ use super::super::advice::{Conditions, NOT_EXECUTED};
 use super::super::events::ChatEvent;
 use super::super::jobs::{JobRequest, JobView};
 use super::super::loop_limits::Repetition;
-use super::super::retell;
 use super::super::services::withheld;
+use super::super::{readiness, retell};
 use super::Turn;
 use super::audit_records::{CallOutcome, level};
 use super::call::{AllowedCommand, CANCELLED, JudgedCall};
@@ -137,12 +137,14 @@ impl Turn {
         let (told, output) = self.for_model(&allowed, &outcome, hint.as_deref()).await;
         let short = outcome.timed_out && self.conditions(&allowed).unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
+        let started_containers = readiness::started(&allowed.request.text(), &outcome);
+        let more = started_containers.map_or_else(String::new, |more| format!("; {more}"));
         let result = CallResult {
             ok: outcome.ok(),
             spill: outcome.spill.clone(),
             shown: Shown {
                 output,
-                status: format!("{}{setting}", outcome.status()),
+                status: format!("{}{setting}{more}", outcome.status()),
                 notice: hint,
             },
             ..told.into()

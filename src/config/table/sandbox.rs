@@ -139,4 +139,11 @@ pub(super) static SETTINGS: &[Setting] = &[
         "The most that /tmp of the container holds. It is a part of its memory.",
     )
     .applies(Applies::Restart),
+    setting(
+        "docker_start_command",
+        "(none)",
+        Kind::Argv(|c, v| c.docker_start_command = Some(v)),
+        "A program that starts the service of the container engine, and its arguments. It runs before a command of docker, podman \
+         or compose on this machine if the engine does not answer. Then co asks the engine ten times, a second apart.",
+    ),
 ];

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{BUSYBOX, Engine, engines, exec, workspace};
 use crate::support::chat::Chat;
 use crate::support::http::Reply;
+use crate::support::scene::Scene;
 
 #[test]
 fn a_model_learns_it_before_the_person_is_asked() {
@@ -68,18 +69,68 @@ fn each_fault_has_its_next_step() {
     }
 }
 
+/// Writes an executable `docker` into a new directory, and returns the directory.
+fn fake(script: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("docker");
+    std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    dir
+}
+
+#[test]
+fn a_command_of_the_engine_waits_until_it_answers() {
+    let dir = fake(
+        "here=$(dirname \"$0\")\n\
+         [ -e $here/up ] || { echo 'Cannot connect to the Docker daemon' >&2; exit 1; }\n\
+         [ \"$1\" = version ] && exit\n\
+         printf ' Container a-1  Started\\n Container b-1  Started\\n'",
+    );
+    let path = format!(
+        "{}:{}",
+        dir.path().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let up = dir.path().join("up");
+    for (settings, told) in [
+        (
+            json!({}),
+            "not run: docker does not answer (Cannot connect to the Docker daemon); start its service, or set docker_start_command",
+        ),
+        (
+            json!({ "docker_start_command": ["touch", up] }),
+            "Started 2 containers",
+        ),
+    ] {
+        let scene = Scene::in_workspace(workspace(), settings, &[("PATH", &path)]);
+        scene.run("env X=1 docker compose up -d");
+        scene.wait_shell(told);
+        if told.starts_with("not run") {
+            scene
+                .server
+                .reply(Reply::shell("c1", "bash -c 'docker ps'"));
+            scene.server.reply(Reply::text("It is down."));
+            scene.co("what runs?");
+            scene.wait_ask("1/1");
+            scene.answer("y");
+            scene.wait_turns(1);
+            let told = scene.server.requests()[1].last("tool").unwrap();
+            assert!(told.starts_with("docker does not answer"), "{told}");
+        } else {
+            scene.nvim.wait_text("waiting for docker, 1 of 10");
+        }
+    }
+}
+
 /// An engine that tells what it is asked for.
 #[test]
 fn the_image_is_built_in_the_shell_buffer_outside_of_the_confinement() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fake("echo \"args: $*\"\ngrep ^FROM\necho \"host: $DOCKER_HOST\"");
     let program = dir.path().join("docker");
-    let script = "#!/bin/sh\necho \"args: $*\"\ngrep ^FROM\necho \"host: $DOCKER_HOST\"\n";
-    std::fs::write(&program, script).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&program, mode).unwrap();
     let settings = Engine { program }.settings("mine:1");
     let env = [("DOCKER_HOST", "tcp://x")];
-    let scene = crate::support::scene::Scene::in_workspace(workspace(), settings, &env);
+    let scene = Scene::in_workspace(workspace(), settings, &env);
     scene.co("/sandbox build");
     scene.wait_shell(
         "$ /sandbox build\nargs: build --tag mine:1 -\nFROM python:3.12-slim\nhost: tcp://x\nexit 0",

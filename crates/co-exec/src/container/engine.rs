@@ -78,6 +78,20 @@ impl Engine {
         &self.program
     }
 
+    /// Checks that the engine answers.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn answers(&self) -> Result<(), EngineFault> {
+        // Its client answers by itself without a format that asks for the service.
+        let args = ["version", "--format", "{{.Server.Version}}"];
+        let args = match self.name().contains("podman") {
+            true => &args[..1],
+            false => &args[..],
+        };
+        self.call(args, "").await.map(drop)
+    }
+
     /// Checks that the engine answers and has an image.
     ///
     /// # Errors

@@ -1,0 +1,164 @@
+//! Checks the container engine before a command of this machine that needs it, and starts it if the person said how.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::services::Services;
+use crate::protocol::Level;
+use co_exec::container::{Engine, FaultKind};
+use co_exec::{Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program};
+
+/// The tries after the engine was started, and the pause before each.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Words of commands that need no engine.
+const NEEDLESS: &[&str] = &[
+    "--help",
+    "-h",
+    "help",
+    "--version",
+    "-v",
+    "version",
+    "context",
+    "completion",
+    "config",
+];
+
+/// Returns the engine that one of these simple commands needs.
+pub(super) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
+    commands.iter().find_map(|words| {
+        let name = Path::new(words.first()?).file_name()?.to_str()?;
+        let engine = match name {
+            "docker" | "docker-compose" => "docker",
+            "podman" | "podman-compose" => "podman",
+            _ => return None,
+        };
+        let needless = |word: &String| NEEDLESS.contains(&word.as_str());
+        (words.len() > 1 && !words.iter().take(3).any(needless)).then_some(engine)
+    })
+}
+
+/// Waits until the engine that a command needs answers, if the command runs on this machine. Starts the engine if it does
+/// not, and the person said how.
+///
+/// # Errors
+/// It does not answer. The text has the engine's words and the next step.
+pub(super) async fn wait(
+    services: &Services,
+    commands: &[Vec<String>],
+    environment: &[(OsString, OsString)],
+) -> Result<(), String> {
+    let Some(engine) = engine(commands).and_then(|name| Engine::find(name, environment).ok())
+    else {
+        return Ok(());
+    };
+    // The command itself tells of every other fault.
+    let silent = async || {
+        let fault = engine.answers().await.err();
+        fault.filter(|fault| fault.kind == FaultKind::NotRunning)
+    };
+    let Some(mut fault) = silent().await else {
+        return Ok(());
+    };
+    let Some(argv) = services.config.docker_start_command.clone() else {
+        return Err(format!(
+            "{fault}, or set docker_start_command, which starts it"
+        ));
+    };
+    let spec = CommandSpec {
+        program: Program::Argv(argv),
+        cwd: "/".into(),
+        // The service may be a process that it leaves.
+        caller: Caller::Person,
+        stdin: None,
+        timeout: services.config.max_timeout(),
+        confinement: Confinement::Plain,
+        environment: Environment::default(),
+        extra_env: Vec::new(),
+    };
+    let start = services.executor.start(spec).await;
+    let start = start.map_err(|error| format!("docker_start_command: {error}"))?;
+    tokio::spawn(start.outcome());
+    for number in 1..=TRIES {
+        let told = format!("waiting for {}, {number} of {TRIES}", engine.name());
+        services.notice(Level::Info, told);
+        tokio::time::sleep(PAUSE).await;
+        match silent().await {
+            None => return Ok(()),
+            Some(again) => fault = again,
+        }
+    }
+    Err(format!(
+        "{fault}; docker_start_command did not start it in {TRIES} s"
+    ))
+}
+
+/// Returns how many containers `compose up -d` has started, as it says, if the command was that.
+pub(super) fn started(command: &str, outcome: &CommandOutcome) -> Option<String> {
+    let detached = [" -d", " --detach"]
+        .iter()
+        .any(|option| command.contains(option));
+    if !outcome.ok() || !command.contains("compose") || !command.contains(" up") || !detached {
+        return None;
+    }
+    let starts = |line: &&str| {
+        let line = line.trim();
+        line.starts_with("Container ") && line.ends_with("Started")
+            || line.ends_with("... done")
+                && (line.starts_with("Starting ") || line.starts_with("Creating "))
+    };
+    let count = outcome.output.lines().filter(starts).count();
+    Some(match count {
+        1 => "Started 1 container".to_owned(),
+        count => format!("Started {count} containers"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_is_needed_by_its_own_commands() {
+        let check = |text: &str, expected: Option<&str>| {
+            let commands: Vec<Vec<String>> = text
+                .split(';')
+                .map(|one| one.split_whitespace().map(str::to_owned).collect())
+                .collect();
+            assert_eq!(engine(&commands), expected, "{text}");
+        };
+        check("docker ps", Some("docker"));
+        check("ls; /usr/bin/podman run x", Some("podman"));
+        check("docker-compose up -d", Some("docker"));
+        check("docker compose config", None);
+        check("docker --version", None);
+        check("docker", None);
+        check("echo docker ps", None);
+        check("", None);
+    }
+
+    #[test]
+    fn compose_tells_what_it_started() {
+        let ended = |output: &str| CommandOutcome {
+            exit: Some(0),
+            output: output.to_owned(),
+            ..CommandOutcome::default()
+        };
+        let two =
+            ended(" Network x  Created\n Container x-a-1  Started\n Container x-b-1  Started\n");
+        let told = |command: &str, outcome: &CommandOutcome| started(command, outcome);
+        assert_eq!(
+            told("docker compose up -d", &two).unwrap(),
+            "Started 2 containers"
+        );
+        assert_eq!(told("docker compose up", &two), None);
+        let one = ended("Creating x_a_1 ... done\n");
+        assert_eq!(
+            told("docker-compose up --detach", &one).unwrap(),
+            "Started 1 container"
+        );
+        assert_eq!(told("docker ps -d", &one), None);
+    }
+}
