@@ -34,7 +34,7 @@ pub struct Record {
     /// The decider: `policy`, `rule`, `person`, `auto_confirm` or `nobody`.
     pub decided: String,
     /// The confinement in a word, such as `landlock`.
-    pub backend: String,
+    pub confinement: String,
     /// The outcome; none in the line of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,

@@ -42,7 +42,7 @@ pub(super) struct Conditions {
     /// The kernel hides the workspace's secrets from an approved command.
     pub hides: bool,
     /// The confinement of approved commands at the start, in a word.
-    pub backend: &'static str,
+    pub approved_confinement: &'static str,
     /// The time that the model asked for.
     pub asked: Option<Duration>,
     /// The time that the command was given; none if it had no limit.
@@ -142,7 +142,7 @@ mod tests {
         network: Network::None,
         confined: false,
         hides: false,
-        backend: "subprocess",
+        approved_confinement: "subprocess",
         asked: None,
         limit: Some(Duration::from_secs(120)),
         unasked: false,

@@ -48,7 +48,7 @@ impl JobFollower {
         });
         let record = Record {
             time: Record::now(),
-            backend: outcome.level.to_owned(),
+            confinement: outcome.level.to_owned(),
             outcome: Some(outcome.status()),
             ..self.record
         };

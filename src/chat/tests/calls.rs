@@ -215,7 +215,7 @@ async fn what_was_decided_is_audited_before_the_command_ends() {
     assert_eq!(before.len(), 1, "{before:?}");
     assert_eq!(before[0]["decided"], "auto_confirm");
     assert_eq!(
-        (&before[0]["call"], &before[0]["backend"]),
+        (&before[0]["call"], &before[0]["confinement"]),
         (&"1".into(), &"plain".into())
     );
     assert!(before[0].get("outcome").is_none(), "{before:?}");

@@ -72,7 +72,7 @@ impl Turn {
             verdict: judged.verdict.word().to_owned(),
             rule: rule(decision),
             decided: who(decision).to_owned(),
-            backend: level.to_owned(),
+            confinement: level.to_owned(),
             outcome: None,
             spill: None,
         }

@@ -347,7 +347,7 @@ impl Turn {
     fn level_of(&self, job: &JobView) -> &'static str {
         match job.conditions.confined {
             true => READ_ONLY,
-            false => job.conditions.backend,
+            false => job.conditions.approved_confinement,
         }
     }
 

@@ -249,7 +249,7 @@ impl Turn {
                 }
                 _ => false,
             },
-            backend: self.services.probe.name(),
+            approved_confinement: self.services.probe.name(),
             asked: allowed.request.timeout,
             limit,
             unasked: limit != allowed.request.limit(ceiling),

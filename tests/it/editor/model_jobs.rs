@@ -205,7 +205,7 @@ fn what_is_proved_is_held_in_the_background_and_in_a_terminal_too() {
         let text = std::fs::read_to_string(&audit).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
         let ends = lines.filter(|line: &serde_json::Value| line["outcome"].is_string());
-        ends.map(|line| line["backend"].as_str().unwrap().to_owned())
+        ends.map(|line| line["confinement"].as_str().unwrap().to_owned())
             .collect()
     };
     proc::wait_until(DEADLINE, "all ends to be audited", || {

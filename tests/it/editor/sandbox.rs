@@ -98,7 +98,7 @@ fn a_question_that_waits_is_asked_again_and_the_model_is_told() {
     assert!(last.body.to_string().contains(told), "{}", last.body);
     let audit = scene.home.path().join("state/co-nvim/audit.jsonl");
     let audit = std::fs::read_to_string(audit).unwrap();
-    assert!(audit.contains("\"backend\":\"workspace\""), "{audit}");
+    assert!(audit.contains("\"confinement\":\"workspace\""), "{audit}");
     let noted = scene
         .items()
         .iter()
