@@ -112,8 +112,8 @@ function M.map(chat, cancel)
   local function send()
     submit(chat)
   end
-  buffer.map(chat.prompt.buf, 'n', keys.submit, send, 'submit the prompt')
-  buffer.map(chat.prompt.buf, { 'n', 'i' }, keys.send, send, 'submit the prompt')
+  buffer.map(chat.prompt.buf, 'n', keys.submit, send, 'send the prompt')
+  buffer.map(chat.prompt.buf, { 'n', 'i' }, keys.send, send, 'send the prompt')
   map_history(chat, '<Up>', 1)
   map_history(chat, '<Down>', -1)
   vim.bo[chat.prompt.buf].omnifunc = "v:lua.require'co.chat.keys'.omnifunc"

@@ -6,8 +6,8 @@ local popup = require('co.ui.popup')
 -- Each action with its description.
 local actions = {
   chat = {
-    { 'submit', 'submit the prompt' },
-    { 'send', 'submit the prompt, from insert mode too' },
+    { 'submit', 'send the prompt' },
+    { 'send', 'send the prompt, from insert mode too' },
     { 'cancel', 'cancel the turn; again: what is queued' },
     { 'hide', 'hide the chat' },
     { 'next', 'next message' },
