@@ -136,3 +136,40 @@ fn the_image_is_built_in_the_shell_buffer_outside_of_the_confinement() {
         "$ /sandbox build\nargs: build --tag mine:1 -\nFROM python:3.12-slim\nhost: tcp://x\nexit 0",
     );
 }
+
+#[test]
+fn an_engine_of_another_machine_does_not_have_the_workspace() {
+    for engine in engines() {
+        let (workspace, elsewhere) = (workspace(), tempfile::tempdir().unwrap());
+        // It mounts another directory, as an engine of another machine does.
+        let dir = fake(&format!(
+            "for word; do shift; set -- \"$@\" \"$(echo \"$word\" | sed 's#source={}\"#source={}\"#')\"; done\n\
+             exec {} \"$@\"",
+            workspace.path().display(),
+            elsewhere.path().display(),
+            engine.program.display()
+        ));
+        let remote = Engine {
+            program: dir.path().join("docker"),
+        };
+        let run = |host: &str| {
+            let mut command = std::process::Command::new(crate::support::BACKEND);
+            command
+                .args(["exec", "--backend", "docker", "ls"])
+                .current_dir(workspace.path())
+                .env("CO_CLI_CONTAINER_ENGINE", &remote.program)
+                .env("CO_CLI_DOCKER_IMAGE", BUSYBOX)
+                .env("DOCKER_HOST", host);
+            command.output().unwrap()
+        };
+        let done = run("tcp://build:2375");
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(125), "{done:?}");
+        assert!(
+            told.contains("it runs on another machine, where the workspace is not"),
+            "{told}"
+        );
+        let left = std::fs::read_dir(workspace.path()).unwrap().flatten();
+        assert!(left.map(|it| it.file_name()).all(|name| name == ".git"));
+    }
+}

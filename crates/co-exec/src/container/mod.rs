@@ -10,6 +10,7 @@ mod engine;
 mod fault;
 mod inside;
 mod owner;
+mod remote;
 mod runner;
 mod script;
 mod settings;

@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 use super::engine::Engine;
 use super::fault::{EngineFault, FaultKind};
 use super::owner::{LABEL, Owner};
+use super::remote;
 use super::settings::ContainerSettings;
 use crate::environment::Variables;
 
@@ -27,6 +28,9 @@ const STAY: &str = "while :; do sleep 86400; done";
 
 /// The user when the caller is root.
 const NOT_ROOT: &str = "1000:1000";
+
+/// Parts of the workspace that git outside runs or obeys. They cannot be written inside.
+const OBEYED: [&str; 2] = [".git/hooks", ".git/config"];
 
 /// The prefix of all names.
 const PREFIX: &str = "co-runner-";
@@ -157,13 +161,16 @@ impl Containers {
 
     async fn create(&self, container: &Container) -> Result<(), EngineFault> {
         let args = self.create_arguments(container)?;
-        let created = container.engine.call(&args, &container.image).await;
+        let created = match container.engine.call(&args, &container.image).await {
+            Ok(_) => remote::check(container).await,
+            Err(fault) => Err(fault),
+        };
         if created.is_err() {
             // A container that could not start may exist.
             container.remove().await;
             container.removed.store(true, Ordering::Relaxed);
         }
-        created.map(drop)
+        created
     }
 
     fn create_arguments(&self, container: &Container) -> Result<Vec<OsString>, EngineFault> {
@@ -230,6 +237,16 @@ impl Containers {
             args.extend(["--mount".into(), mount_text(source, target, read_only)]);
         };
         mount(&purpose.workspace, OsStr::new(WORKSPACE), purpose.read_only);
+        for name in OBEYED {
+            let path = purpose.workspace.join(name);
+            // A link would lead elsewhere.
+            if path
+                .symlink_metadata()
+                .is_ok_and(|facts| !facts.is_symlink())
+            {
+                mount(&path, Path::new(WORKSPACE).join(name).as_os_str(), true);
+            }
+        }
         for path in &container.masked {
             let Ok(below) = path.strip_prefix(&purpose.workspace) else {
                 continue;

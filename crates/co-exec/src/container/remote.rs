@@ -1,0 +1,91 @@
+//! Finds out if an engine has the workspace. An engine of another machine mounts a directory of that machine.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use super::engine::Engine;
+use super::fault::{EngineFault, FaultKind};
+use super::runner::{Container, WORKSPACE};
+use crate::environment::Variables;
+use crate::process::env;
+
+/// Returns whether the engine's client may use an engine of another machine, by its variables and configuration.
+fn may_be_remote(variables: &Variables) -> bool {
+    let value = |name: &str| env::value(variables, name).and_then(|value| value.into_string().ok());
+    let host = ["DOCKER_HOST", "CONTAINER_HOST"]
+        .iter()
+        .find_map(|name| value(name));
+    if let Some(host) = host.filter(|host| !host.is_empty()) {
+        return !host.starts_with("unix://");
+    }
+    let config =
+        value("DOCKER_CONFIG").or_else(|| value("HOME").map(|home| format!("{home}/.docker")));
+    let context = value("DOCKER_CONTEXT").or_else(|| {
+        let text = fs::read(Path::new(&config?).join("config.json")).ok()?;
+        let config: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        Some(config["currentContext"].as_str()?.to_owned())
+    });
+    context.is_some_and(|context| !matches!(context.as_str(), "" | "default"))
+}
+
+/// Checks with a file that a new container has the workspace, if its engine may be on another machine.
+///
+/// # Errors
+/// It has another directory.
+pub(super) async fn check(container: &Container) -> Result<(), EngineFault> {
+    let engine: &Engine = &container.engine;
+    if !may_be_remote(&engine.env) {
+        return Ok(());
+    }
+    let name = format!(".co-probe-{:016x}", fastrand::u64(..));
+    let file = container.workspace().0.join(&name);
+    if File::create_new(&file).is_err() {
+        // Nothing tells then.
+        return Ok(());
+    }
+    let inside = format!("{WORKSPACE}/{name}");
+    let script = "test -e \"$1\" && echo here || echo missing";
+    let args = ["exec", &container.name, "sh", "-c", script, "co", &inside];
+    let found = engine.call(&args, &container.image).await;
+    // It may be gone with its directory.
+    let _ = fs::remove_file(&file);
+    match found?.trim() {
+        "missing" => Err(EngineFault {
+            kind: FaultKind::Mount,
+            engine: engine.name(),
+            image: container.image.clone(),
+            words: "it runs on another machine, where the workspace is not".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_or_a_context_may_be_another_machine() {
+        let home = tempfile::tempdir().unwrap();
+        let check = |variables: &[(&str, &str)], expected: bool| {
+            let mut all: Variables = vec![("HOME".into(), home.path().into())];
+            all.extend(
+                variables
+                    .iter()
+                    .map(|(name, value)| (name.into(), value.into())),
+            );
+            assert_eq!(may_be_remote(&all), expected, "{variables:?}");
+        };
+        check(&[], false);
+        check(&[("DOCKER_HOST", "unix:///run/docker.sock")], false);
+        check(&[("DOCKER_HOST", "tcp://build:2375")], true);
+        check(&[("CONTAINER_HOST", "ssh://build")], true);
+        check(&[("DOCKER_CONTEXT", "default")], false);
+        check(&[("DOCKER_CONTEXT", "build")], true);
+        fs::create_dir(home.path().join(".docker")).unwrap();
+        let config = home.path().join(".docker/config.json");
+        fs::write(&config, r#"{"currentContext": "build"}"#).unwrap();
+        check(&[], true);
+        check(&[("DOCKER_CONTEXT", "default")], false);
+    }
+}
