@@ -7,9 +7,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::chat::person_command::{PersonCommand, RunConditions};
+use crate::chat::person::command::{PersonCommand, RunConditions};
+use crate::chat::person::wants_terminal;
 use crate::chat::services::Services;
-use crate::chat::{cancellable, secret_access, wants_terminal};
+use crate::chat::{cancellable, secret_access};
 use crate::editor::Target;
 use crate::error;
 use crate::protocol::{Level, RunOptions, ToEditor};

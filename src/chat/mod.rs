@@ -4,35 +4,25 @@
 //! (`turn::TurnEvent`), handles them one at a time, and sends [`ChatEvent`]s to its front end.
 
 mod advice;
-mod audit_task;
 mod blocking;
 pub mod cancellable;
-mod commands;
 pub mod events;
-mod foreground;
 mod handle;
-mod instruction_answers;
 pub mod instructions;
 pub mod jobs;
-pub mod loop_limits;
 mod message;
-pub mod person_command;
+pub mod person;
 pub mod prompt;
-mod questions;
 mod readiness;
 mod record;
 mod retell;
 mod rewind;
-mod rules;
-pub mod running_jobs;
 pub mod secret_access;
 pub mod services;
 mod show;
 pub mod text;
 mod turn;
-mod typed_commands;
 mod undo;
-pub mod wants_terminal;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -45,13 +35,13 @@ use tokio_util::sync::CancellationToken;
 use self::events::{ChatEvent, FrontEnd};
 use self::instructions::WorkspaceInstructions;
 use self::jobs::Jobs;
-use self::questions::OpenQuestions;
+use self::person::questions::OpenQuestions;
+use self::person::typed_commands::TypedCommands;
 use self::record::Recorder;
 use self::services::Services;
 use self::turn::{
     CLOSED, CUT_OFF, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent,
 };
-use self::typed_commands::TypedCommands;
 use crate::config::ModelChoice;
 use crate::protocol::{Level, State};
 use crate::tool::edits::SeenTexts;
@@ -295,7 +285,7 @@ impl Chat {
             seen_texts: self.seen_texts.clone(),
             events,
             cancel: cancel.clone(),
-            limits: loop_limits::LoopLimits::new(self.services.config.max_steps),
+            limits: turn::LoopLimits::new(self.services.config.max_steps),
             window_limit: None,
             repeats_calls: false,
             told_confinement: false,

@@ -1,16 +1,21 @@
 //! The services that all chats of a backend share: the executor, the settings, the store, the judges.
 
+pub(super) mod audit_task;
+pub(super) mod foreground;
+pub(super) mod instruction_answers;
+pub mod running_jobs;
+
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use self::foreground::Foreground;
+use self::instruction_answers::InstructionAnswers;
+use self::running_jobs::RunningJobs;
 use super::blocking::blocking;
 use super::events::MakeFrontEnd;
-use super::foreground::Foreground;
-use super::instruction_answers::InstructionAnswers;
-use super::running_jobs::RunningJobs;
 use crate::audit::{self, Audit};
 use crate::buffers::Buffers;
 use crate::checkpoint::{Checkpoints, PersonRun};

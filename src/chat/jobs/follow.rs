@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
-use super::super::running_jobs::JobControl;
+use super::super::cancellable;
 use super::super::services::Services;
-use super::super::{audit_task, cancellable};
+use super::super::services::audit_task;
+use super::super::services::running_jobs::JobControl;
 use crate::audit::Record;
 use crate::editor::LiveOutput;
 use crate::protocol::ToEditor;

@@ -1,7 +1,7 @@
 //! The audit lines of a call. The first has the command, the verdict and the decision and is written before the call
 //! runs. The second has the outcome.
 
-use super::super::audit_task;
+use super::super::services::audit_task;
 use super::Turn;
 use super::call::JudgedCall;
 use crate::audit::Record;

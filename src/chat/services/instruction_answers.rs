@@ -6,43 +6,43 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::broadcast;
 
-use super::blocking::blocking;
+use crate::chat::blocking::blocking;
 use crate::trust::{FileText, Trust, TrustAnswer};
 
 /// The capacity of the channel. A person removes answers one by one; a chat that misses one cancels its turn too.
 const MAX_WAITING_REVOKED: usize = 16;
 
 /// The answers about instructions and the open questions.
-pub(super) struct InstructionAnswers {
-    pub(super) trust: Trust,
-    pub(super) state: Mutex<AnswerState>,
+pub(in crate::chat) struct InstructionAnswers {
+    pub(in crate::chat) trust: Trust,
+    pub(in crate::chat) state: Mutex<AnswerState>,
     /// Held while the answers on disk change.
-    pub(super) writing: tokio::sync::Mutex<()>,
+    pub(in crate::chat) writing: tokio::sync::Mutex<()>,
     /// Sends the files that the person no longer trusts.
-    pub(super) revoked: broadcast::Sender<PathBuf>,
+    pub(in crate::chat) revoked: broadcast::Sender<PathBuf>,
 }
 
 #[derive(Default)]
-pub(super) struct AnswerState {
-    pub(super) questions: Vec<OpenTrustQuestion>,
+pub(in crate::chat) struct AnswerState {
+    pub(in crate::chat) questions: Vec<OpenTrustQuestion>,
     /// The last answer about each file, if it is not on disk yet or could not be saved.
-    pub(super) unsaved: HashMap<PathBuf, TrustAnswer>,
+    pub(in crate::chat) unsaved: HashMap<PathBuf, TrustAnswer>,
     /// Counts the changes on disk.
-    pub(super) changes: u64,
+    pub(in crate::chat) changes: u64,
     /// The problems that the person knows, by workspace.
-    pub(super) told: HashSet<(PathBuf, String)>,
+    pub(in crate::chat) told: HashSet<(PathBuf, String)>,
 }
 
 /// A question that waits for its answer.
-pub(super) struct OpenTrustQuestion {
-    pub(super) id: u64,
-    pub(super) name: String,
-    pub(super) path: PathBuf,
-    pub(super) sha256: String,
+pub(in crate::chat) struct OpenTrustQuestion {
+    pub(in crate::chat) id: u64,
+    pub(in crate::chat) name: String,
+    pub(in crate::chat) path: PathBuf,
+    pub(in crate::chat) sha256: String,
 }
 
 impl InstructionAnswers {
-    pub(super) fn new(dir: PathBuf) -> Self {
+    pub(in crate::chat) fn new(dir: PathBuf) -> Self {
         Self {
             trust: Trust::new(dir),
             state: Mutex::default(),
@@ -52,11 +52,11 @@ impl InstructionAnswers {
     }
 
     /// Returns a receiver of the files that the person no longer trusts.
-    pub(super) fn revoked(&self) -> broadcast::Receiver<PathBuf> {
+    pub(in crate::chat) fn revoked(&self) -> broadcast::Receiver<PathBuf> {
         self.revoked.subscribe()
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, AnswerState> {
+    pub(in crate::chat) fn state(&self) -> MutexGuard<'_, AnswerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,7 +64,10 @@ impl InstructionAnswers {
     ///
     /// # Errors
     /// They cannot be read.
-    pub(super) async fn answers(&self, workspace: &Path) -> Result<Vec<TrustAnswer>, String> {
+    pub(in crate::chat) async fn answers(
+        &self,
+        workspace: &Path,
+    ) -> Result<Vec<TrustAnswer>, String> {
         let trust = self.trust.clone();
         let mut entries = blocking(move || trust.entries()).await?;
         entries.retain(|entry| entry.path.parent() == Some(workspace));
@@ -75,7 +78,7 @@ impl InstructionAnswers {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
+    pub(in crate::chat) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
         let _alone = self.writing.lock().await;
         let unsaved = self.state().unsaved.remove(&path).is_some();
         let (trust, file) = (self.trust.clone(), path.clone());
@@ -91,7 +94,7 @@ impl InstructionAnswers {
 }
 
 impl OpenTrustQuestion {
-    pub(super) fn is_about(&self, file: &FileText) -> bool {
+    pub(in crate::chat) fn is_about(&self, file: &FileText) -> bool {
         self.path == file.path && self.sha256 == file.sha256
     }
 }

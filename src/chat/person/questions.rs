@@ -2,19 +2,19 @@
 
 use tokio::sync::oneshot;
 
-use super::Chat;
-use super::message::AnswerMessage;
-use super::turn::{Allowance, Reply};
+use crate::chat::Chat;
+use crate::chat::message::AnswerMessage;
+use crate::chat::turn::{Allowance, Reply};
 use crate::editor::Editor;
 use crate::protocol::{Answer, Level, Question, Scope, ToEditor};
 
-pub(super) struct OpenQuestions {
+pub(in crate::chat) struct OpenQuestions {
     editor: Editor,
     open: Vec<(u64, oneshot::Sender<Reply>)>,
 }
 
 impl OpenQuestions {
-    pub(super) fn new(editor: Editor) -> Self {
+    pub(in crate::chat) fn new(editor: Editor) -> Self {
         Self {
             editor,
             open: Vec::new(),
@@ -22,13 +22,13 @@ impl OpenQuestions {
     }
 
     /// Asks the person a question.
-    pub(super) fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
+    pub(in crate::chat) fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
         self.open.push((question.id, reply));
         self.editor.tell(ToEditor::Question(question));
     }
 
     /// Settles a question. Does nothing if no such question is open, so a second answer is harmless.
-    pub(super) fn answer(&mut self, id: u64, reply: Reply) {
+    pub(in crate::chat) fn answer(&mut self, id: u64, reply: Reply) {
         let Some(index) = self.open.iter().position(|(open, _)| *open == id) else {
             return;
         };
@@ -45,7 +45,7 @@ impl OpenQuestions {
     }
 
     /// Withdraws a question that needs no answer any more.
-    pub(super) fn withdraw(&mut self, id: u64) {
+    pub(in crate::chat) fn withdraw(&mut self, id: u64) {
         if let Some(index) = self.open.iter().position(|(open, _)| *open == id) {
             self.open.swap_remove(index);
             self.settled(id, "withdrawn");
@@ -53,7 +53,7 @@ impl OpenQuestions {
     }
 
     /// Withdraws all questions.
-    pub(super) fn withdraw_all(&mut self) {
+    pub(in crate::chat) fn withdraw_all(&mut self) {
         for (id, _) in std::mem::take(&mut self.open) {
             self.settled(id, "withdrawn");
         }
@@ -69,7 +69,7 @@ impl OpenQuestions {
 
 impl Chat {
     /// Adds a permission.
-    pub(super) async fn allow(&mut self, allowance: Allowance) {
+    pub(in crate::chat) async fn allow(&mut self, allowance: Allowance) {
         match allowance {
             Allowance::Everything => {
                 self.permissions.everything = true;
@@ -91,7 +91,7 @@ impl Chat {
     }
 
     /// Takes the person's answer.
-    pub(super) fn answered(&mut self, answered: AnswerMessage) {
+    pub(in crate::chat) fn answered(&mut self, answered: AnswerMessage) {
         let reply = match answered.decision {
             Answer::Once => Reply::Once,
             Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),

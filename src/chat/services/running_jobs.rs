@@ -19,18 +19,18 @@ pub struct RunningJobs {
 
 /// Controls one job, also after its chat has ended.
 #[derive(Debug, Clone)]
-pub(super) struct JobControl {
+pub(in crate::chat) struct JobControl {
     cancel: CancellationToken,
     input: Option<Input>,
     /// The start of a typed line that has no end yet.
     line: Arc<Mutex<Line>>,
     kept: Arc<AtomicBool>,
     /// Cancelled when the chat ends.
-    pub(super) over: CancellationToken,
+    pub(in crate::chat) over: CancellationToken,
 }
 
 impl RunningJobs {
-    pub(super) fn put(&self, run: u64, control: JobControl) {
+    pub(in crate::chat) fn put(&self, run: u64, control: JobControl) {
         self.controls().insert(run, control);
     }
 
@@ -58,7 +58,7 @@ impl RunningJobs {
     }
 
     /// Forgets a job that has ended.
-    pub(super) fn remove(&self, run: u64) {
+    pub(in crate::chat) fn remove(&self, run: u64) {
         self.controls().remove(&run);
     }
 
@@ -72,7 +72,7 @@ impl RunningJobs {
 }
 
 impl JobControl {
-    pub(super) fn new(job: &RunningCommand, over: CancellationToken) -> Self {
+    pub(in crate::chat) fn new(job: &RunningCommand, over: CancellationToken) -> Self {
         Self {
             cancel: job.canceller(),
             input: job.input(),
@@ -86,7 +86,7 @@ impl JobControl {
     ///
     /// # Errors
     /// The input is full or closed.
-    pub(super) fn write(&self, data: Vec<u8>, close: bool) -> Result<(), InputError> {
+    pub(in crate::chat) fn write(&self, data: Vec<u8>, close: bool) -> Result<(), InputError> {
         let input = self.input.as_ref().ok_or(InputError::Closed)?;
         let text = String::from_utf8_lossy(&data).into_owned();
         input.put(data, close)?;
@@ -95,11 +95,11 @@ impl JobControl {
     }
 
     /// Returns the start of a typed line that has no end yet.
-    pub(super) fn line(&self) -> String {
+    pub(in crate::chat) fn line(&self) -> String {
         self.typed().text().to_owned()
     }
 
-    pub(super) fn is_terminal(&self) -> bool {
+    pub(in crate::chat) fn is_terminal(&self) -> bool {
         self.input.as_ref().is_some_and(Input::is_terminal)
     }
 
@@ -108,7 +108,7 @@ impl JobControl {
     }
 
     /// Returns true if the person keeps the job.
-    pub(super) fn kept(&self) -> bool {
+    pub(in crate::chat) fn kept(&self) -> bool {
         self.kept.load(Ordering::Acquire)
     }
 }

@@ -79,7 +79,7 @@ pub fn hint_at_start(command: &str) -> Option<String> {
 
 /// Returns the hint for a command without a terminal and without an input that has ended, if it wanted a terminal: it
 /// ended at once, or it is a program for the whole screen that failed or was cancelled.
-pub(super) fn hint_at_end(command: &str, outcome: &CommandOutcome) -> Option<String> {
+pub(in crate::chat) fn hint_at_end(command: &str, outcome: &CommandOutcome) -> Option<String> {
     let (name, arguments) = simple(command)?;
     let at_once = outcome.wall < ENDS_AT_ONCE && outcome.exit.is_some();
     let has = |names: &[&str]| arguments.iter().any(|it| names.contains(&it.as_str()));

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
-use super::services::Services;
 use crate::audit::Record;
+use crate::chat::services::Services;
 
 /// Writes a line, with the hash of a long output; the line is in the file when the task has ended.
-pub(super) fn write(
+pub(in crate::chat) fn write(
     services: &Arc<Services>,
     mut record: Record,
     spill: Option<PathBuf>,

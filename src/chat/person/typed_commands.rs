@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::events::ChatEvent;
-use super::text::{code, short};
-use super::{Chat, cancellable, person_command, secret_access, wants_terminal};
+use crate::chat::events::ChatEvent;
+use crate::chat::person::{command::PersonCommand, wants_terminal};
+use crate::chat::text::{code, short};
+use crate::chat::{Chat, cancellable, secret_access};
 use crate::error;
 use crate::protocol::RunOptions;
 use crate::tool::shell::ExecMode;
@@ -19,7 +20,7 @@ use co_llm::transcript::Item;
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The typed commands of a chat.
-pub(super) struct TypedCommands {
+pub(in crate::chat) struct TypedCommands {
     running: usize,
     tell: mpsc::UnboundedSender<String>,
     ended: mpsc::UnboundedReceiver<String>,
@@ -28,7 +29,7 @@ pub(super) struct TypedCommands {
 }
 
 impl TypedCommands {
-    pub(super) fn new() -> Self {
+    pub(in crate::chat) fn new() -> Self {
         // The channel needs no bound: a person types these.
         let (tell, ended) = mpsc::unbounded_channel();
         Self {
@@ -40,12 +41,12 @@ impl TypedCommands {
     }
 
     /// Returns true if a command runs.
-    pub(super) fn any_runs(&self) -> bool {
+    pub(in crate::chat) fn any_runs(&self) -> bool {
         self.running > 0
     }
 
     /// Waits for the end of a command; [`Chat::tell_typed`] then shows it.
-    pub(super) async fn ended(&mut self) {
+    pub(in crate::chat) async fn ended(&mut self) {
         // The list has a sender, so the channel never closes.
         if let Some(text) = self.ended.recv().await {
             self.running = self.running.saturating_sub(1);
@@ -62,7 +63,7 @@ impl TypedCommands {
 
 impl Chat {
     /// Records and shows the ends of typed commands. Call it only between two pieces of the model's text.
-    pub(super) async fn tell_typed(&mut self) {
+    pub(in crate::chat) async fn tell_typed(&mut self) {
         let ended = std::mem::take(&mut self.typed.unshown);
         if !ended.is_empty() {
             self.show_state();
@@ -77,7 +78,7 @@ impl Chat {
     }
 
     /// Waits for the typed commands, which are cancelled.
-    pub(super) async fn end_typed(&mut self) {
+    pub(in crate::chat) async fn end_typed(&mut self) {
         let all = async {
             while self.typed.any_runs() {
                 self.typed.ended().await;
@@ -90,7 +91,7 @@ impl Chat {
     }
 
     /// Runs a command that the person typed. Its output appears in the chat.
-    pub(super) async fn run_typed(&mut self, command: &str, options: RunOptions) {
+    pub(in crate::chat) async fn run_typed(&mut self, command: &str, options: RunOptions) {
         if command.is_empty() {
             return self.complain("type a command after the !");
         }
@@ -115,7 +116,7 @@ impl Chat {
         if let Err(why) = self.services.prepare(&confinement).await {
             return self.complain(why);
         }
-        let typed = person_command::PersonCommand {
+        let typed = PersonCommand {
             command: command.to_owned(),
             cwd: self.dirs.cwd.clone(),
             stdin: None,

@@ -14,7 +14,7 @@ const REPEATS_TO_END: usize = 5;
 
 /// The next step of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextStep {
+pub(in crate::chat) enum NextStep {
     Go,
     /// One more step, without tools: the model sums up.
     Summarise,
@@ -23,7 +23,7 @@ pub enum NextStep {
 
 /// The repetition that a call completes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Repetition {
+pub(in crate::chat) enum Repetition {
     Harmless,
     /// The call repeats others: the result has this hint for the model.
     Hint(String),
@@ -33,7 +33,7 @@ pub enum Repetition {
 
 /// The limits of one turn.
 #[derive(Debug)]
-pub struct LoopLimits {
+pub(in crate::chat) struct LoopLimits {
     max_steps: u32,
     steps: u32,
     /// The request that sums up was sent.
@@ -43,7 +43,7 @@ pub struct LoopLimits {
 
 impl LoopLimits {
     /// Allows `max_steps` requests and one to sum up; 0 is no limit.
-    pub fn new(max_steps: u32) -> Self {
+    pub(in crate::chat) fn new(max_steps: u32) -> Self {
         Self {
             max_steps,
             steps: 0,
@@ -53,12 +53,12 @@ impl LoopLimits {
     }
 
     /// Changes the limit of steps. The count stays.
-    pub fn set_max_steps(&mut self, max_steps: u32) {
+    pub(in crate::chat) fn set_max_steps(&mut self, max_steps: u32) {
         self.max_steps = max_steps;
     }
 
     /// Counts a request and returns the step that may follow.
-    pub fn step(&mut self) -> NextStep {
+    pub(in crate::chat) fn step(&mut self) -> NextStep {
         self.steps = self.steps.saturating_add(1);
         match self.max_steps {
             _ if self.summed_up => NextStep::Stop,
@@ -72,7 +72,12 @@ impl LoopLimits {
     }
 
     /// Adds a call with its result and returns the repetition that it completes.
-    pub fn call(&mut self, name: &str, arguments: &Value, result: &str) -> Repetition {
+    pub(in crate::chat) fn call(
+        &mut self,
+        name: &str,
+        arguments: &Value,
+        result: &str,
+    ) -> Repetition {
         if self.calls.len() == LONGEST_CYCLE * REPEATS_TO_END {
             self.calls.pop_front();
         }

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
-use super::blocking::blocking;
-use super::events::ChatEvent;
-use super::jobs::Jobs;
-use super::message::WorkDirs;
-use super::retell;
-use super::turn::{Permissions, Purpose};
-use super::{Chat, State};
+use crate::chat::blocking::blocking;
+use crate::chat::events::ChatEvent;
+use crate::chat::jobs::Jobs;
+use crate::chat::message::WorkDirs;
+use crate::chat::retell;
+use crate::chat::turn::{Permissions, Purpose};
+use crate::chat::{Chat, State};
 use crate::checkpoint::By;
 use crate::config::{ModelChoice, SandboxBackend};
 use crate::protocol::{Choice, Level, ToEditor};
@@ -22,7 +22,7 @@ use co_llm::{Effort, UnknownEffort};
 
 impl Chat {
     /// Carries out `/name args`.
-    pub(super) async fn command(&mut self, name: &str, args: &str) {
+    pub(in crate::chat) async fn command(&mut self, name: &str, args: &str) {
         match name {
             "model" => self.switch_model(args).await,
             "effort" => self.switch_effort(args),
@@ -74,11 +74,11 @@ impl Chat {
         )
     }
 
-    pub(super) fn say(&self, message: impl Into<String>) {
+    pub(in crate::chat) fn say(&self, message: impl Into<String>) {
         self.services.answer(Level::Info, message);
     }
 
-    pub(super) fn complain(&self, message: impl Into<String>) {
+    pub(in crate::chat) fn complain(&self, message: impl Into<String>) {
         self.services.answer(Level::Error, message);
     }
 
@@ -318,7 +318,7 @@ impl Chat {
     }
 
     /// Shows another transcript in place of the one on the screen.
-    pub(super) fn show_resumed(&mut self, resumed: ChatEvent) {
+    pub(in crate::chat) fn show_resumed(&mut self, resumed: ChatEvent) {
         // The client gets the file's id before the text.
         self.set_state(State::Idle, String::new());
         self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });

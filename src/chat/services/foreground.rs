@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::text::short;
+use crate::chat::text::short;
 
 /// The foreground commands of all chats, the oldest first.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Foreground {
+pub(in crate::chat) struct Foreground {
     entries: Arc<Entries>,
 }
 
@@ -22,14 +22,14 @@ struct ForegroundEntry {
 /// Keeps a command in the list until it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it says that the command has ended"]
-pub(super) struct ForegroundGuard {
+pub(in crate::chat) struct ForegroundGuard {
     id: u64,
     entries: Arc<Entries>,
 }
 
 impl Foreground {
     /// Adds a command of a chat with a unique id.
-    pub(super) fn add(&self, chat: u64, id: u64, command: &str) -> ForegroundGuard {
+    pub(in crate::chat) fn add(&self, chat: u64, id: u64, command: &str) -> ForegroundGuard {
         let name = co_policy::printable(&short(command));
         locked(&self.entries).push(ForegroundEntry { id, chat, name });
         ForegroundGuard {
@@ -39,7 +39,7 @@ impl Foreground {
     }
 
     /// Returns the first lines of a chat's commands.
-    pub(super) fn of(&self, chat: u64) -> Vec<String> {
+    pub(in crate::chat) fn of(&self, chat: u64) -> Vec<String> {
         let entries = locked(&self.entries);
         let here = entries.iter().filter(|it| it.chat == chat);
         here.map(|it| it.name.clone()).collect()

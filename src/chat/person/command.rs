@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::readiness;
-use super::services::Services;
-use super::wants_terminal;
+use crate::chat::person::wants_terminal;
+use crate::chat::readiness;
+use crate::chat::services::Services;
 use crate::config::Network;
 use crate::protocol::{RunEnvironment, RunOptions};
 use crate::tool::confinement;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::Chat;
-use super::blocking::blocking;
+use crate::chat::Chat;
+use crate::chat::blocking::blocking;
 use crate::protocol::{Choice, ToEditor};
 use crate::tool::rules;
 use crate::trust::TrustAnswer;
@@ -11,7 +11,7 @@ use co_policy::Pattern;
 
 impl Chat {
     /// Shows all rules, or removes the chosen one.
-    pub(super) async fn rules(&mut self, value: &str) {
+    pub(in crate::chat) async fn rules(&mut self, value: &str) {
         if let Some(rule) = value.strip_prefix("chat:") {
             self.permissions
                 .rules

@@ -1,0 +1,8 @@
+//! The things that the person does in a chat: slash commands, `!` lines, rules and answers.
+
+pub mod command;
+pub(super) mod questions;
+mod rule_list;
+mod slash_commands;
+pub(super) mod typed_commands;
+pub mod wants_terminal;
