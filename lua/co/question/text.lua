@@ -99,7 +99,7 @@ function M.edited(command)
     add(text, line, 'CoApprovalCommand')
   end
   add(text, '')
-  add(text, 'it runs when its turn comes, unless a deny rule forbids it', 'CoApprovalLabel')
+  add(text, 'approved; the chat shows what comes of it', 'CoApprovalLabel')
   return text
 end
 
