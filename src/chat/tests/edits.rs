@@ -95,6 +95,35 @@ async fn each_hunk_of_a_change_can_be_answered() {
 }
 
 #[tokio::test]
+async fn a_reviewed_part_whose_lines_changed_meanwhile_is_left_out() {
+    let mut chat = Chat::new([
+        vec![
+            tool(
+                "1",
+                "write_file",
+                json!({ "path": "src/a", "text": "A\nb\nC\n" }),
+            ),
+            done(),
+        ],
+        says("I see."),
+    ]);
+    chat.write("src/a", "a\nb\nc\n");
+    chat.say("write it");
+    let ask = chat.asked().await;
+    chat.write("src/a", "a\nb\nmine\n");
+    let all = vec![accept(true, None, None), accept(true, None, None)];
+    chat.review(ask.id, all);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "src/a"), "A\nb\nmine\n");
+    let told = chat.told("1");
+    let note = "Note: the change at line 3 was not made, because its lines have changed meanwhile.";
+    assert!(
+        told.contains("Done: src/a +1 -1.") && told.contains(note),
+        "{told}"
+    );
+}
+
+#[tokio::test]
 async fn a_review_that_accepts_nothing_is_a_no() {
     let mut chat = Chat::new([
         vec![tool("1", "edit_file", edit("src/a", "two", "2")), done()],

@@ -22,6 +22,8 @@ pub struct Proposal {
     pub notes: Vec<String>,
     /// The buffer of the file has unsaved changes.
     pub unsaved: bool,
+    /// The person answered each part, so a part that no longer fits is left out. Else the whole change is refused then.
+    by_parts: bool,
     hunks: Vec<Hunk>,
     change: Change,
 }
@@ -141,7 +143,7 @@ impl Proposal {
         self.new_text().map(hash)
     }
 
-    /// Returns a change of the same file that makes another text, with more notes.
+    /// Returns the change of the same file that makes the text that the person accepted part by part, with more notes.
     pub(super) fn with_text(self, text: &str, notes: Vec<String>) -> Result<Self, EditRefused> {
         let mut all = self.notes;
         all.extend(notes);
@@ -166,6 +168,7 @@ impl Proposal {
         };
         Ok(Self {
             unsaved: self.unsaved,
+            by_parts: true,
             ..proposal
         })
     }
@@ -201,21 +204,28 @@ impl Proposal {
             return Ok(self);
         }
         let moved = rebase(old.text.as_str(), &self.hunks, now.text.as_str());
-        let hunks: Option<Vec<_>> = moved
-            .into_iter()
-            .map(|one| match one {
-                Rebased::Moved(hunk) => Some(hunk),
-                Rebased::Stale(_) => None,
-            })
-            .collect();
-        let hunks = hunks.ok_or_else(|| {
-            place.refuse("the lines to change have changed meanwhile: read it again")
-        })?;
+        let (mut fit, mut stale) = (Vec::new(), Vec::new());
+        for one in moved {
+            match one {
+                Rebased::Moved(hunk) => fit.push(hunk),
+                Rebased::Stale(hunk) => stale.push(hunk),
+            }
+        }
+        if fit.is_empty() || !(stale.is_empty() || self.by_parts) {
+            return Err(place.refuse("the lines to change have changed meanwhile: read it again"));
+        }
+        let mut notes = self.notes.clone();
+        notes.extend(stale.iter().map(|hunk| {
+            let line = hunk.at.start + 1;
+            format!(
+                "the change at line {line} was not made, because its lines have changed meanwhile"
+            )
+        }));
         let mut new = now.text.clone();
-        new.apply_hunks(&hunks);
-        let notes = self.notes.clone();
+        new.apply_hunks(&fit);
         Ok(Self {
             unsaved: self.unsaved,
+            by_parts: self.by_parts,
             ..replacement(place, now, new, notes)?
         })
     }
@@ -373,6 +383,7 @@ fn proposal(place: &EditPlace, difference: Difference, change: Change) -> Propos
         hunks: difference.hunks,
         notes: Vec::new(),
         unsaved: false,
+        by_parts: false,
         change,
     }
 }
