@@ -55,7 +55,7 @@ enum RunInput {
 }
 
 impl Runs {
-    /// `cancel` ends every run.
+    /// Returns an empty list. `cancel` ends every run.
     pub fn new(services: Arc<Services>, cancel: CancellationToken) -> Self {
         Self {
             services,

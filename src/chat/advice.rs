@@ -37,7 +37,7 @@ pub(super) struct Conditions {
     pub confinement: Option<&'static str>,
     /// The network of a command at the workspace level.
     pub network: Network,
-    /// In the read-only level.
+    /// The command runs at the read-only level.
     pub confined: bool,
     /// The kernel hides the workspace's secrets from an approved command.
     pub hides: bool,

@@ -137,10 +137,10 @@ impl Services {
     }
 
     /// Returns a copy with the settings of `new`, except those that need a restart.
-    /// It hides `secrets` besides those it knows.
+    /// It also hides `secrets`.
     ///
     /// # Errors
-    /// If the executor refuses a setting.
+    /// The executor refuses a setting.
     pub fn changed(&self, new: &Given, secrets: &[String]) -> Result<Self, co_exec::Error> {
         let given = self.given.with(new, Applies::Now);
         let given = given.with(new, Applies::NextChat);
@@ -287,7 +287,7 @@ impl Services {
         Ok(())
     }
 
-    /// Has the next verdict in a workspace read the rules again.
+    /// Drops the judge of a workspace, so that the next verdict reads the rules again.
     pub fn forget_judge(&self, workspace: &Path) {
         self.judges
             .lock()

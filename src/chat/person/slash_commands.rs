@@ -164,7 +164,7 @@ impl Chat {
         });
     }
 
-    /// Has the last prompt answered again. Calls that were carried out and their results stay.
+    /// Asks the model for another answer to the last prompt. Calls that were carried out and their results stay.
     async fn retry(&mut self) {
         if self.may_start_turn() && self.drop_answer().await {
             self.start_turn(Purpose::Answer).await;
@@ -187,7 +187,7 @@ impl Chat {
         true
     }
 
-    /// Has the model continue its last answer, or work with the results of its calls.
+    /// Lets the model continue its last answer, or work with the results of its calls.
     async fn go_on(&mut self) {
         if !self.may_start_turn() {
             return;

@@ -20,14 +20,14 @@ const SUMMARY_REQUEST: &str = "Sum up our chat so far for yourself, so that you 
                    what is still open. Be brief and exact; leave out what no longer matters. Answer with text only.";
 
 impl Turn {
-    /// Has the model sum up the whole transcript.
+    /// Asks the model to sum up the whole transcript.
     pub(super) async fn compact_all(&mut self) -> Result<(), Halt> {
         self.orient().await?;
         let items = self.snapshot().await?;
         self.compact(items, 0).await
     }
 
-    /// Has the model sum up all but the last `keep` of `items`, the transcript so far, and records the summary.
+    /// Asks the model to sum up all but the last `keep` of `items`, the transcript so far, and records the summary.
     ///
     /// The request starts like the ones before it, so that the provider finds it in its cache.
     pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {

@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// `calls` names each call by a letter; the answer has `.` for fine, `n` for a hint, `?` for an ask.
+    /// `calls` names each call by a letter; the result has `.` for harmless, `n` for a hint, `?` for the end.
     fn check(calls: &str, expected: &str) {
         let mut limits = LoopLimits::new(0);
         let verdicts: String = calls
