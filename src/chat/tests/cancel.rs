@@ -114,7 +114,7 @@ async fn where_nothing_runs_it_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_let_go_of_ends_its_turn() {
+async fn a_chat_that_is_let_go_of_ends_its_turn() {
     let mut chat = Chat::new([vec![text("I"), Part::Hang]]);
     chat.say("go");
     chat.state(State::Streaming).await;
@@ -123,7 +123,7 @@ async fn a_session_that_is_let_go_of_ends_its_turn() {
 }
 
 #[tokio::test]
-async fn what_waits_is_not_begun_in_a_session_that_is_closed() {
+async fn what_waits_is_not_begun_in_a_chat_that_is_closed() {
     let mut chat = Chat::new([vec![text("I"), Part::Hang], says("never")]);
     chat.say("first");
     chat.state(State::Streaming).await;

@@ -270,7 +270,7 @@ async fn rules_are_shown_and_removed() {
 }
 
 #[tokio::test]
-async fn a_session_rule_is_removed() {
+async fn a_chat_rule_is_removed() {
     let mut chat = Chat::new([
         calls(&[("1", "touch a")]),
         says("ok"),

@@ -18,7 +18,7 @@ async fn sleeps() -> u64 {
 
 /// Its executor, its model and the writer's queue are those of a backend at rest too.
 #[tokio::test]
-async fn a_session_at_rest_wakes_nobody() {
+async fn a_chat_at_rest_wakes_nobody() {
     let mut chat = Chat::new([
         vec![text("I look."), call("1", "echo out"), done()],
         says("It says out."),

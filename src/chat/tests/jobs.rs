@@ -368,7 +368,7 @@ async fn no_more_than_eight_run_at_once() {
 }
 
 #[tokio::test]
-async fn jobs_end_whole_with_their_session_but_for_the_kept_one() {
+async fn jobs_end_whole_with_their_chat_but_for_the_kept_one() {
     let tree =
         |name: &str| format!("echo $$ > {name}; setsid sleep 600 & echo $! > {name}.child; wait");
     let mut chat = trusting([job("1", &tree("one")), job("2", &tree("two")), says("ok")]);

@@ -212,7 +212,7 @@ async fn what_is_too_long_to_be_read_asks_though_all_is_allowed() {
 }
 
 #[tokio::test]
-async fn an_ended_session_takes_its_question_away() {
+async fn an_ended_chat_takes_its_question_away() {
     let mut chat = Chat::new([calls(&[("1", "mkdir out")])]);
     chat.say("go");
     let ask = chat.asked().await;

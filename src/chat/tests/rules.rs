@@ -94,7 +94,7 @@ async fn a_job_that_may_no_longer_be_typed_into_asks() {
 }
 
 #[tokio::test]
-async fn a_rule_that_cannot_be_saved_holds_for_the_session() {
+async fn a_rule_that_cannot_be_saved_holds_for_the_chat() {
     let mut chat = Chat::new([
         calls(&[("1", "make one")]),
         says("one"),

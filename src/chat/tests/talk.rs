@@ -231,7 +231,7 @@ async fn an_answer_without_a_word_says_so() {
 }
 
 #[tokio::test]
-async fn a_session_is_resumed_as_it_was_seen() {
+async fn a_chat_is_resumed_as_it_was_seen() {
     let mut chat = Chat::new([calls(&[("1", "echo out")]), says("It says out.")]);
     assert_eq!(chat.turn("say out").await, "done");
     let id = chat.id();
