@@ -105,8 +105,6 @@ struct Chat {
     typed: TypedCommands,
     /// The last `/undo` or `/redo`, if it is not complete.
     undo: Option<undo::OpenUndo>,
-    /// Cancels the commands that the person typed.
-    typed_cancel: Option<CancellationToken>,
 }
 
 struct RunningTurn {
@@ -145,7 +143,6 @@ impl Chat {
             resume_failed: false,
             typed: TypedCommands::new(),
             undo: None,
-            typed_cancel: None,
             new_services: watch::Sender::new(Arc::clone(&services)),
             services,
         }
@@ -374,9 +371,7 @@ impl Chat {
     }
 
     fn cancel_turn(&mut self) {
-        if let Some(typed) = self.typed_cancel.take() {
-            typed.cancel();
-        }
+        self.typed.cancel();
         if self.cancel_pressed {
             self.taken_prompts += self.queue.len() as u64;
             self.queue.clear();

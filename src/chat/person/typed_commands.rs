@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::chat::events::ChatEvent;
 use crate::chat::person::{command::PersonCommand, wants_terminal};
@@ -26,6 +27,8 @@ pub(in crate::chat) struct TypedCommands {
     ended: mpsc::UnboundedReceiver<String>,
     /// Notices that wait until the model's text pauses.
     unshown: Vec<String>,
+    /// Cancels those that have started since the last cancel.
+    cancel: Option<CancellationToken>,
 }
 
 impl TypedCommands {
@@ -37,6 +40,7 @@ impl TypedCommands {
             tell,
             ended,
             unshown: Vec::new(),
+            cancel: None,
         }
     }
 
@@ -51,6 +55,13 @@ impl TypedCommands {
         if let Some(text) = self.ended.recv().await {
             self.running = self.running.saturating_sub(1);
             self.unshown.push(text);
+        }
+    }
+
+    /// Cancels the commands that run.
+    pub(in crate::chat) fn cancel(&mut self) {
+        if let Some(cancel) = self.cancel.take() {
+            cancel.cancel();
         }
     }
 
@@ -150,7 +161,8 @@ impl Chat {
         let front_end = Arc::clone(&self.front_end);
         // `<C-c>` cancels all typed commands by this token.
         let all = self
-            .typed_cancel
+            .typed
+            .cancel
             .get_or_insert_with(|| self.cancel.child_token());
         let cancel = all.child_token();
         let listed = self.services.foreground.add(self.id, block, command);
