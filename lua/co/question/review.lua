@@ -32,6 +32,7 @@ local kept = {}
 local KEYS = {
   { ']c  [c', 'next, previous change' },
   { ']f  [f', 'next, previous file' },
+  { 'f', 'choose a file from the list of those that wait' },
   { 'y  n', 'accept, refuse this change' },
   { 'Y  N', 'accept, refuse the rest; N asks for a reason' },
   { 'e', 'write another text for this change' },
@@ -184,21 +185,52 @@ local function side_by_side(review)
   review.side = win
 end
 
---- Goes to the review of another file.
+--- Goes to the review of another question.
+---@param review co.Review
+---@param other co.CommandQuestion
+local function open_other(review, other)
+  local from = review.from
+  kept[review.question.id] = review.state
+  close(review)
+  M.open(other, from)
+end
+
+--- Goes to the review of the next file, or another number of files on.
 ---@param review co.Review
 ---@param step integer
 local function other_file(review, step)
   local all = reviewable()
   for index, question in ipairs(all) do
     if question.id == review.question.id then
-      local other = all[(index - 1 + step) % #all + 1]
-      local from = review.from
-      kept[review.question.id] = review.state
-      close(review)
-      M.open(other, from)
+      open_other(review, all[(index - 1 + step) % #all + 1])
       return
     end
   end
+end
+
+--- Lets the person choose from the files that wait.
+---@param review co.Review
+local function choose_file(review)
+  vim.ui.select(reviewable(), {
+    prompt = 'Files that wait',
+    format_item = function(question)
+      local change = question.change
+      local state = question.id == review.question.id and review.state or kept[question.id]
+      local answered = state and #state.hunks - #review_state.open(state) or 0
+      return ('%s  +%d -%d · %d of %d answered'):format(
+        change.path,
+        change.added,
+        change.removed,
+        answered,
+        #change.hunks
+      )
+    end,
+  }, function(question)
+    -- Meanwhile the questions may have been withdrawn.
+    if question and current == review and vim.tbl_contains(reviewable(), question) then
+      open_other(review, question)
+    end
+  end)
 end
 
 ---@type table<string, fun(review: co.Review)>
@@ -265,6 +297,7 @@ local actions = {
   ['[f'] = function(review)
     other_file(review, -1)
   end,
+  f = choose_file,
   q = function(review)
     kept[review.question.id] = review.state
     close(review)
