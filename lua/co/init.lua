@@ -33,7 +33,12 @@ end
 
 --- Cancels the turn of the current chat.
 function M.stop()
-  require('co.user_command.slash').run('stop', '', load_chats().current(), vim.fn.getcwd())
+  require('co.user_command.slash').run(
+    'stop',
+    '',
+    require('co.chat.registry').current(),
+    vim.fn.getcwd()
+  )
 end
 
 --- Sends a prompt to the current chat.
@@ -82,7 +87,7 @@ end
 function M.statusline()
   local parts = {}
   local approve, chat, runs =
-    package.loaded['co.question'], package.loaded['co.chat'], package.loaded['co.run']
+    package.loaded['co.question'], package.loaded['co.chat.registry'], package.loaded['co.run']
   local pending = approve and #approve.pending() or 0
   if pending > 0 then
     parts[#parts + 1] = '?' .. pending

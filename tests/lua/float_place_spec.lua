@@ -105,11 +105,7 @@ describe('the place of a question', function()
       local nvim = neovim.start({ screen = true, columns = 160, lines = 45 })
       nvim:lua('require("co").setup({ layout = ... })', layout)
       for chat = 1, 3 do
-        nvim:keys(chat == 1 and ':Co<CR>' or ':Co /new<CR>')
-        nvim:wait(
-          'return vim.api.nvim_buf_get_name(0) == ...',
-          ('co://chat/%d/prompt'):format(chat)
-        )
+        nvim:add_chat(layout)
         nvim:receive(vim.tbl_extend('force', append(LONG), { chat = chat }))
       end
       nvim:keys(':Co! ls<CR>')

@@ -240,6 +240,19 @@ function Neovim:wait_line(name, text)
   )
 end
 
+--- Makes a chat, and shows it beside the others.
+---@param layout? string
+function Neovim:add_chat(layout)
+  self:lua(
+    [[
+      local chat = require('co.chat').new()
+      require('co.chat.pair').open(chat, ...)
+      require('co.chat.window').show(chat, true)
+    ]],
+    layout or 'vertical'
+  )
+end
+
 --- Lets the 250 ms pass in which a float that was just entered takes no key.
 function Neovim:settle()
   self:lua('vim.wait(300, function() return false end)')

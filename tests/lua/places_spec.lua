@@ -36,7 +36,7 @@ describe('a chat', function()
     end
     nvim:lua("vim.cmd.cd(_G.start) vim.cmd('Co')")
     nvim:lua(
-      "require('co.user_command').submit(require('co.chat').current(), '!touch d\\233', _G.start)"
+      "require('co.user_command').submit(require('co.chat.registry').current(), '!touch d\\233', _G.start)"
     )
     nvim:wait('return #_G.notices == 5')
     yes(said('not run: the command is not all UTF-8'))

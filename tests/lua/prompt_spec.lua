@@ -136,7 +136,7 @@ describe('a prompt that is sent', function()
       '<C-w>t:Co !ls<CR>',
     }) do
       local nvim, win = reading()
-      nvim:lua("require('co.chat').current().prompt:set({ 'draft' })")
+      nvim:lua("require('co.chat.registry').current().prompt:set({ 'draft' })")
       nvim:keys(keys)
       nvim:wait('return #_G.sent > 0')
       nvim:wait(AT_END, win)

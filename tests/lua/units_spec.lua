@@ -172,7 +172,7 @@ describe('settings', function()
       "require('co').setup({ layout = 'tab', float_focus = true, keys = { chat = { hide = '<C-x>' } } })"
     )
     same('', nvim:lua("return vim.fn.maparg('<C-x>', 'n')"))
-    nvim:lua("vim.cmd('Co /new')")
+    nvim:lua("require('co').toggle() vim.cmd('Co /new')")
     yes(nvim:lua("return vim.fn.maparg('<C-x>', 'n')") ~= '')
     same(2, nvim:lua('return #vim.api.nvim_list_tabpages()'))
     same(true, nvim:lua("return require('co.config').get().float_focus"))

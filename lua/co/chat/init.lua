@@ -11,6 +11,7 @@ local events = require('co.ui.events')
 local keys = require('co.chat.keys')
 local notify = require('co.ui.notify')
 local pair = require('co.chat.pair')
+local registry = require('co.chat.registry')
 local reload = require('co.ui.reload')
 local utf8 = require('co.ui.utf8')
 local window = require('co.chat.window')
@@ -24,23 +25,17 @@ local windows = require('co.ui.windows')
 ---@field prompt co.PromptBuffer
 ---@field state co.State
 ---@field cwd string the directory that it was opened in; `state` has the present one
----@field origin? integer the window from which it was last opened
 ---@field range? co.Context the lines of `:{range}Co`, for the next prompt
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
 ---@field unloaded? string the id of its conversation, if the present backend has not loaded it
 
----@type table<integer, co.Chat>
-local chats = {}
-local newest = 0
----@type integer?
-local current
 -- The text of buffers that `:edit` loads again.
 ---@type table<integer, string[]>
 local unloaded_lines = {}
 
 --- Updates the winbars of all chats.
 function M.update_winbars()
-  for _, chat in pairs(chats) do
+  for _, chat in ipairs(registry.all()) do
     window_options.update_winbar(chat)
   end
 end
@@ -48,13 +43,10 @@ end
 --- Ends a chat.
 ---@param chat co.Chat
 local function forget(chat)
-  if chats[chat.id] ~= chat then
+  if registry.get(chat.id) ~= chat then
     return
   end
-  chats[chat.id] = nil
-  if current == chat.id then
-    current = nil
-  end
+  registry.remove(chat)
   backend.send_if_running({ type = 'close', chat = chat.id })
   require('co.question').withdraw(chat.id)
 end
@@ -85,7 +77,7 @@ end
 local function running_commands()
   ---@type string[]
   local commands = {}
-  for _, chat in ipairs(M.all()) do
+  for _, chat in ipairs(registry.all()) do
     vim.list_extend(commands, chat.state.commands or {})
   end
   return commands
@@ -103,7 +95,7 @@ local function set_up(chat)
       on_unload(chat, buf)
     end)
     on('BufEnter', function()
-      current = chat.id
+      registry.use(chat)
     end)
   end
   api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI' }, {
@@ -167,7 +159,7 @@ local function create(id, cwd, existing)
       taken_prompts = 0,
     },
   }
-  chats[id], newest, current = chat, math.max(newest, id), id
+  registry.add(chat)
   set_up(chat)
   return chat
 end
@@ -183,7 +175,7 @@ function M.new(cwd)
     notify.error(utf8.NO_PLACE)
     return nil
   end
-  return existing and create(newest + 1, existing)
+  return existing and create(registry.next_id(), existing)
 end
 
 --- Makes a chat of a buffer that a session file or `:edit` named.
@@ -191,7 +183,7 @@ end
 ---@param id integer
 ---@param is 'text'|'prompt'
 function M.adopt(buf, id, is)
-  local chat = chats[id]
+  local chat = registry.get(id)
   if not chat then
     create(id, vim.fn.getcwd(), { [is] = buf })
     return
@@ -203,27 +195,9 @@ function M.adopt(buf, id, is)
   set_up(chat)
 end
 
---- Returns the chat of a buffer: its text or its prompt.
----@param buf? integer the current one by default
----@return co.Chat?
-function M.of_buffer(buf)
-  buf = buf or api.nvim_get_current_buf()
-  for _, chat in pairs(chats) do
-    if chat.buf == buf or chat.prompt.buf == buf then
-      return chat
-    end
-  end
-end
-
---- Returns the chat that `:Co` acts on: that of the current buffer, or the one used last.
----@return co.Chat?
-function M.current()
-  return M.of_buffer() or (current and chats[current])
-end
-
 --- Shows the current chat, or a new one, with the cursor at its prompt.
 function M.open()
-  local chat = M.current() or M.new()
+  local chat = registry.current() or M.new()
   if chat then
     window.show(chat, true)
   end
@@ -231,7 +205,7 @@ end
 
 --- Shows the current chat with the cursor at its prompt, or hides it.
 function M.toggle()
-  local chat = M.current()
+  local chat = registry.current()
   if chat and windows.in_tabpage(chat.buf) then
     window.hide(chat)
   else
@@ -249,7 +223,7 @@ end
 ---@param message { chat?: integer }
 ---@return co.Chat?
 local function of_message(message)
-  local chat = chats[message.chat]
+  local chat = registry.get(message.chat)
   return chat and buffer.alive(chat.buf) and chat or nil
 end
 
@@ -349,23 +323,12 @@ function M.replace(message)
   end)
 end
 
---- Returns the chat of this Neovim that has a transcript open.
----@param transcript string its id
----@return co.Chat?
-local function with_transcript(transcript)
-  for _, chat in pairs(chats) do
-    if chat.state.transcript == transcript then
-      return chat
-    end
-  end
-end
-
 --- Carries out `/resume` and `/delete` for a transcript that a chat of this Neovim has open: the backend cannot.
 ---@param name string of a slash command
 ---@param args string
 ---@return boolean done
 function M.use_open(name, args)
-  local open = (name == 'resume' or name == 'delete') and with_transcript(args)
+  local open = (name == 'resume' or name == 'delete') and registry.with_transcript(args)
   if not open then
     return false
   elseif name == 'resume' then
@@ -385,7 +348,7 @@ function M.choose(message)
     return
   end
   for _, choice in ipairs(message.choices) do
-    local open = with_transcript(choice.value)
+    local open = registry.with_transcript(choice.value)
     if open then
       choice.label = ('%s · open: %s'):format(
         choice.label,
@@ -405,16 +368,6 @@ function M.choose(message)
       cwd = chat.state.cwd,
     })
   end)
-end
-
---- Returns all chats, the oldest first.
----@return co.Chat[]
-function M.all()
-  local found = vim.tbl_values(chats)
-  table.sort(found, function(a, b)
-    return a.id < b.id
-  end)
-  return found
 end
 
 --- Shows that the backend of a chat ended, and puts the prompts that no turn began with back into the prompt.
@@ -461,7 +414,7 @@ backend.on_exit(function(reason, unsent, held)
   end
   ---@type integer[]
   local interrupted = {}
-  for _, chat in pairs(chats) do
+  for _, chat in ipairs(registry.all()) do
     if handle_exit(chat, reason, held) then
       interrupted[#interrupted + 1] = chat.id
     end

@@ -17,8 +17,8 @@ local LEAST, MOST = 0.1, 0.4
 -- The rows of the border of a float.
 local BORDER = 2
 
--- Both windows of a chat close together: neither is left behind.
-local closing = false
+-- The module closes or replaces both windows of a chat: neither is left behind.
+local changing = false
 
 --- Returns the two windows in a tab page.
 ---@param chat co.Chat
@@ -46,22 +46,28 @@ local function together(chat)
       and api.nvim_win_get_width(text) == api.nvim_win_get_width(prompt)
 end
 
+--- Runs `change`, which closes or replaces both windows of a chat.
+---@param change fun()
+local function change_both(change)
+  changing = true
+  local done, problem = pcall(change)
+  changing = false
+  if not done then
+    error(problem, 0)
+  end
+end
+
 --- Closes all windows of a chat in a tab page.
 ---@param chat co.Chat
 ---@param tab? integer the current one by default
 function M.close(chat, tab)
-  closing = true
-  local closed, problem = pcall(function()
+  change_both(function()
     for _, buf in ipairs({ chat.prompt.buf, chat.buf }) do
       for _, win in ipairs(windows.showing(buf, tab)) do
         windows.hide(win)
       end
     end
   end)
-  closing = false
-  if not closed then
-    error(problem, 0)
-  end
 end
 
 --- Scrolls a text to its end if its cursor is there: Neovim keeps its first line when the height changes.
@@ -156,6 +162,25 @@ function M.open(chat, layout)
   return text
 end
 
+--- Shows a chat in the windows of another one in the current tab page.
+---@param old co.Chat
+---@param new co.Chat
+---@return integer text
+function M.replace(old, new)
+  local text, prompt = M.find(old)
+  ---@cast text integer
+  ---@cast prompt integer
+  change_both(function()
+    api.nvim_win_set_buf(text, new.buf)
+    windows.options(prompt, { winfixbuf = false })
+    api.nvim_win_set_buf(prompt, new.prompt.buf)
+  end)
+  window_options.set_for_text(new, text)
+  window_options.set_for_prompt(prompt)
+  M.fit(new)
+  return text
+end
+
 --- Returns whether the tab page shows nothing but the chat.
 ---@param chat co.Chat
 ---@return boolean
@@ -246,12 +271,12 @@ function M.watch(chat, group)
   on('WinClosed', both, function(event)
     local win = tonumber(event.match) --[[@as integer]]
     -- A window that another one closes, such as with `:only`, opens again.
-    local by_person = win == api.nvim_get_current_win() and not closing
+    local by_person = win == api.nvim_get_current_win() and not changing
     left[win] = by_person and api.nvim_get_current_tabpage() or nil
     settle()
   end)
   on('BufLeave', text, function()
-    left[api.nvim_get_current_win()] = not closing and api.nvim_get_current_tabpage() or nil
+    left[api.nvim_get_current_win()] = not changing and api.nvim_get_current_tabpage() or nil
     settle()
   end)
   on({ 'TextChanged', 'TextChangedI' }, prompt, function()

@@ -4,7 +4,9 @@ local M = {}
 local api = vim.api
 local config = require('co.config')
 local folds = require('co.ui.folds')
+local last_window = require('co.ui.last_window')
 local pair = require('co.chat.pair')
+local registry = require('co.chat.registry')
 local windows = require('co.ui.windows')
 
 --- Folds a block of output if it is long, or is always folded.
@@ -32,14 +34,28 @@ function M.fold_all(chat, win)
   chat.text.folded_answers:fold_in(win)
 end
 
---- Shows a chat in this tab page.
+--- Returns the chat whose windows in this tab page another chat may take: the current one, or the one used last.
+---@return co.Chat?
+local function shown_chat()
+  local shown = vim.tbl_filter(function(chat)
+    local text, prompt = pair.find(chat)
+    return text ~= nil and prompt ~= nil
+  end, registry.by_use())
+  return shown[#shown]
+end
+
+--- Shows a chat in this tab page, in the windows of another chat if there are some.
 ---@param chat co.Chat
 ---@param focus boolean put the cursor into the prompt
 function M.show(chat, focus)
   local text, prompt = pair.find(chat)
   if not text and not prompt then
-    chat.origin = api.nvim_get_current_win()
-    text = pair.open(chat, config.get().layout)
+    local other = shown_chat()
+    if other then
+      text = pair.replace(other, chat)
+    else
+      text = pair.open(chat, config.get().layout)
+    end
     windows.scroll_to_end(chat.buf)
     windows.scroll_to_end(chat.prompt.buf)
   end
@@ -76,14 +92,13 @@ function M.hide(chat)
   local text, prompt = pair.find(chat)
   local here = api.nvim_get_current_win()
   pair.close(chat)
-  local origin = chat.origin
+  local last = last_window.window()
   if
     (here == text or here == prompt)
-    and origin
-    and api.nvim_win_is_valid(origin)
-    and api.nvim_win_get_tabpage(origin) == api.nvim_get_current_tabpage()
+    and last
+    and api.nvim_win_get_tabpage(last) == api.nvim_get_current_tabpage()
   then
-    api.nvim_set_current_win(origin)
+    api.nvim_set_current_win(last)
   end
 end
 

@@ -47,17 +47,13 @@ end
 ---@param context? co.Context[]
 ---@return boolean taken
 function M.prompt(text, context)
-  local chats = require('co.chat')
-  local chat = chats.current() or chats.new()
+  local chat = require('co.chat.registry').current() or require('co.chat').new()
   local cwd = chat and directory.existing()
   if not chat or not cwd then
     return false
   end
   -- An earlier `:{range}Co` was for a prompt that is typed into the chat.
   chat.range = nil
-  if chats.of_buffer() ~= chat then
-    chat.origin = api.nvim_get_current_win()
-  end
   -- Contexts are read before a window opens.
   local taken = M.submit(chat, text, cwd, context)
   if taken and not text:match('^/') then
@@ -109,15 +105,14 @@ local function carry_out(opts)
   if name == 'edit' and lines and args and args ~= '' then
     text = contexts.edit_prompt(opts.line1, opts.line2, args)
   elseif name then
-    local chat = require('co.chat').current()
+    local chat = require('co.chat.registry').current()
     require('co.user_command.slash').run(name, args or '', chat, vim.fn.getcwd())
     return
   end
   local context = lines and { contexts.range(opts.line1, opts.line2) } or nil
   if text == '' then
-    local chats = require('co.chat')
-    chats.open()
-    local chat = chats.current()
+    require('co.chat').open()
+    local chat = require('co.chat.registry').current()
     if chat then
       chat.range = context and context[1]
     end

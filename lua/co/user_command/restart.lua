@@ -2,8 +2,8 @@
 local M = {}
 
 local backend = require('co.backend')
-local chats = require('co.chat')
 local notify = require('co.ui.notify')
+local registry = require('co.chat.registry')
 
 -- More names do not fit into one line.
 local NAMED = 3
@@ -32,7 +32,7 @@ local function busy()
       found[#found + 1] = name(run)
     end
   end
-  for _, chat in ipairs(chats.all()) do
+  for _, chat in ipairs(registry.all()) do
     if chat.state.state ~= 'idle' then
       found[#found + 1] = ('the turn of chat %d'):format(chat.id)
     elseif #(chat.state.commands or {}) > 0 then
@@ -44,7 +44,7 @@ end
 
 --- Loads the conversation of each chat in the new backend.
 local function resume_chats()
-  for _, chat in ipairs(chats.all()) do
+  for _, chat in ipairs(registry.all()) do
     if chat.unloaded then
       local cwd = chat.state.cwd
       local message =

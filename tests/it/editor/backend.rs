@@ -304,7 +304,7 @@ fn a_log_filter_that_cannot_be_read_is_said() {
 }
 
 /// Whether the prompt holds what was sent.
-const PROMPT: &str = "vim.api.nvim_buf_get_lines(require('co.chat').current().prompt.buf, -2, -1, false)[1] == 'these words'";
+const PROMPT: &str = "vim.api.nvim_buf_get_lines(require('co.chat.registry').current().prompt.buf, -2, -1, false)[1] == 'these words'";
 
 /// What was sent is in the prompt again and, without the file that is in the way, the next backend serves.
 fn comes_back(scene: &Scene, in_the_way: &Path) {
@@ -334,7 +334,7 @@ fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
         .nvim
         .wait_text("waited 8 s for its settings, its state or its data");
     comes_back(&scene, &fifo);
-    let all = "table.concat(vim.api.nvim_buf_get_lines(require('co.chat').current().prompt.buf, 0, -1, false), '|')";
+    let all = "table.concat(vim.api.nvim_buf_get_lines(require('co.chat.registry').current().prompt.buf, 0, -1, false), '|')";
     let all = scene.nvim.lua(&format!("return {all}"), json!([]));
     assert_eq!(all, "!true|these words");
 }

@@ -238,6 +238,10 @@ fn random_commands_change_no_line_of_a_chat_and_undo_gives_the_draft_back() {
         .wait_for("vim.fn.bufname() == 'co://chat/2/prompt'", "another chat");
     scene.nvim.type_keys("imake a file<C-s><Esc>q");
     scene.wait_ask("1/1");
+    scene.nvim.type_keys(":vertical sbuffer co://chat/1<CR>");
+    scene
+        .nvim
+        .wait_for("vim.fn.bufwinid('^co://chat/1/prompt$') > 0", "the chat");
     scene.nvim.lua(GO, json!([]));
     // Each command may be a step of the history.
     scene.nvim.lua(

@@ -81,7 +81,9 @@ fn what_vim_g_co_says_is_read_with_the_next_co() {
     scene.co("make it");
     scene.wait_chat("Made.");
     assert!(scene.workspace.exists("out"));
-    scene.co("/new");
+    scene
+        .nvim
+        .lua("require('co').toggle() require('co').toggle()", json!([]));
     scene
         .nvim
         .wait_for("#vim.api.nvim_list_tabpages() == 2", "the other layout");
@@ -188,9 +190,10 @@ fn a_restart_in_a_turn_loses_no_draft_and_no_queued_prompt() {
     scene.co("the first");
     scene.wait_chat("One.");
     scene.co("the second");
-    scene
-        .nvim
-        .wait_for("require('co.chat').current().state.queued == 1", "a queue");
+    scene.nvim.wait_for(
+        "require('co.chat.registry').current().state.queued == 1",
+        "a queue",
+    );
     scene.co("");
     scene.nvim.type_keys("ia draft<Esc>");
     scene.co("/restart");
