@@ -170,6 +170,8 @@ fn the_choice_outlives_a_backend_that_dies_and_not_a_restart() {
     scene.nvim.wait_text("the backend ended");
     scene.run(&outside(&scene, "held"));
     scene.wait_shell("cannot touch");
+    // A restart is refused while a command runs.
+    scene.wait_shell("\nexit 1");
     scene.co("/restart");
     scene.nvim.wait_text("a new backend runs");
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
