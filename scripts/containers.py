@@ -212,6 +212,9 @@ exec {place}/usr/bin/podman "$@"
             except subprocess.TimeoutExpired:
                 self.daemon.kill()
                 self.daemon.wait()
+        # A container with the network of the machine leaves a mount.
+        for mounted in (self.home / "exec" / "netns").glob("*"):
+            subprocess.run(["umount", mounted], capture_output=True)
 
 
 def main(command: list[str]) -> int:
