@@ -227,7 +227,7 @@ describe('completion', function()
       dir
     )
     same(
-      { '/redo', '/rename', '/restart', '/restart!', '/resume', '/retry', '/rules' },
+      { '/redo', '/rename', '/restart', '/restart!', '/resume', '/retry', '/rewind', '/rules' },
       complete(nvim, 'Co /r')
     )
     same({ '@diagnostics', '@diff' }, complete(nvim, 'Co explain @di'))
