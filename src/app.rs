@@ -325,8 +325,8 @@ impl App {
         match message {
             FromEditor::Hello { .. } => {}
             FromEditor::Settings { settings } => self.change_settings(settings).await,
-            FromEditor::Sandbox { backend } => {
-                self.confine(&backend).await;
+            FromEditor::Sandbox { confinement } => {
+                self.confine(&confinement).await;
             }
             FromEditor::Prompt {
                 chat,

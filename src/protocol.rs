@@ -11,7 +11,7 @@ use co_exec::{HostEnvironment, Patch, Size};
 use co_llm::transcript::{Context, Cost, Usage};
 
 /// The version of the protocol, which changes with the meaning of a message. Each side refuses another version.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// A message from Lua to the backend.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -31,7 +31,7 @@ pub enum FromEditor {
         settings: serde_json::Value,
     },
     /// The choice of `/sandbox` in a backend that failed, for its successor, as a value of `sandbox_backend`.
-    Sandbox { backend: String },
+    Sandbox { confinement: String },
     /// A prompt. `chat` is a number of Lua, 1 and up; the first message makes the chat.
     Prompt {
         chat: u64,
@@ -264,7 +264,7 @@ pub enum ToEditor {
     /// The confinement of unasked commands, for the winbar: `unasked: read-only`, or why there is none.
     Isolation { isolation: String },
     /// `/sandbox` now confines approved commands by this value of `sandbox_backend`.
-    Sandbox { backend: String },
+    Sandbox { confinement: String },
     /// Plugin and backend do not fit, or the backend could not start. It ends.
     Refused { message: String },
     /// A notice for the person.
@@ -295,7 +295,7 @@ pub enum ToEditor {
         detail: String,
         model: String,
         cwd: String,
-        backend: String,
+        confinement: String,
         /// The tokens of the whole chat.
         #[serde(flatten)]
         used: Used,
@@ -502,7 +502,7 @@ pub struct Question {
     /// The job of the chat that `command` is typed into.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
-    pub backend: String,
+    pub confinement: String,
     /// The reasons for the question, one sentence each.
     pub reasons: Vec<String>,
     /// The range of bytes in `command` that the first reason is about; none for the whole command.

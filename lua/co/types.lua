@@ -27,7 +27,7 @@
 
 ---@class (exact) co.Sandbox
 ---@field type 'sandbox'
----@field backend 'landlock'|'subprocess'
+---@field confinement 'landlock'|'subprocess'
 
 ---@class (exact) co.Prompt
 ---@field type 'prompt'
@@ -219,7 +219,7 @@
 ---@field detail string
 ---@field model string
 ---@field cwd string
----@field backend string
+---@field confinement string
 ---@field input integer
 ---@field output integer
 ---@field cached? integer of the input
@@ -277,7 +277,7 @@
 ---@field terminal? boolean
 ---@field background? boolean it runs as a job
 ---@field job? integer the job for whose input the command is
----@field backend string
+---@field confinement string
 ---@field reasons string[]
 ---@field span? [integer, integer] the bytes of the command that the first reason is about, end exclusive
 ---@field prefix? string

@@ -101,7 +101,7 @@ impl App {
                     self.services = Arc::new(services);
                     self.spread();
                     self.services.editor.tell(ToEditor::Sandbox {
-                        backend: word.to_owned(),
+                        confinement: word.to_owned(),
                     });
                     return true;
                 }

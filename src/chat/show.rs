@@ -26,7 +26,7 @@ impl Chat {
                 |provider| provider.label(),
             ),
             cwd: self.dirs.cwd.display().to_string(),
-            backend: self.services.probe.name().to_owned(),
+            confinement: self.services.probe.name().to_owned(),
             used: self.usage.into(),
             turn: self.turn_usage.into(),
             window_used: self.window_used,

@@ -17,7 +17,7 @@ fn state(chat: u64, state: State) -> ToEditor {
         detail: String::new(),
         model: String::new(),
         cwd: String::new(),
-        backend: String::new(),
+        confinement: String::new(),
         used: Used::default(),
         turn: Used::default(),
         window_used: None,

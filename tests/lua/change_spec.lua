@@ -13,7 +13,7 @@ local function ask_change(id, fields)
       command = 'edit_file src/a.rs',
       prefix = 'edit_file src/**',
       timeout = vim.NIL,
-      backend = '',
+      confinement = '',
       reasons = { 'changes a file' },
       alone = 'read the difference first',
       change = {

@@ -12,7 +12,7 @@ local function ask_change(id, path)
   return ask(id, {
     command = 'edit_file ' .. path,
     timeout = vim.NIL,
-    backend = '',
+    confinement = '',
     reasons = { 'changes a file' },
     alone = 'read the difference first',
     change = {

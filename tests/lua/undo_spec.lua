@@ -9,7 +9,7 @@ local function ask_undo(id)
   return messages.ask(id, {
     command = '/undo',
     timeout = vim.NIL,
-    backend = '',
+    confinement = '',
     reasons = { 'of the turn “fix it”', 'b stays: it was changed later, in the same place' },
     alone = 'read the difference first',
     change = {

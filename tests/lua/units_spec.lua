@@ -39,7 +39,7 @@ describe('the winbar', function()
       detail = '',
       model = 'm',
       cwd = '/x',
-      backend = 'subprocess',
+      confinement = 'subprocess',
       input = 999,
       output = 2500000,
       queued = 0,
@@ -57,7 +57,7 @@ describe('the winbar', function()
       detail = '',
       model = 'm',
       cwd = '/x',
-      backend = '',
+      confinement = '',
       input = 5,
       output = 6,
       cost = 0.126,
@@ -223,7 +223,7 @@ describe('completion', function()
     vim.fn.mkdir(dir)
     vim.fn.writefile({}, dir .. '/notes.txt')
     nvim:lua(
-      "vim.cmd('cd ' .. ...) receive({ { type = 'question', id = 7, chat = 1, command = 'x', cwd = '/', timeout = 1, backend = 'b', reasons = {}, destructive = false } })",
+      "vim.cmd('cd ' .. ...) receive({ { type = 'question', id = 7, chat = 1, command = 'x', cwd = '/', timeout = 1, confinement = 'b', reasons = {}, destructive = false } })",
       dir
     )
     same(

@@ -152,7 +152,7 @@ local function create(id, cwd, existing)
       detail = '',
       model = '',
       cwd = cwd,
-      backend = '',
+      confinement = '',
       input = 0,
       output = 0,
       queued = 0,

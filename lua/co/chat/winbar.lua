@@ -57,9 +57,10 @@ function M.text(state, isolation)
   if state.window_used then
     parts[#parts + 1] = ('window %d%%'):format(state.window_used)
   end
-  local backend = state.backend ~= '' and state.backend or nil
-  if backend then
-    parts[#parts + 1] = 'approved: ' .. (backend == 'subprocess' and 'unconfined' or backend)
+  local confinement = state.confinement ~= '' and state.confinement or nil
+  if confinement then
+    parts[#parts + 1] = 'approved: '
+      .. (confinement == 'subprocess' and 'unconfined' or confinement)
     if isolation and isolation ~= '' then
       parts[#parts + 1] = isolation
     end

@@ -49,7 +49,7 @@ end
 ---@return string
 function M.place(question)
   local time = question.timeout and (' · %d s'):format(question.timeout) or ''
-  return ('%s%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), time, question.backend)
+  return ('%s%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), time, question.confinement)
 end
 
 --- Returns the text of a question about a command.

@@ -201,17 +201,17 @@ async fn another_confinement_holds_what_starts_later_and_is_asked_about_anew() {
     services.probe = services.probe.with(SandboxBackend::Landlock);
     chat.send(Msg::Settings(Arc::new(services)));
     let told = |message: &ToEditor| match message {
-        ToEditor::State { backend, .. } => (backend == "landlock").then_some(()),
+        ToEditor::State { confinement, .. } => (confinement == "landlock").then_some(()),
         _ => None,
     };
     chat.until(told).await;
     assert_eq!(
-        (typing.job, typing.backend.as_str()),
+        (typing.job, typing.confinement.as_str()),
         (Some(1), "subprocess")
     );
     chat.answer(typing.id, Answer::Once);
     let later = chat.asked().await;
-    assert_eq!((later.job, later.backend.as_str()), (None, "landlock"));
+    assert_eq!((later.job, later.confinement.as_str()), (None, "landlock"));
     chat.answer(later.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 3);

@@ -364,7 +364,7 @@ impl Turn {
             command: judged.command.clone(),
             cwd: one_line(&job.cwd.display().to_string()),
             job: Some(job.number),
-            backend: self.level_of(job).to_owned(),
+            confinement: self.level_of(job).to_owned(),
             reasons: std::iter::once(into)
                 .chain(more)
                 .map(|reason| one_line(&reason))

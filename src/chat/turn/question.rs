@@ -169,7 +169,7 @@ impl Turn {
             timeout: reviewed.request.limit(ceiling).map(|it| it.as_secs()),
             terminal: reviewed.request.mode.terminal,
             background: reviewed.request.mode.background,
-            backend: self.services.probe.name().to_owned(),
+            confinement: self.services.probe.name().to_owned(),
             reasons: question
                 .reasons
                 .iter()

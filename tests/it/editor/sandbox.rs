@@ -64,7 +64,7 @@ fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     scene.wait_shell("cannot touch");
     scene.run("touch inside && echo in$((0))side");
     scene.wait_shell("\nin0side");
-    let chat = "require('co.chat.registry').all()[1].state.backend == 'landlock'";
+    let chat = "require('co.chat.registry').all()[1].state.confinement == 'landlock'";
     scene.nvim.wait_for(chat, "the first chat to know");
     scene.co("/sandbox subprocess");
     wait_told(&scene, "approved commands run unconfined");
