@@ -152,3 +152,34 @@ fn auto_takes_a_container_and_another_choice_ends_that() {
         chat.wait_buffer("co://shell", "\n2\n/workspace\n");
     }
 }
+
+#[test]
+fn a_job_in_the_background_is_written_to_and_cancelled_inside() {
+    for engine in engines() {
+        let mut settings = engine.settings(BUSYBOX);
+        settings["auto_confirm"] = true.into();
+        let chat = Chat::start(workspace(), &settings);
+        let job = |id: &str, name: &str, arguments: serde_json::Value| {
+            chat.server.reply(Reply::new().call(id, name, &arguments));
+        };
+        job(
+            "c1",
+            "run_shell_command",
+            serde_json::json!({ "cmd": "read x; echo got $x > got; sleep 100", "background": true }),
+        );
+        job(
+            "c2",
+            "job_write",
+            serde_json::json!({ "job": 1, "text": "hello\n" }),
+        );
+        job("c3", "job_cancel", serde_json::json!({ "job": 1 }));
+        chat.server.reply(Reply::text("Done."));
+        chat.co(" go");
+        chat.wait_turns(1);
+        let told = chat.server.requests()[3].last("tool").unwrap();
+        assert!(told.contains("cancelled"), "{engine:?}: {told}");
+        let names = engine.containers(&chat.workspace);
+        let left = engine.call(&["exec", &names[0], "ps"]);
+        assert!(!left.contains("sleep 100"), "{left}");
+    }
+}
