@@ -212,9 +212,11 @@ exec {place}/usr/bin/podman "$@"
             except subprocess.TimeoutExpired:
                 self.daemon.kill()
                 self.daemon.wait()
-        # A container with the network of the machine leaves a mount.
-        for mounted in (self.home / "exec" / "netns").glob("*"):
-            subprocess.run(["umount", mounted], capture_output=True)
+        # Such as that of a container with the network of the machine, or of one that was being removed.
+        mounts = [line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+        for mounted in sorted(mounts, reverse=True):
+            if mounted.startswith(f"{self.home}/"):
+                subprocess.run(["umount", mounted], capture_output=True)
 
 
 def main(command: list[str]) -> int:
