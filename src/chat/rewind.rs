@@ -33,13 +33,13 @@ impl Chat {
             return self.complain("a turn is running; <C-c> cancels it, then /rewind");
         }
         let mut points = points(self.recorder.items());
+        if points.is_empty() {
+            return self.say("nothing was said in this chat yet");
+        }
         let mut words = args.split_whitespace();
         let (number, scope) = (words.next(), words.next());
         let Some(number) = number else {
-            return match points.is_empty() {
-                true => self.say("nothing was said in this chat yet"),
-                false => self.offer("Go back to before", prompts(&points)),
-            };
+            return self.offer("Go back to before", prompts(&points));
         };
         let number = number.parse::<usize>().unwrap_or_default();
         let total = points.len();

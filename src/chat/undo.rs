@@ -50,6 +50,8 @@ struct UndoTask {
     by: By,
     /// The first turn to take back; none for the last one that changed files.
     from: Option<usize>,
+    /// The chat goes back after the files.
+    with_chat: bool,
     turns: Vec<TurnSummary>,
     events: mpsc::Sender<UndoEvent>,
     cancel: CancellationToken,
@@ -86,6 +88,7 @@ impl Chat {
             cwd: self.dirs.cwd.clone(),
             by,
             from,
+            with_chat: then.is_some(),
             turns: turns(self.recorder.items()),
             events,
             cancel: cancel.clone(),
@@ -103,6 +106,7 @@ impl Chat {
     pub(super) fn drop_undo(&mut self) {
         if let Some(undo) = &mut self.undo {
             undo.cancel.cancel();
+            undo.then = None;
             if let Some(question) = undo.question.take() {
                 self.questions.withdraw(question);
             }
@@ -174,7 +178,12 @@ pub(super) async fn next_event(undo: &mut Option<OpenUndo>) -> Option<UndoEvent>
 
 /// Joins the turns from one on to a single one.
 fn merged(turns: Vec<TurnChanges>, from: usize) -> std::io::Result<Vec<TurnChanges>> {
-    let turns: Vec<_> = turns.into_iter().filter(|it| it.turn >= from).collect();
+    let turns: Vec<_> = turns.into_iter().filter(|it| it.last >= from).collect();
+    if turns.iter().any(|it| it.turn < from) {
+        return Err(std::io::Error::other(
+            "the changes since then were brought back together with earlier ones; take all of them back with /undo",
+        ));
+    }
     let last = turns.iter().map(|it| it.last).max().unwrap_or(from);
     let records: Vec<_> = turns.into_iter().flat_map(|it| it.records).collect();
     if records
@@ -341,7 +350,10 @@ impl UndoTask {
         let kept = blocking(move || checkpoints.append(&chat, &record)).await;
         self.tell(&done, left_alone, &reasons, kept.err());
         if done.changes.is_empty() {
-            return self.done(None).await;
+            if left_alone == 0 && done.failed.is_empty() {
+                self.done(None).await;
+            }
+            return;
         }
         // The buffers of these files are read again. That may take long, so nothing waits for it.
         let buffers = self.services.buffers.clone();
@@ -379,6 +391,10 @@ impl UndoTask {
             }
             (0, _) => format!("nothing was changed: {}", reasons.join("; ")),
             (count, By::Redo) => format!("{} brought back", files(count)),
+            (count, _) if self.with_chat => format!(
+                "{} taken back; :Co /redo in the original chat undoes that",
+                files(count)
+            ),
             (count, _) => format!("{} taken back; :Co /redo undoes that", files(count)),
         };
         for (path, why) in &done.failed {

@@ -116,7 +116,7 @@ async fn a_reviewed_part_whose_lines_changed_meanwhile_is_left_out() {
     assert_eq!(chat.ended().await, "done");
     assert_eq!(read(&chat, "src/a"), "A\nb\nmine\n");
     let told = chat.told("1");
-    let note = "Note: the change at line 3 was not made, because its lines have changed meanwhile.";
+    let note = "Note: the change at line 3 was left out after all, because its lines have changed meanwhile.";
     assert!(
         told.contains("Done: src/a +1 -1.") && told.contains(note),
         "{told}"

@@ -218,7 +218,7 @@ impl Proposal {
         notes.extend(stale.iter().map(|hunk| {
             let line = hunk.at.start + 1;
             format!(
-                "the change at line {line} was not made, because its lines have changed meanwhile"
+                "the change at line {line} was left out after all, because its lines have changed meanwhile"
             )
         }));
         let mut new = now.text.clone();

@@ -203,6 +203,34 @@ fn a_rewind_takes_the_files_of_all_later_turns_back_and_then_the_chat() {
 }
 
 #[test]
+fn a_rewind_that_can_take_no_file_back_leaves_the_chat() {
+    let scene = two_turns();
+    scene.workspace.write("two.txt", "mine\n");
+    scene.co("/rewind 2 both");
+    scene.nvim.wait_text("nothing was changed");
+    assert_eq!(scene.workspace.read("two.txt").unwrap(), "mine\n");
+    assert!(scene.chat().contains("make two"));
+    assert_eq!(scene.chats().len(), 1);
+}
+
+#[test]
+fn turns_that_were_brought_back_together_are_taken_back_together() {
+    let scene = two_turns();
+    for (command, end) in [
+        ("/rewind 1 files", "2 files taken back"),
+        ("/redo", "2 files brought back"),
+    ] {
+        scene.co(command);
+        scene.wait_ask("1/1");
+        scene.answer("y");
+        scene.nvim.wait_text(end);
+    }
+    scene.co("/rewind 2 files");
+    scene.nvim.wait_text("take all of them back with /undo");
+    has(&scene, true, true);
+}
+
+#[test]
 fn a_rewind_takes_the_files_or_the_chat_back_alone() {
     let scene = two_turns();
     scene.co("/rewind 2 files");
