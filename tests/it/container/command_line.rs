@@ -29,7 +29,8 @@ fn each_limit_holds_inside() {
         let script = format!(
             "pwd; id -u; echo [$PYTHONUNBUFFERED$CO_TEST_OF_HOST]; cat .env ../workspace/sub/plain; \
              grep -E 'CapEff|NoNewPrivs' /proc/self/status; cat /proc/net/dev; touch /x; \
-             echo x >> .git/config; echo x > .git/hooks/pre-commit; echo $((6*7)) > made; {LIMITS}"
+             echo x >> .git/config; echo x > .git/hooks/pre-commit; \
+             mv .git other; echo $((6*7)) > made; {LIMITS}"
         );
         let (output, told) = output(&engine, &workspace, &[&script]);
         assert_eq!(told["level"], "container", "{told}");
@@ -44,6 +45,7 @@ fn each_limit_holds_inside() {
             "touch: cannot touch '/x': Read-only file system\n",
             ".git/config: Read-only file system\n",
             ".git/hooks/pre-commit: Read-only file system\n",
+            "mv: cannot move '.git' to 'other': Device or resource busy\n",
             "pids 256\n",
             "memory 1073741824\n",
             "cpu 100000",

@@ -29,6 +29,9 @@ const STAY: &str = "while :; do sleep 86400; done";
 /// The user when the caller is root.
 const NOT_ROOT: &str = "1000:1000";
 
+/// The repository of the workspace.
+const GIT: &str = ".git";
+
 /// Parts of the workspace that git outside runs or obeys. They cannot be written inside.
 const OBEYED: [&str; 2] = [".git/hooks", ".git/config"];
 
@@ -237,6 +240,12 @@ impl Containers {
             args.extend(["--mount".into(), mount_text(source, target, read_only)]);
         };
         mount(&purpose.workspace, OsStr::new(WORKSPACE), purpose.read_only);
+        let git = purpose.workspace.join(GIT);
+        if git.symlink_metadata().is_ok_and(|facts| facts.is_dir()) {
+            // A mount cannot be renamed, so no other repository takes its place.
+            let inside = Path::new(WORKSPACE).join(GIT);
+            mount(&git, inside.as_os_str(), purpose.read_only);
+        }
         for name in OBEYED {
             let path = purpose.workspace.join(name);
             // A link would lead elsewhere.
