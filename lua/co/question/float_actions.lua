@@ -17,7 +17,7 @@ local M = {}
 ---@field redraw fun()
 ---@field callbacks co.float.Callbacks
 
---- Returns the ids of the questions about commands. `gN` does not answer others: a no to a file holds longer.
+--- Returns the ids of all questions but those about trust in a file. `gN` skips these, because a no to a file is saved.
 ---@param questions co.Question[]
 ---@return integer[]
 local function command_ids(questions)

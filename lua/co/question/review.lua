@@ -338,7 +338,7 @@ local function make_buffer(review)
   api.nvim_create_autocmd('BufWriteCmd', {
     buffer = buf,
     callback = function()
-      notify.info(':w accepts nothing: y accepts a change, Y all of them')
+      notify.info(':w accepts nothing: y accepts this change, Y the rest')
     end,
   })
   -- Another way to close it is `q` too.

@@ -181,7 +181,7 @@ function M.help(kind)
     { 'e', 'edit the command; <C-s> runs what you wrote' },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions, to approve several at once' },
-    { 'gN', 'no to all questions about commands' },
+    { 'gN', 'no to all questions, but for those about trust in a file' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },
   }
@@ -199,7 +199,7 @@ end
 function M.list_help()
   return M.key_list({
     { 'y', 'yes, once, to all that was on the screen, except those with !' },
-    { 'gN', 'no to all questions about commands' },
+    { 'gN', 'no to all questions, but for those about trust in a file' },
     { 'd', 'the list in a larger window' },
     { 'q', 'back to the question' },
     { 'g?', 'back to the list' },

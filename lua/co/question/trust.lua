@@ -47,7 +47,7 @@ local function help_text()
     { 'n', 'no: co asks again when the text changes' },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions' },
-    { 'gN', 'no to all questions about commands, not to this one' },
+    { 'gN', 'no to all other questions, but for those about trust in a file' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },
   })

@@ -10,7 +10,7 @@ local function help_text()
     { 'n', 'no' },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions' },
-    { 'gN', 'no to this and to all questions about commands' },
+    { 'gN', 'no to all questions, but for those about trust in a file' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },
   })
