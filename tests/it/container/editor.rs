@@ -78,6 +78,31 @@ fn a_container_that_stops_or_goes_is_there_again() {
 }
 
 #[test]
+fn a_command_lives_through_what_happens_to_others() {
+    for engine in engines() {
+        let workspace = workspace();
+        workspace.write(".env", "KEY=secret\n");
+        let chat = Chat::start(workspace, &engine.settings(BUSYBOX));
+        chat.co("! echo on$((0))e");
+        chat.wait_buffer("co://shell", "\non0e");
+        let names = engine.containers(&chat.workspace);
+        engine.call(&["kill", &names[0]]);
+        // It starts the container again.
+        chat.co("! echo up > up; until [ -e end ]; do sleep 0.1; done; echo whole$((0))");
+        proc::wait_until(DEADLINE, "the command", || {
+            chat.workspace.exists("up").then_some(())
+        });
+        // One with this secret, then one without it.
+        chat.co("! cat .env; echo tw$((0))o");
+        chat.wait_buffer("co://shell", "\ntw0o");
+        chat.co("! echo fou$((0))r");
+        chat.wait_buffer("co://shell", "\nfou0r");
+        chat.workspace.write("end", "");
+        chat.wait_buffer("co://shell", "\nwhole0");
+    }
+}
+
+#[test]
 fn a_stop_reaches_inside_and_streams_work_as_everywhere() {
     for engine in engines() {
         let chat = Chat::start(workspace(), &engine.settings(BUSYBOX));

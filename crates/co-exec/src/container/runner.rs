@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 
@@ -45,6 +45,8 @@ pub(crate) struct Containers {
     owner: Owner,
     /// A number that tells this process's containers from those of others.
     token: u64,
+    /// The number of containers that were made, for their names.
+    made: AtomicU64,
     known: Mutex<HashMap<ContainerUse, Arc<Container>>>,
     pruned: AtomicBool,
     /// An empty directory with a file and a directory that nobody may open. Made when a secret is masked.
@@ -83,6 +85,7 @@ impl Containers {
             env,
             owner: Owner::own(),
             token: fastrand::u64(..),
+            made: AtomicU64::new(0),
             known: Mutex::default(),
             pruned: AtomicBool::new(false),
             masks: std::sync::Mutex::default(),
@@ -114,7 +117,7 @@ impl Containers {
             tokio::spawn(async move { this.prune(&engine).await });
         }
         let container = Container {
-            name: self.name(purpose, &masked),
+            name: self.name(purpose),
             image: settings.image.clone(),
             engine,
             purpose: purpose.clone(),
@@ -145,9 +148,14 @@ impl Containers {
         let (engine, name, image) = (&container.engine, &container.name, &container.image);
         let state = ["inspect", "--format", "{{.State.Running}}", name];
         let running = engine.call(&state, image).await;
-        if running.is_ok_and(|running| running.trim() == "false")
-            && engine.call(&["start", name], image).await.is_ok()
-        {
+        let runs = match running.as_deref().map(str::trim) {
+            Ok("true") => true,
+            Ok("false") => engine.call(&["start", name], image).await.is_ok(),
+            _ => false,
+        };
+        // Others may run in it, so it stays if it starts commands.
+        let nothing = ["exec", name, "sh", "-c", ":"];
+        if runs && engine.call(&nothing, image).await.is_ok() {
             return Ok(());
         }
         container.remove().await;
@@ -155,9 +163,11 @@ impl Containers {
         self.create(container).await
     }
 
-    fn name(&self, purpose: &ContainerUse, masked: &[PathBuf]) -> String {
+    /// Returns a new name: commands may still run in the container before it.
+    fn name(&self, purpose: &ContainerUse) -> String {
         let mut hasher = DefaultHasher::new();
-        (self.token, &purpose.workspace, masked).hash(&mut hasher);
+        let made = self.made.fetch_add(1, Ordering::Relaxed);
+        (self.token, made).hash(&mut hasher);
         let suffix = if purpose.read_only { "-ro" } else { "" };
         format!("{PREFIX}{:08x}{suffix}", hasher.finish() >> 32)
     }
