@@ -13,7 +13,7 @@ use co_exec::{Caller, CommandOutcome, CommandSpec, Confinement, Environment, Pro
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Words of commands that need no engine.
+/// Subcommands, and options in their place, that need no engine.
 const NEEDLESS: &[&str] = &[
     "--help",
     "-h",
@@ -35,8 +35,14 @@ pub(super) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
             "podman" | "podman-compose" => "podman",
             _ => return None,
         };
-        let needless = |word: &String| NEEDLESS.contains(&word.as_str());
-        (words.len() > 1 && !words.iter().take(3).any(needless)).then_some(engine)
+        let mut rest = words[1..].iter().map(String::as_str);
+        let first = rest.next()?;
+        let subcommand = if first == "compose" {
+            rest.next()?
+        } else {
+            first
+        };
+        (!NEEDLESS.contains(&subcommand)).then_some(engine)
     })
 }
 
@@ -110,10 +116,11 @@ pub(super) fn started(command: &str, outcome: &CommandOutcome) -> Option<String>
                 && (line.starts_with("Starting ") || line.starts_with("Creating "))
     };
     let count = outcome.output.lines().filter(starts).count();
-    Some(match count {
-        1 => "Started 1 container".to_owned(),
-        count => format!("Started {count} containers"),
-    })
+    match count {
+        0 => None,
+        1 => Some("Started 1 container".to_owned()),
+        count => Some(format!("Started {count} containers")),
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +141,8 @@ mod tests {
         check("docker-compose up -d", Some("docker"));
         check("docker compose config", None);
         check("docker --version", None);
+        check("docker run -v .:/w image", Some("docker"));
+        check("docker logs config", Some("docker"));
         check("docker", None);
         check("echo docker ps", None);
         check("", None);
@@ -160,5 +169,6 @@ mod tests {
             "Started 1 container"
         );
         assert_eq!(told("docker ps -d", &one), None);
+        assert_eq!(told("ls -d compose updates", &ended("compose\n")), None);
     }
 }
