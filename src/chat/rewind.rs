@@ -1,14 +1,10 @@
 //! `/rewind`: goes back to before a prompt, with the chat, the files or both. The chat goes back in a copy; `/resume`
 //! finds the original.
 
-use std::sync::Arc;
-
-use super::blocking::blocking;
 use super::text::{one_line, short};
 use super::{Chat, retell};
 use crate::checkpoint::By;
 use crate::protocol::{Choice, ToEditor};
-use crate::store;
 use co_llm::transcript::{self, Item};
 
 /// A prompt that a chat can go back to.
@@ -39,7 +35,7 @@ impl Chat {
         let mut words = args.split_whitespace();
         let (number, scope) = (words.next(), words.next());
         let Some(number) = number else {
-            return self.offer("Go back to before", prompts(&points));
+            return self.offer("rewind", "Go back to before", prompts(&points));
         };
         let number = number.parse::<usize>().unwrap_or_default();
         let total = points.len();
@@ -51,6 +47,7 @@ impl Chat {
         let point = points.swap_remove(number - 1);
         match scope {
             None => self.offer(
+                "rewind",
                 &format!("Before “{}”", one_line(&short(&point.text))),
                 scopes(number),
             ),
@@ -62,15 +59,6 @@ impl Chat {
             Some(BOTH) => {}
             Some(_) => self.complain("say both, chat or files after the number"),
         }
-    }
-
-    fn offer(&self, title: &str, choices: Vec<Choice>) {
-        self.services.editor.tell(ToEditor::Choose {
-            chat: self.id,
-            name: "rewind".to_owned(),
-            title: title.to_owned(),
-            choices,
-        });
     }
 
     /// Returns whether no job would be left behind; if one would, says so.
@@ -87,23 +75,15 @@ impl Chat {
         let Some(id) = self.recorder.id().filter(|_| self.may_rewind_chat()) else {
             return;
         };
-        let services = Arc::clone(&self.services);
         let RewindPoint { item, turn, text } = point;
-        let fork = move || {
-            let log = services.store.fork(&id, item)?;
-            services.checkpoints.copy(&id, log.id(), turn);
-            Ok::<_, store::Error>(log)
-        };
-        let log = match blocking(fork).await {
-            Ok(log) => log,
-            Err(why) => return self.complain(why),
-        };
+        if !self.go_on_in_copy(id, item, turn).await {
+            return;
+        }
         self.drop_undo();
         self.undo = None;
-        let items = self.recorder.items()[..item].to_vec();
-        self.turn_usage = transcript::used_last(&items);
-        let resumed = retell::resumed(&items, self.services.config.show_reasoning);
-        self.recorder.resume(log, items);
+        let items = self.recorder.items();
+        self.turn_usage = transcript::used_last(items);
+        let resumed = retell::resumed(items, self.services.config.show_reasoning);
         self.show_resumed(resumed);
         self.services.editor.tell(ToEditor::Unsent {
             chat: self.id,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::chat::Chat;
 use crate::chat::blocking::blocking;
-use crate::protocol::{Choice, ToEditor};
+use crate::protocol::Choice;
 use crate::tool::rules;
 use crate::trust::TrustAnswer;
 use co_policy::Pattern;
@@ -47,12 +47,7 @@ impl Chat {
                 "no rules yet: `a` in a question adds one, allow/ask/deny in the settings too",
             );
         }
-        self.services.editor.tell(ToEditor::Choose {
-            chat: self.id,
-            name: "rules".to_owned(),
-            title: "Rules (choose one to remove it)".to_owned(),
-            choices,
-        });
+        self.offer("rules", "Rules (choose one to remove it)", choices);
     }
 
     /// Cancels the running turn, since it has the removed rule.

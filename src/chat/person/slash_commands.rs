@@ -98,17 +98,11 @@ impl Chat {
     /// Sets how hard the model thinks in this chat.
     fn switch_effort(&mut self, name: &str) {
         if name.is_empty() {
-            return self.services.editor.tell(ToEditor::Choose {
-                chat: self.id,
-                name: "effort".to_owned(),
-                title: "Effort".to_owned(),
-                choices: Effort::NAMES
-                    .map(|name| Choice {
-                        label: name.to_owned(),
-                        value: name.to_owned(),
-                    })
-                    .to_vec(),
+            let choices = Effort::NAMES.map(|name| Choice {
+                label: name.to_owned(),
+                value: name.to_owned(),
             });
+            return self.offer("effort", "Effort", choices.to_vec());
         }
         match name.parse() {
             Ok(effort) => {
@@ -336,6 +330,11 @@ impl Chat {
                 value: entry.id.clone(),
             })
             .collect();
+        self.offer(name, title, choices);
+    }
+
+    /// Lets the person choose the arguments of a slash command.
+    pub(in crate::chat) fn offer(&self, name: &str, title: &str, choices: Vec<Choice>) {
         self.services.editor.tell(ToEditor::Choose {
             chat: self.id,
             name: name.to_owned(),
@@ -397,20 +396,36 @@ impl Chat {
                 "jobs of this chat still run, and a copy would know nothing of their ends; end them in :Co /jobs, then /fork",
             );
         }
+        let all = self.recorder.items().len();
+        if self.go_on_in_copy(id, all, usize::MAX).await {
+            self.show_state();
+            self.say("this chat is now a copy; /resume finds the original");
+        }
+    }
+
+    /// Continues in a copy of the first `upto` items and of the changes of the turns before `end`. If that fails, notifies
+    /// the person and returns false.
+    pub(in crate::chat) async fn go_on_in_copy(
+        &mut self,
+        id: String,
+        upto: usize,
+        end: usize,
+    ) -> bool {
         let services = Arc::clone(&self.services);
-        let upto = self.recorder.items().len();
         let fork = move || {
             let log = services.store.fork(&id, upto)?;
-            services.checkpoints.copy(&id, log.id(), usize::MAX);
+            services.checkpoints.copy(&id, log.id(), end);
             Ok::<_, store::Error>(log)
         };
         match blocking(fork).await {
-            Err(why) => self.complain(why),
+            Err(why) => {
+                self.complain(why);
+                false
+            }
             Ok(log) => {
-                let items = self.recorder.items().to_vec();
+                let items = self.recorder.items()[..upto].to_vec();
                 self.recorder.resume(log, items);
-                self.show_state();
-                self.say("this chat is now a copy; /resume finds the original");
+                true
             }
         }
     }
