@@ -185,7 +185,7 @@ impl Drill {
             self.scene.nvim.wait_for(&more, "the question");
         };
         match moment {
-            Moment::Resuming(time) => pass(time),
+            Moment::Resuming(time) => proc::pass(time),
             Moment::Streaming(word) => {
                 self.scene.wait_chat(&format!("w{round}-{word} "));
             }
@@ -203,18 +203,18 @@ impl Drill {
             }
             Moment::Asking(time) => {
                 wait_ask();
-                pass(time);
+                proc::pass(time);
             }
             Moment::Deciding(time) => {
                 wait_ask();
                 self.scene.answer("y");
-                pass(time);
+                proc::pass(time);
             }
             Moment::Running(time) => {
                 wait_ask();
                 self.scene.answer("y");
                 self.scene.wait_chat(&format!("\nbegun-{round}"));
-                pass(time);
+                proc::pass(time);
             }
         }
         let mut all = proc::descendants(backend);
@@ -267,13 +267,6 @@ async fn sent(wire: Wire, items: &[Item]) -> serde_json::Value {
     let provider = wire.connect(&server, DEADLINE);
     wire::ask(provider.as_ref(), wire::request(items.to_vec())).await;
     server.received().pop().unwrap().body
-}
-
-fn pass(time: Duration) {
-    let since = Instant::now();
-    proc::wait_until(DEADLINE, "a moment to pass", || {
-        (since.elapsed() >= time).then_some(())
-    });
 }
 
 #[test]

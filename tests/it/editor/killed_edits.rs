@@ -1,6 +1,6 @@
 //! The backend is killed while it makes a change: the file is whole, and `/undo` takes the change back.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -17,14 +17,6 @@ const LINES: usize = 20_000;
 fn text(first: &str) -> String {
     let rest: String = (1..LINES).map(|line| format!("line {line}\n")).collect();
     format!("{first}\n{rest}")
-}
-
-/// Waits without a pause, so that the kill comes at the moment that is meant.
-fn pass(time: Duration) {
-    let since = Instant::now();
-    proc::wait_until(DEADLINE, "a moment to pass", || {
-        (since.elapsed() >= time).then_some(())
-    });
 }
 
 /// The moment of the kill.
@@ -55,7 +47,7 @@ fn kill_at(moment: Moment, open: bool) -> bool {
     let backend = scene.backend();
     scene.answer("y");
     match moment {
-        Moment::After(time) => pass(time),
+        Moment::After(time) => proc::pass(time),
         Moment::Changed => proc::wait_until(DEADLINE, "the change", || {
             (read().as_deref() == Some(&*new)).then_some(())
         }),

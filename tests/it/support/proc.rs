@@ -3,6 +3,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Waits without a pause, so that what follows comes at the moment that is meant.
+pub(crate) fn pass(time: Duration) {
+    let since = Instant::now();
+    wait_until(super::DEADLINE, "a moment to pass", || {
+        (since.elapsed() >= time).then_some(())
+    });
+}
+
 /// Waits until `cond` holds, and returns what it found.
 ///
 /// # Panics
