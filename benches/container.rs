@@ -1,4 +1,4 @@
-//! What a command in a container costs beside the engine's own command line, in turns in one run.
+//! The cost of a command in a container, beside the engine's own command line, in turns in one run.
 //!
 //! `python3 scripts/containers.py cargo bench --bench container`
 

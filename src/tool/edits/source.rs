@@ -15,7 +15,7 @@ pub struct EditPlace {
     pub shown: String,
     /// The file that the path leads to.
     pub real: PathBuf,
-    /// Whether the path is a link to that file.
+    /// True if the path is a link to that file.
     pub is_link: bool,
 }
 

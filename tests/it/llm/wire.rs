@@ -1,4 +1,4 @@
-//! What the six kinds of servers send.
+//! The answers of the six kinds of servers.
 
 use std::time::Duration;
 
