@@ -262,7 +262,7 @@ fn connect() -> Connect {
     // All chats share what servers show of themselves.
     let memory = ServerMemory::default();
     Arc::new(move |config: &Config, choice: &ModelChoice| {
-        let settings = config.provider_settings(choice);
+        let settings = config.provider_settings(choice, &env);
         co_llm::connect_with(&settings, &env, config.stall_timeout, memory.clone())
     })
 }

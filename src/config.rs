@@ -130,14 +130,17 @@ impl Config {
     /// Returns the settings of the provider and the model that a chat asks for.
     ///
     /// Nothing of one provider is sent to another: a profile has its own key, headers and fields.
-    pub fn provider_settings(&self, choice: &ModelChoice) -> co_llm::ProviderSettings {
-        let wanted = choice.model.as_ref().or(self.llm.model.as_ref());
-        let mut settings = match wanted.and_then(|name| self.profile(name)) {
-            Some(settings) => settings,
-            None => co_llm::ProviderSettings {
-                model: wanted.cloned(),
-                ..self.llm.clone()
-            },
+    pub fn provider_settings(
+        &self,
+        choice: &ModelChoice,
+        env: Env<'_>,
+    ) -> co_llm::ProviderSettings {
+        let wanted = choice.model.as_deref().or(self.llm.model.as_deref());
+        let profile = wanted.and_then(|name| self.profile(name));
+        let mut settings = match (profile, wanted) {
+            (Some(profile), _) => profile,
+            (None, Some(model)) => self.llm.with_model(model, env),
+            (None, None) => self.llm.clone(),
         };
         settings.effort = choice.effort.or(settings.effort);
         settings

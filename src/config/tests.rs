@@ -445,10 +445,11 @@ fn a_profile_has_its_own_settings_and_nothing_of_the_others() {
     let (config, problems) = load(None, &lua, &|_| None);
     assert_eq!(problems, [""; 0]);
     let chosen = |model: Option<&str>| {
-        config.provider_settings(&ModelChoice {
+        let choice = ModelChoice {
             model: model.map(str::to_owned),
             effort: None,
-        })
+        };
+        config.provider_settings(&choice, &|_| None)
     };
     let usual = chosen(None);
     assert_eq!(usual.model.as_deref(), Some("usual"));
@@ -476,4 +477,44 @@ fn a_profile_has_its_own_settings_and_nothing_of_the_others() {
             "{refused}"
         );
     }
+}
+
+#[test]
+fn a_model_of_another_vendor_gets_nothing_that_was_meant_for_the_first() {
+    let usual = json!({
+        "model": "claude-sonnet-4-5", "api_key_env": "WORK", "api_key_cmd": ["pass"], "headers": { "X-Team": "1" },
+        "extra_body": { "service_tier": "priority" }, "effort": "low",
+    });
+    let check = |more: serde_json::Value, model: &str, kept: bool| {
+        let mut lua = usual.clone();
+        lua.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let (config, problems) = load(None, &lua, &|_| None);
+        assert_eq!(problems, [""; 0]);
+        let choice = ModelChoice {
+            model: Some(model.to_owned()),
+            effort: None,
+        };
+        let found = config.provider_settings(&choice, &|_| None);
+        assert_eq!(found.model.as_deref(), Some(model));
+        assert_eq!(found.effort, Some(co_llm::Effort::Low));
+        let theirs = [
+            found.key_env.is_some(),
+            found.key_cmd.is_some(),
+            !found.headers.is_empty(),
+            found.extra_body.is_some(),
+        ];
+        assert_eq!(theirs, [kept; 4], "{more} {model}");
+    };
+    check(json!({}), "gpt-5.1", false);
+    check(json!({}), "gemini-2.5-pro", false);
+    check(json!({}), "llama3", false);
+    check(json!({}), "claude-opus-4-1", true);
+    check(json!({ "provider": "anthropic" }), "gpt-5.1", true);
+    check(
+        json!({ "base_url": "http://127.0.0.1:1/" }),
+        "gpt-5.1",
+        true,
+    );
 }

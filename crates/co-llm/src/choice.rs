@@ -72,6 +72,28 @@ impl Choice {
     }
 }
 
+impl ProviderSettings {
+    /// Returns the settings for a request to another model.
+    ///
+    /// If neither a provider nor an address is set, the model's name may mean another vendor. The key, headers, fields and
+    /// limits of these settings were meant for the first one, so they are left out then.
+    pub fn with_model(&self, model: &str, env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let other = Self {
+            model: Some(model.to_owned()),
+            ..self.clone()
+        };
+        let vendor = |settings| pick(settings, env).map(|(provider, _)| provider.name);
+        if vendor(&other) == vendor(self) {
+            return other;
+        }
+        Self {
+            model: other.model,
+            effort: self.effort,
+            ..Self::default()
+        }
+    }
+}
+
 /// Returns the provider, and whether it is a guess.
 fn pick(
     settings: &ProviderSettings,
