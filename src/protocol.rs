@@ -355,6 +355,8 @@ pub enum ToEditor {
     LeftEnded { run: u64 },
     /// A prompt was not accepted. Lua puts it back into the prompt.
     Unsent { chat: u64, text: String },
+    /// The text that follows is a message of the person or the model.
+    MessageBegins { chat: u64 },
     /// The text that follows is the model's answer, which `/retry` replaces.
     AnswerBegins { chat: u64 },
     /// The model no longer sees the last answer: fold its text.
@@ -368,6 +370,8 @@ pub enum ToEditor {
         /// The row of `text` at which the last answer begins.
         #[serde(skip_serializing_if = "Option::is_none")]
         answer: Option<usize>,
+        /// The rows of `text` at which messages of the person or the model begin.
+        messages: Vec<usize>,
     },
     /// Choices for `vim.ui.select`. Lua sends the chosen one back as the command `name` with its `value`.
     Choose {

@@ -53,6 +53,9 @@ local handlers = {
   unsent = function(message)
     require('co.chat').unsent(message)
   end,
+  message_begins = function(message)
+    require('co.chat').message_begins(message)
+  end,
   answer_begins = function(message)
     require('co.chat').answer_begins(message)
   end,

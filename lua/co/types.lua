@@ -385,6 +385,10 @@
 ---@field chat integer
 ---@field text string
 
+---@class (exact) co.MessageBegins
+---@field type 'message_begins'
+---@field chat integer
+
 ---@class (exact) co.AnswerBegins
 ---@field type 'answer_begins'
 ---@field chat integer
@@ -399,6 +403,7 @@
 ---@field text string
 ---@field folds? integer[][] first and last rows of answers to fold
 ---@field answer? integer the row at which the last answer begins
+---@field messages? integer[] the rows at which messages begin
 
 ---@class (exact) co.QuickfixEntry
 ---@field file string the whole path; empty if the entry is about no file

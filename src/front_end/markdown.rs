@@ -31,6 +31,14 @@ pub(super) struct Page {
     headed: bool,
 }
 
+/// A text for the end of the buffer.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub text: String,
+    /// The byte of `text` at which a message of a speaker begins.
+    pub message: Option<usize>,
+}
+
 /// The text of a whole transcript.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TranscriptText {
@@ -39,6 +47,8 @@ pub(super) struct TranscriptText {
     pub folds: Vec<[usize; 2]>,
     /// The row at which the last answer begins.
     pub answer: Option<usize>,
+    /// The rows at which the messages begin.
+    pub messages: Vec<usize>,
     /// Line breaks in the text.
     rows: usize,
 }
@@ -55,31 +65,45 @@ impl Default for Page {
 
 impl Page {
     /// Returns the text of an event, which goes to the end of the buffer.
-    pub(super) fn add(&mut self, event: &ChatEvent) -> String {
+    pub(super) fn add(&mut self, event: &ChatEvent) -> Piece {
         match event {
             ChatEvent::TurnStarted => (self.in_turn, self.headed) = (true, false),
-            ChatEvent::Text(text) => return self.heading() + &self.text(text),
+            ChatEvent::Text(text) => {
+                let mut piece = self.heading();
+                piece.text.push_str(&self.text(text));
+                return piece;
+            }
+            ChatEvent::Prompt { text, context } => return self.message(&prompt(text, context)),
             _ => {}
         }
         let Some(text) = paragraph(event) else {
-            return String::new();
+            return Piece::default();
         };
-        let heading = match speaker(event) {
+        let mut piece = match speaker(event) {
             Caller::Agent if self.in_turn => self.heading(),
-            _ => String::new(),
+            _ => Piece::default(),
         };
         if let ChatEvent::TurnEnded { .. } = event {
             self.in_turn = false;
         }
-        heading + &self.paragraph(&text)
+        piece.text.push_str(&self.paragraph(&text));
+        piece
     }
 
     /// Returns the model's heading, unless it is there.
-    pub(super) fn heading(&mut self) -> String {
+    pub(super) fn heading(&mut self) -> Piece {
         match std::mem::replace(&mut self.headed, true) {
-            true => String::new(),
-            false => self.paragraph(HEADING),
+            true => Piece::default(),
+            false => self.message(HEADING),
         }
+    }
+
+    /// Returns a paragraph with which a message begins.
+    fn message(&mut self, text: &str) -> Piece {
+        let gap = self.gap();
+        let message = Some(gap.len());
+        let text = gap + &self.paragraph(text);
+        Piece { text, message }
     }
 
     fn text(&mut self, text: &str) -> String {
@@ -116,7 +140,7 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
     for event in events {
         match event {
             ChatEvent::AnswerStarted => {
-                all.push(&page.heading());
+                all.push(page.heading());
                 all.answer = Some(all.rows);
             }
             ChatEvent::AnswerDropped => {
@@ -129,16 +153,24 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
             ChatEvent::Output { text, .. } => all.output(page, text, UNFOLDED),
             ChatEvent::Thought { text, .. } => {
                 all.output(page, text, 0);
-                all.push(&page.gap());
+                all.push_text(&page.gap());
             }
-            event => all.push(&page.add(event)),
+            event => all.push(page.add(event)),
         }
     }
     all
 }
 
 impl TranscriptText {
-    fn push(&mut self, text: &str) {
+    fn push(&mut self, piece: Piece) {
+        if let Some(at) = piece.message {
+            let above = piece.text[..at].matches('\n').count();
+            self.messages.push(self.rows + above);
+        }
+        self.push_text(&piece.text);
+    }
+
+    fn push_text(&mut self, text: &str) {
         self.rows += text.matches('\n').count();
         self.text.push_str(text);
     }
@@ -150,13 +182,13 @@ impl TranscriptText {
             line.len() - line.trim_start_matches('`').len()
         });
         let fence = "`".repeat(inside.max().map_or(0, |run| run + 1).max(OUTPUT_FENCE));
-        self.push(&page.gap());
+        self.push_text(&page.gap());
         let lines = text.lines().count();
         if lines > unfolded {
             self.folds.push([self.rows + 1, self.rows + lines]);
         }
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        self.push(&format!("{fence}\n{text}{end}{fence}\n"));
+        self.push_text(&format!("{fence}\n{text}{end}{fence}\n"));
         page.block();
     }
 }
@@ -167,10 +199,7 @@ fn speaker(event: &ChatEvent) -> Caller {
         ChatEvent::Command { caller, .. }
         | ChatEvent::NotRun { caller, .. }
         | ChatEvent::Notice { caller, .. } => *caller,
-        ChatEvent::Prompt { .. }
-        | ChatEvent::JobEnded(_)
-        | ChatEvent::AskedAgain
-        | ChatEvent::AskedToGoOn => Caller::Person,
+        ChatEvent::JobEnded(_) | ChatEvent::AskedAgain | ChatEvent::AskedToGoOn => Caller::Person,
         _ => Caller::Agent,
     }
 }
@@ -178,7 +207,6 @@ fn speaker(event: &ChatEvent) -> Caller {
 /// Returns the paragraph of an event, if it has one.
 fn paragraph(event: &ChatEvent) -> Option<String> {
     Some(match event {
-        ChatEvent::Prompt { text, context } => prompt(text, context),
         ChatEvent::ThinkingStarted => "*thinks*".to_owned(),
         ChatEvent::Command {
             command, mode, ..
@@ -369,10 +397,12 @@ mod tests {
         let events: Vec<_> = turn("hi", &["Hel", "lo."])
             .chain(turn("again", &["Yes."]))
             .collect();
+        let told = transcript(&events, &mut Page::default());
         assert_eq!(
-            transcript(&events, &mut Page::default()).text,
+            told.text,
             "## You\n\nhi\n\n## Co\n\nHello.\n\n## You\n\nagain\n\n## Co\n\nYes."
         );
+        assert_eq!(told.messages, [0, 4, 8, 12]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::markdown::{self, Page};
+use super::markdown::{self, Page, Piece};
 use crate::chat::events::{ChatEvent, FrontEnd, MakeFrontEnd};
 use crate::editor::{Editor, LiveOutput, Target};
 use crate::error;
@@ -43,7 +43,7 @@ impl FrontEnd for NeovimChat {
         let chat = self.chat;
         match event {
             ChatEvent::AnswerStarted => {
-                self.append(page.heading());
+                self.add(page.heading());
                 self.editor.tell(ToEditor::AnswerBegins { chat });
             }
             ChatEvent::AnswerDropped => {
@@ -109,14 +109,27 @@ impl FrontEnd for NeovimChat {
                     text: retold.text,
                     folds: retold.folds,
                     answer: retold.answer.filter(|_| answered),
+                    messages: retold.messages,
                 });
             }
-            event => self.append(page.add(&event)),
+            event => self.add(page.add(&event)),
         }
     }
 }
 
 impl NeovimChat {
+    fn add(&self, piece: Piece) {
+        let mut text = piece.text;
+        if let Some(at) = piece.message {
+            let message = text.split_off(at);
+            self.append(text);
+            self.editor
+                .tell(ToEditor::MessageBegins { chat: self.chat });
+            text = message;
+        }
+        self.append(text);
+    }
+
     fn append(&self, text: String) {
         let chat = self.chat;
         if !text.is_empty() {

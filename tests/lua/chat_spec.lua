@@ -326,16 +326,36 @@ describe('the chat', function()
     same({ 'draft!' }, nvim:lines(PROMPT))
   end)
 
-  it('jumps between messages, not to headings in a block', function()
+  it('jumps between messages, not to headings in an answer', function()
+    local begins = { type = 'message_begins', chat = 1 }
+    local answer = append('## Co\n\n## You\n\nsaid this.\n\n## Co\n\nwas silent')
     local nvim = chat()
-    nvim:receive(append('## You\n\nhello\n\n## Co\n\n~~~~~~sh\n```\n## no heading\n~~~~~~\n'))
-    nvim:wait_line(CHAT, 'no heading')
-    nvim:keys('[[')
-    nvim:wait("return vim.api.nvim_get_current_line() == '## Co'")
-    nvim:keys('[[')
-    nvim:wait("return vim.api.nvim_get_current_line() == '## You'")
-    nvim:keys(']]]]')
+    nvim:receive(begins, append('## You\n\nhello\n\n'), begins, answer)
+    nvim:wait_line(CHAT, 'silent')
+    local function check()
+      nvim:keys('[[')
+      nvim:wait("return vim.fn.line('.') == 5")
+      nvim:keys('[[')
+      nvim:wait("return vim.fn.line('.') == 1")
+      nvim:keys(']]]]')
+      nvim:wait(IN_CHAT)
+    end
+    check()
+    -- After `:edit` too.
+    nvim:keys('<C-w>k:edit<CR><C-w>j')
     nvim:wait(IN_CHAT)
+    check()
+    nvim:receive({
+      type = 'replace',
+      chat = 1,
+      text = '\n## You\n\nhello\n\n## Co\n\n## You',
+      messages = { 1, 5 },
+    })
+    nvim:wait("return #vim.fn.getbufline('^co://chat/1$', 1, '$') == 8")
+    nvim:keys('[[')
+    nvim:wait("return vim.fn.line('.') == 6")
+    nvim:keys('[[')
+    nvim:wait("return vim.fn.line('.') == 2")
   end)
 
   it('yanks the code block and opens file:line', function()

@@ -29,9 +29,9 @@ local windows = require('co.ui.windows')
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
 ---@field unloaded? string the id of its conversation, if the present backend has not loaded it
 
--- The text of buffers that `:edit` loads again.
----@type table<integer, string[]>
-local unloaded_lines = {}
+-- The text of buffers that `:edit` loads again, and the rows of the messages in it.
+---@type table<integer, { lines: string[], messages: integer[] }>
+local unloaded = {}
 
 --- Updates the winbars of all chats.
 function M.update_winbars()
@@ -56,10 +56,14 @@ end
 ---@param buf integer
 local function on_unload(chat, buf)
   if vim.v.exiting == vim.NIL then
-    unloaded_lines[buf] = unloaded_lines[buf] or api.nvim_buf_get_lines(buf, 0, -1, false)
+    unloaded[buf] = unloaded[buf]
+      or {
+        lines = api.nvim_buf_get_lines(buf, 0, -1, false),
+        messages = buf == chat.buf and chat.text:messages() or {},
+      }
   end
   vim.schedule(function()
-    unloaded_lines[buf] = nil
+    unloaded[buf] = nil
     if buffer.alive(chat.buf) and buffer.alive(chat.prompt.buf) then
       return
     end
@@ -119,7 +123,8 @@ end
 ---@return co.ChatText
 local function make_text(id, buf)
   buf = buffer.scratch('co://chat/' .. id, 'co-chat', buf)
-  return chat_text.new(buf, unloaded_lines[buf])
+  local before = unloaded[buf] or {}
+  return chat_text.new(buf, before.lines, before.messages)
 end
 
 --- Makes a buffer the buffer of a chat's prompt.
@@ -128,7 +133,7 @@ end
 ---@return co.PromptBuffer
 local function make_prompt(id, buf)
   buf = buffer.scratch(('co://chat/%d/prompt'):format(id), 'co-prompt', buf)
-  return chat_prompt.new(buf, unloaded_lines[buf])
+  return chat_prompt.new(buf, (unloaded[buf] or {}).lines)
 end
 
 --- Creates a chat and its buffers.
@@ -285,6 +290,15 @@ function M.unsent(message)
   end
 end
 
+--- Notes that a message of the person or the model begins.
+---@param message co.MessageBegins
+function M.message_begins(message)
+  local chat = of_message(message)
+  if chat then
+    chat.text:begin_message()
+  end
+end
+
 --- Notes that the text that follows is the model's last answer.
 ---@param message co.AnswerBegins
 function M.answer_begins(message)
@@ -313,7 +327,7 @@ function M.replace(message)
     return
   end
   windows.follow(chat.buf, function()
-    chat.text:replace(message.text)
+    chat.text:replace(message.text, message.messages)
     for _, rows in ipairs(message.folds or {}) do
       chat.text.folded_answers:add(rows[1], rows[2])
     end

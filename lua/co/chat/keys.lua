@@ -45,7 +45,7 @@ end
 ---@param chat co.Chat
 ---@param step 1|-1
 local function jump(chat, step)
-  local rows = chat.text:headings()
+  local rows = chat.text:messages()
   if api.nvim_get_current_buf() == chat.buf then
     if not windows.jump(rows, step) and step == 1 then
       window.enter_prompt(chat)

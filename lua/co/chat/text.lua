@@ -12,6 +12,8 @@ local markdown = require('co.chat.markdown')
 
 local FENCE = '````'
 
+local messages = api.nvim_create_namespace('co.messages')
+
 ---@class (exact) co.ChatText
 ---@field buf integer
 ---@field blocks table<integer, co.Block>
@@ -23,14 +25,16 @@ ChatText.__index = ChatText
 --- Prepares the buffer of a chat.
 ---@param buf integer
 ---@param lines? string[] the text that it begins with
+---@param rows? integer[] the rows of messages in that text
 ---@return co.ChatText
-function M.new(buf, lines)
+function M.new(buf, lines, rows)
   buffer.lock(buf)
   buffer.write(buf, function()
     api.nvim_buf_set_lines(buf, 0, -1, false, lines or {})
   end)
   local self =
     setmetatable({ buf = buf, blocks = {}, folded_answers = folded_answers.new(buf) }, ChatText)
+  self:set_messages(rows or {})
   if markdown.supported() then
     self.markdown = markdown.new(buf)
     self.markdown:update()
@@ -63,6 +67,27 @@ function ChatText:append(text)
   self:highlight()
 end
 
+--- Notes that a message begins at a row.
+---@param row integer
+function ChatText:mark_message(row)
+  api.nvim_buf_set_extmark(self.buf, messages, row, 0, { right_gravity = false })
+end
+
+--- Notes that messages begin at these rows, and at no others.
+---@param rows integer[]
+function ChatText:set_messages(rows)
+  -- Neovim keeps extmarks of a buffer that it unloads.
+  api.nvim_buf_clear_namespace(self.buf, messages, 0, -1)
+  for _, row in ipairs(rows) do
+    self:mark_message(row)
+  end
+end
+
+--- Notes that a message begins with the text that follows.
+function ChatText:begin_message()
+  self:mark_message(self:last_row())
+end
+
 --- Notes that the text that follows is the model's last answer.
 function ChatText:begin_answer()
   self.folded_answers:begin(self:last_row())
@@ -75,12 +100,14 @@ end
 
 --- Replaces the whole text.
 ---@param text string
-function ChatText:replace(text)
+---@param rows? integer[] the rows at which messages begin
+function ChatText:replace(text, rows)
   self.blocks = {}
   self.folded_answers:clear()
   buffer.write(self.buf, function()
     api.nvim_buf_set_lines(self.buf, 0, -1, false, vim.split(text, '\n', { plain = true }))
   end)
+  self:set_messages(rows or {})
   if self.markdown then
     self.markdown:restart()
   end
@@ -167,23 +194,12 @@ local function fences(lines)
   return found
 end
 
---- Returns the rows of the headings `## You` and `## Co`.
+--- Returns the rows at which messages begin, from top to bottom.
 ---@return integer[]
-function ChatText:headings()
-  local lines = api.nvim_buf_get_lines(self.buf, 0, -1, false)
-  local inside = {}
-  for _, fence in ipairs(fences(lines)) do
-    for index = fence.first, fence.last do
-      inside[index] = true
-    end
-  end
-  local rows = {}
-  for index, line in ipairs(lines) do
-    if not inside[index] and line:match('^## ') then
-      rows[#rows + 1] = index - 1
-    end
-  end
-  return rows
+function ChatText:messages()
+  return vim.tbl_map(function(mark)
+    return mark[2]
+  end, api.nvim_buf_get_extmarks(self.buf, messages, 0, -1, {}))
 end
 
 --- Returns the lines of the code block around `row`.

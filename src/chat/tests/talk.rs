@@ -264,6 +264,24 @@ async fn a_tool_that_is_not_there_is_said_to_the_model() {
     assert!(told.contains("no tool called fly"), "{told}");
 }
 
+#[tokio::test]
+async fn each_message_is_announced() {
+    let mut chat = Chat::new([says("I say:\n\n## You\n\nno."), says("Yes.")]);
+    assert_eq!(chat.turn("hi").await, "done");
+    assert_eq!(chat.turn("again").await, "done");
+    let pairs = chat.seen.windows(2);
+    let begun: Vec<_> = pairs
+        .filter_map(|pair| match pair {
+            [
+                ToEditor::MessageBegins { .. },
+                ToEditor::Append { text, .. },
+            ] => text.get(..6),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(begun, ["## You", "## Co\n", "## You", "## Co\n"]);
+}
+
 /// A backend that is killed is resumed from where the editor was last told.
 #[tokio::test]
 async fn where_it_is_kept_is_known_before_anything_is_shown() {
