@@ -21,6 +21,10 @@ impl From<&Fault> for ErrorText {
                 fault.to_string(),
                 format!("set {variable} and restart Neovim"),
             ),
+            Fault::NoAddress { .. } => Self::new(
+                fault.to_string(),
+                "set base_url to the address of your resource",
+            ),
             Fault::Unreachable { .. } => Self::new(
                 fault.to_string(),
                 format!(

@@ -33,10 +33,15 @@ impl Choice {
             Some(given) => normalise(provider, given)?,
             None => match ollama_host(provider, env) {
                 Some(given) => normalise(provider, &given)?,
+                None if provider.needs_address() => {
+                    return Err(Fault::NoAddress {
+                        provider: provider.title.to_owned(),
+                    });
+                }
                 None => provider.base_url.to_owned(),
             },
         };
-        let own = base_url.starts_with(provider.base_url);
+        let own = provider.is_own(&base_url);
         let usual = match provider.protocol {
             // Its newer models refuse calls over chat completions, unless they do not reason.
             Protocol::OpenAi if own && provider.name == COMPATIBLE.name => Protocol::Responses,
@@ -104,8 +109,11 @@ fn pick(
         let unknown = || Fault::UnknownProvider { name: name.clone() };
         return Ok((find(&|row| row.name == name).ok_or_else(unknown)?, false));
     }
-    if settings.base_url.is_some() {
-        return Ok((&COMPATIBLE, false));
+    if let Some(address) = &settings.base_url {
+        let vendor = find(&|row| {
+            row.protocol == COMPATIBLE.protocol && row.key_variable.is_some() && row.is_own(address)
+        });
+        return Ok((vendor.unwrap_or(&COMPATIBLE), false));
     }
     let makes = |row: &ProviderInfo, model: &str| {
         let mut prefixes = row.model_prefixes.iter();
@@ -257,6 +265,30 @@ mod tests {
             ..settings
         };
         assert_eq!(choose(&settings, &[]).protocol, Protocol::OpenAi);
+    }
+
+    #[test]
+    fn the_address_of_azure_must_be_named() {
+        let settings = ProviderSettings {
+            provider: Some("azure".into()),
+            ..ProviderSettings::default()
+        };
+        let refused = Choice::new(&settings, &|_| None);
+        assert!(
+            matches!(refused, Err(Fault::NoAddress { .. })),
+            "{refused:?}"
+        );
+        let settings = ProviderSettings {
+            base_url: Some("https://name.services.ai.azure.com".into()),
+            ..settings
+        };
+        let choice = choose(&settings, &[]);
+        assert_eq!(
+            choice.base_url,
+            "https://name.services.ai.azure.com/openai/v1/"
+        );
+        assert_eq!(choice.title, "Azure OpenAI");
+        assert_eq!(choice.key_header(), "api-key");
     }
 
     #[test]

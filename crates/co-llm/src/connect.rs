@@ -16,8 +16,9 @@ pub const STALL: Duration = Duration::from_secs(120);
 
 /// Returns the provider that the settings and the environment mean.
 ///
-/// If no provider is set, a base address means a server that speaks OpenAI's protocol, and a model's name may mean its
-/// maker. Else the first provider of the table whose key is in the environment is taken, else Ollama on this machine.
+/// If no provider is set, a base address means a server that speaks OpenAI's protocol, one of the table if it is its own
+/// address, and a model's name may mean its maker. Else the first provider of the table whose key is in the environment is
+/// taken, else Ollama on this machine.
 ///
 /// Sends nothing, and builds no HTTP client, before the first request.
 pub fn connect(

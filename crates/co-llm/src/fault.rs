@@ -14,6 +14,9 @@ pub enum Fault {
     KeyUnusable { source_name: String, cause: String },
     #[error("the key for {provider} is missing")]
     NoKey { provider: String, variable: String },
+    /// Each customer has an address of their own there.
+    #[error("the address for {provider} is missing")]
+    NoAddress { provider: String },
     #[error("nothing answers at {url} ({cause})")]
     Unreachable { url: String, cause: String },
     /// The encrypted connection was refused, such as for a certificate that nobody vouches for.

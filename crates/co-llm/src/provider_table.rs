@@ -4,6 +4,8 @@
 //! the search for a key and redaction all read the table. A new protocol is a new variant of [`Protocol`]; the compiler
 //! then names the places that must know it.
 
+use reqwest::Url;
+
 use crate::family;
 
 /// The format of requests and answers.
@@ -60,8 +62,10 @@ pub struct ProviderInfo {
     /// The name that a person reads in messages.
     pub title: &'static str,
     pub protocol: Protocol,
-    /// The address of the provider's own server. Ends in a slash.
+    /// The address of the provider's own server. Ends in a slash. Azure's has a placeholder for the host.
     pub base_url: &'static str,
+    /// Further domains of the provider. Every host below one of them is its own.
+    pub domains: &'static [&'static str],
     /// The environment variable that the provider's own tools read the key from; none if it needs no key.
     pub key_variable: Option<&'static str>,
     /// The HTTP header that carries the key.
@@ -70,11 +74,40 @@ pub struct ProviderInfo {
     pub model_prefixes: &'static [&'static str],
 }
 
+/// The name that stands for the customer's own in an address of the table.
+const PLACEHOLDER: &str = "RESOURCE";
+
+impl ProviderInfo {
+    /// Returns true if this address is at a server of the provider, by its scheme, host and port.
+    pub(crate) fn is_own(&self, address: &str) -> bool {
+        let (Ok(url), Ok(own)) = (Url::parse(address), Url::parse(self.base_url)) else {
+            return false;
+        };
+        let host = url.host_str().unwrap_or_default();
+        let mut domains = self.domains.iter();
+        url.scheme() == own.scheme()
+            && url.port() == own.port()
+            && (url.host() == own.host() || domains.any(|domain| is_below(host, domain)))
+    }
+
+    /// Returns true if each customer has an address of their own, which `base_url` must name.
+    pub(crate) fn needs_address(&self) -> bool {
+        self.base_url.contains(PLACEHOLDER)
+    }
+}
+
+/// Returns true if a host is this domain or below it.
+pub(crate) fn is_below(host: &str, domain: &str) -> bool {
+    let above = host.strip_suffix(domain);
+    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+}
+
 const ANTHROPIC: ProviderInfo = ProviderInfo {
     name: "anthropic",
     title: "Anthropic",
     protocol: Protocol::Anthropic,
     base_url: "https://api.anthropic.com/v1/",
+    domains: &[],
     key_variable: Some("ANTHROPIC_API_KEY"),
     key_header: "x-api-key",
     model_prefixes: &["claude-"],
@@ -85,6 +118,7 @@ const OPENAI: ProviderInfo = ProviderInfo {
     title: "OpenAI",
     protocol: Protocol::OpenAi,
     base_url: "https://api.openai.com/v1/",
+    domains: &["api.openai.com"],
     key_variable: Some("OPENAI_API_KEY"),
     key_header: "Authorization",
     model_prefixes: &["gpt-"],
@@ -102,6 +136,7 @@ const GEMINI: ProviderInfo = ProviderInfo {
     title: "Gemini",
     protocol: Protocol::Gemini,
     base_url: "https://generativelanguage.googleapis.com/v1beta/",
+    domains: &[],
     key_variable: Some("GEMINI_API_KEY"),
     key_header: "x-goog-api-key",
     model_prefixes: &["gemini-"],
@@ -112,6 +147,7 @@ const OLLAMA: ProviderInfo = ProviderInfo {
     title: "Ollama",
     protocol: Protocol::Ollama,
     base_url: "http://localhost:11434/",
+    domains: &[],
     key_variable: None,
     key_header: "Authorization",
     model_prefixes: &[],
@@ -129,18 +165,48 @@ const fn compatible(
         title,
         protocol: Protocol::OpenAi,
         base_url,
+        domains: &[],
         key_variable,
         key_header: "Authorization",
         model_prefixes: &[],
     }
 }
 
+const OPENROUTER: ProviderInfo = ProviderInfo {
+    domains: &["openrouter.ai"],
+    ..compatible(
+        "openrouter",
+        "OpenRouter",
+        "https://openrouter.ai/api/v1/",
+        Some("OPENROUTER_API_KEY"),
+    )
+};
+
+const XAI: ProviderInfo = ProviderInfo {
+    domains: &["api.x.ai"],
+    ..compatible("xai", "xAI", "https://api.x.ai/v1/", Some("XAI_API_KEY"))
+};
+
+const TOGETHER: ProviderInfo = ProviderInfo {
+    domains: &["api.together.ai"],
+    ..compatible(
+        "together",
+        "Together",
+        "https://api.together.xyz/v1/",
+        Some("TOGETHER_API_KEY"),
+    )
+};
+
 const AZURE: ProviderInfo = ProviderInfo {
+    domains: &[
+        "openai.azure.com",
+        "services.ai.azure.com",
+        "cognitiveservices.azure.com",
+    ],
     key_header: "api-key",
     ..compatible(
         "azure",
         "Azure OpenAI",
-        // Each customer has an address of their own, which base_url names.
         "https://RESOURCE.openai.azure.com/openai/v1/",
         Some("AZURE_OPENAI_API_KEY"),
     )
@@ -152,12 +218,7 @@ const ROWS: [ProviderInfo; 15] = [
     OPENAI_RESPONSES,
     GEMINI,
     OLLAMA,
-    compatible(
-        "openrouter",
-        "OpenRouter",
-        "https://openrouter.ai/api/v1/",
-        Some("OPENROUTER_API_KEY"),
-    ),
+    OPENROUTER,
     compatible(
         "deepseek",
         "DeepSeek",
@@ -176,13 +237,8 @@ const ROWS: [ProviderInfo; 15] = [
         "https://api.groq.com/openai/v1/",
         Some("GROQ_API_KEY"),
     ),
-    compatible("xai", "xAI", "https://api.x.ai/v1/", Some("XAI_API_KEY")),
-    compatible(
-        "together",
-        "Together",
-        "https://api.together.xyz/v1/",
-        Some("TOGETHER_API_KEY"),
-    ),
+    XAI,
+    TOGETHER,
     AZURE,
     compatible("lmstudio", "LM Studio", "http://localhost:1234/v1/", None),
     compatible("vllm", "vLLM", "http://localhost:8000/v1/", None),

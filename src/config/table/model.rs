@@ -26,7 +26,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             set: |c, v| c.llm.provider = Some(v.to_owned()),
         },
         "The provider that answers. If it is not set, a base_url means a server that speaks OpenAI's \
-         protocol, and a model that starts with {model_prefixes} means its maker. Else the first of \
+         protocol, one of these if the address is its own, and a model that starts with {model_prefixes} means its maker. Else the first of \
          {key_variables} that is in the environment names the provider; without any, {fallback} \
          on this machine answers.",
     )
@@ -43,7 +43,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "base_url",
         "(the provider's own)",
         Kind::Url(|c, v| c.llm.base_url = Some(v)),
-        "Where requests are sent, such as http://127.0.0.1:8080/v1/.",
+        "Where requests are sent, such as http://127.0.0.1:8080/v1/. Azure needs it: there it names your resource, such as \
+         https://NAME.openai.azure.com.",
     )
     .applies(Applies::NextChat),
     setting(
@@ -51,7 +52,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "(the provider's usual one)",
         Kind::Text(|c, v| c.llm.key_env = Some(v)),
         "The environment variable that holds the key. The key itself is never a setting. Without this setting a key in the \
-         environment goes to its vendor's own server only, and to no other base_url.",
+         environment goes to its vendor's own servers only, and to no other base_url.",
     )
     .applies(Applies::NextChat),
     setting(

@@ -44,19 +44,63 @@ fn a_missing_key_names_the_variable() {
 
 #[test]
 fn a_key_in_the_environment_goes_to_its_vendor_only() {
-    let at = |base_url: &str, key_env: Option<&str>| {
+    let env = |name: &str| name.ends_with("_API_KEY").then(|| name.to_owned());
+    let at = |provider: Option<&str>, base_url: &str, key_env: Option<&str>, key: Option<&str>| {
         let settings = ProviderSettings {
+            provider: provider.map(str::to_owned),
             base_url: Some(base_url.into()),
             key_env: key_env.map(str::to_owned),
             ..ProviderSettings::default()
         };
-        find(&settings, &[("OPENAI_API_KEY", "sk")]).unwrap().used()
+        let choice = Choice::new(&settings, &env).unwrap();
+        let found = Key::find(&choice, &settings, &env).unwrap().used();
+        let key = key.map(|key| format!("{key}_API_KEY"));
+        assert_eq!(found, Vec::from_iter(key), "{provider:?} {base_url}");
     };
-    assert_eq!(at("https://api.openai.com/v1", None), ["sk"]);
-    assert_eq!(at("https://gateway.example/v1", None), [""; 0]);
-    assert_eq!(at("https://api.openai.com.example/v1", None), [""; 0]);
-    let named = Some("OPENAI_API_KEY");
-    assert_eq!(at("https://gateway.example/v1", named), ["sk"]);
+    for (base_url, key) in [
+        ("https://api.openai.com/v1", Some("OPENAI")),
+        ("https://eu.api.openai.com", Some("OPENAI")),
+        ("https://gateway.example/v1", None),
+        ("https://api.openai.com.example/v1", None),
+        ("https://api.openai.com@gateway.example/v1", None),
+        ("http://api.openai.com/v1", None),
+        ("https://api.openai.com:8443/v1", None),
+        ("https://evil-api.openai.com/v1", None),
+        ("https://api.groq.com", Some("GROQ")),
+        ("https://api.deepseek.com/beta", Some("DEEPSEEK")),
+        ("https://eu.openrouter.ai/api/v1", Some("OPENROUTER")),
+        ("https://eu-west-1.api.x.ai/v1", Some("XAI")),
+        ("https://api.together.ai/v1", Some("TOGETHER")),
+    ] {
+        at(None, base_url, None, key);
+        at(None, base_url, Some("WORK_API_KEY"), Some("WORK"));
+        at(Some("mistral"), base_url, None, None);
+    }
+    for provider in [None, Some("azure")] {
+        for (base_url, key) in [
+            ("https://name.openai.azure.com", Some("AZURE_OPENAI")),
+            (
+                "https://name.openai.azure.com/openai/deployments/d?api-version=2024-10-21",
+                Some("AZURE_OPENAI"),
+            ),
+            (
+                "https://name.services.ai.azure.com/openai/v1",
+                Some("AZURE_OPENAI"),
+            ),
+            (
+                "https://name.cognitiveservices.azure.com",
+                Some("AZURE_OPENAI"),
+            ),
+            ("https://evil-openai.azure.com.example.org/openai/v1", None),
+            ("https://name.openai.azure.com.example.org/openai/v1", None),
+            ("https://evil-openai.azure.com/openai/v1", None),
+            ("https://name.example.org/name.openai.azure.com/", None),
+            ("https://name.azurewebsites.net/openai/v1", None),
+            ("http://name.openai.azure.com/openai/v1", None),
+        ] {
+            at(provider, base_url, None, key);
+        }
+    }
 }
 
 #[test]
@@ -154,14 +198,15 @@ fn settings_with_keys(dir: &Path) -> Vec<ProviderSettings> {
     std::fs::write(&file, "from-file\n").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let mut all = Vec::new();
-    for provider in PROVIDERS.iter().map(|row| Some(row.name.to_owned())) {
+    for row in &PROVIDERS {
         for (key_env, key_file) in [
             (None, None),
             (Some("WORK_KEY".to_owned()), None),
             (None, Some(file.clone())),
         ] {
             all.push(ProviderSettings {
-                provider: provider.clone(),
+                provider: Some(row.name.to_owned()),
+                base_url: row.needs_address().then(|| row.base_url.to_owned()),
                 key_env,
                 key_file,
                 ..ProviderSettings::default()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::effort::Effort;
 use crate::fault::Fault;
-use crate::provider_table::Protocol;
+use crate::provider_table::{Protocol, is_below};
 use crate::server_memory::Adaptation;
 
 /// One request: the provider and its address, the model and the keys.
@@ -48,8 +48,7 @@ impl RequestInfo {
     /// Returns true if the request goes to this domain.
     pub(super) fn is_at(&self, domain: &str) -> bool {
         let host = self.host.split(':').next().unwrap_or_default();
-        let above = host.strip_suffix(domain);
-        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+        is_below(host, domain)
     }
 
     /// Returns true for OpenAI's own servers, and for those of Azure.
