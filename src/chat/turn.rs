@@ -279,7 +279,8 @@ impl Turn {
         if usage == Usage::default() {
             return Ok(());
         }
-        let price = self.services.config.prices.find(&self.provider.label());
+        let given = self.services.config.prices.find(&self.provider.label());
+        let price = given.or_else(|| self.provider.list_price());
         // The amount that the provider charged is exact.
         usage.cost = usage.cost.or(price.map(|price| price.of(&usage)));
         self.send(TurnEvent::Usage(usage)).await

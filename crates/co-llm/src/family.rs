@@ -19,7 +19,7 @@ pub(crate) struct Family {
     pub(crate) window: Option<u64>,
     pub(crate) output: Option<u64>,
     pub(crate) thinking: Option<Thinking>,
-    pub(crate) price: Option<Price>,
+    price: Option<Price>,
 }
 
 /// The way in which a model thinks.
@@ -53,6 +53,12 @@ pub(crate) fn find(model: &str) -> Option<&'static Family> {
         .iter()
         .find(of(false))
         .or_else(|| FAMILIES.iter().find(of(true)))
+}
+
+/// Returns the vendor's list price of a model; none for a variant, which has a price of its own.
+pub(crate) fn list_price(model: &str) -> Option<Price> {
+    let mut families = FAMILIES.iter();
+    families.find(|family| family.version(model, false).is_some())?.price
 }
 
 /// Returns the model to use if the person named none: the newest one of the first family that is on offer, else the first one.

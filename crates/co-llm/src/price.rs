@@ -1,6 +1,4 @@
-//! Prices of tokens, from the person's settings.
-//!
-//! No price is built in, because prices change and differ by contract. A wrong price is worse than none.
+//! Prices of tokens, from the person's settings or the vendor's list.
 
 use serde::Deserialize;
 

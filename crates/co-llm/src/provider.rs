@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use crate::fault::Fault;
+use crate::price::Price;
 use crate::provider_table::DEFAULT_WINDOW;
 use crate::request::ModelRequest;
 use crate::transcript::{Call, Usage};
@@ -28,6 +29,11 @@ pub trait Provider: Send + Sync {
     /// Returns the tokens that the model's context window holds, as far as is known. May ask the server once.
     async fn window(&self) -> u64 {
         DEFAULT_WINDOW
+    }
+
+    /// Returns the vendor's list price of the model; none if it is not known, or if another server than the vendor's answers.
+    fn list_price(&self) -> Option<Price> {
+        None
     }
 
     /// Returns the keys that were used so far, for redaction. A program's key is known only after its first use.

@@ -47,6 +47,7 @@ use crate::effort::Effort;
 use crate::family;
 use crate::fault::Fault;
 use crate::key::Key;
+use crate::price::Price;
 use crate::provider::{Delta, Provider};
 use crate::provider_table::{self, Protocol};
 use crate::request::ModelRequest;
@@ -381,6 +382,11 @@ impl Provider for Remote {
             Some(window) => window,
             None => provider_table::window(model),
         }
+    }
+
+    fn list_price(&self) -> Option<Price> {
+        let model = self.model.get().filter(|_| self.choice.own)?;
+        family::list_price(model)
     }
 
     fn secrets(&self) -> Vec<String> {

@@ -133,3 +133,22 @@ fn thoughts_are_asked_for_where_a_model_has_them() {
 fn the_client_is_built_late() {
     assert!(remote(false).0.client.get().is_none());
 }
+
+#[test]
+fn a_list_price_is_that_of_the_vendors_own_server() {
+    let price = |model: &str, base_url: Option<&str>| {
+        let settings = ProviderSettings {
+            provider: Some("anthropic".into()),
+            model: Some(model.into()),
+            base_url: base_url.map(str::to_owned),
+            ..ProviderSettings::default()
+        };
+        let env = |_: &str| Some("key".to_owned());
+        let provider = crate::connect(&settings, &env).unwrap();
+        provider.list_price().map(|price| price.output)
+    };
+    assert_eq!(price("claude-sonnet-5-20260901", None), Some(10.0));
+    assert_eq!(price("claude-sonnet-5-mini", None), None);
+    assert_eq!(price("claude-sonnet-4-5", None), None);
+    assert_eq!(price("claude-sonnet-5", Some("https://gateway/v1")), None);
+}
