@@ -58,7 +58,9 @@ pub(crate) fn find(model: &str) -> Option<&'static Family> {
 /// Returns the vendor's list price of a model; none for a variant, which has a price of its own.
 pub(crate) fn list_price(model: &str) -> Option<Price> {
     let mut families = FAMILIES.iter();
-    families.find(|family| family.version(model, false).is_some())?.price
+    families
+        .find(|family| family.version(model, false).is_some())?
+        .price
 }
 
 /// Returns the model to use if the person named none: the newest one of the first family that is on offer, else the first one.

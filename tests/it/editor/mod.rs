@@ -4,6 +4,7 @@ mod approve;
 mod backend;
 mod chat;
 mod conversation;
+mod cuts;
 mod drill;
 mod editor_context;
 mod edits;

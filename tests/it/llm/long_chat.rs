@@ -1,41 +1,49 @@
 //! A chat of forty steps over each protocol.
 
-use co_llm::transcript::{Call, Item, Outcome, Usage};
-use co_llm::{AnswerBuilder, Delta, STALL};
+use co_llm::transcript::{Call, Cost, Item, Outcome, Usage};
+use co_llm::{AnswerBuilder, Delta, Price, STALL};
 use serde_json::{Value, json};
 
-use super::server::Server;
+use super::server::{Received, SHOW, Server};
 use super::wire::{Said, WIRES, Wire, ask, request, user};
 
 const STEPS: usize = 40;
 
-/// Returns the messages of a request, without the marks that no cache looks at.
-fn messages(wire: Wire, body: &Value) -> Vec<Value> {
+/// In US dollars per million tokens. The answers have 6 new tokens, 5 cached ones, and 3 of output.
+const PRICE: Price = Price {
+    input: 2.0,
+    cached: 1.0,
+    written: 2.5,
+    output: 10.0,
+};
+
+/// Returns the messages of a request.
+fn messages(wire: Wire, body: &Value) -> &[Value] {
     let field = match wire {
         Wire::Responses => "input",
         Wire::Gemini => "contents",
         _ => "messages",
     };
-    let mut messages = body[field].as_array().expect("messages").clone();
-    for message in &mut messages {
-        let blocks = message["content"].as_array_mut();
-        for block in blocks.into_iter().flatten() {
-            block
-                .as_object_mut()
-                .map(|block| block.remove("cache_control"));
-        }
-    }
-    messages
+    body[field].as_array().expect("messages")
 }
 
-/// Returns the request without its messages.
-fn rest(wire: Wire, body: &Value) -> Value {
-    let mut rest = body.clone();
-    for field in ["input", "contents", "messages"] {
-        rest.as_object_mut().expect("an object").remove(field);
-    }
-    assert!(rest["tools"].is_array(), "{wire:?}");
-    rest
+/// Returns the bytes of a request, without the marks that no cache looks at.
+fn bytes(received: &Received) -> String {
+    let text = String::from_utf8(received.bytes.clone()).expect("text");
+    text.replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+}
+
+/// Checks that a request is the one before it, byte for byte, with more messages after its last one.
+fn assert_continues(before: &str, after: &str) {
+    let same = before.bytes().zip(after.bytes());
+    let same = same.take_while(|(old, new)| old == new).count();
+    let rest = &before[same..];
+    assert!(rest.starts_with(']'), "{before}\n{after}");
+    let added = after[same..].strip_suffix(rest);
+    assert!(
+        added.is_some_and(|added| added.starts_with(",{")),
+        "{before}\n{after}"
+    );
 }
 
 /// Returns the ids of the calls and of the results in a request, in their order.
@@ -103,7 +111,7 @@ async fn each_request_begins_with_the_one_before_it() {
         let server = Server::start(move |received, _| {
             let frames = wire.frames(&Said {
                 texts: &["I run it."],
-                arguments: (received.path != super::server::SHOW).then_some(&["{\"cmd\":\"ls\"}"]),
+                arguments: (received.path != SHOW).then_some(&["{\"cmd\":\"ls\"}"]),
                 length: false,
             });
             wire.reply(frames)
@@ -136,23 +144,24 @@ async fn each_request_begins_with_the_one_before_it() {
                 }
             }
             if let Some(Ok(Delta::Usage(usage))) = deltas.iter().rev().nth(1) {
-                total += *usage;
+                let cost = usage.cost.or(Some(PRICE.of(usage)));
+                total += Usage { cost, ..*usage };
             }
         }
-        assert_eq!(total.input, 11 * STEPS as u64, "{wire:?}");
-        assert_eq!(total.cached, 5 * STEPS as u64, "{wire:?}");
+        let steps = STEPS as u64;
+        assert_eq!(
+            (total.input, total.cached, total.output),
+            (11 * steps, 5 * steps, 3 * steps),
+            "{wire:?}"
+        );
+        assert_eq!(total.cost, Some(Cost(47_000 * steps)), "{wire:?}");
         let received = server.received();
         assert_eq!(received.len(), STEPS, "{wire:?}");
         for pair in received.windows(2) {
-            let [before, after] = pair.iter().map(|it| &it.body).collect::<Vec<_>>()[..] else {
-                panic!("two of them");
-            };
-            let [old, new] = [before, after].map(|body| messages(wire, body));
-            assert_eq!(new[..old.len()], old, "{wire:?}");
-            assert_eq!(rest(wire, after), rest(wire, before), "{wire:?}");
+            assert_continues(&bytes(&pair[0]), &bytes(&pair[1]));
         }
         let last = messages(wire, &received[STEPS - 1].body);
-        let (calls, results) = ids(wire, &last);
+        let (calls, results) = ids(wire, last);
         assert_eq!(calls.len(), STEPS - 1, "{wire:?}");
         assert_eq!(calls, results, "{wire:?}");
     }
