@@ -5,11 +5,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use co_llm::transcript::{Item, Outcome};
-use co_llm::{AnswerBuilder, Delta, Fault, Provider, ProviderSettings, STALL, Stop};
+use co_llm::transcript::{Call, Item, Outcome};
+use co_llm::{AnswerBuilder, Delta, Fault, ModelRequest, Provider, ProviderSettings, STALL, Stop};
 use serde_json::{Value, json};
 
 use super::wire::{WIRES, Wire, ask, key, request, text, user};
+use crate::support::recorder::Recorder;
 
 /// The program, on a port of its own.
 pub(crate) struct Mock {
@@ -86,6 +87,17 @@ fn items(deltas: &[Result<Delta, Fault>]) -> Vec<Item> {
     items
 }
 
+fn succeeded(call: &Call) -> Item {
+    Item::Outcome(Outcome {
+        call: call.id.clone(),
+        text: "exit 0".into(),
+        ok: true,
+        spill: None,
+        hidden: 0,
+        shown: None,
+    })
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_its_result_and_a_closing_word() {
     let mock = Mock::start(&json!([
@@ -101,19 +113,11 @@ async fn a_call_its_result_and_a_closing_word() {
         let mut said = vec![user("make it")];
         let first = ask(provider.as_ref(), request(said.clone())).await;
         said.extend(items(&first));
-        let Some(Item::Call(call)) = said.last() else {
+        let Some(Item::Call(call)) = said.last().cloned() else {
             panic!("{wire:?}: no call at the end of {first:?}");
         };
         assert_eq!(call.arguments, json!({"cmd": "mkdir out"}), "{wire:?}");
-        let outcome = Outcome {
-            call: call.id.clone(),
-            text: "exit 0".into(),
-            ok: true,
-            spill: None,
-            hidden: 0,
-            shown: None,
-        };
-        said.push(Item::Outcome(outcome));
+        said.push(succeeded(&call));
         let second = ask(provider.as_ref(), request(said.clone())).await;
         assert_eq!(
             text(&second),
@@ -182,5 +186,63 @@ async fn thoughts_limits_and_cuts() {
             ),
             "{wire:?}: {unexpected:?}"
         );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_calls_at_once_then_an_answer_without_calls_at_each_effort() {
+    let run = |cmd: &str| json!({"name": "run", "arguments": json!({ "cmd": cmd }).to_string()});
+    let mock = Mock::start(&json!([
+        {"match": {"userMessage": "both", "hasToolResult": true}, "response": {"content": "Both."}},
+        {"match": {"userMessage": "both"},
+         "response": {"reasoning": "Two, then.", "toolCalls": [run("ls"), run("pwd")]}},
+    ]));
+    let recorder = Recorder::start(&mock.address());
+    for wire in WIRES {
+        for effort in ["none", "low", "max"] {
+            let mut settings = wire.settings(&format!("http://{}", recorder.address()));
+            settings.effort = effort.parse().ok();
+            if wire == Wire::Anthropic {
+                // One with a budget for its thoughts: aimock demands them before the calls then.
+                settings.model = Some("claude-sonnet-4-5".into());
+            }
+            let provider = co_llm::connect(&settings, &key).expect("a provider");
+            let mut said = vec![user("both")];
+            let first = ask(provider.as_ref(), request(said.clone())).await;
+            said.extend(items(&first));
+            let calls: Vec<Call> = said.iter().filter_map(call).cloned().collect();
+            let commands = calls.iter().map(|call| &call.arguments["cmd"]);
+            assert_eq!(
+                Vec::from_iter(commands),
+                ["ls", "pwd"],
+                "{wire:?}: {first:?}"
+            );
+            said.extend(calls.iter().map(succeeded));
+            let last = ModelRequest {
+                may_call: false,
+                ..request(said)
+            };
+            let second = ask(provider.as_ref(), last).await;
+            assert_eq!(text(&second), "Both.", "{wire:?} {effort}: {second:?}");
+            let body = recorder.bodies().pop().expect("a request");
+            let body: Value = serde_json::from_slice(&body).expect("JSON");
+            assert!(body["tools"].is_array(), "{wire:?}: {body}");
+            let (field, choice) = match wire {
+                Wire::OpenAi | Wire::OpenRouter | Wire::Responses => {
+                    ("/tool_choice", json!("none"))
+                }
+                Wire::Anthropic => ("/tool_choice/type", json!("none")),
+                Wire::Gemini => ("/toolConfig/functionCallingConfig/mode", json!("NONE")),
+                Wire::Ollama => continue,
+            };
+            assert_eq!(body.pointer(field), Some(&choice), "{wire:?}: {body}");
+        }
+    }
+}
+
+fn call(item: &Item) -> Option<&Call> {
+    match item {
+        Item::Call(call) => Some(call),
+        _ => None,
     }
 }

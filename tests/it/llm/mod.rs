@@ -2,6 +2,7 @@
 //! against a real model.
 
 mod adapt;
+mod addresses;
 mod answers;
 mod bounds;
 mod cuts;

@@ -58,7 +58,7 @@ fn signed_turn(host: &str) -> Vec<Item> {
         Item::Outcome(Outcome {
             call: id.into(),
             text: format!("result of {id}"),
-            ok: true,
+            ok: id != "b",
             spill: None,
             hidden: 0,
             shown: None,
@@ -97,6 +97,8 @@ async fn anthropic_gets_signed_thoughts_and_results_in_one_message() {
     assert_eq!(results.len(), 2);
     assert_eq!(results[0]["tool_use_id"], "a_0");
     assert_eq!(results[1]["cache_control"], mark);
+    let failed = results.iter().map(|result| result.get("is_error"));
+    assert_eq!(Vec::from_iter(failed), [None, Some(&json!(true))]);
     assert_eq!(body["tools"][0]["description"], "Runs a command.");
     assert!(body["max_tokens"].is_u64());
 }
@@ -139,6 +141,9 @@ async fn gemini_gets_the_signature_with_the_call() {
     let results = &body["contents"][2]["parts"];
     assert_eq!(results[0]["functionResponse"]["name"], "run");
     assert_eq!(results.as_array().unwrap().len(), 2);
+    let response = |at: usize| &results[at]["functionResponse"]["response"];
+    assert_eq!(response(0), &json!({"output": "result of a#0"}));
+    assert_eq!(response(1), &json!({"error": "result of b"}));
 }
 
 #[tokio::test]

@@ -311,7 +311,7 @@ pub(crate) fn request(items: Vec<Item>) -> ModelRequest {
             schema,
         }]),
         may_call: true,
-        cache_key: None,
+        cache_key: Some("this-chat".into()),
     }
 }
 
