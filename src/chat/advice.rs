@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::Network;
-use crate::tool::confinement;
+use crate::tool::refusal;
 use co_exec::CommandOutcome;
 use co_policy::secret_names;
 
@@ -64,7 +64,7 @@ impl Conditions {
             Some(self.timed_out())
         } else if outcome.exit == Some(MAY_NOT_EXECUTE) {
             Some(NOT_EXECUTED.to_owned())
-        } else if self.confined {
+        } else if self.may_be_to_blame(outcome) {
             Some(CONFINED.to_owned())
         } else if self.hides && outcome.output.lines().any(refuses_secret) {
             Some(HIDDEN.to_owned())
@@ -73,9 +73,10 @@ impl Conditions {
         }
     }
 
-    /// Returns a sentence about the workspace level, if it may have caused a failure.
+    /// Returns a sentence about the confinement of an approved command, if it may have caused a failure.
     pub(super) fn hint(&self, outcome: &CommandOutcome) -> Option<String> {
-        confinement::hint(outcome, self.network)
+        let approved = !self.confined;
+        approved.then(|| refusal::hint(outcome, self.network))?
     }
 
     /// Returns whether the read-only level may have caused a failure, or withheld the output.
@@ -83,7 +84,10 @@ impl Conditions {
         match outcome.timed_out {
             _ if outcome.withheld => true,
             true => self.unasked,
-            false => self.confined && !outcome.ok() && !outcome.cancelled,
+            false => {
+                let not_started = outcome.exit == Some(MAY_NOT_EXECUTE);
+                self.confined && (not_started || refusal::may_have_failed(outcome))
+            }
         }
     }
 
@@ -167,11 +171,16 @@ mod tests {
             check(conditions, &exit(126), "Do not repeat");
         }
         check(UNLIMITED, &exit(1), "try something else");
+        let refused = CommandOutcome {
+            output: "cat: a.txt: Permission denied\n".to_owned(),
+            ..exit(1)
+        };
         check(
             confined,
-            &exit(1),
+            &refused,
             "without write access and without network",
         );
+        check(confined, &exit(1), "try something else");
         let cancelled = CommandOutcome {
             cancelled: true,
             ..exit(1)

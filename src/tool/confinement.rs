@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::refusal::hint;
 use crate::config::{Config, Network, SandboxBackend};
 use co_exec::container::{ContainerSettings, EngineFault, check_engine};
 use co_exec::sandbox::{Launcher, Refused};
@@ -22,47 +23,6 @@ pub fn words(confinement: &Confinement) -> Option<&'static str> {
     }
 }
 
-/// The messages of programs that the workspace level refused something, in lower case.
-const REFUSED: &[&str] = &[
-    "read-only file system",
-    "permission denied",
-    "operation not permitted",
-    "eperm",
-    "device or resource busy",
-];
-
-/// The messages of programs that the network is missing, in lower case.
-const NO_NETWORK: &[&str] = &[
-    "could not resolve",
-    "name resolution",
-    "name or service not known",
-    "eai_again",
-    "couldn't connect",
-    "could not connect",
-    "network is unreachable",
-];
-
-/// Returns a sentence about the confinement of a command that failed, if its output says that something was refused.
-pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
-    let place = match outcome.level {
-        "workspace" => TO_WORKSPACE,
-        "container" => INSIDE,
-        _ => return None,
-    };
-    if !outcome.failed() {
-        return None;
-    }
-    let (network, no_network) = match network {
-        Network::None => (", no network", NO_NETWORK),
-        Network::Some => ("", &[][..]),
-    };
-    let output = outcome.output.to_lowercase();
-    let mut messages = REFUSED.iter().chain(no_network);
-    messages
-        .any(|message| output.contains(message))
-        .then(|| format!("{place}: no writes outside{network}; `:Co /sandbox subprocess` lifts it"))
-}
-
 /// Returns the status of a run in the shell buffer: its outcome, and its confinement if it has one.
 pub fn status(outcome: &CommandOutcome, confinement: Option<&str>, network: Network) -> String {
     let line = outcome.status();
@@ -72,8 +32,8 @@ pub fn status(outcome: &CommandOutcome, confinement: Option<&str>, network: Netw
     }
 }
 
-const TO_WORKSPACE: &str = "confined to the workspace (landlock)";
-const INSIDE: &str = "confined to the workspace (container)";
+pub(super) const TO_WORKSPACE: &str = "confined to the workspace (landlock)";
+pub(super) const INSIDE: &str = "confined to the workspace (container)";
 const LOOKS_INSIDE: &str = "read-only, without network, in a container";
 
 /// The person's settings about confinement and the abilities of the kernel.
@@ -340,44 +300,6 @@ mod tests {
             pid_namespaces: true,
             own_proc: true,
             why: None,
-        }
-    }
-
-    #[test]
-    fn a_hint_follows_output_that_speaks_of_the_confinement() {
-        let hinted = |output: &str, network| {
-            let outcome = CommandOutcome {
-                exit: Some(1),
-                level: "workspace",
-                output: output.to_owned(),
-                ..CommandOutcome::default()
-            };
-            hint(&outcome, network).is_some()
-        };
-        for output in [
-            "touch: cannot touch '/x': Read-only file system",
-            "rm: cannot remove '.git/config': Device or resource busy",
-            "cat: .env: Permission denied",
-            "Error: EROFS: read-only file system, open '/etc/x'",
-            "PermissionError: [Errno 1] Operation not permitted",
-            "Error: connect EPERM 1.1.1.1:80",
-        ] {
-            assert!(hinted(output, Network::None), "{output}");
-            assert!(hinted(output, Network::Some), "{output}");
-        }
-        for output in [
-            "curl: (6) Could not resolve host: example.com",
-            "curl: (7) Failed to connect to 1.1.1.1 port 80: Couldn't connect to server",
-            "connect: Network is unreachable",
-            "ssh: Could not resolve hostname x: Temporary failure in name resolution",
-            "[Errno -2] Name or service not known",
-            "Error: getaddrinfo EAI_AGAIN example.com",
-        ] {
-            assert!(hinted(output, Network::None), "{output}");
-            assert!(!hinted(output, Network::Some), "{output}");
-        }
-        for output in ["", "1c1\n< a\n---\n> b\n[exit 1]\n", "error: no test"] {
-            assert!(!hinted(output, Network::None), "{output}");
         }
     }
 

@@ -10,6 +10,7 @@ pub mod files;
 pub mod job_input;
 pub mod jobs;
 pub mod judge;
+pub mod refusal;
 pub mod rules;
 pub mod sandbox_probe;
 mod schema;

@@ -167,6 +167,28 @@ fn what_fails_in_the_sandbox_is_offered_again_outside_of_it() {
 }
 
 #[test]
+fn a_command_that_fails_for_its_own_reason_runs_again_without_a_question() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    workspace.write("b.txt", "two\n");
+    let chat = Chat::start(workspace, &json!({}));
+    let commands = ["test -e a.txt && diff a.txt b.txt", "cat missing"];
+    for (index, command) in commands.iter().flat_map(|it| [it, it]).enumerate() {
+        chat.server
+            .reply(Reply::shell(&format!("c{index}"), command));
+    }
+    chat.server.reply(Reply::text("They differ."));
+    chat.co(" compare them");
+    chat.wait_turns(1);
+    let items = chat.items();
+    assert_eq!(decisions(&items), ["unasked"; 4]);
+    for outcome in of(&items, "outcome") {
+        let told = outcome["text"].as_str().unwrap();
+        assert!(!told.contains("without write access"), "{told}");
+    }
+}
+
+#[test]
 fn a_question_marks_what_its_reason_speaks_of() {
     let chat = Chat::start(Workspace::new(), &json!({}));
     chat.server
@@ -192,8 +214,10 @@ fn a_question_marks_what_its_reason_speaks_of() {
 
 #[test]
 fn a_job_that_fails_in_the_sandbox_between_two_requests_is_offered_again_too() {
-    let chat = Chat::start(Workspace::new(), &json!({}));
-    let arguments = json!({ "cmd": "cat - missing", "background": true });
+    let workspace = Workspace::new();
+    workspace.write(".env", "KEY=x\n");
+    let chat = Chat::start(workspace, &json!({}));
+    let arguments = json!({ "cmd": "cat - $(ls -A)", "background": true });
     let job = |id: &str| Reply::new().call(id, "run_shell_command", &arguments);
     chat.server.reply(job("c1"));
     chat.server.reply(Reply::shell("c2", "mkdir out"));

@@ -61,10 +61,14 @@ const FORCED: &[(&str, &str)] = &[
 const FORCED_TERMINAL: &[(&str, &str)] = &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")];
 
 /// Values for a command of a model in a terminal.
-const FORCED_AGENT_TERMINAL: &[(&str, &str)] = &[("TERM", "xterm-256color"), ("NO_COLOR", "1")];
+const FORCED_AGENT_TERMINAL: &[(&str, &str)] =
+    &[("TERM", "xterm-256color"), ("NO_COLOR", "1"), MESSAGES];
 
 /// Values for a command of a model, which reads plain text.
-const FORCED_AGENT: &[(&str, &str)] = &[("NO_COLOR", "1")];
+const FORCED_AGENT: &[(&str, &str)] = &[("NO_COLOR", "1"), MESSAGES];
+
+/// Error messages are not translated, because co looks for some of them in the output.
+const MESSAGES: (&str, &str) = ("LC_MESSAGES", "C");
 
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -96,6 +100,13 @@ pub(crate) fn build(sources: Sources<'_>) -> Variables {
         put(&mut built, "PATH", path.into());
     } else if value(&built, "PATH").is_none() {
         put(&mut built, "PATH", DEFAULT_PATH.into());
+    }
+    if sources.caller == Caller::Agent
+        && let Some(all) = value(&built, "LC_ALL").filter(|all| !all.is_empty())
+    {
+        // LC_ALL would override LC_MESSAGES, and LANG does not.
+        built.retain(|(name, _)| name != "LC_ALL");
+        put(&mut built, "LANG", all);
     }
     for (name, value) in set_values(&sources) {
         put(&mut built, name, value.into());
@@ -251,6 +262,23 @@ mod tests {
             assert!(has(&built, entry), "{entry} in {built:?}");
         }
         assert!(!built.iter().any(|it| it.starts_with("MY_KEY")));
+    }
+
+    #[test]
+    fn messages_of_a_models_command_are_not_translated() {
+        let host = [
+            ("LANG", "C"),
+            ("LC_ALL", "de_DE.UTF-8"),
+            ("LC_MESSAGES", "de_DE.UTF-8"),
+        ];
+        let built = build_for(Caller::Agent, &["LC_*"], &host);
+        assert!(has(&built, "LC_MESSAGES=C") && has(&built, "LANG=de_DE.UTF-8"));
+        assert!(
+            !built.iter().any(|it| it.starts_with("LC_ALL=")),
+            "{built:?}"
+        );
+        let built = build_for(Caller::Person, &["LC_*"], &host);
+        assert!(has(&built, "LC_ALL=de_DE.UTF-8") && has(&built, "LC_MESSAGES=de_DE.UTF-8"));
     }
 
     #[test]

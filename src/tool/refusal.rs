@@ -1,0 +1,140 @@
+//! Finds out from an outcome if its confinement may have made a command fail.
+
+use super::confinement::{INSIDE, TO_WORKSPACE};
+use crate::config::Network;
+use co_exec::CommandOutcome;
+
+/// The messages of programs that the kernel refused something, in lower case.
+const REFUSED: &[&str] = &[
+    "read-only file system",
+    "permission denied",
+    "operation not permitted",
+    "eperm",
+    "device or resource busy",
+];
+
+/// Further messages of programs that the read-only level refused something, in lower case.
+const REFUSED_TO_READERS: &[&str] = &[
+    "eacces",
+    "erofs",
+    "function not implemented",
+    "enosys",
+    "bad system call",
+    "too many open files",
+    "resource temporarily unavailable",
+    "no space left on device",
+];
+
+/// The messages of programs that the network is missing, in lower case.
+const NO_NETWORK: &[&str] = &[
+    "could not resolve",
+    "name resolution",
+    "name or service not known",
+    "eai_again",
+    "couldn't connect",
+    "could not connect",
+    "network is unreachable",
+];
+
+/// Returns a sentence about the confinement of a command that failed, if its output says that something was refused.
+pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
+    let place = match outcome.level {
+        "workspace" => TO_WORKSPACE,
+        "container" => INSIDE,
+        _ => return None,
+    };
+    if !outcome.failed() {
+        return None;
+    }
+    let (network, no_network) = match network {
+        Network::None => (", no network", NO_NETWORK),
+        Network::Some => ("", &[][..]),
+    };
+    let output = outcome.output.to_lowercase();
+    let mut messages = REFUSED.iter().chain(no_network);
+    messages
+        .any(|message| output.contains(message))
+        .then(|| format!("{place}: no writes outside{network}; `:Co /sandbox subprocess` lifts it"))
+}
+
+/// Returns whether the read-only level may have made a command fail: it went over a limit, or its output says that
+/// something was refused.
+///
+/// An exit status is no sign, because many programs report a difference or an empty result by it.
+pub fn may_have_failed(outcome: &CommandOutcome) -> bool {
+    let output = outcome.output.to_lowercase();
+    let mut messages = REFUSED.iter().chain(REFUSED_TO_READERS).chain(NO_NETWORK);
+    outcome.limit.is_some() || outcome.failed() && messages.any(|message| output.contains(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_follows_output_that_speaks_of_the_confinement() {
+        let hinted = |output: &str, network| {
+            let outcome = CommandOutcome {
+                exit: Some(1),
+                level: "workspace",
+                output: output.to_owned(),
+                ..CommandOutcome::default()
+            };
+            hint(&outcome, network).is_some()
+        };
+        for output in [
+            "touch: cannot touch '/x': Read-only file system",
+            "rm: cannot remove '.git/config': Device or resource busy",
+            "cat: .env: Permission denied",
+            "Error: EROFS: read-only file system, open '/etc/x'",
+            "PermissionError: [Errno 1] Operation not permitted",
+            "Error: connect EPERM 1.1.1.1:80",
+        ] {
+            assert!(hinted(output, Network::None), "{output}");
+            assert!(hinted(output, Network::Some), "{output}");
+        }
+        for output in [
+            "curl: (6) Could not resolve host: example.com",
+            "curl: (7) Failed to connect to 1.1.1.1 port 80: Couldn't connect to server",
+            "connect: Network is unreachable",
+            "ssh: Could not resolve hostname x: Temporary failure in name resolution",
+            "[Errno -2] Name or service not known",
+            "Error: getaddrinfo EAI_AGAIN example.com",
+        ] {
+            assert!(hinted(output, Network::None), "{output}");
+            assert!(!hinted(output, Network::Some), "{output}");
+        }
+        for output in ["", "1c1\n< a\n---\n> b\n[exit 1]\n", "error: no test"] {
+            assert!(!hinted(output, Network::None), "{output}");
+        }
+    }
+
+    #[test]
+    fn an_exit_status_alone_does_not_blame_the_read_only_level() {
+        let ended = |exit, output: &str| CommandOutcome {
+            exit: Some(exit),
+            output: output.to_owned(),
+            ..CommandOutcome::default()
+        };
+        for output in [
+            "cat: a: Permission denied",
+            "OSError: [Errno 38] Function not implemented",
+            "awk: cannot open pipe \"x\" (Too many open files)",
+        ] {
+            assert!(may_have_failed(&ended(2, output)), "{output}");
+            assert!(!may_have_failed(&ended(0, output)), "{output}");
+        }
+        for output in [
+            "",
+            "1c1\n< a\n---\n> b\n[exit 1]\n",
+            "cat: a: No such file or directory",
+        ] {
+            assert!(!may_have_failed(&ended(1, output)), "{output}");
+        }
+        let killed = CommandOutcome {
+            limit: Some(co_exec::Limit::Processes(64)),
+            ..CommandOutcome::default()
+        };
+        assert!(may_have_failed(&killed));
+    }
+}
