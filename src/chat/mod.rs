@@ -248,7 +248,10 @@ impl Chat {
             let redact = self
                 .services
                 .redact_for_model(workspace, &piece.text, &keys);
-            piece.text = redact.await.text;
+            piece.text = match redact.await {
+                Ok(redacted) => redacted.text,
+                Err(withheld) => format!("[{withheld}]\n"),
+            };
         }
         told
     }

@@ -303,19 +303,22 @@ impl Services {
     }
 
     /// Returns a text without the secrets that are on disk now, and without `more` keys, for the model.
+    ///
+    /// # Errors
+    /// The secrets cannot be found. The error is a line for the model in place of the text.
     pub async fn redact_for_model(
         &self,
         workspace: &Path,
         text: &str,
         more: &[String],
-    ) -> Redacted {
+    ) -> Result<Redacted, String> {
         if !self.config.redact {
-            return text.to_owned().into();
+            return Ok(text.to_owned().into());
         }
         let (redactor, text) = (self.redactor.with(more), text.to_owned());
         let read = self.secret_values(workspace);
         let redact = move || Ok::<_, String>(redactor.with_values(read()?).redact(&text));
-        (blocking(redact).await).unwrap_or_else(|why| withheld(&why).into())
+        (blocking(redact).await).map_err(|why| withheld(&why))
     }
 
     /// Returns a function that reads the values of the workspace's secrets, and returns a matcher for them and for those
@@ -383,9 +386,9 @@ impl Services {
     }
 }
 
-/// Returns the text that replaces an output that may have secrets.
+/// Returns the line that replaces an output that may have secrets.
 pub(super) fn withheld(why: &str) -> String {
-    format!("[output withheld: co could not check it for secrets ({why})]\n")
+    format!("output withheld: co could not check it for secrets ({why})")
 }
 
 /// Returns the first id. No id of an earlier backend, which Lua may still know, is equal. It is exact in a Lua number.

@@ -35,7 +35,10 @@ impl Turn {
         match reviewed {
             Ok(reviewed) => Ok(ParsedCall::Edit(reviewed)),
             // It shows lines of the file.
-            Err(why) => Err(self.redact_for_model(&why).await.text),
+            Err(why) => Err(match self.redact_for_model(&why).await {
+                Ok(redacted) => redacted.text,
+                Err(withheld) => format!("[{withheld}]"),
+            }),
         }
     }
 
@@ -189,7 +192,11 @@ impl Turn {
             true => co_policy::printable(&diff),
             false => String::new(),
         };
-        let Redacted { text, hidden } = self.redact_for_model(&diff).await;
+        let redacted = self.redact_for_model(&diff).await;
+        let Redacted { text, hidden } = redacted.unwrap_or_else(|withheld| {
+            lead.push_str(&format!("[{withheld}]\n"));
+            Redacted::default()
+        });
         if !text.is_empty() {
             let block = self.services.id();
             self.show(ChatEvent::Output {

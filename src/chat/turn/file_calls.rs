@@ -182,8 +182,13 @@ impl Turn {
         let hash = whole.map(|whole| self.seen_texts.add(whole));
         let hash = hash.map_or_else(String::new, |hash| format!("; hash {hash}"));
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
-        let Redacted { text, hidden } = self.redact_for_model(&text).await;
-        let text = format!("{text}[{summary}{hash}]");
+        let Redacted { text, hidden } = match self.redact_for_model(&text).await {
+            Ok(Redacted { text, hidden }) => Redacted {
+                text: format!("{text}[{summary}{hash}]"),
+                hidden,
+            },
+            Err(withheld) => format!("[{withheld}]").into(),
+        };
         let result = CallResult {
             ok,
             shown: Shown::line(co_policy::printable(&summary)),

@@ -174,8 +174,12 @@ impl Turn {
     async fn tell(&mut self, call: &Call, job: &JobView, told: JobReport) -> Result<(), Halt> {
         // Take the outcome first: then the output is complete if the job has ended.
         let outcome = job.outcome();
-        let NewOutput { text, notes } = job.read(told.since).await.unwrap_or_default();
-        let Redacted { text: new, hidden } = self.redact_for_model(&text).await;
+        let NewOutput { text, mut notes } = job.read(told.since).await.unwrap_or_default();
+        let redacted = self.redact_for_model(&text).await;
+        let Redacted { text: new, hidden } = redacted.unwrap_or_else(|withheld| {
+            notes.push(withheld);
+            Redacted::default()
+        });
         let mut text = match new.is_empty() && notes.is_empty() {
             true => NOTHING_NEW.to_owned(),
             false => new.clone(),

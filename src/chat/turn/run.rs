@@ -209,12 +209,8 @@ impl Turn {
         outcome: &co_exec::CommandOutcome,
         hint: Option<&str>,
     ) -> (Redacted, [usize; 2]) {
-        let Redacted { mut text, hidden } = self.redact_for_model(&outcome.output).await;
-        let status = outcome.output.get(outcome.printed..).unwrap_or_default();
-        let mut output = [0, text.strip_suffix(status).unwrap_or(&text).len()];
-        if text.trim().is_empty() {
-            (text, output) = (NO_OUTPUT.to_owned(), [0, 0]);
-        }
+        let redacted = self.redact_for_model(&outcome.output).await;
+        let (Redacted { mut text, hidden }, mut output) = place_output(outcome, redacted);
         if allowed.edited {
             let ran = allowed.request.text();
             let lead = format!("The person changed the command; what ran is:\n{ran}\n\n");
@@ -267,7 +263,10 @@ impl Turn {
     }
 
     /// Returns a text without secrets, for the model. A cancelled turn waits only a short time for it.
-    pub(super) async fn redact_for_model(&self, text: &str) -> Redacted {
+    ///
+    /// # Errors
+    /// The secrets cannot be found, or not in time. The error is a line for the model in place of the text.
+    pub(super) async fn redact_for_model(&self, text: &str) -> Result<Redacted, String> {
         // A key that a program prints is known only after its first use.
         let keys = self.provider.secrets();
         let redact = self.services.redact_for_model(&self.workspace, text, &keys);
@@ -347,18 +346,36 @@ impl Turn {
     }
 }
 
+/// Returns the outcome of a command for the model, and the place of the program's output in it.
+fn place_output(
+    outcome: &co_exec::CommandOutcome,
+    redacted: Result<Redacted, String>,
+) -> (Redacted, [usize; 2]) {
+    let redacted = match redacted {
+        Ok(redacted) => redacted,
+        Err(withheld) => return (format!("[{withheld}]\n").into(), [0, 0]),
+    };
+    if redacted.text.trim().is_empty() {
+        return (NO_OUTPUT.to_owned().into(), [0, 0]);
+    }
+    let status = outcome.output.get(outcome.printed..).unwrap_or_default();
+    let output = redacted.text.strip_suffix(status);
+    let end = output.unwrap_or(&redacted.text).len();
+    (redacted, [0, end])
+}
+
 /// Waits for a redacted text, but only a short time after the turn is cancelled.
 async fn unless_cancelled(
     cancel: &CancellationToken,
-    redact: impl Future<Output = Redacted>,
-) -> Redacted {
+    redact: impl Future<Output = Result<Redacted, String>>,
+) -> Result<Redacted, String> {
     let late = async {
         cancel.cancelled().await;
         tokio::time::sleep(REDACTION_TIMEOUT).await;
     };
     tokio::select! {
         text = redact => text,
-        () = late => withheld("the turn was cancelled").into(),
+        () = late => Err(withheld("the turn was cancelled")),
     }
 }
 
@@ -381,12 +398,37 @@ mod tests {
         cancel.cancel();
         let soon = async {
             tokio::task::yield_now().await;
-            "text".to_owned().into()
+            Ok("text".to_owned().into())
         };
-        assert_eq!(unless_cancelled(&cancel, soon).await.text, "text");
+        assert_eq!(unless_cancelled(&cancel, soon).await.unwrap().text, "text");
         assert_eq!(
-            unless_cancelled(&cancel, std::future::pending()).await.text,
-            "[output withheld: co could not check it for secrets (the turn was cancelled)]\n"
+            unless_cancelled(&cancel, std::future::pending()).await,
+            Err(
+                "output withheld: co could not check it for secrets (the turn was cancelled)"
+                    .to_owned()
+            )
         );
+    }
+
+    #[test]
+    fn only_the_output_of_a_program_counts_as_output() {
+        let outcome = co_exec::CommandOutcome {
+            output: "a\n[exit 1]\n".to_owned(),
+            printed: 2,
+            ..co_exec::CommandOutcome::default()
+        };
+        let placed = |redacted| {
+            let (Redacted { text, .. }, [start, end]) = place_output(&outcome, redacted);
+            (text[start..end].to_owned(), text)
+        };
+        let (output, text) = placed(Ok(outcome.output.clone().into()));
+        assert_eq!((output.as_str(), text), ("a\n", outcome.output.clone()));
+        let (output, text) = placed(Err("output withheld: why".to_owned()));
+        assert_eq!(
+            (output.as_str(), text.as_str()),
+            ("", "[output withheld: why]\n")
+        );
+        let (output, text) = placed(Ok(String::new().into()));
+        assert_eq!((output.as_str(), text.as_str()), ("", NO_OUTPUT));
     }
 }
