@@ -1,7 +1,7 @@
 //! The command `co-nvim doctor`: checks the machine and the settings, and gives advice about faults.
 //!
-//! It changes nothing, runs no program that prints a key, and never shows a key. It asks the servers of the setting `providers`
-//! for their models, and sends no other request to a provider.
+//! It changes nothing and never shows a key. It asks each provider of the settings for its models, and sends no other request
+//! to it.
 
 mod check;
 mod container;

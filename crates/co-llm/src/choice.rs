@@ -71,6 +71,17 @@ impl Choice {
         }
     }
 
+    /// Returns the address for messages. It leaves out a password and a query, which may hold a key.
+    pub(super) fn shown_url(&self) -> String {
+        let Ok(mut url) = reqwest::Url::parse(&self.base_url) else {
+            return self.base_url.clone();
+        };
+        url.set_query(None);
+        // Both fail for addresses without a host only, which `normalise` refuses.
+        let _ = url.set_username("").and(url.set_password(None));
+        url.into()
+    }
+
     /// Returns the host of the address, with its port if it has one.
     pub(super) fn host(&self) -> String {
         host(&self.base_url)
@@ -336,6 +347,15 @@ mod tests {
         check("gemini", "http://h:1", "http://h:1/v1beta/");
         check("ollama", "http://h:1/v1", "http://h:1/");
         check("ollama", "http://h:1", "http://h:1/");
+    }
+
+    #[test]
+    fn an_address_is_shown_without_what_may_be_a_key() {
+        let settings = ProviderSettings {
+            base_url: Some("https://me:secret@h:1/v1?key=secret".into()),
+            ..ProviderSettings::default()
+        };
+        assert_eq!(choose(&settings, &[]).shown_url(), "https://h:1/v1/");
     }
 
     #[test]

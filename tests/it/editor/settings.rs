@@ -248,3 +248,16 @@ fn without_a_backend_a_restart_says_so() {
         .wait_text("no backend runs: the next :Co starts one");
     assert!(below(scene.nvim.pid(), crate::support::BACKEND).is_empty());
 }
+
+#[test]
+fn checkhealth_names_each_provider() {
+    let scene = Scene::new();
+    let url = scene.server.url();
+    let profiles = json!({ "work": { "base_url": url, "api_key_cmd": ["echo", "work-secret"] } });
+    let set = "local co = vim.g.co co.providers = ... vim.g.co = co vim.cmd('checkhealth co')";
+    scene.nvim.lua(set, json!([profiles]));
+    let report = scene.nvim.wait_text("work at 127.0.0.1").join("\n");
+    assert!(report.contains("the key is in echo, 1 models"), "{report}");
+    assert!(report.contains("provider: openai at 127.0.0.1"), "{report}");
+    assert!(!report.contains("work-secret"), "{report}");
+}

@@ -219,7 +219,7 @@ impl Remote {
         let mut info = RequestInfo {
             protocol,
             title: self.choice.title.clone(),
-            url: self.choice.base_url.clone(),
+            url: self.choice.shown_url(),
             host,
             own: self.choice.own,
             model,
