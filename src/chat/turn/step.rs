@@ -253,11 +253,13 @@ impl Turn {
         for item in progress.answer.finish() {
             self.keep(item, progress).await?;
         }
+        // First, because a cancelled turn does not learn its window any more.
+        self.used(progress.usage).await?;
         let counted = progress.usage.input + progress.usage.output;
         if counted > 0 {
             self.window_used(counted).await?;
         }
-        self.used(progress.usage).await
+        Ok(())
     }
 
     /// Tells the chat how full the model's window is.

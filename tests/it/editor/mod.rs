@@ -18,6 +18,7 @@ mod large;
 mod legal;
 mod model;
 mod model_jobs;
+mod providers;
 mod queue;
 mod quit;
 mod random_keys;

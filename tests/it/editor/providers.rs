@@ -1,0 +1,254 @@
+//! What each provider receives of a person's chats, and what the person reads and pays when one fails.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::llm::server::{self, Ending};
+use crate::llm::wire::{Said, Wire};
+use crate::support::http::{Reply, Server};
+
+use super::scene::Scene;
+
+/// Starts a server that lists one model. `reply` gets the number of answers before it.
+fn serve(
+    runtime: &Runtime,
+    reply: impl Fn(usize) -> server::Reply + Send + Sync + 'static,
+) -> server::Server {
+    let answers = AtomicUsize::new(0);
+    let start = server::Server::start(move |received, _| match received.method.as_str() {
+        "GET" => server::Reply::json(200, &json!({ "data": [{ "id": "test-model" }] })),
+        _ => reply(answers.fetch_add(1, Ordering::Relaxed)),
+    });
+    runtime.block_on(start)
+}
+
+/// Returns the bodies of the requests for an answer.
+fn bodies(server: &server::Server) -> Vec<Value> {
+    let received = server.received().into_iter();
+    let posts = received.filter(|received| received.method == "POST");
+    posts.map(|received| received.body).collect()
+}
+
+#[test]
+fn a_cache_key_is_one_for_each_chat_and_goes_to_openai_only() {
+    let runtime = Runtime::new().unwrap();
+    for wire in [Wire::OpenAi, Wire::Responses] {
+        for (host, is_openai) in [("api.openai.com", true), ("gateway.example", false)] {
+            let server = serve(&runtime, move |_| {
+                wire.reply(wire.frames(&Said {
+                    texts: &["Here."],
+                    ..Said::default()
+                }))
+            });
+            let scene = Scene::with(
+                json!({ "provider": wire.provider(), "base_url": format!("http://{host}/v1") }),
+                // A request to any host arrives here.
+                &[("http_proxy", &server.url())],
+            );
+            for turn in 1..=2 {
+                scene.co("go");
+                scene.wait_turns(turn);
+            }
+            scene.co("/new");
+            let other = "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'";
+            scene.nvim.wait_for(other, "another chat");
+            scene.co("go");
+            scene.wait_turns(3);
+            let bodies = bodies(&server);
+            let keys = bodies.iter().map(|body| body["prompt_cache_key"].as_str());
+            let keys: Vec<_> = keys.collect();
+            let [one, two, three] = keys[..] else {
+                panic!("{wire:?}: three requests, not {bodies:?}");
+            };
+            assert_eq!(one.is_some(), is_openai, "{wire:?} {host}");
+            assert_eq!(one, two, "{wire:?} {host}");
+            assert_eq!(one != three, is_openai, "{wire:?} {host}");
+        }
+    }
+}
+
+#[test]
+fn nothing_of_one_provider_reaches_another_after_model() {
+    let second = Server::start();
+    let scene = Scene::with(
+        json!({
+            "api_key_env": "FIRST_KEY",
+            "headers": { "X-First": "first-header" },
+            "extra_body": { "first_field": 1 },
+            "max_output_tokens": 777,
+            "effort": "low",
+            "providers": { "work": {
+                "provider": "openai",
+                "base_url": second.url(),
+                "api_key_env": "WORK_KEY",
+                "headers": { "X-Work": "work-header" },
+                "extra_body": { "work_field": 2 },
+            } },
+        }),
+        &[
+            ("FIRST_KEY", "first-key"),
+            ("WORK_KEY", "work-key"),
+            ("OPENAI_API_KEY", "first-usual"),
+        ],
+    );
+    let encrypted = json!({ "choices": [{ "index": 0, "delta": { "reasoning_details": [
+        { "type": "reasoning.encrypted", "data": "first-thought", "id": "r", "index": 0 }
+    ] } }] });
+    let thought = format!("data: {encrypted}\n\n");
+    scene
+        .server
+        .reply(Reply::new().raw(thought.as_bytes()).call(
+            "c1",
+            "run_shell_command",
+            &json!({ "cmd": "pwd" }),
+        ));
+    scene.server.reply(Reply::text("Here."));
+    scene.co("where are we?");
+    scene.wait_turns(1);
+    scene.co("/model work/other");
+    scene.nvim.wait_text("answers from now on");
+    second.reply(Reply::text("Still here."));
+    scene.co("and now?");
+    scene.wait_turns(2);
+    let told = |server: &Server| {
+        let requests = server.requests().into_iter();
+        requests
+            .map(|it| format!("{:?} {}", it.headers, it.body))
+            .collect::<Vec<_>>()
+    };
+    let (first, second) = (told(&scene.server), told(&second));
+    assert_eq!((first.len(), second.len()), (2, 1));
+    let own = [
+        "first-key",
+        "first-header",
+        "first_field",
+        "777",
+        "reasoning_effort",
+        "first-thought",
+    ];
+    for word in own {
+        assert!(first[1].contains(word), "{word} is not in {}", first[1]);
+        assert!(!second[0].contains(word), "{word} is in {}", second[0]);
+    }
+    for word in [
+        "Bearer work-key",
+        "work-header",
+        "work_field",
+        "\"model\":\"other\"",
+        "where are we?",
+    ] {
+        assert!(second[0].contains(word), "{word} is not in {}", second[0]);
+    }
+    assert!(!second[0].contains("first-usual"), "{}", second[0]);
+}
+
+#[test]
+fn a_person_reads_one_sentence_with_the_servers_own_words() {
+    let error = |message: &str| json!({ "error": { "message": message } }).to_string();
+    let settings = json!({ "api_key_env": "OPENAI_API_KEY" });
+    let scene = Scene::with(settings, &[("OPENAI_API_KEY", "sk-not-this-one")]);
+    // The last one asks for a wait so long that it is not tried again.
+    let cases = [
+        (
+            401,
+            error("Incorrect API key provided: sk-not-this-one."),
+            "refused the key (HTTP 401)**: Incorrect API key provided: [key]; check the key in OPENAI_API_KEY",
+        ),
+        (
+            403,
+            error("Project p-1 has no access to model scripted."),
+            "does not allow this (HTTP 403)**: Project p-1 has no access to model scripted; see your account",
+        ),
+        (
+            404,
+            error("The model does not exist or you do not have access to it."),
+            "does not know the model scripted (HTTP 404)**: The model does not exist or you do not have access to it; \
+             choose another with `:Co /model`",
+        ),
+        (
+            500,
+            error("The server had an error while it processed your request."),
+            "failed (HTTP 500)**: The server had an error while it processed your request; try `:Co /retry` later",
+        ),
+        (
+            502,
+            "<html><body>Bad gateway</body></html>".to_owned(),
+            "failed (HTTP 502)**: try `:Co /retry` later",
+        ),
+        (
+            529,
+            error("Overloaded"),
+            "failed (HTTP 529)**: Overloaded; try `:Co /retry` later",
+        ),
+    ];
+    for (turn, (status, body, expected)) in cases.into_iter().enumerate() {
+        scene
+            .server
+            .reply(Reply::status(status, &body).header("retry-after", "3600"));
+        scene.co(&format!("ask {turn}"));
+        scene.wait_turns(turn as u64 + 1);
+        let chat = scene.chat();
+        let status = format!("(HTTP {status})");
+        let said: Vec<_> = chat.lines().filter(|it| it.contains(&status)).collect();
+        assert!(
+            matches!(said[..], [line] if line.contains(expected)),
+            "{expected}: {said:?} in\n{chat}"
+        );
+        assert!(!chat.contains("sk-not-this-one"), "{chat}");
+        assert_eq!(scene.server.requests().len(), turn + 1, "{status}");
+    }
+}
+
+#[test]
+fn tokens_of_failed_and_cancelled_turns_count() {
+    let runtime = Runtime::new().unwrap();
+    /// How an answer ends, and what is counted of it.
+    struct Case {
+        ending: Ending,
+        kept: bool,
+        reason: &'static str,
+        input: u64,
+    }
+    let case = |ending, kept, reason, input| Case {
+        ending,
+        kept,
+        reason,
+        input,
+    };
+    for case in [
+        case(Ending::Hang, true, "cancelled", 11),
+        case(Ending::Cut, true, "failed", 11),
+        // Nothing of the first answer was kept, so it is asked for again. Both count.
+        case(Ending::Cut, false, "done", 22),
+    ] {
+        let wire = Wire::Anthropic;
+        let frames = wire.frames(&Said {
+            texts: &["half"],
+            ..Said::default()
+        });
+        let sent = wire.prelude() + usize::from(case.kept);
+        let ending = case.ending;
+        let server = serve(&runtime, move |count| match count {
+            0 => wire.reply(frames[..sent].to_vec()).ending(ending),
+            _ => wire.reply(frames.clone()),
+        });
+        let scene = Scene::with(
+            json!({ "provider": "anthropic", "base_url": server.url(), "model": "test-model" }),
+            &[],
+        );
+        scene.co("go");
+        if ending == Ending::Hang {
+            scene.wait_chat("half");
+            scene.nvim.type_keys(":Co<CR>");
+            let focus = "vim.bo.filetype == 'co-prompt'";
+            scene.nvim.wait_for(focus, "the chat");
+            scene.nvim.type_keys("<C-c>");
+        }
+        scene.wait_turns(1);
+        let end = scene.items().pop().unwrap();
+        assert_eq!(end["reason"], case.reason, "{end}");
+        assert_eq!(end["usage"]["input"], case.input, "{end}");
+    }
+}
