@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::llm::server::{self, Ending};
@@ -24,48 +24,55 @@ fn serve(
     runtime.block_on(start)
 }
 
-/// Returns the bodies of the requests for an answer.
-fn bodies(server: &server::Server) -> Vec<Value> {
-    let received = server.received().into_iter();
-    let posts = received.filter(|received| received.method == "POST");
-    posts.map(|received| received.body).collect()
-}
-
 #[test]
-fn a_cache_key_is_one_for_each_chat_and_goes_to_openai_only() {
+fn a_cache_key_is_one_for_each_chat_and_goes_to_the_hosts_that_take_it() {
+    const FIELD: &str = "prompt_cache_key";
+    const HEADER: &str = "x-grok-conv-id";
     let runtime = Runtime::new().unwrap();
-    for wire in [Wire::OpenAi, Wire::Responses] {
-        for (host, is_openai) in [("api.openai.com", true), ("gateway.example", false)] {
-            let server = serve(&runtime, move |_| {
-                wire.reply(wire.frames(&Said {
-                    texts: &["Here."],
-                    ..Said::default()
-                }))
-            });
-            let scene = Scene::with(
-                json!({ "provider": wire.provider(), "base_url": format!("http://{host}/v1") }),
-                // A request to any host arrives here.
-                &[("http_proxy", &server.url())],
-            );
-            for turn in 1..=2 {
-                scene.co("go");
-                scene.wait_turns(turn);
-            }
-            scene.co("/new");
-            let other = "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'";
-            scene.nvim.wait_for(other, "another chat");
+    for (wire, host, expected) in [
+        (Wire::OpenAi, "api.openai.com", [true, false]),
+        (Wire::OpenAi, "api.mistral.ai", [true, false]),
+        (Wire::OpenAi, "api.x.ai", [false, true]),
+        (Wire::OpenAi, "gateway.example", [false, false]),
+        (Wire::Responses, "api.openai.com", [true, false]),
+        (Wire::Responses, "api.x.ai", [true, false]),
+        (Wire::Responses, "gateway.example", [false, false]),
+    ] {
+        let server = serve(&runtime, move |_| {
+            wire.reply(wire.frames(&Said {
+                texts: &["Here."],
+                ..Said::default()
+            }))
+        });
+        let scene = Scene::with(
+            json!({ "provider": wire.provider(), "base_url": format!("http://{host}/v1") }),
+            // A request to any host arrives here.
+            &[("http_proxy", &server.url())],
+        );
+        for turn in 1..=2 {
             scene.co("go");
-            scene.wait_turns(3);
-            let bodies = bodies(&server);
-            let keys = bodies.iter().map(|body| body["prompt_cache_key"].as_str());
-            let keys: Vec<_> = keys.collect();
-            let [one, two, three] = keys[..] else {
-                panic!("{wire:?}: three requests, not {bodies:?}");
-            };
-            assert_eq!(one.is_some(), is_openai, "{wire:?} {host}");
-            assert_eq!(one, two, "{wire:?} {host}");
-            assert_eq!(one != three, is_openai, "{wire:?} {host}");
+            scene.wait_turns(turn);
         }
+        scene.co("/new");
+        let other = "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'";
+        scene.nvim.wait_for(other, "another chat");
+        scene.co("go");
+        scene.wait_turns(3);
+        let received = server.received().into_iter();
+        let keys: Vec<_> = received
+            .filter(|it| it.method == "POST")
+            .map(|it| {
+                let field = it.body[FIELD].as_str().map(str::to_owned);
+                [field, it.header(HEADER).map(str::to_owned)]
+            })
+            .collect();
+        let [one, two, three] = &keys[..] else {
+            panic!("{wire:?} {host}: three requests, not {keys:?}");
+        };
+        let places = one.each_ref().map(Option::is_some);
+        assert_eq!(places, expected, "{wire:?} {host}");
+        assert_eq!(one, two, "{wire:?} {host}");
+        assert_eq!(one != three, one != &[None, None], "{wire:?} {host}");
     }
 }
 

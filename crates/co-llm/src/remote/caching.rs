@@ -1,9 +1,10 @@
-//! The marks that make Anthropic's models cache a request.
+//! The marks that make Anthropic's models cache a request, and the key that other vendors take for a chat.
 //!
-//! Other providers cache the beginning of a request without marks.
+//! A key leads the requests of a chat to the server that has their beginning in its cache. Other providers need neither.
 
 use serde_json::{Value, json};
 
+use super::conversation::Conversation;
 use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
 use crate::server_memory::Adaptation;
@@ -30,6 +31,31 @@ impl CacheMarks {
             _ => Self::None,
         }
     }
+}
+
+/// Sets the field with the key of the chat, for the hosts that take it.
+/// (developers.openai.com, docs.mistral.ai and docs.x.ai "Prompt caching", 2026-11)
+pub(super) fn add_key(info: &RequestInfo, chat: &Conversation, body: &mut Value) {
+    let in_body = info.is_openai()
+        || info.is_at("api.mistral.ai")
+        || (is_grok(info) && info.protocol == Protocol::Responses);
+    if let Some(key) = &chat.cache_key
+        && in_body
+        && !info.adaptations.contains(&Adaptation::WithoutCacheKey)
+    {
+        body["prompt_cache_key"] = key.as_str().into();
+    }
+}
+
+/// Returns the header with the key of the chat, which xAI takes over chat completions.
+pub(super) fn key_header(info: &RequestInfo, chat: &Conversation) -> Option<(String, String)> {
+    let key = chat.cache_key.clone()?;
+    let in_header = is_grok(info) && info.protocol == Protocol::OpenAi;
+    in_header.then(|| ("x-grok-conv-id".to_owned(), key))
+}
+
+fn is_grok(info: &RequestInfo) -> bool {
+    info.is_at("api.x.ai")
 }
 
 /// Returns the mark.

@@ -51,12 +51,7 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
         };
         body[name] = tokens.into();
     }
-    if let Some(key) = &chat.cache_key
-        && info.is_openai()
-        && !adapted(Adaptation::WithoutCacheKey)
-    {
-        body["prompt_cache_key"] = key.as_str().into();
-    }
+    caching::add_key(info, chat, &mut body);
     reasoning::add_effort(info, &mut body);
     if marks == CacheMarks::Request {
         body["cache_control"] = caching::mark();

@@ -116,7 +116,7 @@ impl Remote {
             .await
     }
 
-    async fn headers(&self) -> Result<HeaderMap, Fault> {
+    async fn headers(&self, more: Option<(String, String)>) -> Result<HeaderMap, Fault> {
         let header = self.choice.key_header();
         let mut headers = vec![(
             "User-Agent".to_owned(),
@@ -134,6 +134,7 @@ impl Remote {
             };
             headers.push((header.to_owned(), value));
         }
+        headers.extend(more);
         // Those of the person replace ours.
         headers.extend(self.headers.iter().cloned());
         Ok(http::headers(headers))
@@ -142,7 +143,7 @@ impl Remote {
     async fn get(&self, path: &str, query: Option<&str>) -> Result<RequestBuilder, Fault> {
         let url = http::endpoint(&self.choice.base_url, path, query)?;
         let request = self.client().await?.get(url);
-        Ok(request.headers(self.headers().await?))
+        Ok(request.headers(self.headers(None).await?))
     }
 
     async fn post(
@@ -150,10 +151,11 @@ impl Remote {
         path: &str,
         query: Option<&str>,
         body: &Value,
+        header: Option<(String, String)>,
     ) -> Result<RequestBuilder, Fault> {
         let url = http::endpoint(&self.choice.base_url, path, query)?;
         let request = self.client().await?.post(url).json(body);
-        Ok(request.headers(self.headers().await?))
+        Ok(request.headers(self.headers(header).await?))
     }
 
     /// Returns the model's name. If none is set, asks the server for its models.
@@ -278,7 +280,8 @@ impl Remote {
             let conversation = Conversation::new(&info, request);
             let body = protocol::body(&info, &options, &conversation);
             let (path, query) = protocol::path(&info);
-            let sent = self.post(&path, query, &body).await?;
+            let header = caching::key_header(&info, &conversation);
+            let sent = self.post(&path, query, &body, header).await?;
             let fault = match http::open(&info, sent).await {
                 Ok(response) => return Ok((info, response)),
                 Err(fault) => drop_refused_key(&self.key, fault),
@@ -311,7 +314,7 @@ impl Remote {
         let limits = self.limits.get_or_try_init(|| async {
             let model = self.model().await?;
             let body = json!({ "model": model });
-            let request = self.post("api/show", None, &body).await?;
+            let request = self.post("api/show", None, &body, None).await?;
             let request = request.timeout(ollama::SHOW);
             match http::json(&self.info(model.to_owned()), request).await {
                 Ok(answer) => Ok(ModelLimits::read(&answer)),

@@ -5,6 +5,7 @@ mod reader;
 use serde_json::{Value, json};
 
 pub(super) use self::reader::EventReader;
+use super::caching;
 use super::conversation::{Conversation, Message, Part};
 use super::options::{self, RequestOptions};
 use super::reasoning;
@@ -35,12 +36,7 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
         }
         reasoning::add_effort(info, &mut body);
     }
-    if let Some(key) = &chat.cache_key
-        && info.is_openai()
-        && !adapted(Adaptation::WithoutCacheKey)
-    {
-        body["prompt_cache_key"] = key.as_str().into();
-    }
+    caching::add_key(info, chat, &mut body);
     if let Some(tokens) = options.max_output_tokens {
         body["max_output_tokens"] = tokens.into();
     }
