@@ -188,11 +188,11 @@ const XAI: ProviderInfo = ProviderInfo {
 };
 
 const TOGETHER: ProviderInfo = ProviderInfo {
-    domains: &["api.together.ai"],
+    domains: &["api.together.xyz"],
     ..compatible(
         "together",
         "Together",
-        "https://api.together.xyz/v1/",
+        "https://api.together.ai/v1/",
         Some("TOGETHER_API_KEY"),
     )
 };

@@ -31,7 +31,7 @@ const PRESETS: [Preset<'_>; 15] = [
     ("mistral", "https://api.mistral.ai/v1/", Some("MISTRAL_API_KEY"), BEARER, "/v1/chat/completions"),
     ("groq", "https://api.groq.com/openai/v1/", Some("GROQ_API_KEY"), BEARER, "/openai/v1/chat/completions"),
     ("xai", "https://api.x.ai/v1/", Some("XAI_API_KEY"), BEARER, "/v1/chat/completions"),
-    ("together", "https://api.together.xyz/v1/", Some("TOGETHER_API_KEY"), BEARER, "/v1/chat/completions"),
+    ("together", "https://api.together.ai/v1/", Some("TOGETHER_API_KEY"), BEARER, "/v1/chat/completions"),
     ("azure", "https://name.openai.azure.com/openai/v1/", Some("AZURE_OPENAI_API_KEY"), ("api-key", ""),
      "/openai/v1/chat/completions"),
     ("lmstudio", "http://localhost:1234/v1/", None, BEARER, "/v1/chat/completions"),

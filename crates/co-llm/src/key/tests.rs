@@ -71,6 +71,7 @@ fn a_key_in_the_environment_goes_to_its_vendor_only() {
         ("https://eu.openrouter.ai/api/v1", Some("OPENROUTER")),
         ("https://eu-west-1.api.x.ai/v1", Some("XAI")),
         ("https://api.together.ai/v1", Some("TOGETHER")),
+        ("https://api.together.xyz/v1", Some("TOGETHER")),
     ] {
         at(None, base_url, None, key);
         at(None, base_url, Some("WORK_API_KEY"), Some("WORK"));
