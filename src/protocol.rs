@@ -385,6 +385,8 @@ pub enum ToEditor {
         title: String,
         entries: Vec<QuickfixEntry>,
     },
+    /// Opens the review of what a chat has changed. The answer is `reviewed` with the hunks of all files, or `deny`.
+    Changes(ChangesReview),
     /// Asks for the texts of the buffers of these files, which are real paths. Lua answers with [`FromEditor::Buffers`].
     ReadBuffers { request: u64, files: Vec<String> },
     /// Changes a buffer. Lua answers with [`FromEditor::BufferChanged`].
@@ -544,7 +546,7 @@ impl Question {
 }
 
 /// A change of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// The path in the workspace, as it is shown.
     pub path: String,
@@ -562,6 +564,18 @@ pub struct Change {
     pub text: Option<String>,
     /// The hunks, with printable lines.
     pub hunks: Vec<Replacement>,
+    /// In a [`ChangesReview`]: for each hunk the calls that made it, and their approvals.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+}
+
+/// The changes that a chat has made, for a review of `/changes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangesReview {
+    pub id: u64,
+    pub chat: u64,
+    /// `text` is without the hunks.
+    pub files: Vec<Change>,
 }
 
 impl Change {

@@ -85,11 +85,15 @@ local handlers = {
   quickfix = function(message)
     require('co.ui.locations').list(message)
   end,
+  changes = function(message)
+    require('co.question.changes').open(message)
+  end,
   no_undo = function(message)
     require('co.question').set_no_undo(message)
   end,
   settled = function(message)
     require('co.question').settle(message)
+    require('co.question.changes').settle(message)
   end,
   run_started = function(message)
     require('co.run').started(message)

@@ -324,6 +324,14 @@
 ---@field diff string
 ---@field text? string the text before the change, if it can be reviewed by hunks
 ---@field hunks co.Replacement[] with printable lines
+---@field calls? string[] in `co.ChangesReview`: for each hunk the calls that made it, and their approvals
+
+--- The changes that a chat has made, for a review of `/changes`.
+---@class (exact) co.ChangesReview
+---@field type 'changes'
+---@field id integer
+---@field chat integer
+---@field files co.Change[] `text` is without the hunks
 
 --- A question about sending the text of a file to the model. Lua sets `command` and `destructive`.
 ---@class (exact) co.TrustQuestion: co.Question

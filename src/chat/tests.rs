@@ -2,6 +2,7 @@
 
 mod calls;
 mod cancel;
+mod changes;
 mod chat;
 mod checkpoints;
 mod commands;

@@ -1,7 +1,8 @@
-//! `/undo`, `/redo` and `/changes`: the files that the chat changed, and the way back.
+//! `/undo` and `/redo`: the files that the chat changed, and the way back.
 //!
 //! A task of its own looks, asks and changes the files, because Neovim may be slow to answer about its buffers.
 
+mod changes;
 mod texts;
 
 use std::path::PathBuf;
@@ -10,9 +11,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::texts::{
-    TurnSummary, change, entries, files, named, reasons, turns, without_directories,
-};
+use self::texts::{TurnSummary, change, files, named, reasons, turns, without_directories};
 use super::Chat;
 use super::blocking::blocking;
 use super::events::ChatEvent;
@@ -20,11 +19,11 @@ use super::rewind::RewindPoint;
 use super::services::Services;
 use super::text::one_line;
 use super::turn::Reply;
-use crate::checkpoint::{self, By, Record, TurnChanges, Undo, Undone};
-use crate::protocol::{BufferChange, Change, Level, Question, ToEditor};
+use crate::checkpoint::{self, By, Overlap, Record, TurnChanges, Undo, Undone};
+use crate::protocol::{BufferChange, Change, ChangesReview, Level, Question};
 use co_llm::transcript::Item;
 
-/// An `/undo` or `/redo` that is not complete.
+/// An `/undo`, `/redo` or review of `/changes` that is not complete.
 pub(super) struct OpenUndo {
     events: mpsc::Receiver<UndoEvent>,
     /// The prompt to which the chat goes back after the files.
@@ -37,11 +36,12 @@ pub(super) struct OpenUndo {
 /// A message of the task to its chat.
 pub(super) enum UndoEvent {
     Ask(Box<Question>, oneshot::Sender<Reply>),
+    Review(ChangesReview, oneshot::Sender<Reply>),
     /// The files are taken back. The text is for the model; none if no file was changed.
     Done(Option<String>),
 }
 
-/// The task of an `/undo` or `/redo`.
+/// The task of an `/undo`, `/redo` or review of `/changes`.
 struct UndoTask {
     services: Arc<Services>,
     chat: u64,
@@ -57,14 +57,14 @@ struct UndoTask {
     cancel: CancellationToken,
 }
 
-/// The changes to make, and the texts about them.
+/// The changes to make.
 struct Plan {
     /// The first of the turns.
     turn: usize,
     workspace: PathBuf,
     undo: Undo,
+    /// Sentences about what stays.
     reasons: Vec<String>,
-    change: Change,
 }
 
 impl Chat {
@@ -74,9 +74,20 @@ impl Chat {
         if self.running.is_some() {
             return self.complain("a turn is running; <C-c> cancels it");
         }
-        let Some(transcript) = self.recorder.id() else {
-            return self.say("this chat has changed no file");
-        };
+        match self.undo_task(by, from, then) {
+            Some(task) => drop(tokio::spawn(task.run())),
+            None => self.say("this chat has changed no file"),
+        }
+    }
+
+    /// Returns the task that takes changes back; none if the chat has none.
+    fn undo_task(
+        &mut self,
+        by: By,
+        from: Option<usize>,
+        then: Option<RewindPoint>,
+    ) -> Option<UndoTask> {
+        let transcript = self.recorder.id()?;
         self.drop_undo();
         // The chat takes them one by one.
         let (events, receiver) = mpsc::channel(1);
@@ -99,7 +110,7 @@ impl Chat {
             cancel,
             question: None,
         });
-        tokio::spawn(task.run());
+        Some(task)
     }
 
     /// Ends an `/undo` that has not been answered.
@@ -122,6 +133,12 @@ impl Chat {
                     self.questions.put(*question, reply);
                 }
             }
+            Some(UndoEvent::Review(review, reply)) => {
+                if let Some(undo) = self.undo.as_mut().filter(|it| !it.cancel.is_cancelled()) {
+                    undo.question = Some(review.id);
+                    self.questions.put_review(review, reply);
+                }
+            }
             Some(UndoEvent::Done(text)) => {
                 if let Some(text) = text {
                     let note = Item::Note {
@@ -136,34 +153,6 @@ impl Chat {
                     self.rewind_chat(point).await;
                 }
             }
-        }
-    }
-
-    /// Fills the quickfix list with the files that the chat changed.
-    pub(super) async fn changes(&self) {
-        let (Some(chat), services) = (self.recorder.id(), Arc::clone(&self.services)) else {
-            return self.say("this chat has changed no file");
-        };
-        let found = blocking(move || {
-            let checkpoints = &services.checkpoints;
-            let store = checkpoints.store()?;
-            let done = checkpoints.history(&chat).done;
-            let records = checkpoints.records(&chat).into_iter();
-            let entries = records.flat_map(|it| {
-                let taken_back = !done
-                    .iter()
-                    .any(|done| (done.turn..=done.last).contains(&it.turn));
-                entries(&it, taken_back, &store)
-            });
-            Ok::<_, std::io::Error>(entries.collect::<Vec<_>>())
-        });
-        match found.await {
-            Ok(entries) if entries.is_empty() => self.say("this chat has changed no file"),
-            Ok(entries) => self.services.editor.tell(ToEditor::Quickfix {
-                title: "Co /changes".to_owned(),
-                entries,
-            }),
-            Err(why) => self.complain(format!("the changes cannot be read: {why}")),
         }
     }
 }
@@ -208,8 +197,8 @@ impl UndoTask {
             plan = self.plan() => plan,
         };
         match plan {
-            Ok(Some(plan)) => {
-                if let Some(plan) = self.ask(plan).await {
+            Ok(Some((plan, change))) => {
+                if let Some(plan) = self.ask(plan, change).await {
                     self.apply(plan).await;
                 }
             }
@@ -235,7 +224,7 @@ impl UndoTask {
     }
 
     /// Returns what to change; none if no turn changed files.
-    async fn plan(&self) -> Result<Option<Plan>, String> {
+    async fn plan(&self) -> Result<Option<(Plan, Change)>, String> {
         let (services, chat, redo) = (
             Arc::clone(&self.services),
             self.transcript.clone(),
@@ -262,21 +251,21 @@ impl UndoTask {
         let turns = self.turns.clone();
         let plan = move || {
             let workspace = turn.workspace().to_owned();
-            let undo = Undo::of(turn.changes(), &workspace, &store, &open);
+            let undo = Undo::of(turn.changes(), &workspace, &store, &open, Overlap::Refuse);
             let (reasons, change) = (reasons(&turns, &turn, &later, &undo), change(&undo, &store));
-            Ok::<_, String>(Plan {
+            let plan = Plan {
                 turn: turn.turn,
                 workspace,
                 undo,
                 reasons,
-                change,
-            })
+            };
+            Ok::<_, String>((plan, change))
         };
         blocking(plan).await.map(Some)
     }
 
     /// Asks the person. Returns the plan after a yes.
-    async fn ask(&self, plan: Plan) -> Option<Plan> {
+    async fn ask(&self, plan: Plan, change: Change) -> Option<Plan> {
         if plan.undo.all().is_empty() {
             // The next one goes on with an earlier turn.
             return Some(plan);
@@ -285,7 +274,7 @@ impl UndoTask {
             id: self.services.id(),
             cwd: one_line(&self.cwd.display().to_string()),
             reasons: plan.reasons.clone(),
-            ..Question::about_change(self.chat, self.command().to_owned(), plan.change.clone())
+            ..Question::about_change(self.chat, self.command().to_owned(), change)
         };
         let (reply, answer) = oneshot::channel();
         let asked = UndoEvent::Ask(Box::new(question), reply);
@@ -311,7 +300,6 @@ impl UndoTask {
             workspace,
             undo,
             reasons,
-            ..
         } = plan;
         let left_alone = undo.kept.len();
         let all: Vec<_> = undo
@@ -391,6 +379,10 @@ impl UndoTask {
             }
             (0, _) => format!("nothing was changed: {}", reasons.join("; ")),
             (count, By::Redo) => format!("{} brought back", files(count)),
+            (count, By::TakenBack) => format!(
+                "parts of {} taken back; :Co /redo undoes that",
+                files(count)
+            ),
             (count, _) if self.with_chat => format!(
                 "{} taken back; :Co /redo in the original chat undoes that",
                 files(count)
@@ -420,6 +412,9 @@ impl UndoTask {
         match self.by {
             By::Redo => format!(
                 "The person brought changes back that they had taken back. Read these files again before you change them: {paths}."
+            ),
+            By::TakenBack => format!(
+                "The person took parts of your changes back. Read these files again before you change them: {paths}."
             ),
             _ => format!(
                 "The person took changes of an earlier turn back. Read these files again before you change them: {paths}."

@@ -11,7 +11,7 @@ use super::change::{Blob, Change, Entry};
 use crate::paths::private_dir;
 use co_llm::transcript::Decision;
 
-/// The changes of one call, or of an `/undo` or `/redo`.
+/// The changes of one call, or of a person who takes changes back or brings them back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The number of the turn in its chat.
@@ -44,6 +44,8 @@ pub enum By {
     },
     Undo,
     Redo,
+    /// The person took parts of a turn back.
+    TakenBack,
 }
 
 /// The changes of a turn, or of several turns that were taken back at once.
@@ -68,6 +70,11 @@ impl TurnChanges {
     /// Returns all changes, in their order.
     pub fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
         self.records.iter().flat_map(|record| &record.changes)
+    }
+
+    /// Returns whether it has the changes of a turn.
+    pub fn has_turn(&self, turn: usize) -> bool {
+        (self.turn..=self.last).contains(&turn)
     }
 
     pub fn has_changes(&self) -> bool {
@@ -114,15 +121,33 @@ impl History {
             }
             By::Redo => {
                 let is_it = |it: &TurnChanges| it.turn == turn;
-                let undone = self.undone.iter().position(is_it);
+                let undone = self.undone.iter().rposition(is_it);
                 let last = undone.map_or(turn, |at| self.undone.remove(at).last);
-                self.done.push(TurnChanges {
+                match self.done_turn(turn) {
+                    Some(done) => done.records.push(record),
+                    None => self.done.push(TurnChanges {
+                        turn,
+                        last,
+                        records: vec![record],
+                    }),
+                }
+            }
+            // The rest of the turn stays.
+            By::TakenBack => {
+                self.undone.push(TurnChanges {
                     turn,
-                    last,
-                    records: vec![record],
+                    last: turn,
+                    records: vec![record.clone()],
                 });
+                if let Some(done) = self.done_turn(turn) {
+                    done.records.push(record);
+                }
             }
         }
+    }
+
+    fn done_turn(&mut self, turn: usize) -> Option<&mut TurnChanges> {
+        self.done.iter_mut().find(|it| it.has_turn(turn))
     }
 }
 

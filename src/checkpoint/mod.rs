@@ -7,6 +7,7 @@
 
 mod change;
 mod log;
+mod parts;
 mod store;
 mod tree;
 mod undo;
@@ -22,8 +23,9 @@ use crate::tool::judge::Judge;
 
 pub use change::{Change, Entry};
 pub use log::{By, History, Record, TurnChanges};
+pub use parts::{ChangedFile, Part};
 pub use store::Store;
-pub use undo::{Undo, Undone};
+pub use undo::{Overlap, Undo, Undone};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
 
 /// The checkpoints of all chats of a backend.

@@ -82,7 +82,13 @@ impl Scene {
 
     pub(super) fn undo_with(&self, changes: &[Change], open: &OpenBuffers) -> Undo {
         let store = &self.workspace.store;
-        Undo::of(changes.iter(), self.workspace.root(), store, open)
+        Undo::of(
+            changes.iter(),
+            self.workspace.root(),
+            store,
+            open,
+            crate::checkpoint::Overlap::Refuse,
+        )
     }
 
     /// Takes changes back. Returns the changes of that, and the files that are left alone.

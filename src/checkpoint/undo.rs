@@ -29,6 +29,15 @@ pub struct Undo {
     pub kept: Vec<(PathBuf, String)>,
 }
 
+/// The treatment of lines that were changed later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlap {
+    /// Leave the whole file alone.
+    Refuse,
+    /// Leave these lines alone.
+    Leave,
+}
+
 /// The result of an [`Undo`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Undone {
@@ -45,6 +54,7 @@ impl Undo {
         root: &Path,
         store: &Store,
         open: &OpenBuffers,
+        overlap: Overlap,
     ) -> Self {
         let mut by_path: BTreeMap<&Path, Vec<&Change>> = BTreeMap::new();
         for change in changes.rev() {
@@ -53,13 +63,12 @@ impl Undo {
         let mut undo = Self::default();
         for (path, changes) in by_path {
             let buffer = open.get(&root.join(path)).filter(|buffer| buffer.modified);
-            let result =
-                match buffer {
-                    Some(buffer) => taken_back_in(buffer, &changes, store)
-                        .map(|found| undo.buffers.extend(found)),
-                    None => taken_back(path, &changes, root, store)
-                        .map(|found| undo.changes.extend(found)),
-                };
+            let result = match buffer {
+                Some(buffer) => taken_back_in(buffer, &changes, store, overlap)
+                    .map(|found| undo.buffers.extend(found)),
+                None => taken_back(path, &changes, root, store, overlap)
+                    .map(|found| undo.changes.extend(found)),
+            };
             if let Err(why) = result {
                 undo.kept.push((path.to_owned(), why));
             }
@@ -106,6 +115,15 @@ impl Undo {
 }
 
 impl Change {
+    /// Returns the change that takes it back.
+    pub fn inverse(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            before: self.after.clone(),
+            after: self.before.clone(),
+        }
+    }
+
     /// Returns whether it is about a directory only.
     pub fn is_directory(&self) -> bool {
         let is_file = |it: &Entry| !matches!(it, Entry::Dir { .. });
@@ -159,11 +177,12 @@ fn taken_back(
     changes: &[&Change],
     root: &Path,
     store: &Store,
+    overlap: Overlap,
 ) -> Result<Option<Change>, String> {
     let before = entry_at(root, path, store).map_err(|error| error.to_string())?;
     let mut after = before.clone();
     for change in changes {
-        after = merged(change, after, store)?;
+        after = merged(change, after, store, overlap)?;
     }
     let change = Change {
         path: path.to_owned(),
@@ -178,6 +197,7 @@ fn taken_back_in(
     buffer: &BufferText,
     changes: &[&Change],
     store: &Store,
+    overlap: Overlap,
 ) -> Result<Option<(BufferChange, Change)>, String> {
     let text = str::from_utf8(&buffer.text).ok();
     let text = text.filter(|_| buffer.problem.is_none());
@@ -192,7 +212,7 @@ fn taken_back_in(
     let mut new = text.to_owned();
     for change in changes {
         let (base, target) = (decoded(&change.after)?, decoded(&change.before)?);
-        new = merged_text(base.as_str(), target.as_str(), &new).ok_or(CHANGED)?;
+        new = merged_text(base.as_str(), target.as_str(), &new, overlap).ok_or(CHANGED)?;
     }
     if new == text {
         return Ok(None);
@@ -223,7 +243,12 @@ fn taken_back_in(
 }
 
 /// Returns an entry without a change, which may have been changed later.
-fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<Entry>, String> {
+fn merged(
+    change: &Change,
+    now: Option<Entry>,
+    store: &Store,
+    overlap: Overlap,
+) -> Result<Option<Entry>, String> {
     let (base, target) = (&change.after, &change.before);
     for entry in [base, target, &now] {
         if matches!(entry, Some(Entry::File { blob: None, .. })) {
@@ -251,7 +276,7 @@ fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<E
         }) => store.get(blob).map_err(|error| error.to_string()),
         _ => Ok(Vec::new()),
     };
-    let bytes = merged_bytes(&read(base)?, &read(target)?, &read(&now)?);
+    let bytes = merged_bytes(&read(base)?, &read(target)?, &read(&now)?, overlap);
     let bytes = bytes.ok_or_else(|| CHANGED.to_owned())?;
     let blob = store.put(&bytes).map_err(|error| error.to_string())?;
     Ok(Some(Entry::File {
@@ -261,7 +286,7 @@ fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<E
 }
 
 /// Applies the change from `base` to `target` to other bytes that were made of `base`; none if they overlap.
-fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
+fn merged_bytes(base: &[u8], target: &[u8], now: &[u8], overlap: Overlap) -> Option<Vec<u8>> {
     if base == target {
         return Some(now.to_vec());
     }
@@ -270,19 +295,20 @@ fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     }
     // Each byte is a character, so that no encoding and no line break is lost.
     let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect::<String>();
-    let merged = merged_text(&text(base), &text(target), &text(now))?;
+    let merged = merged_text(&text(base), &text(target), &text(now), overlap)?;
     merged.chars().map(|it| u8::try_from(it).ok()).collect()
 }
 
-fn merged_text(base: &str, target: &str, now: &str) -> Option<String> {
+fn merged_text(base: &str, target: &str, now: &str, overlap: Overlap) -> Option<String> {
     if now == target {
         return Some(now.to_owned());
     }
     let moved = rebase(base, &hunks(base, target), now).into_iter();
     let moved: Option<Vec<_>> = moved
-        .map(|it| match it {
-            Rebased::Moved(hunk) => Some(hunk),
-            Rebased::Stale(_) => None,
+        .filter_map(|it| match (it, overlap) {
+            (Rebased::Moved(hunk), _) => Some(Some(hunk)),
+            (Rebased::Stale(_), Overlap::Refuse) => Some(None),
+            (Rebased::Stale(_), Overlap::Leave) => None,
         })
         .collect();
     Some(apply_hunks(now, &moved?))
@@ -365,7 +391,7 @@ fn mode(entry: &Option<Entry>) -> Option<u32> {
 }
 
 /// Returns the bytes of a file; those of other entries are empty.
-fn bytes_of(entry: &Entry, store: &Store) -> io::Result<Vec<u8>> {
+pub(super) fn bytes_of(entry: &Entry, store: &Store) -> io::Result<Vec<u8>> {
     match entry {
         Entry::File {
             blob: Some(blob), ..

@@ -15,7 +15,7 @@ pub use apply::{Applied, Reformatted, apply};
 pub use proposal::{Proposal, propose};
 pub(super) use request::specs;
 pub use request::{EditRequest, NAMES};
-pub use review::{Review, comments, reviewed};
+pub use review::{Review, accepted_hunks, comments, printable_hunk, reviewed};
 pub use seen::SeenTexts;
 pub use source::EditPlace;
 

@@ -1,4 +1,4 @@
---- The review of a change: the file in a tab page of its own, where the person answers each hunk.
+--- The review of changes: each file in a tab page of its own, where the person answers each hunk.
 ---
 --- The buffer is a copy. The file, its buffer, language servers and formatters see nothing before the answer.
 local M = {}
@@ -10,10 +10,27 @@ local notify = require('co.ui.notify')
 local popup = require('co.ui.popup')
 local review_state = require('co.question.review_state')
 local review_view = require('co.question.review_view')
+local review_words = require('co.question.review_words')
 local windows = require('co.ui.windows')
 
+--- A change that is reviewed: that of a question, or a file of `/changes`.
+---@class co.ReviewItem
+---@field id integer|string
+---@field number integer|string for the name of the buffer
+---@field chat? integer
+---@field change? co.Change
+---@field source? co.review.Source nil: it is a question of the queue
+
+--- The changes that are reviewed together, and what becomes of the answers.
+---@class (exact) co.review.Source
+---@field words co.review.Words
+---@field items fun(): co.ReviewItem[]
+---@field opened fun(item: co.ReviewItem)
+---@field answered fun(item: co.ReviewItem): co.ReviewItem? takes the answers to all hunks; returns the item to go on with
+---@field left fun(item: co.ReviewItem) the person closed the review
+
 ---@class (exact) co.Review
----@field question co.CommandQuestion
+---@field item co.ReviewItem
 ---@field state co.review.State
 ---@field buf integer
 ---@field win integer
@@ -24,28 +41,43 @@ local windows = require('co.ui.windows')
 ---@type co.Review?
 local current
 
--- Answers of reviews that were put away, by the ids of their questions.
----@type table<integer, co.review.State>
+-- Answers of reviews that were put away, by the ids of their items.
+---@type table<integer|string, co.review.State>
 local kept = {}
 
----@type [string, string][]
-local KEYS = {
-  { ']c  [c', 'next, previous change' },
-  { ']f  [f', 'next, previous file' },
-  { 'f', 'choose a file from the list of those that wait' },
-  { 'y  n', 'accept, refuse this change' },
-  { 'Y  N', 'accept, refuse the rest; N asks for a reason' },
-  { 'e', 'write another text for this change' },
-  { 'c', 'write a comment on this change for the model' },
-  { 'u', 'take the answer to this change back' },
-  { '=', 'the text before and after the change, side by side' },
-  { 'q', 'put the review away: the question still waits' },
+--- Returns the questions that can be reviewed, in their order.
+---@return co.ReviewItem[]
+local function reviewable()
+  local questions = require('co.question').pending() --[[@as co.ReviewItem[] ]]
+  return vim.tbl_filter(M.possible, questions)
+end
+
+--- The questions about changes.
+---@type co.review.Source
+local queue = {
+  words = review_words.question,
+  items = reviewable,
+  opened = function(item)
+    require('co.question').put_away(item.id --[[@as integer]])
+  end,
+  answered = function(item)
+    local hunks = M.take(item)
+    local id = item.id --[[@as integer]]
+    if not require('co.question').answer(id, 'reviewed', { hunks = hunks }) then
+      notify.warn('nothing was sent: the question was withdrawn meanwhile')
+    end
+    local next = reviewable()[1]
+    return next and next.chat == item.chat and next or nil
+  end,
+  left = function(item)
+    require('co.question').show(item.id --[[@as integer]])
+  end,
 }
 
---- Returns the questions that can be reviewed, in their order.
----@return co.CommandQuestion[]
-local function reviewable()
-  return vim.tbl_filter(M.possible, require('co.question').pending())
+---@param item co.ReviewItem
+---@return co.review.Source
+local function source_of(item)
+  return item.source or queue
 end
 
 --- Returns the number of the hunk under the cursor.
@@ -64,14 +96,14 @@ end
 --- Draws the hunks and the winbar.
 ---@param review co.Review
 local function draw(review)
-  local state, change = review.state, review.question.change --[[@as co.Change]]
+  local state, change = review.state, review.item.change --[[@as co.Change]]
   if not review.side then
     review_view.draw(review.buf, state)
     review_view.show_top(review.win, state)
   end
-  local all, file = reviewable(), 1
-  for index, question in ipairs(all) do
-    file = question.id == review.question.id and index or file
+  local all, file = source_of(review.item).items(), 1
+  for index, item in ipairs(all) do
+    file = item.id == review.item.id and index or file
   end
   local parts = {
     ('%s  +%d -%d'):format((change.path:gsub('%%', '%%%%')), change.added, change.removed),
@@ -114,23 +146,19 @@ local function close(review)
   end
 end
 
---- Sends the answers, then goes on to the next file.
+--- Closes a review whose hunks are all answered, then goes on to the next file.
 ---@param review co.Review
-local function send(review)
-  local question, from = review.question, review.from
-  kept[question.id] = nil
+local function finish(review)
+  local item, from = review.item, review.from
+  kept[item.id] = review.state
   close(review)
-  local hunks = review_state.result(review.state)
-  if not require('co.question').answer(question.id, 'reviewed', { hunks = hunks }) then
-    notify.warn('nothing was sent: the question was withdrawn meanwhile')
-  end
-  local next = reviewable()[1]
-  if next and next.chat == question.chat then
+  local next = source_of(item).answered(item)
+  if next then
     M.open(next, from)
   end
 end
 
---- Answers some hunks. When all are answered, sends the answers.
+--- Answers some hunks. When all are answered, closes the review.
 ---@param review co.Review
 ---@param numbers integer[]
 ---@param fields co.review.HunkState
@@ -140,7 +168,7 @@ local function decide(review, numbers, fields)
   end
   local open = review_state.open(review.state, numbers[#numbers])
   if not open[1] then
-    send(review)
+    finish(review)
     return
   end
   draw(review)
@@ -185,12 +213,12 @@ local function side_by_side(review)
   review.side = win
 end
 
---- Goes to the review of another question.
+--- Goes to the review of another file.
 ---@param review co.Review
----@param other co.CommandQuestion
+---@param other co.ReviewItem
 local function open_other(review, other)
   local from = review.from
-  kept[review.question.id] = review.state
+  kept[review.item.id] = review.state
   close(review)
   M.open(other, from)
 end
@@ -199,23 +227,24 @@ end
 ---@param review co.Review
 ---@param step integer
 local function other_file(review, step)
-  local all = reviewable()
-  for index, question in ipairs(all) do
-    if question.id == review.question.id then
+  local all = source_of(review.item).items()
+  for index, item in ipairs(all) do
+    if item.id == review.item.id then
       open_other(review, all[(index - 1 + step) % #all + 1])
       return
     end
   end
 end
 
---- Lets the person choose from the files that wait.
+--- Lets the person choose from the files.
 ---@param review co.Review
 local function choose_file(review)
-  vim.ui.select(reviewable(), {
-    prompt = 'Files that wait',
-    format_item = function(question)
-      local change = question.change
-      local state = question.id == review.question.id and review.state or kept[question.id]
+  local items = source_of(review.item).items
+  vim.ui.select(items(), {
+    prompt = 'Files',
+    format_item = function(item)
+      local change = item.change
+      local state = item.id == review.item.id and review.state or kept[item.id]
       local answered = state and #state.hunks - #review_state.open(state) or 0
       return ('%s  +%d -%d · %d of %d answered'):format(
         change.path,
@@ -225,10 +254,10 @@ local function choose_file(review)
         #change.hunks
       )
     end,
-  }, function(question)
+  }, function(item)
     -- Meanwhile the questions may have been withdrawn.
-    if question and current == review and vim.tbl_contains(reviewable(), question) then
-      open_other(review, question)
+    if item and current == review and vim.tbl_contains(items(), item) then
+      open_other(review, item)
     end
   end)
 end
@@ -247,7 +276,7 @@ local actions = {
   N = function(review)
     ask_text(
       review,
-      { title = 'No to the rest, because', text = '', single = true },
+      { title = review.state.words.reason, text = '', single = true },
       function(reason)
         local open = review_state.open(review.state)
         review_state.set(review.state, open[1], { comment = reason ~= '' and reason or nil })
@@ -299,16 +328,16 @@ local actions = {
   end,
   f = choose_file,
   q = function(review)
-    kept[review.question.id] = review.state
+    kept[review.item.id] = review.state
     close(review)
-    require('co.question').show(review.question.id)
+    source_of(review.item).left(review.item)
   end,
   ['<CR>'] = function() end,
 }
-actions['g?'] = function()
+actions['g?'] = function(review)
   local lines = vim.tbl_map(function(entry)
     return (' %-8s %s '):format(entry[1], entry[2])
-  end, KEYS)
+  end, review_words.keys(review.state.words))
   popup.enter(lines, ' co · q closes ', 'g?')
 end
 
@@ -326,19 +355,15 @@ end
 --- Makes the buffer of a review.
 ---@param review co.Review
 local function make_buffer(review)
-  local buf, change = review.buf, review.question.change --[[@as co.Change]]
+  local buf, change = review.buf, review.item.change --[[@as co.Change]]
   api.nvim_buf_set_lines(buf, 0, -1, false, review.state.text)
-  pcall(
-    api.nvim_buf_set_name,
-    buf,
-    ('co://review/%d/%s'):format(review.question.number, change.path)
-  )
+  pcall(api.nvim_buf_set_name, buf, ('co://review/%s/%s'):format(review.item.number, change.path))
   vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'acwrite', 'wipe'
   vim.bo[buf].modifiable, vim.bo[buf].modified, vim.bo[buf].swapfile = false, false, false
   api.nvim_create_autocmd('BufWriteCmd', {
     buffer = buf,
     callback = function()
-      notify.info(':w accepts nothing: y accepts this change, Y the rest')
+      notify.info(review.state.words.write)
     end,
   })
   -- Another way to close it is `q` too.
@@ -347,9 +372,9 @@ local function make_buffer(review)
     callback = function()
       if current == review then
         current = nil
-        kept[review.question.id] = review.state
+        kept[review.item.id] = review.state
         vim.schedule(function()
-          require('co.question').show(review.question.id)
+          source_of(review.item).left(review.item)
         end)
       end
     end,
@@ -363,10 +388,9 @@ local function make_buffer(review)
 end
 
 --- Returns whether a question is about a change that has hunks to review.
----@param question co.Question
+---@param question co.ReviewItem
 ---@return boolean
 function M.possible(question)
-  ---@cast question co.CommandQuestion
   local change = question.change
   return change ~= nil and change.text ~= nil and change.hunks[1] ~= nil
 end
@@ -375,8 +399,7 @@ end
 ---@param question co.Question
 ---@return co.HunkAnswer[]?
 function M.rest_accepted(question)
-  local state = current and current.question.id == question.id and current.state
-    or kept[question.id]
+  local state = current and current.item.id == question.id and current.state or kept[question.id]
   return state and next(state.answers) and review_state.result(state) or nil
 end
 
@@ -388,22 +411,45 @@ function M.is_begun(question)
   return state ~= nil and next(state.answers) ~= nil
 end
 
+--- Returns the answers to the hunks of an item, and forgets them. A hunk without an answer is accepted.
+---@param item co.ReviewItem
+---@return co.HunkAnswer[]
+function M.take(item)
+  local change = item.change --[[@as co.Change]]
+  local state = kept[item.id] or review_state.new(change, source_of(item).words)
+  kept[item.id] = nil
+  return review_state.result(state)
+end
+
+--- Returns whether all hunks of an item are answered.
+---@param item co.ReviewItem
+---@return boolean
+function M.is_answered(item)
+  local state = kept[item.id]
+  return state ~= nil and review_state.open(state)[1] == nil
+end
+
 --- Opens the review of a change.
----@param question co.CommandQuestion
+---@param item co.ReviewItem
 ---@param from? integer the tab page to go back to
-function M.open(question, from)
+function M.open(item, from)
   from = from or api.nvim_get_current_tabpage()
-  require('co.question').put_away(question.id)
+  local source = source_of(item)
+  source.opened(item)
   if current then
-    local inside = api.nvim_get_current_buf() == current.buf
-    from = inside and current.from or from
-    kept[current.question.id] = current.state
-    close(current)
+    local other = current
+    local inside = api.nvim_get_current_buf() == other.buf
+    from = inside and other.from or from
+    kept[other.item.id] = other.state
+    close(other)
+    if source_of(other.item) ~= source then
+      source_of(other.item).left(other.item)
+    end
   end
   ---@type co.Review
   local review = {
-    question = question,
-    state = kept[question.id] or review_state.new(question.change --[[@as co.Change]]),
+    item = item,
+    state = kept[item.id] or review_state.new(item.change --[[@as co.Change]], source.words),
     buf = api.nvim_create_buf(false, true),
     win = -1,
     from = from,
@@ -417,12 +463,12 @@ function M.open(question, from)
   draw(review)
 end
 
---- Closes the review of a question that no longer waits.
----@param id integer
-local function settled(id)
+--- Closes the review of an item that no longer waits, and forgets its answers.
+---@param id integer|string
+function M.settled(id)
   kept[id] = nil
   local review = current
-  if review and review.question.id == id then
+  if review and review.item.id == id then
     close(review)
     notify.warn('the review was closed: its question no longer waits')
   end
@@ -432,7 +478,7 @@ api.nvim_create_autocmd('User', {
   group = api.nvim_create_augroup('co.review', {}),
   pattern = 'CoApprovalResolved',
   callback = function(event)
-    settled(event.data.id)
+    M.settled(event.data.id)
   end,
 })
 

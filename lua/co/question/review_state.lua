@@ -4,6 +4,8 @@ local M = {}
 ---@class (exact) co.review.State
 ---@field text string[] the lines before the change
 ---@field hunks co.Replacement[]
+---@field calls? string[] the calls that made the hunks; nil if they are proposed
+---@field words co.review.Words
 ---@field answers table<integer, co.review.HunkState> by the numbers of the hunks
 
 ---@class (exact) co.review.HunkState
@@ -13,8 +15,9 @@ local M = {}
 
 --- Returns the state of a review in which nothing is answered.
 ---@param change co.Change
+---@param words co.review.Words
 ---@return co.review.State
-function M.new(change)
+function M.new(change, words)
   local text, lines = change.text or '', {}
   if text ~= '' and text:sub(-1) ~= '\n' then
     text = text .. '\n'
@@ -23,7 +26,13 @@ function M.new(change)
   for line in text:gmatch('([^\n]*)\n') do
     lines[#lines + 1] = line
   end
-  return { text = lines, hunks = change.hunks, answers = {} }
+  return {
+    text = lines,
+    hunks = change.hunks,
+    calls = change.calls,
+    words = words,
+    answers = {},
+  }
 end
 
 --- Returns the row, from 0, at which the cursor is on a hunk.

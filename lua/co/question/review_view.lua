@@ -8,14 +8,15 @@ local namespace = api.nvim_create_namespace('co.review')
 
 --- Returns the words for the answer to a hunk, and their highlight group.
 ---@param answer co.review.HunkState
+---@param texts co.review.Words
 ---@return string
 ---@return string
-local function outcome(answer)
-  local words, group = 'y accepts · n refuses', 'CoApprovalLabel'
+local function outcome(answer, texts)
+  local words, group = texts.open, 'CoApprovalLabel'
   if answer.accept == false then
-    words, group = 'refused', 'CoDiffRemoved'
+    words, group = texts.refused, 'CoDiffRemoved'
   elseif answer.accept then
-    words, group = answer.lines and 'accepted with your text' or 'accepted', 'CoDiffAdded'
+    words, group = answer.lines and texts.edited or texts.accepted, 'CoDiffAdded'
   end
   return answer.comment and ('%s · "%s"'):format(words, answer.comment) or words, group
 end
@@ -49,8 +50,10 @@ local function draw_hunk(buf, state, number)
       sign_hl_group = 'CoDiffRemoved',
     })
   end
-  local words, group = outcome(answer)
-  local heading = (' change %d of %d · %s '):format(number, #state.hunks, words)
+  local words, group = outcome(answer, state.words)
+  local call = state.calls and state.calls[number] or ''
+  local by = call ~= '' and ' · ' .. call or ''
+  local heading = (' change %d of %d · %s%s '):format(number, #state.hunks, words, by)
   local virtual = { { { heading, group } } }
   for _, line in ipairs(review_state.lines(state, number)) do
     local text_group = refused and 'CoApprovalLabel' or 'CoDiffAdded'

@@ -220,7 +220,7 @@ M.commands = {
   undo = { about = 'take the changes of the last turn back' },
   rewind = { about = 'go back to before a prompt, with the chat, the files or both' },
   redo = { about = 'bring back what the last /undo took back' },
-  changes = { about = 'list the files that the chat changed in the quickfix list' },
+  changes = { about = 'review what the chat changed in files, and take parts back' },
   retry = { about = 'have the last prompt answered again' },
   continue = { about = 'let the model continue its last answer' },
   rules = { about = 'show and remove what is always allowed, and which files are trusted' },

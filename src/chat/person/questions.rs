@@ -6,7 +6,7 @@ use crate::chat::Chat;
 use crate::chat::message::AnswerMessage;
 use crate::chat::turn::{Allowance, Reply};
 use crate::editor::Editor;
-use crate::protocol::{Answer, Level, Question, Scope, ToEditor};
+use crate::protocol::{Answer, ChangesReview, Level, Question, Scope, ToEditor};
 
 pub(in crate::chat) struct OpenQuestions {
     editor: Editor,
@@ -25,6 +25,16 @@ impl OpenQuestions {
     pub(in crate::chat) fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
         self.open.push((question.id, reply));
         self.editor.tell(ToEditor::Question(question));
+    }
+
+    /// Lets the person review the changes of the chat.
+    pub(in crate::chat) fn put_review(
+        &mut self,
+        review: ChangesReview,
+        reply: oneshot::Sender<Reply>,
+    ) {
+        self.open.push((review.id, reply));
+        self.editor.tell(ToEditor::Changes(review));
     }
 
     /// Settles a question. Does nothing if no such question is open, so a second answer is harmless.

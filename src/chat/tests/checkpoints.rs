@@ -9,7 +9,7 @@ use crate::protocol::{Answer, ToEditor};
 use co_llm::transcript::{Decision, Item};
 
 /// Makes the first checkpoint.
-fn prepare(chat: &Chat) {
+pub(super) fn prepare(chat: &Chat) {
     let judge = chat.services.judge(&chat.work);
     let workspace = chat.services.checkpoints.workspace(&judge).unwrap();
     workspace.prepare();
@@ -96,7 +96,7 @@ fn changing() -> Chat {
     ])
 }
 
-fn read(chat: &Chat, path: &str) -> String {
+pub(super) fn read(chat: &Chat, path: &str) -> String {
     std::fs::read_to_string(chat.work.join(path)).unwrap_or_else(|_| "none".to_owned())
 }
 

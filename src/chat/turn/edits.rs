@@ -81,6 +81,7 @@ impl Turn {
             diff: co_policy::printable(&proposal.diff),
             text,
             hunks,
+            calls: Vec::new(),
         };
         let command = co_policy::printable(&judged.command);
         Question {
@@ -229,13 +230,7 @@ impl Turn {
 /// Returns the text and the hunks of a proposal, for the review.
 fn review_of(proposal: &Proposal) -> (Option<String>, Vec<Replacement>) {
     let review = Review::of(proposal).filter(|it| it.text.len() <= LONGEST_REVIEW);
-    let Some(Review { text, mut hunks }) = review else {
-        return (None, Vec::new());
-    };
-    for line in hunks.iter_mut().flat_map(|hunk| &mut hunk.lines) {
-        *line = co_policy::printable(line);
-    }
-    (Some(text), hunks)
+    review.map_or((None, Vec::new()), |it| (Some(it.text), it.hunks))
 }
 
 /// Returns the proposal, or the hunks of it that the person accepted.

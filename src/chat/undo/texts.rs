@@ -120,24 +120,17 @@ pub(super) fn change(undo: &Undo, store: &Store) -> Change {
         added,
         removed,
         diff: co_policy::printable(&diff),
-        text: None,
-        hunks: Vec::new(),
+        ..Change::default()
     }
 }
 
 /// Returns an entry of the quickfix list for each file that a call changed.
 pub(super) fn entries(record: &Record, taken_back: bool, store: &Store) -> Vec<QuickfixEntry> {
-    let By::Call { what, decision, .. } = &record.by else {
+    let Some(call) = call_words(record) else {
         return Vec::new();
     };
-    let decision = match decision {
-        Decision::Rule { rule } => format!("allowed by {rule}"),
-        Decision::AutoConfirm => "everything was allowed".to_owned(),
-        Decision::Approved => "approved".to_owned(),
-        _ => "unasked".to_owned(),
-    };
     let back = if taken_back { " · taken back" } else { "" };
-    let call = format!("{} · {decision}{back}", one_line(&short(what)));
+    let call = format!("{call}{back}");
     let entry = |path: &PathBuf, line, text: String| QuickfixEntry {
         file: record.workspace.join(path).display().to_string(),
         line,
@@ -167,6 +160,20 @@ pub(super) fn entries(record: &Record, taken_back: bool, store: &Store) -> Vec<Q
         });
     }
     entries
+}
+
+/// Returns the call of a record and the approval, in words; none if the person changed the files.
+pub(super) fn call_words(record: &Record) -> Option<String> {
+    let By::Call { what, decision, .. } = &record.by else {
+        return None;
+    };
+    let decision = match decision {
+        Decision::Rule { rule } => format!("allowed by {rule}"),
+        Decision::AutoConfirm => "everything was allowed".to_owned(),
+        Decision::Approved => "approved".to_owned(),
+        _ => "unasked".to_owned(),
+    };
+    Some(format!("{} · {decision}", one_line(&short(what))))
 }
 
 /// Returns the changes of files, or all if there are only directories.

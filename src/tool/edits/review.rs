@@ -20,9 +20,35 @@ impl Review {
         proposal.new_text()?;
         Some(Self {
             text: proposal.old_text().unwrap_or_default().to_owned(),
-            hunks: proposal.hunks().iter().map(replacement).collect(),
+            hunks: proposal.hunks().iter().map(printable_hunk).collect(),
         })
     }
+}
+
+/// Returns a hunk for the person, with printable lines.
+pub fn printable_hunk(hunk: &Hunk) -> Replacement {
+    let mut hunk = replacement(hunk);
+    for line in &mut hunk.lines {
+        *line = co_policy::printable(line);
+    }
+    hunk
+}
+
+/// Returns the hunks that the person accepted, with the lines that they wrote instead.
+pub fn accepted_hunks<'a>(
+    hunks: &[Hunk],
+    answers: impl IntoIterator<Item = &'a HunkAnswer>,
+) -> Vec<Hunk> {
+    let both = hunks.iter().zip(answers);
+    both.filter(|(_, answer)| answer.accept)
+        .map(|(hunk, answer)| Hunk {
+            at: hunk.at.clone(),
+            text: answer
+                .lines
+                .as_ref()
+                .map_or_else(|| hunk.text.clone(), |lines| text_of(lines, hunk)),
+        })
+        .collect()
 }
 
 /// Returns the proposal with the hunks that the person accepted; none if they accepted none.
@@ -39,21 +65,12 @@ pub fn reviewed(
             "the review is not one of this change".to_owned(),
         ));
     }
-    let mut accepted = Vec::new();
+    let accepted = accepted_hunks(all, answers);
     let mut notes = Vec::new();
     for (number, (hunk, answer)) in all.iter().zip(answers).enumerate() {
         let whole = answer.accept && answer.lines.is_none();
         if !whole || answer.comment.is_some() {
             notes.push(note(number + 1, answers.len(), hunk, answer));
-        }
-        if answer.accept {
-            accepted.push(Hunk {
-                at: hunk.at.clone(),
-                text: answer
-                    .lines
-                    .as_ref()
-                    .map_or_else(|| hunk.text.clone(), |lines| text_of(lines, hunk)),
-            });
         }
     }
     if accepted.is_empty() {

@@ -114,17 +114,31 @@ fn a_file_that_is_saved_during_a_command_is_the_persons() {
 }
 
 #[test]
-fn the_changes_are_in_the_quickfix_list() {
-    let scene = changed(|_| {});
+fn the_changes_are_in_the_quickfix_list_and_parts_are_taken_back() {
+    let scene = changed(|scene| scene.nvim.command("split notes.txt"));
     scene.nvim.command("Co /changes");
-    scene
-        .nvim
-        .wait_text("+1 -1 · edit_file notes.txt · approved");
-    scene
-        .nvim
-        .wait_text("+1 -0 · echo new > new.txt · approved");
+    scene.nvim.wait_text("file 1 of 2 · new.txt");
+    scene.nvim.wait_text("echo new > new.txt · approved");
     let list = "vim.fn.getqflist({ title = 0 }).title == 'Co /changes' and vim.fn.getqflist()[1].lnum == 2";
     scene.nvim.wait_for(list, "the list");
+    let entries = "vim.iter(vim.fn.getqflist()):map(function(it) return it.text end):join('|')";
+    let texts = "+1 -1 · edit_file notes.txt · approved|+1 -0 · echo new > new.txt · approved";
+    scene
+        .nvim
+        .wait_for(&format!("{entries} == '{texts}'"), "the entries");
+    scene.nvim.type_keys("n");
+    scene.nvim.wait_text("file 2 of 2 · notes.txt");
+    scene.nvim.type_keys("cAs a word<CR>");
+    scene
+        .nvim
+        .wait_text("n takes it back · \"As a word\" · edit_file notes.txt · approved");
+    scene.nvim.type_keys("n");
+    scene.nvim.wait_text("parts of 2 files taken back");
+    assert!(scene.workspace.read("new.txt").is_none());
+    let shown = format!("{BUFFER} == 'one|two|three'");
+    scene.nvim.wait_for(&shown, "the buffer is read again");
+    let draft = "vim.fn.getbufline('co://chat/1/prompt', 1, '$')[2] == '- notes.txt, line 2, which I took back: As a word'";
+    scene.nvim.wait_for(draft, "the comment is the draft");
 }
 
 /// A scene with two turns that each changed a file.

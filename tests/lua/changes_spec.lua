@@ -1,0 +1,134 @@
+local messages = require('messages')
+local neovim = require('neovim')
+local questions = require('questions')
+
+local function change(path, hunks, calls)
+  return {
+    path = path,
+    unsaved = false,
+    added = 1,
+    removed = 1,
+    diff = '',
+    text = 'one\ntwo\nthree\n',
+    hunks = hunks,
+    calls = calls,
+  }
+end
+
+--- The review of two files, one with two parts.
+local function changes(id)
+  return {
+    type = 'changes',
+    id = id,
+    chat = 1,
+    files = {
+      change('a.rs', {
+        { start = 0, ['end'] = 1, lines = { '1' } },
+        { start = 3, ['end'] = 3, lines = { 'four' } },
+      }, { 'edit_file a.rs · approved', 'echo four >> a.rs · approved' }),
+      change(
+        'b.rs',
+        { { start = 1, ['end'] = 2, lines = { '2' } } },
+        { 'edit_file b.rs · approved' }
+      ),
+    },
+  }
+end
+
+local function open()
+  local nvim = questions.editor()
+  nvim:receive(changes(7))
+  nvim:wait_screen('file 1 of 2 · a.rs')
+  return nvim
+end
+
+--- Waits for the answer and returns its hunks, if it has any.
+local function answer(nvim)
+  neovim.wait('the answer', function()
+    return #nvim:sent('answer') == 1
+  end)
+  local sent = nvim:sent('answer')[1]
+  same(7, sent.id)
+  same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+  return sent.decision,
+    vim.tbl_map(function(hunk)
+      return { hunk.accept, hunk.comment or nil }
+    end, sent.hunks or {})
+end
+
+describe('the review of /changes', function()
+  it('names the calls and their approvals', function()
+    local nvim = open()
+    nvim:wait_screen('change 1 of 2 · n takes it back · edit_file a.rs · approved')
+    nvim:wait_screen('change 2 of 2 · n takes it back · echo four >> a.rs · approved')
+    nvim:keys(']f')
+    nvim:wait_screen('change 1 of 1 · n takes it back · edit_file b.rs')
+  end)
+
+  it('takes back what is marked when it ends', function()
+    local nvim = open()
+    nvim:keys(']cn')
+    nvim:wait_screen('is taken back when the review ends')
+    same({}, nvim:sent('answer'))
+    nvim:keys('q')
+    local decision, hunks = answer(nvim)
+    same('reviewed', decision)
+    same({ { true }, { false }, { true } }, hunks)
+  end)
+
+  it('ends with the last answer', function()
+    local nvim = open()
+    nvim:keys('Y')
+    nvim:wait_screen('file 2 of 2 · b.rs')
+    nvim:keys('cnot here<CR>')
+    nvim:wait_screen('"not here"')
+    nvim:keys('n')
+    local decision, hunks = answer(nvim)
+    same('reviewed', decision)
+    same({ { true }, { true }, { false, 'not here' } }, hunks)
+  end)
+
+  it('changes nothing if nothing is marked', function()
+    for _, keys in ipairs({ 'q', ':quit<CR>', 'yyy' }) do
+      local nvim = open()
+      nvim:keys(keys)
+      same('deny', (answer(nvim)))
+    end
+  end)
+
+  it('is no question', function()
+    local nvim = open()
+    nvim:keys(':Co /pending<CR>')
+    nvim:wait_screen('nothing waits for an answer')
+  end)
+
+  it('ends when the chat goes on', function()
+    local nvim = open()
+    nvim:keys('n')
+    nvim:receive({ type = 'settled', id = 7, decision = 'withdrawn' })
+    nvim:wait_screen('the review was closed')
+    same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+    same({}, nvim:sent('answer'))
+  end)
+
+  it('makes room for the review of a question', function()
+    local nvim = open()
+    nvim:keys('n')
+    nvim:receive(messages.ask(8, {
+      command = 'edit_file src/a.rs',
+      timeout = vim.NIL,
+      confinement = '',
+      reasons = { 'changes a file' },
+      change = change('src/a.rs', { { start = 0, ['end'] = 1, lines = { '1' } } }),
+    }))
+    nvim:wait_screen('edit_file src/a.rs')
+    questions.reach(nvim)
+    nvim:settle()
+    nvim:keys('d')
+    nvim:wait_screen('y accepts · n refuses')
+    neovim.wait('the answer', function()
+      return #nvim:sent('answer') == 1
+    end)
+    same(2, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+  end)
+end)
