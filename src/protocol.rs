@@ -311,6 +311,8 @@ pub enum ToEditor {
         taken_prompts: u64,
         /// The chat's id in the store, once it has one. `/resume` takes it.
         transcript: Option<String>,
+        /// The first words of the first prompt, or the title of `/rename`. Empty before the first prompt.
+        title: String,
         /// The person allowed everything, so no command asks.
         everything: bool,
     },

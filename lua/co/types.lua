@@ -230,6 +230,7 @@
 ---@field queued integer
 ---@field taken_prompts integer number of prompts that no longer wait
 ---@field transcript? string the id of the transcript
+---@field title? string empty before the first prompt
 ---@field everything? boolean commands need no approval
 
 ---@class (exact) co.QuestionText

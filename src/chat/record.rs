@@ -22,8 +22,9 @@ const TITLE_CHARS: usize = 60;
 pub(super) struct Recorder {
     services: Arc<Services>,
     log: Option<Arc<Mutex<TranscriptWriter>>>,
-    /// The id of the file. To ask `log` may wait for a write.
+    /// The id of the file, and the title of the chat. To ask `log` may wait for a write.
     id: Option<String>,
+    title: String,
     items: Vec<Item>,
     waiting: String,
     due: Instant,
@@ -35,6 +36,7 @@ impl Recorder {
             services,
             log: None,
             id: None,
+            title: String::new(),
             items: Vec::new(),
             waiting: String::new(),
             due: Instant::now(),
@@ -48,6 +50,16 @@ impl Recorder {
     /// Returns the transcript's id in the store, if it has a file.
     pub(super) fn id(&self) -> Option<String> {
         self.id.clone()
+    }
+
+    /// Returns the chat's title; empty before the first prompt.
+    pub(super) fn title(&self) -> String {
+        self.title.clone()
+    }
+
+    /// Notes that the person gave the chat another title.
+    pub(super) fn renamed(&mut self, title: String) {
+        self.title = title;
     }
 
     /// Returns the transcript file, which no other process can open meanwhile.
@@ -64,6 +76,7 @@ impl Recorder {
 
     fn write_to(&mut self, log: TranscriptWriter) {
         self.id = Some(log.id().to_owned());
+        log.title().clone_into(&mut self.title);
         self.log = Some(Arc::new(Mutex::new(log)));
     }
 

@@ -34,6 +34,7 @@ impl Chat {
             queued: self.queue.len(),
             taken_prompts: self.taken_prompts,
             transcript: self.recorder.id(),
+            title: self.recorder.title(),
             everything: self.permissions.confirms(&self.services),
         });
     }

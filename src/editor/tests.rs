@@ -24,6 +24,7 @@ fn state(chat: u64, state: State) -> ToEditor {
         queued: 0,
         taken_prompts: 0,
         transcript: None,
+        title: String::new(),
         commands: Vec::new(),
         everything: false,
     }

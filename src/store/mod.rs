@@ -60,7 +60,7 @@ impl Store {
         let path = self.path(id)?;
         let mut log = TranscriptWriter::open(id, &path)?;
         let contents = Contents::read(id, &path)?;
-        log.after_torn_line(contents.torn);
+        log.after(&contents);
         let mut notices = contents.notices();
         let answered = answered(&contents.items);
         let (mut items, _) = transcript::repair(contents.items);
@@ -114,7 +114,7 @@ impl Store {
     pub fn rename(&self, id: &str, title: &str) -> Result<(), Error> {
         let path = self.path(id)?;
         let mut log = TranscriptWriter::open(id, &path)?;
-        log.after_torn_line(Contents::read(id, &path)?.torn);
+        log.after(&Contents::read(id, &path)?);
         log.rename(title)
     }
 

@@ -10,12 +10,14 @@ use serde::Serialize;
 
 use super::error::Error;
 use super::header::{Header, Renamed};
+use super::reader::Contents;
 use co_llm::transcript::Item;
 
 /// An open, locked transcript file. Dropping it unlocks the file.
 #[derive(Debug)]
 pub struct TranscriptWriter {
     id: String,
+    title: String,
     path: PathBuf,
     file: File,
     /// The last line has no end, so the next one needs a line break before it.
@@ -32,11 +34,18 @@ impl TranscriptWriter {
     pub fn rename(&mut self, title: &str) -> Result<(), Error> {
         self.line(&Renamed {
             title: title.to_owned(),
-        })
+        })?;
+        title.clone_into(&mut self.title);
+        Ok(())
     }
 
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Returns the chat's title.
+    pub fn title(&self) -> &str {
+        &self.title
     }
 
     pub fn path(&self) -> &Path {
@@ -56,6 +65,7 @@ impl TranscriptWriter {
             .map_err(write)?;
         let mut log = Self {
             id: header.id.clone(),
+            title: header.title.clone(),
             path: path.to_owned(),
             file,
             torn: false,
@@ -81,6 +91,7 @@ impl TranscriptWriter {
             })?;
         let log = Self {
             id: id.to_owned(),
+            title: String::new(),
             path: path.to_owned(),
             file,
             torn: false,
@@ -89,8 +100,10 @@ impl TranscriptWriter {
         Ok(log)
     }
 
-    pub(super) fn after_torn_line(&mut self, torn: bool) {
-        self.torn = torn;
+    /// Continues after the content of the file.
+    pub(super) fn after(&mut self, contents: &Contents) {
+        self.torn = contents.torn;
+        self.title = contents.title();
     }
 
     /// Locks the file. The kernel unlocks it when this process ends.

@@ -44,7 +44,7 @@ describe('the winbar', function()
       output = 2500000,
       queued = 0,
       taken_prompts = 0,
-    }, 'unasked: read-only')
+    }, 'unasked: read-only', 200)
     same(
       ' ready · m · 999 in 2.5M out · approved: unconfined · unasked: read-only · %</x',
       text
@@ -64,17 +64,45 @@ describe('the winbar', function()
       queued = 0,
       taken_prompts = 0,
     }
-    same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.chat.winbar').text(state))
+    same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.chat.winbar').text(state, nil, 200))
     state.window_used = 38
     same(
       ' ready · m · 5 in 6 out $0.13 · window 38%% · %</x',
-      require('co.chat.winbar').text(state)
+      require('co.chat.winbar').text(state, nil, 200)
     )
     state.window_used = nil
     state.everything = true
     same(
       ' ready · ASKS NOTHING · m · 5 in 6 out $0.13 · %</x',
-      require('co.chat.winbar').text(state)
+      require('co.chat.winbar').text(state, nil, 200)
+    )
+  end)
+
+  it('shortens the model, then the title, before the directory', function()
+    local state = {
+      state = 'idle',
+      detail = '',
+      title = 'mend the parser of dates',
+      model = 'openai/model-with-a-long-name',
+      cwd = '/srv/work',
+      confinement = '',
+      input = 0,
+      output = 0,
+      queued = 0,
+      taken_prompts = 0,
+    }
+    local function check(width, expected)
+      same(expected, require('co.chat.winbar').text(state, nil, width), tostring(width))
+    end
+    check(80, ' ready · mend the parser of dates · openai/model-with-a-long-name · %</srv/work')
+    check(75, ' ready · mend the parser of dates · model-with-a-long-name · %</srv/work')
+    check(60, ' ready · mend the parser of dates · model-with-… · %</srv/work')
+    check(50, ' ready · mend the parser o… · model-w… · %</srv/work')
+    check(30, ' ready · mend the parser o… · model-w… · %</srv/work')
+    state.title = 'a title of more than thirty characters'
+    check(
+      99,
+      ' ready · a title of more than thirty c… · openai/model-with-a-long-name · %</srv/work'
     )
   end)
 end)

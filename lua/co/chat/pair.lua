@@ -298,7 +298,10 @@ function M.watch(chat, group)
     M.fit(chat)
     show_end(text_win)
   end)
-  everywhere('WinResized', window_size.note)
+  everywhere('WinResized', function()
+    window_size.note()
+    window_options.update_winbar(chat)
+  end)
   -- No other event tells of a window that changed its place and not its size, as with CTRL-W r.
   everywhere('SafeState', function()
     if not together(chat) then

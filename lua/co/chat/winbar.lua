@@ -1,6 +1,11 @@
 --- The text of the winbar of a chat.
 local M = {}
 
+local SEPARATOR = ' · '
+-- The most cells of a title, and the fewest to which the model and the title are shortened.
+local LONGEST_TITLE = 30
+local LEAST = { model = 8, title = 18 }
+
 local signs = {
   idle = 'ready',
   thinking = 'thinking',
@@ -38,17 +43,67 @@ function M.activity(state)
   return text
 end
 
---- Returns the text of the winbar: the activity first. A narrow window cuts the start of the directory, then the end.
+--- Returns the number of cells that the parts take.
+---@param parts string[]
+---@return integer
+local function cells(parts)
+  return vim.fn.strdisplaywidth(' ' .. table.concat(parts, SEPARATOR))
+end
+
+--- Shortens a part to at most so many cells.
+---@param text string
+---@param limit integer
+---@return string
+local function shorten(text, limit)
+  if vim.fn.strdisplaywidth(text) <= limit then
+    return text
+  end
+  local count = vim.fn.strchars(text)
+  while count > 0 and vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, count)) >= limit do
+    count = count - 1
+  end
+  return vim.fn.strcharpart(text, 0, count) .. '…'
+end
+
+--- Shortens the model, then the title, until the parts fit, but neither to less than its least width.
+---@param parts string[]
+---@param at { model?: integer, title?: integer } indices into the parts
+---@param width integer
+local function fit(parts, at, width)
+  if at.model and cells(parts) > width then
+    -- The name of the provider says least.
+    parts[at.model] = parts[at.model]:match('^[^/]+/(.+)$') or parts[at.model]
+  end
+  for _, name in ipairs({ 'model', 'title' }) do
+    local index = at[name]
+    local excess = index and cells(parts) - width or 0
+    if index and excess > 0 then
+      local wanted = vim.fn.strdisplaywidth(parts[index]) - excess
+      parts[index] = shorten(parts[index], math.max(LEAST[name], wanted))
+    end
+  end
+end
+
+--- Returns the text of the winbar: the activity and the title first. In a narrow window it shortens the model, then the
+--- title; Neovim then cuts the start of the directory, then the end.
 ---@param state co.State
 ---@param isolation? string
+---@param width integer of the window
 ---@return string
-function M.text(state, isolation)
+function M.text(state, isolation, width)
   local parts = { M.activity(state) }
+  ---@type { model?: integer, title?: integer }
+  local at = {}
   if state.everything then
     parts[#parts + 1] = 'ASKS NOTHING'
   end
+  if state.title and state.title ~= '' then
+    parts[#parts + 1] = shorten(state.title, LONGEST_TITLE)
+    at.title = #parts
+  end
   if state.model and state.model ~= '' then
     parts[#parts + 1] = state.model
+    at.model = #parts
   end
   if state.input + state.output > 0 then
     local used = ('%s in %s out'):format(tokens(state.input), tokens(state.output))
@@ -66,11 +121,12 @@ function M.text(state, isolation)
     end
   end
   parts[#parts + 1] = vim.fn.fnamemodify(state.cwd, ':~')
+  fit(parts, at, width)
   for index, part in ipairs(parts) do
     parts[index] = part:gsub('%%', '%%%%')
   end
   parts[#parts] = '%<' .. parts[#parts]
-  return ' ' .. table.concat(parts, ' · ')
+  return ' ' .. table.concat(parts, SEPARATOR)
 end
 
 return M

@@ -16,6 +16,14 @@ local COMMON = {
   spell = false,
 }
 
+--- Returns the winbar of a window that shows the text of a chat.
+---@param chat co.Chat
+---@param win integer
+---@return string
+local function winbar_of(chat, win)
+  return winbar.text(chat.state, backend.status().isolation, vim.api.nvim_win_get_width(win))
+end
+
 --- Sets the options of a window that shows the text of a chat.
 ---@param chat co.Chat
 ---@param win integer
@@ -24,7 +32,7 @@ function M.set_for_text(chat, win)
   windows.options(win, {
     foldmethod = 'manual',
     foldenable = true,
-    winbar = winbar.text(chat.state, backend.status().isolation),
+    winbar = winbar_of(chat, win),
   })
 end
 
@@ -38,9 +46,8 @@ end
 --- Updates the winbar of each window that shows the chat.
 ---@param chat co.Chat
 function M.update_winbar(chat)
-  local text = winbar.text(chat.state, backend.status().isolation)
   for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do
-    windows.options(win, { winbar = text })
+    windows.options(win, { winbar = winbar_of(chat, win) })
   end
   vim.cmd('redrawstatus!')
 end

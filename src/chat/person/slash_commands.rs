@@ -348,12 +348,17 @@ impl Chat {
             return self.complain("say /rename and a new title, in a chat that has begun");
         };
         let title = title.to_owned();
+        let wanted = title.clone();
         let renamed = blocking(move || {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.rename(&title)
+            log.rename(&wanted)
         });
         match renamed.await {
-            Ok(()) => self.say("renamed"),
+            Ok(()) => {
+                self.recorder.renamed(title);
+                self.show_state();
+                self.say("renamed");
+            }
             Err(why) => self.complain(why),
         }
     }

@@ -44,6 +44,16 @@ async fn rename() {
         (Level::Info, vec!["A better name".to_owned()]),
         "{said}"
     );
+    let shown: Vec<_> = chat
+        .seen
+        .iter()
+        .filter_map(|message| match message {
+            ToEditor::State { title, .. } => Some(title.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(shown.contains(&"some long first prompt"), "{shown:?}");
+    assert_eq!(shown.last(), Some(&"A better name"));
     chat.command("rename", "");
     assert_eq!(chat.noticed().await.0, Level::Error);
 }
