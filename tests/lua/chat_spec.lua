@@ -26,8 +26,11 @@ describe('the chat', function()
     nvim:wait(IN_CHAT)
     same('n', nvim:mode())
     same(3, nvim:lua('return #vim.api.nvim_tabpage_list_wins(0)'))
-    nvim:wait_screen('prompt')
+    nvim:wait_screen('g? keys · / commands · @ files and more')
     nvim:wait_screen('ready')
+    -- Who has sent a prompt knows them.
+    nvim:keys('ihello<C-s>')
+    nvim:wait_screen('prompt · <C-s> sends it · g? lists the keys')
   end)
 
   it('submits with <CR> in normal and <C-s> in both modes, and stays in the prompt', function()

@@ -112,23 +112,38 @@ function Prompt:recall(step)
   return true
 end
 
+--- Returns the hint of an empty prompt. The person who has sent no prompt yet also reads what `/` and `@` do.
+---@return string
+local function hint()
+  local keys = config.get().keys.chat
+  ---@param action string
+  ---@param text string
+  local function with_key(action, text)
+    local lhs = keys[action]
+    lhs = type(lhs) == 'table' and lhs[1] or lhs
+    return lhs and ('%s %s'):format(lhs, text) or nil
+  end
+  local parts = {}
+  if #history == 0 then
+    parts[#parts + 1] = with_key('help', 'keys')
+    vim.list_extend(parts, { '/ commands', '@ files and more' })
+    parts[#parts + 1] = with_key('send', 'sends')
+  else
+    parts[#parts + 1] = 'prompt'
+    parts[#parts + 1] = with_key('send', 'sends it')
+    parts[#parts + 1] = with_key('help', 'lists the keys')
+  end
+  return table.concat(parts, ' · ')
+end
+
 --- Shows in an empty prompt which keys send it and list the others.
 function Prompt:update_hint()
   api.nvim_buf_clear_namespace(self.buf, hints, 0, -1)
   if not self:empty() then
     return
   end
-  local keys = config.get().keys.chat
-  local parts = { 'prompt' }
-  for _, action in ipairs({ { 'send', 'sends it' }, { 'help', 'lists the keys' } }) do
-    local lhs = keys[action[1]]
-    lhs = type(lhs) == 'table' and lhs[1] or lhs
-    if lhs then
-      parts[#parts + 1] = ('%s %s'):format(lhs, action[2])
-    end
-  end
   api.nvim_buf_set_extmark(self.buf, hints, 0, 0, {
-    virt_text = { { table.concat(parts, ' · '), 'CoPromptHint' } },
+    virt_text = { { hint(), 'CoPromptHint' } },
     virt_text_pos = 'overlay',
   })
 end
